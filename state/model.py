@@ -1,0 +1,303 @@
+"""The nouns: what is known about queries, positions and clusters, and what was decided. Frozen, and pure.
+
+Units are in the names (``timestamp_ms``, ``buffer_ms``); every ``datetime`` is aware and in UTC; an unknown number is
+``None``, never 0. Offsets are Kafka's: a *position* is the next offset to read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition, ordered by topic and number as Kafka prints it."""
+
+    topic: str
+    partition: int
+
+
+class Fingerprint(NamedTuple):
+    """What is remembered of one consumed record: enough to find it again on another cluster."""
+
+    offset: int
+    timestamp_ms: int
+    digest: bytes
+    """blake2b-16 over key and value; a null is not an empty byte string."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Position:
+    """Where a query stood in one partition at the end of one batch."""
+
+    query: str
+    source: str
+    topic: str
+    partition: int
+    batch: int
+    offset: int
+    """Next offset to read: the batch's end offset as in the checkpoint."""
+    timestamp_ms: int | None
+    """Largest timestamp among the remembered records."""
+    leader_epoch: int | None
+    topic_id: str | None
+    ring: tuple[Fingerprint, ...]
+    """Records right before ``offset``, oldest first, at most 256; empty when none could be read."""
+    dense: bool | None
+    """Whether every offset between the previous position and this one held a record that was read; None unknown."""
+    tracked_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EndSample:
+    """What was last seen of the end of a partition on a cluster, so that exposure can be told after its death."""
+
+    cluster: str
+    topic: str
+    partition: int
+    begin: int
+    end: int
+    newest_timestamp_ms: int | None
+    leader_epoch: int | None
+    topic_id: str | None
+    sampled_at: datetime
+
+
+class Desired(StrEnum):
+    """What an assignment asks for."""
+
+    RUNNING = "running"
+    HELD = "held"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assignment:
+    """The one row that says where a query runs."""
+
+    query: str
+    epoch: int
+    desired: Desired
+    cluster: str
+    runner: str
+    checkpoint: str
+    """Absolute path or URI of the checkpoint in use."""
+    starting_offsets: Mapping[str, Mapping[str, Mapping[str, int]]] | None
+    """``fresh`` only: per source name, Spark's ``startingOffsets`` JSON."""
+    operation: str | None
+    """The operation that holds it or placed it here."""
+    changed_at: datetime
+
+
+class RunState(StrEnum):
+    """What a runner reports of a query that it hosts."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    FAILED = "failed"
+    """The run ended with an error; the runner tries again with growing pauses."""
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueryFact:
+    """A runner's latest report on one query; one row per query, a fact of a stale epoch never replaces a newer one."""
+
+    query: str
+    runner: str
+    instance: str
+    epoch: int
+    cluster: str
+    state: RunState
+    run_id: str | None
+    batch: int | None
+    """Newest committed batch id."""
+    offsets: Mapping[str, Mapping[str, Mapping[str, int]]] | None
+    """Per source name, topic, partition: end offsets of ``batch``."""
+    started_at: datetime | None
+    first_commit_at: datetime | None
+    """When the first batch *with new data possible* was committed by this run."""
+    progressed_at: datetime | None
+    input_rows: int | None
+    dropped_late_rows: int | None
+    """Rows dropped by the watermark since this run started."""
+    stateful: bool | None
+    deduplicates_ahead: bool | None
+    """State metadata shows de-duplication ahead of every aggregation or join."""
+    error: str | None
+    reported_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunnerFact:
+    """A runner's registration and heartbeat. ``(host, boot_id, pid, pid_started)`` names one process for ever."""
+
+    runner: str
+    instance: str
+    site: str
+    host: str
+    boot_id: str
+    pid: int
+    pid_started: int
+    """Field 22 of ``/proc/<pid>/stat``: start time in clock ticks since boot."""
+    spark_master: str
+    application_id: str | None
+    warm: bool
+    started_at: datetime
+    seen_at: datetime
+
+
+class IntentKind(StrEnum):
+    """What a controller may ask of a runner."""
+
+    INSPECT = "inspect"
+    """Read the checkpoint: newest committed batch, its offsets, a planned batch, state metadata. Changes nothing."""
+    FENCE = "fence"
+    """Stop the run without waiting for a stuck thread, plant the next offset-log entries, gather the evidence."""
+    PREPARE = "prepare"
+    """Make the new checkpoint and read it back; the old one stays as it is."""
+    RELEASE = "release"
+    """Undo of a fence before the commit: remove the planted entries and a prepared checkpoint."""
+
+
+class IntentState(StrEnum):
+    PENDING = "pending"
+    DONE = "done"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intent:
+    """One thing that one runner shall do for one operation; ``(operation, name)`` is unique, so it is asked once."""
+
+    id: str
+    operation: str
+    name: str
+    """Name of the step, with an attempt number where the step may be asked again: ``fence``, ``prepare#2``."""
+    kind: IntentKind
+    query: str
+    runner: str
+    epoch: int
+    request: Mapping[str, object]
+    state: IntentState
+    result: Mapping[str, object] | None
+    """The reported facts (DONE) or ``{"kind", "text", "hint"}`` (FAILED)."""
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class OperationKind(StrEnum):
+    FAILOVER = "failover"
+    SWITCHOVER = "switchover"
+    FAILBACK = "failback"
+    REWIND = "rewind"
+    DRILL = "drill"
+
+
+class Phase(StrEnum):
+    """Where an operation is (DESIGN section 3); the table of moves is ``orchestrator.decide.phases``."""
+
+    WATCHING = "WATCHING"
+    SUSPECT = "SUSPECT"
+    CONFIRMED = "CONFIRMED"
+    FENCING = "FENCING"
+    RESOLVING = "RESOLVING"
+    PREPARING = "PREPARING"
+    STARTING = "STARTING"
+    VERIFYING = "VERIFYING"
+    SETTLED = "SETTLED"
+    ABORTED = "ABORTED"
+    BLOCKED = "BLOCKED"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Operation:
+    """One failover, switchover, failback, rewind or drill of one query."""
+
+    id: str
+    group: str
+    """Shared by the operations of one request."""
+    kind: OperationKind
+    query: str
+    source: str
+    target: str
+    epoch: int
+    """The epoch that the hold took; the commit keeps it."""
+    phase: Phase
+    outcome: str | None
+    """None while open; ``done``, ``refused``, ``aborted`` or ``failed``."""
+    actor: str
+    reason: str
+    consents: tuple[str, ...]
+    """Typed consents of the operator: ``unfenced``, ``repeats``, ``loss``, ``gap``."""
+    plan: Mapping[str, object] | None
+    measured: Mapping[str, object]
+    sentence: str
+    """What the operation is doing or why it ended, in one sentence."""
+    started_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is still something to do or to wait for."""
+        return self.outcome is None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One recorded step of an operation: written before it is done (``ended_at`` None), completed afterwards."""
+
+    operation: str
+    sequence: int
+    name: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: str | None = None
+    """``done``, ``failed``, ``refused``."""
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """A verb that an operator or a program asked for; the leading controller takes it."""
+
+    id: str
+    group: str
+    kind: OperationKind
+    query: str
+    target: str | None
+    expect_active: str | None
+    actor: str
+    reason: str
+    consents: tuple[str, ...]
+    created_at: datetime
+    operation: str | None = None
+    """The operation that answers it, once taken."""
+    refused: str | None = None
+    """The sentence of a refusal, if it was turned down before an operation existed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    """Who leads. ``term`` grows with every change of holder and guards every controller write."""
+
+    name: str
+    holder: str
+    term: int
+    expires_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """One line of the append-only history."""
+
+    sequence: int | None
+    at: datetime
+    kind: str
+    query: str | None
+    operation: str | None
+    epoch: int | None
+    actor: str
+    text: str
+    detail: Mapping[str, object] = field(default_factory=dict)
