@@ -223,7 +223,7 @@ class Tideover(Settings):
     """The whole configuration file."""
 
     store: SecretStr
-    """SQLAlchemy URL: ``sqlite:///path`` on one host, ``postgresql+psycopg://...`` across hosts; may hold a password."""
+    """SQLAlchemy URL: ``sqlite:///path`` (one host) or ``postgresql+psycopg://...`` (several)."""
     clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]
     routes: tuple[Route, ...] = ()
     spark: Spark = Spark()

@@ -1,0 +1,110 @@
+"""What the resolver is asked and what it answers: pure values.
+
+A *want* is one partition's position on the old cluster; a *target* is its place on the standby. Offsets are
+next-to-read. Method by method the rules are those of the module of the same name in this package.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from state.model import EndSample, Fingerprint, TopicPartition
+from state.settings import MethodName
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Want:
+    """One partition of one source, as it was read on the old cluster."""
+
+    source: str
+    topic: str
+    partition: int
+    target_topic: str
+    """The topic's name on the standby."""
+    offset: int
+    """Position to stand for: the checkpoint's end offset."""
+    ring: tuple[Fingerprint, ...]
+    """Records consumed before ``ring_offset``, oldest first; empty when nothing is remembered."""
+    ring_offset: int | None
+    """Position at the end of the ring: ``offset`` when tracking was current, smaller when it lagged."""
+    dense: bool | None
+    """Whether every old offset in ``[ring_offset, offset)`` held a consumed record; None when not proven."""
+    begin_known: int | None
+    """Begin of the old partition when last sampled; ``offset == begin_known`` with an empty ring: nothing was read."""
+    timestamp_ms: int | None
+    """T: largest timestamp known to be consumed (also an idle partition's sampling time); None when unknown."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """How places are looked for."""
+
+    methods: tuple[MethodName, ...]
+    buffer_ms: int
+    """X of ``T - X``, for the method ``timestamp``."""
+    on_no_match: str = "fail"
+    """``closest``, ``earliest``, ``latest`` or ``fail``: what holds when no method does."""
+    read_committed: bool = False
+    """The source's ``isolation.level``."""
+    context: int = 16
+    """K: how many fingerprints must agree."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """Where one partition resumes, with the forecast of what that costs."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    buffer_ms: int
+    target_topic: str
+    target_partition: int
+    target_offset: int | None
+    """None: no method held; then ``note`` says why, and a gate refuses."""
+    method: str | None
+    exact: bool
+    """Proven: nothing lost and nothing read twice by this choice."""
+    begin: int | None
+    end: int | None
+    """Of the standby's partition, one snapshot."""
+    replay_records: int | None
+    """Records from ``target_offset`` that the query has already read; None when it cannot be told."""
+    replay_later_records: int | None
+    """Records that the replicator has yet to append and that the query has already read."""
+    exposure_records: int | None
+    """Records known on the old cluster, unread or read, that the standby does not have."""
+    exposure_seconds: float | None
+    note: str
+    error: str | None = None
+    """The protocol's or the network's error for this partition, if its facts could not be had."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resolution:
+    """The answer for all partitions that were asked."""
+
+    targets: tuple[Target, ...]
+    asked_at: datetime
+    seconds: float
+    missing_topics: tuple[str, ...] = ()
+    fewer_partitions: Mapping[str, tuple[int, int]] | None = None
+    """Topic to (old count, standby's count) where they differ."""
+    timestamp_types: Mapping[str, str] | None = None
+    """``message.timestamp.type`` per standby topic."""
+    earliest_timestamps: Mapping[TopicPartition, int] | None = None
+    """Timestamp of the first record still kept on the standby, where it was needed (retention)."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every partition has a place."""
+        return all(target.target_offset is not None for target in self.targets)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OldEnds:
+    """The last known ends of the old cluster, for exposure."""
+
+    samples: Mapping[TopicPartition, EndSample]
