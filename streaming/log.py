@@ -1,0 +1,110 @@
+"""The port through which a cluster's log is looked at: three bounded questions, answers per partition.
+
+``streaming.kafka.link.Link`` answers from real brokers; ``streaming.memory.MemoryCluster`` is its in-memory twin for
+pure logic and for faults that cannot be made otherwise. Errors of one partition never hide another's answer, and no
+question creates a topic. Times are Kafka's: milliseconds since the epoch.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from state.model import TopicPartition
+
+
+class Spec(IntEnum):
+    """ListOffsets' reserved timestamps (KIP-79, KIP-734): -1 is latest, -2 earliest, -3 the largest timestamp."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartitionError:
+    """An error of one partition: Kafka's own name for it, and whether asking again can help."""
+
+    name: str
+    """``UNKNOWN_TOPIC_OR_PARTITION``, ``LEADER_NOT_AVAILABLE``, ``TIMED_OUT``, ``UNSUPPORTED_FOR_MESSAGE_FORMAT`` ..."""
+    text: str
+    retriable: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartitionFacts:
+    """One partition as metadata describes it."""
+
+    leader: int | None
+    leader_epoch: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TopicFacts:
+    """One topic as metadata and its configuration describe it."""
+
+    name: str
+    topic_id: str | None
+    partitions: Mapping[int, PartitionFacts]
+    timestamp_type: str | None
+    """``CreateTime`` or ``LogAppendTime``; None when the configuration may not be read."""
+    cleanup_policy: str | None
+    """``delete``, ``compact`` or ``compact,delete``."""
+    error: PartitionError | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Looked:
+    """The answer to one offset look-up."""
+
+    offset: int | None
+    """None without an error: no record at or after that time."""
+    timestamp_ms: int | None
+    leader_epoch: int | None
+    error: PartitionError | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogRecord:
+    """A record reduced to what alignment needs."""
+
+    offset: int
+    timestamp_ms: int
+    digest: bytes
+    """blake2b-16 over key and value, null unlike empty; see ``streaming.kafka.records.digest``."""
+    append_time: bool
+    """Its batch carries the LogAppendTime bit: its time was set by this cluster's broker."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fetched:
+    """Records of one partition from a wanted offset on, as many as fitted."""
+
+    records: tuple[LogRecord, ...]
+    """Data records only; control batches are skipped but move ``next_offset``."""
+    next_offset: int
+    """Where to fetch next; equal to the wanted offset when nothing was returned."""
+    high_watermark: int | None
+    log_start: int | None
+    needs_bytes: int = 0
+    """The next batch did not fit: fetch again with at least so many bytes; 0 otherwise."""
+    error: PartitionError | None = None
+
+
+class Log(Protocol):
+    """A cluster that can be looked at. Every call returns by its deadline (seconds from now), complete or not."""
+
+    def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
+        """Facts of these topics. Raises ``ClusterUnreachable`` when no bootstrap server answers in time."""
+
+    def offsets(
+        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Looked]:
+        """Look up one time or ``Spec`` per partition, all leaders in parallel. Never raises for a partition."""
+
+    def fetch(
+        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Fetched]:
+        """Read from ``(offset, max bytes)`` per partition, one request per leader, all leaders in parallel."""
