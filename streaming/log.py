@@ -26,7 +26,7 @@ class PartitionError:
     """An error of one partition: Kafka's own name for it, and whether asking again can help."""
 
     name: str
-    """``UNKNOWN_TOPIC_OR_PARTITION``, ``LEADER_NOT_AVAILABLE``, ``TIMED_OUT``, ``UNSUPPORTED_FOR_MESSAGE_FORMAT`` ..."""
+    """``UNKNOWN_TOPIC_OR_PARTITION``, ``TIMED_OUT``, ``UNSUPPORTED_FOR_MESSAGE_FORMAT`` ..."""
     text: str
     retriable: bool
 
