@@ -1,0 +1,183 @@
+"""Runs the Ivy that pyspark ships, so that fetching jars needs no Maven, no Coursier and no second downloader.
+
+Ivy's own cache is the download directory: the artifact pattern puts every jar flat into one folder under a name
+that can be read back into its coordinate, and a run that was cut short goes on where it stopped. A separate
+retrieve step would copy everything once more and show no progress until the end.
+"""
+
+import importlib.util
+import re
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from xml.sax.saxutils import quoteattr
+
+from streaming.errors import JarError
+from streaming.java import java_home_binary
+
+_WATCH_SECONDS = 2.0
+_ATTEMPTS = 2
+_SEPARATOR = "~"
+
+_SETTINGS = """\
+<ivysettings>
+  <property name="ivy.checksums" value=""/>
+  <settings defaultResolver="central"/>
+  <caches defaultCacheDir={cache} artifactPattern="jars/[organisation]~[artifact]~[revision](~[classifier]).[ext]"/>
+  <timeout-constraints>
+    <timeout-constraint name="patient" connectionTimeout="20000" readTimeout="60000"/>
+  </timeout-constraints>
+  <resolvers><ibiblio name="central" m2compatible="true" timeoutConstraint="patient" {metadata}/></resolvers>
+</ivysettings>
+"""
+_NO_METADATA = 'usepoms="false" useMavenMetadata="false"'
+
+_MODULE = """\
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+  <info organisation="tideover" module="jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+
+
+@dataclass(frozen=True, order=True)
+class Coordinate:
+    """One jar as Maven names it."""
+
+    group: str
+    artifact: str
+    version: str
+    classifier: str = ""
+
+    def __post_init__(self) -> None:
+        parts = (self.group, self.artifact, self.version)
+        if not all(re.fullmatch(r"[\w.+-]+", part) for part in parts) or not re.fullmatch(r"[\w.+-]*", self.classifier):
+            raise ValueError(f"not a jar coordinate: {self}")
+
+    @classmethod
+    def parse(cls, text: str, separator: str = ":") -> "Coordinate":
+        """Read `group:artifact:version[:classifier]`; ValueError when it is anything else."""
+        parts = text.split(separator)
+        if len(parts) not in (3, 4):
+            raise ValueError(f"not a jar coordinate: {text}")
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return self._joined(":")
+
+    @property
+    def download_name(self) -> str:
+        """The file name under which Ivy leaves this jar."""
+        return self._joined(_SEPARATOR) + ".jar"
+
+    @property
+    def cache_name(self) -> str:
+        """The path of this jar inside the jar cache, the file name as Maven would write it."""
+        tail = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.group}/{self.artifact}-{self.version}{tail}.jar"
+
+    def _joined(self, separator: str) -> str:
+        return separator.join(part for part in (self.group, self.artifact, self.version, self.classifier) if part)
+
+
+class Downloader(Protocol):
+    """Brings jars into a directory; what it could not bring is simply absent."""
+
+    def __call__(
+        self, wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Callable[[int], None]
+    ) -> dict[Coordinate, Path]: ...
+
+
+def download(
+    wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Callable[[int], None]
+) -> dict[Coordinate, Path]:
+    """Download the wanted jars, with all they need at run time when transitive, and return every jar now in `work`.
+
+    `watch` is told how many jars are there, whenever a look every two seconds finds more.
+    Raises JarError when not one jar could be brought.
+    """
+    coordinates = list(wanted)
+    work.mkdir(parents=True, exist_ok=True)
+    jars = work / "jars"
+    log = work / "ivy.log"
+    command = _command(coordinates, work, transitive=transitive)
+    for _ in range(_ATTEMPTS):
+        _run(command, log, jars, watch)
+        if all((jars / coordinate.download_name).is_file() for coordinate in coordinates):
+            break
+    brought = {Coordinate.parse(path.stem, _SEPARATOR): path for path in sorted(jars.glob("*.jar"))}
+    if not brought:
+        raise JarError(
+            f"no jar could be fetched: {_complaint(log)}",
+            hint="check that this machine reaches a Maven repository (JAVA_TOOL_OPTIONS takes Java's proxy properties)",
+        )
+    return brought
+
+
+def _command(wanted: list[Coordinate], work: Path, *, transitive: bool) -> list[str]:
+    settings, module = work / "settings.xml", work / "ivy.xml"
+    metadata = "" if transitive else _NO_METADATA
+    settings.write_text(_SETTINGS.format(cache=quoteattr(str(work)), metadata=metadata), encoding="utf-8")
+    dependencies = "\n".join(_dependency(coordinate, transitive=transitive) for coordinate in wanted)
+    module.write_text(_MODULE.format(dependencies=dependencies), encoding="utf-8")
+    java, main = str(java_home_binary()), "org.apache.ivy.Main"
+    options = ["-settings", str(settings), "-ivy", str(module), "-confs", "default"]
+    return [java, "-cp", f"{_pyspark_jars()}/*", main, *options]
+
+
+def _dependency(wanted: Coordinate, *, transitive: bool) -> str:
+    mapping = "default->runtime(*),master(*)" if transitive else "default->*"
+    named = f'org="{wanted.group}" name="{wanted.artifact}" rev="{wanted.version}"'
+    start = f'<dependency {named} transitive="{str(transitive).lower()}" conf="{mapping}"'
+    if not wanted.classifier:
+        return f"    {start}/>"
+    classified = f'<artifact name="{wanted.artifact}" type="jar" ext="jar" m:classifier="{wanted.classifier}"/>'
+    return f"    {start}>{classified}</dependency>"
+
+
+def _run(command: list[str], log: Path, jars: Path, watch: Callable[[int], None]) -> None:
+    """Run Ivy to its end; its exit code is not asked, for the jars that arrived say more."""
+    told = 0
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        try:
+            while True:
+                try:
+                    process.wait(timeout=_WATCH_SECONDS)
+                except subprocess.TimeoutExpired:
+                    count = _count(jars)
+                    if count > told:
+                        watch(told := count)
+                else:
+                    return
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _count(jars: Path) -> int:
+    return sum(1 for _ in jars.glob("*.jar"))
+
+
+def _complaint(log: Path) -> str:
+    """Return the line of Ivy's log that names the trouble."""
+    lines = [line.strip(" :\t") for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+    telling = [line for line in lines if re.search(r"not found$|Exception|FAILED|[Ee]rror|refused|timed out", line)]
+    return (telling or [line for line in lines if line] or ["Ivy said nothing"])[0]
+
+
+def _pyspark_jars() -> Path:
+    """Return pyspark's jar directory without importing pyspark, which would cost a second."""
+    spec = importlib.util.find_spec("pyspark")
+    folders = spec.submodule_search_locations if spec else None
+    for folder in folders or ():
+        jars = Path(folder) / "jars"
+        if any(jars.glob("ivy-*.jar")):
+            return jars
+    raise JarError("no Ivy to fetch jars with: pyspark is not installed here", hint="pip install pyspark")

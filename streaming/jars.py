@@ -1,0 +1,298 @@
+"""Keeps the jars of each engine and broker version: locked by content, fetched once, shared by every set.
+
+A set is a lock file, one `group:artifact:version sha256` per line, shipped with the package. `--packages` at submit
+time was the alternative: it resolves anew on every machine, checks nothing but the server's own checksum, and goes to
+the network in the middle of a failover. Here the network is touched on the first use of a set and never after.
+
+`python -m streaming.jars fetch SET...` prefetches, `python -m streaming.jars lock SET` resolves a lock anew.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from state.errors import TideoverError
+from streaming.errors import JarError
+from streaming.ivy import Coordinate, Downloader, download
+from streaming.java import java_home_binary
+
+__all__ = ["JarCache", "LockedJar", "Roots", "jar_paths", "java_home_binary", "parse_lock", "set_names"]
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockedJar:
+    """One line of a lock: which jar, and the only content it may have."""
+
+    coordinate: Coordinate
+    sha256: str
+
+    def __post_init__(self) -> None:
+        if len(self.sha256) != 64 or set(self.sha256) - set("0123456789abcdef"):
+            raise ValueError(f"not a sha256: {self.sha256}")
+
+    def __str__(self) -> str:
+        return f"{self.coordinate} {self.sha256}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roots:
+    """What a lock is made from: a few coordinates, with all they need or alone."""
+
+    coordinates: tuple[str, ...]
+    transitive: bool
+    without: frozenset[str] = frozenset()
+    """Each `group:artifact` that is left out although something asks for it."""
+
+
+def _kafka(version: str, *extra: str) -> Roots:
+    """Name broker, MirrorMaker and tools, logging through log4j 2 so that one log4j2.yaml serves every version."""
+    modules = ("kafka_2.13", "connect-mirror", "kafka-tools")
+    return Roots(
+        coordinates=(
+            *(f"org.apache.kafka:{module}:{version}" for module in modules),
+            "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
+            *extra,
+        ),
+        transitive=True,
+        without=frozenset({"org.slf4j:slf4j-reload4j"}),  # Kafka 3's own binding; SLF4J wants exactly one
+    )
+
+
+def _connector(scala: str, spark: str, token_provider: str, kafka_clients: str, pool: str) -> Roots:
+    """Name the connector's jars one by one: their other dependencies are inside Spark already, in Spark's versions."""
+    coordinates = (
+        f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}",
+        f"org.apache.spark:spark-token-provider-kafka-0-10_{scala}:{token_provider}",
+        f"org.apache.kafka:kafka-clients:{kafka_clients}",
+        f"org.apache.commons:commons-pool2:{pool}",
+    )
+    return Roots(coordinates=coordinates, transitive=False)
+
+
+def _delta(module: str, version: str) -> Roots:
+    coordinates = (f"io.delta:{module}:{version}", f"io.delta:delta-storage:{version}")
+    return Roots(coordinates=coordinates, transitive=False)
+
+
+ROOTS: Mapping[str, Roots] = {
+    "kafka-4.3.1": _kafka("4.3.1"),
+    "kafka-3.9.1": _kafka("3.9.1", "com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.16.2"),
+    "spark-4.2.0": _connector("2.13", "4.2.0", "4.0.0", "3.9.1", "2.12.0"),
+    "spark-4.0.0": _connector("2.13", "4.0.0", "4.0.0", "3.9.0", "2.12.0"),
+    "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
+    "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
+    "delta-4.2.0": _delta("delta-spark_2.13", "4.2.0"),
+}
+
+
+def jar_paths(name: str, *, progress: Progress | None = None) -> list[Path]:
+    """Return the jars of a set, fetching what the cache lacks.
+
+    A returned jar had the locked sha256 when it was fetched and has the recorded size now. Two processes may ask at
+    once: the second waits and finds the work done. Raises JarError, or JavaMissing when there is something to fetch.
+    """
+    return JarCache(_cache_root(), download).paths(name, _read_lock(name), progress or _silent)
+
+
+def set_names() -> list[str]:
+    """Return the names of the sets that have a lock."""
+    return sorted(entry.name.removesuffix(".lock") for entry in _locks().iterdir() if entry.name.endswith(".lock"))
+
+
+def parse_lock(text: str) -> list[LockedJar]:
+    """Read a lock; ValueError names the first line that is not one."""
+    jars: list[LockedJar] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split()
+        if not words or line.startswith("#"):
+            continue
+        try:
+            coordinate, sha256 = words
+            jars.append(LockedJar(coordinate=Coordinate.parse(coordinate), sha256=sha256))
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from error
+    return jars
+
+
+class JarCache:
+    """The jars on this machine, one file each, with a record beside it of the content that was verified."""
+
+    def __init__(self, root: Path, download: Downloader) -> None:
+        self._root = root
+        self._download = download
+
+    def paths(self, name: str, locked: Sequence[LockedJar], progress: Progress) -> list[Path]:
+        """Return the jars of one lock, in its order, fetching those that are not here as locked."""
+        if self._missing(locked):
+            self._root.mkdir(parents=True, exist_ok=True)
+            with _held(self._root / ".lock", lambda: progress(f"{name}: waiting for another process that fetches")):
+                missing = self._missing(locked)  # the process we waited for may have done it
+                if missing:
+                    self._fetch(name, missing, progress)
+        return [self._path(jar) for jar in locked]
+
+    def _path(self, jar: LockedJar) -> Path:
+        return self._root / jar.coordinate.cache_name
+
+    def _missing(self, locked: Sequence[LockedJar]) -> list[LockedJar]:
+        return [jar for jar in locked if not self._verified(jar)]
+
+    def _verified(self, jar: LockedJar) -> bool:
+        path = self._path(jar)
+        try:
+            return _record(path).read_text(encoding="ascii") == f"{jar.sha256} {path.stat().st_size}\n"
+        except OSError:
+            return False
+
+    def _fetch(self, name: str, missing: Sequence[LockedJar], progress: Progress) -> None:
+        progress(f"fetching {name}: {len(missing)} jars (once, into {_for_people(self._root)})")
+        work = self._root / ".fetching"  # kept when a run is cut short, so that the next one goes on from there
+        brought = self._download(
+            [jar.coordinate for jar in missing],
+            work,
+            transitive=False,
+            watch=lambda count: progress(f"{name}: {min(count, len(missing))} of {len(missing)} jars"),
+        )
+        for jar in missing:
+            if jar.coordinate in brought:
+                self._admit(name, jar, brought[jar.coordinate])
+        absent = [str(jar.coordinate) for jar in missing if jar.coordinate not in brought]
+        if absent:
+            raise JarError(
+                f"{name}: {len(absent)} of {len(missing)} jars could not be fetched, first {absent[0]}",
+                hint="run it again: the jars that did arrive are kept",
+            )
+        shutil.rmtree(work, ignore_errors=True)
+        progress(f"{name}: {len(missing)} jars fetched and verified")
+
+    def _admit(self, name: str, jar: LockedJar, downloaded: Path) -> None:
+        """Move a download into the cache, or remove it when it is not what the lock says."""
+        sha256 = _sha256(downloaded)
+        if sha256 != jar.sha256:
+            downloaded.unlink()
+            raise JarError(
+                f"{name}: {jar.coordinate} has sha256 {sha256}, the lock says {jar.sha256}; the file was removed",
+                hint="run it again; if it repeats, the repository or something on the way to it serves another jar",
+            )
+        path = self._path(jar)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        size = downloaded.stat().st_size
+        _record(path).unlink(missing_ok=True)
+        downloaded.replace(path)
+        _write_whole(_record(path), f"{sha256} {size}\n")
+
+
+def lock_text(name: str, resolve: Downloader, progress: Progress) -> str:
+    """Resolve a set from its roots and return the lock that pins the outcome."""
+    try:
+        roots = ROOTS[name]
+    except KeyError:
+        raise JarError(f"no roots for a set named {name}", hint=f"there are: {', '.join(sorted(ROOTS))}") from None
+    wanted = [Coordinate.parse(text) for text in roots.coordinates]
+    progress(f"{name}: resolving {len(wanted)} roots")
+    with tempfile.TemporaryDirectory(prefix="tideover-lock-") as folder:
+        found = resolve(
+            wanted, Path(folder), transitive=roots.transitive, watch=lambda count: progress(f"{name}: {count} jars")
+        )
+        absent = [str(coordinate) for coordinate in wanted if coordinate not in found]
+        if absent:
+            raise JarError(f"{name}: not to be had, so nothing was locked: {', '.join(absent)}")
+        kept = sorted(each for each in found if f"{each.group}:{each.artifact}" not in roots.without)
+        locked = [LockedJar(coordinate=each, sha256=_sha256(found[each])) for each in kept]
+    return "".join(f"{jar}\n" for jar in locked)
+
+
+def _read_lock(name: str) -> list[LockedJar]:
+    lock = _locks() / f"{name}.lock"
+    if not lock.is_file():
+        raise JarError(f"no jar set named {name}", hint=f"there are: {', '.join(set_names())}")
+    try:
+        return parse_lock(lock.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise JarError(f"the lock of {name} is damaged: {error}", hint="install Tideover again") from error
+
+
+def _locks() -> Path:
+    return Path(str(resources.files("streaming"))) / "jarsets"
+
+
+def _cache_root() -> Path:
+    configured = os.environ.get("TIDEOVER_CACHE")
+    return (Path(configured).expanduser() if configured else Path.home() / ".cache" / "tideover").resolve() / "jars"
+
+
+def _record(jar: Path) -> Path:
+    return jar.with_name(jar.name + ".verified")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that no reader ever sees half of it."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+@contextlib.contextmanager
+def _held(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold an exclusive lock on a file; the kernel lets go of it when the process dies, so none is ever stale."""
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _for_people(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def _silent(_: str) -> None:
+    """Take a progress line and say nothing."""
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Fetch sets, or lock them anew; progress goes to stderr, so that the paths on stdout can be piped."""
+    parser = argparse.ArgumentParser(prog="python -m streaming.jars", description="Fetch and lock jar sets.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("fetch", help="fetch sets into the cache and print their paths").add_argument("sets", nargs="+")
+    verbs.add_parser("lock", help="resolve sets anew and write their locks").add_argument("sets", nargs="+")
+    chosen = parser.parse_args(arguments)
+    try:
+        for name in chosen.sets:
+            if chosen.verb == "lock":
+                text = lock_text(name, download, _say)
+                _write_whole(_locks() / f"{name}.lock", text)
+                _say(f"{name}: {len(text.splitlines())} jars locked")
+            else:
+                sys.stdout.writelines(f"{path}\n" for path in jar_paths(name, progress=_say))
+    except TideoverError as error:
+        _say(f"{error}\n{error.hint}".rstrip())
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

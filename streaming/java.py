@@ -1,0 +1,64 @@
+"""Finds the Java that Spark, the lab's brokers and Ivy run on.
+
+A version is asked of the binary itself: directory names and release files lie often enough, and the question costs
+fifty milliseconds once.
+"""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from streaming.errors import JavaMissing
+
+OLDEST_MAJOR = 17
+SYSTEM_HOMES = Path("/usr/lib/jvm")
+_ANSWER_SECONDS = 30.0
+
+
+def java_home_binary() -> Path:
+    """Return a `java` of version 17 or newer: JAVA_HOME first, then PATH, then the oldest that serves of the system's.
+
+    Raises JavaMissing when there is none.
+    """
+    return _find(os.environ.get("JAVA_HOME"), os.environ.get("PATH"))
+
+
+@functools.cache
+def _find(java_home: str | None, path: str | None) -> Path:
+    for binary in _preferred(java_home, path):
+        if _major(binary) >= OLDEST_MAJOR:
+            return binary
+    found = [(major, home / "bin" / "java") for home in _system_homes() if (major := _major(home / "bin" / "java"))]
+    serving = sorted(pair for pair in found if pair[0] >= OLDEST_MAJOR)
+    if serving:
+        return serving[0][1]
+    raise JavaMissing(
+        f"Java {OLDEST_MAJOR} or newer was not found in JAVA_HOME, on PATH or under {SYSTEM_HOMES}",
+        hint=f"install a Java {OLDEST_MAJOR} runtime (Debian, Ubuntu: openjdk-{OLDEST_MAJOR}-jre-headless) "
+        "or point JAVA_HOME at one",
+    )
+
+
+def _preferred(java_home: str | None, path: str | None) -> Iterator[Path]:
+    if java_home:
+        yield Path(java_home) / "bin" / "java"
+    if path and (on_path := shutil.which("java", path=path)):
+        yield Path(on_path)
+
+
+def _system_homes() -> list[Path]:
+    return sorted(SYSTEM_HOMES.iterdir()) if SYSTEM_HOMES.is_dir() else []
+
+
+def _major(binary: Path) -> int:
+    """Return the major version a binary reports, 0 when it is missing, broken or silent."""
+    try:
+        answer = subprocess.run([binary, "-version"], capture_output=True, timeout=_ANSWER_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    version = re.search(rb'version "(?:1\.)?(\d+)', answer.stderr)
+    return int(version[1]) if version and answer.returncode == 0 else 0
