@@ -1,0 +1,61 @@
+# Tideover: one command each. `make help` lists them.
+
+PYTHON  ?= python3
+VENV    ?= .venv
+SPARK   ?= 4.2.0
+LOCK    := conf/locks/pyspark-$(SPARK).lock
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/.installed-$(SPARK)
+FAULT   ?= kill
+export PYSPARK_PYTHON := $(abspath $(BIN)/python)
+export PYTHONDONTWRITEBYTECODE := 1
+
+.DEFAULT_GOAL := help
+
+help: ## list these targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make the virtual environment from the hashed lock file
+
+$(STAMP): $(LOCK) pyproject.toml
+	@echo "setting up $(VENV) from $(LOCK) (once; Spark is 400 MB)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@rm -f $(VENV)/.installed-*; touch $@
+
+java: $(STAMP) ## find Java 17, or install it by the system's package manager where that is allowed
+	@PYTHON=$(BIN)/python conf/ensure-java
+
+demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze)
+	$(BIN)/python -m lab.demo --fault $(FAULT) --dir build/demo
+
+check: $(STAMP) ## seconds: format, lint, types, import rules, unit and contract tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	PYTHONPATH=. $(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest -q -m "not real and not long" -p no:cacheprovider
+
+test: check java ## minutes: check, then one of each kind on real brokers, Spark and PostgreSQL
+	$(BIN)/python -m pytest -m "real and not long" -p no:cacheprovider
+
+test-long: java ## hours: the full counts; writes docs/reports/carries.md
+	$(BIN)/python -m pytest -m long -p no:cacheprovider --timeout 14400
+
+test-matrix: ## the core of it on Spark 3.5.7 and 4.0.0, each in its own virtual environment
+	conf/test-matrix 3.5.7 4.0.0
+
+bench: java ## measure us and the alternative side by side; writes build/bench/report.md
+	$(BIN)/python -m bench --dir build/bench
+
+lock: ## make the lock files anew (needs uv)
+	@for version in 3.5.7 4.0.0 4.2.0; do \
+	  echo "pyspark==$$version" > build/constraint.txt; \
+	  uv pip compile pyproject.toml --extra dev --constraint build/constraint.txt --generate-hashes --universal \
+	    --python-version 3.11 --no-emit-index-url --no-header --no-annotate -q -o conf/locks/pyspark-$$version.lock; done
+
+clean: ## remove what was built (not the caches of jars)
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
+
+.PHONY: help setup java demo check test test-long test-matrix bench lock clean

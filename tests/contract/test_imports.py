@@ -1,0 +1,82 @@
+"""The architecture as a test: which files may know which foreign library, and what pure modules may not know at all."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = ("orchestrator", "streaming", "state")
+
+# One seam per foreign library: the folder or file that may import it.
+SEAMS = {
+    "kafka": ("streaming/kafka/",),
+    "crc32c": ("streaming/kafka/",),
+    "pyspark": ("streaming/spark/", "streaming/ivy.py", "streaming/jars.py"),
+    "py4j": ("streaming/spark/",),
+    "sqlalchemy": ("state/sql/", "state/migrations/"),
+    "alembic": ("state/sql/", "state/migrations/"),
+    "psycopg": ("state/sql/",),
+    "sqlite3": ("state/sql/",),
+    "yaml": ("orchestrator/config.py", "orchestrator/cli/"),
+    "click": ("orchestrator/cli/",),
+    "apscheduler": ("orchestrator/housekeeping.py",),
+    "starlette": ("orchestrator/web/",),
+    "uvicorn": ("orchestrator/web/",),
+    "prometheus_client": ("orchestrator/web/",),
+}
+
+PURE = ("state/model.py", "state/settings.py", "state/protocol.py", "streaming/resume/", "orchestrator/decide/")
+
+# What pure code may import: data types and arithmetic. Clocks, sockets, files, threads, logs and randomness are absent.
+PURE_STDLIB = {
+    "abc", "bisect", "collections", "dataclasses", "datetime", "enum", "functools", "heapq", "itertools", "json",
+    "math", "operator", "re", "statistics", "string", "types", "typing",
+}  # fmt: skip
+
+
+def modules() -> Iterator[Path]:
+    for package in PRODUCT:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return names
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", list(modules()), ids=relative)
+def test_a_foreign_library_is_imported_only_by_its_seam(path: Path) -> None:
+    strangers = [
+        name
+        for name in imported(path)
+        if (seam := SEAMS.get(name.split(".")[0])) and not relative(path).startswith(seam)
+    ]
+    assert strangers == [], f"{relative(path)} reaches past a seam"
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if relative(path).startswith(PURE)], ids=relative)
+def test_pure_modules_know_values_only(path: Path) -> None:
+    allowed_own = ("state.model", "state.settings", "state.protocol", "state.errors", "streaming.resume",
+                   "streaming.log", "orchestrator.decide")  # fmt: skip
+    strangers = {
+        name
+        for name in imported(path)
+        if not (name.split(".")[0] in PURE_STDLIB or name == "pydantic" or name.startswith(allowed_own))
+        and not (relative(path) == "state/settings.py" and name == "pathlib")
+    }
+    assert strangers == set(), f"{relative(path)} is not pure"
+
+
+def test_every_product_package_is_looked_at() -> None:
+    assert {relative(path).split("/")[0] for path in modules()} == set(PRODUCT)
