@@ -1,0 +1,123 @@
+"""The main job before a person's eyes: ``make demo``.
+
+Plays one story and prints it as it happens; ends with a page that a person can read and ``report.json`` for a program.
+The exit code is the verdict: 0 when the carried queries lost nothing and repeated nothing and the fresh query's repeats
+equal its forecast, 1 when not, 2 when the story broke.
+"""
+
+import argparse
+import dataclasses
+import json
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.rehearsal import Script, Story, StoryFailed, tell
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play, print, write the report; the exit code is the verdict."""
+    options = _parse(arguments)
+    directory = Path(options.dir)
+    shutil.rmtree(directory, ignore_errors=True)
+    begun = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - begun:6.1f} s  {text}", flush=True)
+
+    script = Script(fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka)
+    try:
+        story = tell(script, directory, say)
+    except StoryFailed as failure:
+        print(f"the demo broke: {failure}\nlogs: {directory}", file=sys.stderr)
+        return 2
+    problems = judge(story)
+    (directory / "report.json").write_text(json.dumps(_report(story, problems), indent=2, default=str) + "\n")
+    page = "\n".join(_page(story, problems))
+    (directory / "summary.txt").write_text(page + "\n")
+    print(f"\n{page}\n\nreport: {directory / 'report.json'}")
+    return 1 if problems else 0
+
+
+def judge(story: Story) -> list[str]:
+    """What is wrong with the outcome, in sentences; empty when the promise was kept."""
+    problems = [] if story.failover_exit == 0 else [f"tideover failover ended with exit code {story.failover_exit}"]
+    for query, row in story.verdict.items():
+        plan = story.operation(query)["plan"]
+        if not row["delivered"]:
+            problems.append(f"{query}: nothing was delivered")
+        if row["lost"]:
+            problems.append(f"{query}: lost {row['lost']}")
+        if plan["resume"] == "carry" and row["duplicated"]:
+            problems.append(f"{query}: repeated {row['duplicated']}")
+        forecast = plan["totals"]["replay_records"]
+        if plan["resume"] == "fresh" and row["duplicated"] != forecast:
+            problems.append(f"{query}: {row['duplicated']} repeated, but {forecast} were forecast")
+    return problems
+
+
+def _page(story: Story, problems: Sequence[str]) -> list[str]:
+    columns = f"{'acked':>9}{'replicated':>12}{'delivered':>11}{'exposed':>9}{'lost':>6}{'repeated':>10}"
+    lines = [f"{'query':<20}{'resume':<8}{columns}{'switch':>9}{'from fault':>12}"]
+    for query, row in story.verdict.items():
+        operation = story.operation(query)
+        lines.append(
+            f"{query:<20}{operation['plan']['resume']:<8}{_count(row['acked']):>9}{_count(row['replicated']):>12}"
+            f"{_count(row['delivered']):>11}{_count(row['exposed']):>9}{_count(row['lost']):>6}"
+            f"{_count(row['duplicated']):>10}{_seconds(operation['measured'].get('switch_seconds')):>9}"
+            f"{_seconds(story.fault_to_first_commit_seconds.get(query)):>12}"
+        )
+    for query in story.verdict:
+        operation = story.operation(query)
+        if operation["plan"]["resume"] == "fresh":
+            lines += ["", *_fresh(query, operation, story.verdict[query])]
+    lines += ["", "verdict: " + ("; ".join(problems) if problems else _kept(story))]
+    return lines
+
+
+def _fresh(query: str, operation: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    plan = operation["plan"]
+    lines = [f"{query} resumes by time, with a new checkpoint:"]
+    lines += [
+        f"  {place['topic']}-{place['partition']}: T {place['timestamp_ms']} - buffer {place['buffer_ms']} ms"
+        f" -> offset {place['target_offset']} of [{place['begin']}, {place['end']}],"
+        f" replay forecast {place['replay_records']}"
+        for place in plan["partitions"]
+    ]
+    lines.append(f"  startingOffsets {json.dumps(plan['starting_offsets'])}")
+    lines.append(f"  replay: forecast {plan['totals']['replay_records']}, measured {row['duplicated']}")
+    return lines
+
+
+def _kept(story: Story) -> str:
+    carried = [query for query in story.verdict if story.operation(query)["plan"]["resume"] == "carry"]
+    return f"lost 0, repeated 0 in {len(carried)} carried queries; the fresh query repeated what was forecast"
+
+
+def _report(story: Story, problems: Sequence[str]) -> dict[str, Any]:
+    return {"kept": not problems, "problems": list(problems), **dataclasses.asdict(story)}
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _seconds(number: float | None) -> str:
+    return "-" if number is None else f"{number:.2f} s"
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m lab.demo", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--fault", choices=("kill", "freeze"), default="kill", help="what happens to the primary")
+    parser.add_argument("--dir", default="build/demo", help="everything that the demo writes goes here; emptied first")
+    parser.add_argument("--rate", type=int, default=2000, help="records per second")
+    parser.add_argument("--base-port", type=int, default=19092, help="first port of the two clusters")
+    parser.add_argument("--kafka", choices=("4.3.1", "3.9.1"), default="4.3.1", help="version of the brokers")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
