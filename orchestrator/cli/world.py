@@ -1,0 +1,78 @@
+"""What every verb needs: the configuration, the store, and logs of clusters; made when first asked for."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from orchestrator.config import Loaded, load
+from orchestrator.errors import UnknownName
+from state.ports import Store
+from state.settings import Query, Tideover
+from streaming.log import Log
+
+
+@dataclass(kw_only=True)
+class World:
+    """The composition root: the only place that names concrete adapters."""
+
+    config: str | None
+    _loaded: Loaded | None = None
+    _store: Store | None = None
+    _logs: dict[tuple[int, str], Log] = field(default_factory=dict)
+
+    @property
+    def loaded(self) -> Loaded:
+        if self._loaded is None:
+            self._loaded = load(self.config)
+        return self._loaded
+
+    @property
+    def settings(self) -> Tideover:
+        return self.loaded.settings
+
+    @property
+    def base(self) -> Path:
+        """The folder of the configuration file."""
+        return self.loaded.path.parent
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            from state.sql.migrate import open_store  # imported when needed: help need not wait for SQLAlchemy
+
+            self._store = open_store(self.settings.store.get_secret_value())
+        return self._store
+
+    def log(self, cluster: str) -> Log:
+        """A link to a cluster, one per thread: connections are not shared."""
+        if cluster not in self.settings.clusters:
+            raise UnknownName(f"cluster {cluster!r} is not declared", hint=self._known("clusters"))
+        key = (threading.get_ident(), cluster)
+        if key not in self._logs:
+            from streaming.kafka.link import Link  # imported when needed
+
+            self._logs[key] = Link(self.settings.clusters[cluster])
+        return self._logs[key]
+
+    def query(self, name: str) -> Query:
+        """A declared query, or ``UnknownName``."""
+        if name not in self.settings.queries:
+            raise UnknownName(f"query {name!r} is not declared", hint=self._known("queries"))
+        return self.settings.queries[name]
+
+    def _known(self, group: str) -> str:
+        return f"declared {group}: " + (", ".join(sorted(getattr(self.settings, group))) or "none")
+
+    def close(self) -> None:
+        """Let the store and the links go."""
+        for log in self._logs.values():
+            close = getattr(log, "close", None)
+            if close is not None:
+                close()
+        if self._store is not None:
+            self._store.close()
+
+
+pass_world = click.make_pass_decorator(World)

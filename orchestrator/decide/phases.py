@@ -1,0 +1,88 @@
+"""The state machine of an operation: phases, events, and one table of moves.
+
+Rules of the table. An operation is opened by its hold, so it starts in FENCING; WATCHING, SUSPECT and CONFIRMED come
+before there is an operation. Only FENCING, RESOLVING and PREPARING lead to ABORTED: from STARTING on the point of no
+return is passed. BLOCKED waits for a condition or an operator, before the commit only. A pair that is not in the table
+is an ``IllegalMove``. Pause, cool-down, leadership and readiness are gates, not phases.
+
+``docs`` shows the diagram made from this very table.
+"""
+
+from enum import StrEnum
+
+from state.errors import TideoverError
+from state.model import Phase
+
+
+class Happening(StrEnum):
+    """What moves an operation from phase to phase."""
+
+    PROBE_FAILED = "probe failed"
+    PROBE_OK = "probe answered"
+    DOWN = "verdict down"
+    HELD = "hold recorded"
+    FENCED = "fence proven"
+    UNPROVEN = "no fence evidence"
+    NO_RUNNER = "no runner alive"
+    UNBLOCKED = "condition holds again"
+    RESOLVED = "gates passed"
+    MOVED_ON = "checkpoint moved on"
+    COMMITTED = "commit"
+    STARTED = "runner starts"
+    PROVEN = "first batch committed"
+    GIVEN_UP = "refused or failed"
+    RELEASED = "old run released"
+
+
+class IllegalMove(TideoverError):
+    """A phase met an event that its table does not know."""
+
+    kind = "illegal-move"
+
+
+FINAL = frozenset({Phase.SETTLED, Phase.ABORTED})
+"""No move leads from these to another phase; ABORTED closes when the old run is released."""
+
+TABLE: dict[tuple[Phase, Happening], Phase] = {
+    (Phase.WATCHING, Happening.PROBE_FAILED): Phase.SUSPECT,
+    (Phase.SUSPECT, Happening.PROBE_OK): Phase.WATCHING,
+    (Phase.SUSPECT, Happening.DOWN): Phase.CONFIRMED,
+    (Phase.CONFIRMED, Happening.PROBE_OK): Phase.WATCHING,
+    (Phase.CONFIRMED, Happening.HELD): Phase.FENCING,
+    (Phase.FENCING, Happening.FENCED): Phase.RESOLVING,
+    (Phase.FENCING, Happening.UNPROVEN): Phase.BLOCKED,
+    (Phase.FENCING, Happening.NO_RUNNER): Phase.BLOCKED,
+    (Phase.FENCING, Happening.GIVEN_UP): Phase.ABORTED,
+    (Phase.BLOCKED, Happening.UNBLOCKED): Phase.FENCING,
+    (Phase.BLOCKED, Happening.FENCED): Phase.RESOLVING,
+    (Phase.BLOCKED, Happening.GIVEN_UP): Phase.ABORTED,
+    (Phase.RESOLVING, Happening.RESOLVED): Phase.PREPARING,
+    (Phase.RESOLVING, Happening.NO_RUNNER): Phase.BLOCKED,
+    (Phase.RESOLVING, Happening.GIVEN_UP): Phase.ABORTED,
+    (Phase.PREPARING, Happening.MOVED_ON): Phase.RESOLVING,
+    (Phase.PREPARING, Happening.COMMITTED): Phase.STARTING,
+    (Phase.PREPARING, Happening.NO_RUNNER): Phase.BLOCKED,
+    (Phase.PREPARING, Happening.GIVEN_UP): Phase.ABORTED,
+    (Phase.STARTING, Happening.STARTED): Phase.VERIFYING,
+    (Phase.VERIFYING, Happening.PROVEN): Phase.SETTLED,
+    (Phase.ABORTED, Happening.RELEASED): Phase.ABORTED,
+}
+
+BEFORE_COMMIT = frozenset({Phase.FENCING, Phase.BLOCKED, Phase.RESOLVING, Phase.PREPARING})
+"""Where an operation can still be given up."""
+
+
+def move(phase: Phase, happening: Happening) -> Phase:
+    """The next phase. Raises ``IllegalMove`` for a pair that the table does not list."""
+    try:
+        return TABLE[phase, happening]
+    except KeyError:
+        raise IllegalMove(f"{phase} does not know {happening.value!r}") from None
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", "    [*] --> WATCHING"]
+    lines += [f"    {phase} --> {after}: {event.value}" for (phase, event), after in TABLE.items() if phase != after]
+    lines += [f"    {phase} --> [*]" for phase in sorted(FINAL)]
+    return "\n".join(lines) + "\n"

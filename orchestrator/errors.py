@@ -1,0 +1,102 @@
+"""What can go wrong in the orchestrator, and the exit code that tells a program of it.
+
+TideoverError
+├── UsageError         a verb was called in a way that cannot be meant              exit 2
+├── ConfigError        the configuration has mistakes, all of them listed           exit 2
+├── UnknownName        no such query, cluster or operation                          exit 2
+├── Refused            a gate turned the verb down before anything was changed      exit 1
+├── NotLeading         the lease was lost, or somebody else holds it                exit 3
+├── OutcomeUnknown     the time to wait was up; the operation stays open            exit 3
+├── IllegalMove        a phase met an event that its table does not know            exit 2
+└── OperationFailed    an operation ended without reaching its aim                  exit 2
+Every other branch (store, cluster, runner) is a failure: exit 2.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import ClassVar
+
+from orchestrator.decide.phases import IllegalMove
+from state.errors import TideoverError
+
+__all__ = [
+    "ConfigError",
+    "ExitCode",
+    "IllegalMove",
+    "NotLeading",
+    "OperationFailed",
+    "OutcomeUnknown",
+    "Refused",
+    "UnknownName",
+    "UsageError",
+    "exit_code",
+]
+
+
+class ExitCode(IntEnum):
+    """What a verb's exit code says."""
+
+    DONE = 0
+    REFUSED = 1
+    FAILED = 2
+    UNKNOWN = 3
+
+
+class OrchestratorError(TideoverError):
+    """The orchestrator could not do what was asked."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.FAILED
+
+
+class UsageError(OrchestratorError):
+    """The command line does not make sense as it stands."""
+
+    kind = "usage"
+
+
+class ConfigError(OrchestratorError):
+    """The configuration cannot be used."""
+
+    kind = "config"
+
+    def __init__(self, message: str = "", *, hint: str = "", mistakes: Sequence[str] = ()) -> None:
+        super().__init__("\n".join([message, *(f"  {mistake}" for mistake in mistakes)]), hint=hint)
+        self.mistakes = tuple(mistakes)
+
+
+class UnknownName(OrchestratorError):
+    """Nothing has that name."""
+
+    kind = "unknown-name"
+
+
+class Refused(OrchestratorError):
+    """A gate refused; nothing was changed."""
+
+    kind = "refused"
+    exit_code = ExitCode.REFUSED
+
+
+class NotLeading(OrchestratorError):
+    """Another process leads."""
+
+    kind = "not-leading"
+    exit_code = ExitCode.UNKNOWN
+
+
+class OutcomeUnknown(OrchestratorError):
+    """The time to wait is up; the operation stays open and can be joined."""
+
+    kind = "outcome-unknown"
+    exit_code = ExitCode.UNKNOWN
+
+
+class OperationFailed(OrchestratorError):
+    """The operation ended without reaching its aim."""
+
+    kind = "operation-failed"
+
+
+def exit_code(error: TideoverError) -> ExitCode:
+    """The exit code of a verb that ended with this error."""
+    return error.exit_code if isinstance(error, OrchestratorError) else ExitCode.FAILED
