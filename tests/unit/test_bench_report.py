@@ -1,0 +1,131 @@
+"""The arithmetic and the shape of the bench's report."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.report import Other, Report, Row, figure, to_json, to_page, write
+from bench.spread import Spread, is_met, paired_percent, ratio
+
+
+def row(**changes: object) -> Row:
+    defaults: dict[str, object] = {
+        "measurement": "lookup",
+        "what": "3,500 partitions, warm",
+        "unit": "ms",
+        "ours": Spread((40.0, 50.0, 60.0)),
+        "limit": 60.0,
+        "others": (Other(name="confluent-kafka", spread=Spread((100.0,))),),
+    }
+    return Row(**{**defaults, **changes})  # type: ignore[arg-type]  # keyword table of a test
+
+
+def report(*rows: Row, failures: dict[str, str] | None = None) -> Report:
+    return Report(
+        command="python -m bench",
+        commit="abc",
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=12.34,
+        machine={"cores": 2},
+        versions={"Kafka": "4.3.1"},
+        rows=rows,
+        failures=failures or {},
+    )
+
+
+def test_a_spread_knows_its_median_range_and_count_whatever_the_order() -> None:
+    spread = Spread((9.0, 1.0, 3.0, 4.0))
+    assert (spread.median, spread.least, spread.most, spread.count) == (3.5, 1.0, 9.0, 4)
+
+
+def test_no_samples_are_no_spread() -> None:
+    assert Spread.of([]) is None
+    with pytest.raises(ValueError, match="at least one"):
+        Spread(())
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        (Spread((2.0,)), Spread((5.0,)), 2.5),
+        (Spread((5.0,)), Spread((2.0,)), 0.4),
+        (Spread((0.0,)), Spread((2.0,)), None),
+        (None, Spread((2.0,)), None),
+        (Spread((2.0,)), None, None),
+    ],
+)
+def test_a_ratio_says_how_often_ours_fits_into_theirs(
+    ours: Spread | None, theirs: Spread | None, expected: float | None
+) -> None:
+    assert ratio(ours, theirs) == expected
+
+
+@pytest.mark.parametrize(
+    ("samples", "limit", "expected"),
+    [((59.0, 60.0, 900.0), 60.0, True), ((61.0,), 60.0, False), ((1.0,), None, None), ((), 60.0, None)],
+)
+def test_a_target_is_held_against_the_median(
+    samples: tuple[float, ...], limit: float | None, expected: bool | None
+) -> None:
+    assert is_met(Spread.of(samples), limit) is expected
+
+
+def test_extra_cost_is_taken_pair_by_pair() -> None:
+    assert paired_percent([100.0, 200.0], [102.0, 199.0]) == pytest.approx((2.0, -0.5))
+
+
+def test_what_is_no_pair_or_no_duration_is_refused() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        paired_percent([100.0, 100.0], [102.0])
+    with pytest.raises(ValueError, match="positive"):
+        paired_percent([0.0], [1.0])
+
+
+def test_figures_of_different_units_are_never_compared() -> None:
+    percent = Other(name="without tracking", spread=Spread((290.0,)), unit="%")
+    assert row(others=(percent,)).ratio_to(percent) is None
+
+
+def test_the_json_keeps_every_sample_and_says_null_where_nothing_was_measured() -> None:
+    absent = Other(name="GetOffsetShell", why_not="no Java")
+    kept = json.loads(json.dumps(to_json(report(row(others=(absent,)), row(ours=None)))))
+    first, second = kept["rows"]
+    assert first["ours"]["samples"] == [40.0, 50.0, 60.0]
+    assert first["met"] is True
+    assert first["others"] == [
+        {"name": "GetOffsetShell", "unit": "ms", "spread": None, "ratio": None, "why_not": "no Java"}
+    ]
+    assert second["ours"] is None
+    assert second["met"] is None
+
+
+def test_the_page_names_target_both_figures_and_verdict_in_one_line() -> None:
+    page = to_page(report(row()))
+    assert (
+        "| 3,500 partitions, warm | <= 60.0 ms | 50.0 (40.0 to 60.0, 3) ms | met "
+        "| confluent-kafka | 100 (100 to 100, 1) ms | 2.0 |" in page
+    )
+
+
+def test_a_missed_target_stands_out_and_a_failure_is_told() -> None:
+    page = to_page(report(row(limit=10.0), failures={"switch": "the runner ended"}))
+    assert "**missed**" in page
+    assert "- switch: the runner ended" in page
+
+
+def test_an_alternative_that_could_not_be_had_shows_why_instead_of_a_number() -> None:
+    assert "| GetOffsetShell | no Java | - |" in to_page(
+        report(row(others=(Other(name="GetOffsetShell", why_not="no Java"),)))
+    )
+
+
+def test_both_files_are_written(tmp_path: Path) -> None:
+    as_json, as_page = write(report(row()), tmp_path / "new")
+    assert json.loads(as_json.read_text())["commit"] == "abc"
+    assert as_page.read_text().startswith("# Measurements")
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0.456, "0.46"), (43.21, "43.2"), (1170.0, "1,170"), (-3.0, "-3.00")])
+def test_a_number_is_as_long_as_it_is_worth(value: float, expected: str) -> None:
+    assert figure(Spread((value,)), "ms").startswith(expected + " (")
