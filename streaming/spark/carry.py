@@ -1,0 +1,227 @@
+"""Makes the checkpoint with which a query goes on at the standby.
+
+A computed set of files is copied, the few that name the old cluster's offsets are written anew, and everything is read
+back. The old checkpoint stays as it is. Editing it in place would be quicker with a large state; a copy leaves the way
+back open, and fails with nothing changed.
+"""
+
+import contextlib
+import io
+import time
+import uuid
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from posixpath import dirname
+
+from state.protocol import Offsets, PrepareReport, PrepareRequest, Treatment
+from streaming.spark.binding import Declared, bind_sources, source_offsets
+from streaming.spark.checkpoint import LogEnd, read_log_end
+from streaming.spark.checkpoint_text import (
+    format_query_id,
+    parse_commit_entry,
+    parse_offset_entry,
+    parse_query_id,
+)
+from streaming.spark.errors import (
+    CheckpointError,
+    FileVanished,
+    HalfWritten,
+    MalformedEntry,
+    MovedOn,
+    NoSpace,
+    TargetTaken,
+)
+from streaming.spark.filesystem import CheckpointFiles, join
+from streaming.spark.operators import read_operators
+from streaming.spark.prepared import MARK, Mark, claim, discard
+from streaming.spark.state_files import next_state_ids, select_state, shared_files
+from streaming.spark.treatment import Logs, SourceOffsets, rewrite
+
+_ATTEMPTS = 3
+_SPARE_BYTES = 1 << 16
+"""Room for the log entries and for what a file system rounds up."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CopyPlan:
+    """What the new checkpoint consists of."""
+
+    logs: Logs
+    written: Mapping[str, bytes]
+    """Files written anew, by path relative to the checkpoint."""
+    copied: Mapping[str, int]
+    """Files taken over, relative likewise, with their sizes in bytes."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.copied.values()) + sum(len(content) for content in self.written.values())
+
+
+def prepare(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> PrepareReport:
+    """Make the new checkpoint and read it back.
+
+    ``sources`` maps each declared source to its topics on the *old* cluster. For ``fresh`` only the folder is looked
+    at: it must not be there. Raises ``MovedOn``, ``NoSpace``, ``TargetTaken`` or another ``CheckpointError``; then
+    nothing is left of the new checkpoint, and the old one is untouched in any case.
+    """
+    started = time.monotonic()
+    if request.resume == "fresh":
+        _clear_for_fresh(files, request)
+        return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
+    plan = _carry_persistently(files, request, sources)
+    return PrepareReport(
+        checkpoint=request.target,
+        data_batch=plan.logs.data_batch,
+        files=len(plan.written) + len(plan.copied),
+        bytes=plan.bytes,
+        seconds=time.monotonic() - started,
+    )
+
+
+def plan_copy(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> CopyPlan:
+    """Compute the new checkpoint's files. Changes nothing; raises ``FileVanished`` when the old one is purged
+    meanwhile, and ``MovedOn`` when it is not where the request says."""
+    end = read_log_end(files, request.checkpoint)
+    bound = _check_place(end, request, sources)
+    state = files.walk(join(request.checkpoint, "state"))
+    state_ids = end.commit.state_ids if end.commit else {}
+    version = (end.batch or 0) + 1
+    ids = state_ids
+    if request.treatment is Treatment.PROMOTE and state:
+        version += 1
+        ids = next_state_ids(state, version, state_ids) if state_ids else {}
+    logs = rewrite(
+        end,
+        request.treatment,
+        _by_key(request.target_offsets, bound),
+        _by_key(request.planned_target_offsets or {}, bound),
+        ids if request.treatment is Treatment.PROMOTE else {},
+    )
+    expected = frozenset[str]().union(*(one.directories for one in read_operators(files, request.checkpoint)))
+    chosen = select_state(state, version, ids, expected) if state else frozenset()
+    chosen |= _shared(files, join(request.checkpoint, "state"), chosen)
+    gone = sorted(chosen - state.keys())
+    if gone:
+        raise HalfWritten(f"{request.checkpoint}: state/{gone[0]} is referred to, and not there")
+    mark = _mark(request, logs)
+    written = {MARK: mark.model_dump_json().encode(), "metadata": format_query_id(str(uuid.uuid4()))} | logs.contents()
+    return CopyPlan(logs=logs, written=written, copied={f"state/{path}": state[path] for path in sorted(chosen)})
+
+
+def _carry_persistently(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> CopyPlan:
+    for attempt in range(1, _ATTEMPTS + 1):
+        plan = None
+        try:
+            plan = plan_copy(files, request, sources)
+            _check_space(files, request.target, plan)
+            claim(files, request.target, _mark(request, plan.logs))
+            _write(files, request, plan)
+            read_back(files, request.target, plan)
+            return plan
+        except FileVanished:
+            _clean_up(files, request, plan)
+            if attempt == _ATTEMPTS:
+                raise
+        except CheckpointError as error:
+            if not isinstance(error, TargetTaken):
+                _clean_up(files, request, plan)
+            raise
+    raise AssertionError("the last attempt either returns or raises")
+
+
+def _check_place(end: LogEnd, request: PrepareRequest, sources: Declared) -> Mapping[str, str]:
+    """Compare the checkpoint with what was resolved; return its sources' names."""
+    if end.batch != request.batch:
+        raise MovedOn(f"batch {request.batch} was resolved, and the checkpoint is at {end.batch}")
+    entries = [entry for entry in (end.previous, end.last, end.planned) if entry is not None]
+    bound = bind_sources(entries, sources) if entries else {}
+    now = source_offsets(end.last, bound) if end.last else {}
+    for name, offsets in request.offsets.items():
+        if now.get(name) != offsets:
+            raise MovedOn(f"source {name} is not at the offsets that were resolved for batch {request.batch}")
+    unknown = (request.target_offsets.keys() | (request.planned_target_offsets or {}).keys()) - set(bound.values())
+    if unknown:
+        raise MovedOn(f"the checkpoint has no source {', '.join(sorted(unknown))}")
+    return bound
+
+
+def _by_key(offsets: Offsets, bound: Mapping[str, str]) -> SourceOffsets:
+    return {key: offsets[name] for key, name in bound.items() if name in offsets}
+
+
+def _shared(files: CheckpointFiles, state: str, chosen: frozenset[str]) -> frozenset[str]:
+    """What the chosen RocksDB archives refer to."""
+    found: set[str] = set()
+    for path in chosen:
+        if path.endswith(".zip"):
+            where = join(state, path)
+            found |= {f"{dirname(path)}/{name}" for name in shared_files(_archive_metadata(files, where), where)}
+    return frozenset(found)
+
+
+def _archive_metadata(files: CheckpointFiles, path: str) -> bytes:
+    try:
+        with zipfile.ZipFile(io.BytesIO(files.read_bytes(path))) as archive:
+            return archive.read("metadata")
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise MalformedEntry(f"{path} is not an archive of RocksDB state") from error
+
+
+def _mark(request: PrepareRequest, logs: Logs) -> Mark:
+    return Mark(
+        operation=request.operation,
+        epoch=request.epoch,
+        newest_offsets=max(logs.offsets),
+        newest_commit=max(logs.commits),
+    )
+
+
+def _check_space(files: CheckpointFiles, target: str, plan: CopyPlan) -> None:
+    free = files.free_space(dirname(target.rstrip("/")))
+    needed = plan.bytes + _SPARE_BYTES
+    if free is not None and free < needed:
+        raise NoSpace(
+            f"the new checkpoint needs {needed} bytes, and {free} are free at {target}",
+            hint="free some space there, or let the query's checkpoint folder be on a larger file system",
+        )
+
+
+def _write(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan) -> None:
+    """State first and the logs last: a folder without its logs cannot be taken for a checkpoint."""
+    files.copy((join(request.checkpoint, path), join(request.target, path)) for path in plan.copied)
+    for path, content in plan.written.items():
+        if path != MARK:
+            files.replace(join(request.target, path), content)
+
+
+def read_back(files: CheckpointFiles, target: str, plan: CopyPlan) -> None:
+    """Compare what the file system holds with what was meant. Raises ``HalfWritten`` or ``MalformedEntry``."""
+    expected = dict(plan.copied) | {path: len(content) for path, content in plan.written.items()}
+    found = files.walk(target)
+    wrong = sorted(path for path in expected.keys() | found.keys() if expected.get(path) != found.get(path))
+    if wrong:
+        raise HalfWritten(f"{join(target, wrong[0])} is not as it was written ({len(wrong)} such files)")
+    for path, content in plan.written.items():
+        where = join(target, path)
+        if files.read_bytes(where) != content:
+            raise HalfWritten(f"{where} does not hold what was written")
+    for batch, entry in plan.logs.offsets.items():
+        if parse_offset_entry(plan.written[f"offsets/{batch}"], f"offsets/{batch}") != entry:
+            raise MalformedEntry(f"offsets/{batch} does not say what was meant")
+    for batch, commit in plan.logs.commits.items():
+        if parse_commit_entry(plan.written[f"commits/{batch}"], f"commits/{batch}") != commit:
+            raise MalformedEntry(f"commits/{batch} does not say what was meant")
+    parse_query_id(plan.written["metadata"], "metadata")
+
+
+def _clean_up(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan | None) -> None:
+    """Remove what this attempt left. On a full disk only deleting is sure to work, so nothing else is done."""
+    if plan is not None:
+        with contextlib.suppress(TargetTaken):
+            discard(files, request.target, request.operation)
+
+
+def _clear_for_fresh(files: CheckpointFiles, request: PrepareRequest) -> None:
+    if files.list_names(request.target):
+        raise TargetTaken(f"{request.target} is there already, and a fresh start needs a new folder")

@@ -1,0 +1,73 @@
+"""What can go wrong with a checkpoint; ``kind`` is what a runner reports as the kind of a ``Failure``.
+
+TideoverError
+└── CheckpointError        a checkpoint cannot be read or written
+    ├── EmptyCheckpoint    there is nothing yet: the query never started, or never committed a batch
+    ├── NotACheckpoint     the folder holds something else
+    ├── HalfWritten        it is a checkpoint, but a file that must be there is not
+    ├── MalformedEntry     a log entry is not what Spark writes
+    ├── AmbiguousSources   nobody can tell which line of the offset log belongs to which source
+    ├── MovedOn            it is not in the place that the request names any more
+    ├── TargetTaken        the folder of the new checkpoint is somebody else's, or in use
+    ├── FileVanished       a file was purged between listing and reading; trying again helps
+    ├── NoSpace            the file system is full
+    └── FileSystemError    the file system refused for a reason of its own
+"""
+
+from state.errors import TideoverError
+
+
+class CheckpointError(TideoverError):
+    """The checkpoint cannot be used."""
+
+    kind = "unreadable"
+
+
+class EmptyCheckpoint(CheckpointError):
+    """The checkpoint holds no committed batch."""
+
+    kind = "empty"
+
+
+class NotACheckpoint(CheckpointError):
+    """The folder is not a checkpoint of a streaming query."""
+
+    kind = "not-a-checkpoint"
+
+
+class HalfWritten(CheckpointError):
+    """A file that a checkpoint needs is not there."""
+
+
+class MalformedEntry(CheckpointError):
+    """A log entry cannot be parsed."""
+
+
+class AmbiguousSources(CheckpointError):
+    """The lines of the offset log cannot be told apart."""
+
+
+class MovedOn(CheckpointError):
+    """The checkpoint is at another batch than the one that was resolved."""
+
+    kind = "moved-on"
+
+
+class TargetTaken(CheckpointError):
+    """The folder for the new checkpoint is taken."""
+
+    kind = "target-taken"
+
+
+class FileVanished(CheckpointError):
+    """A file is gone."""
+
+
+class NoSpace(CheckpointError):
+    """The file system is full."""
+
+    kind = "no-space"
+
+
+class FileSystemError(CheckpointError):
+    """The file system refused."""

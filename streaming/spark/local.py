@@ -1,0 +1,126 @@
+"""A checkpoint's files without Spark: plain paths, or ``file:`` URIs, on a local file system."""
+
+import contextlib
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from streaming.spark.errors import FileSystemError, FileVanished, NoSpace
+
+
+class LocalFiles:
+    """``CheckpointFiles`` by the standard library; leaves no checksum side files, and removes stale ones."""
+
+    def list_names(self, directory: str) -> Sequence[str]:
+        folder = _path(directory)
+        with _translated(directory):
+            return (
+                sorted(entry.name for entry in folder.iterdir() if not _is_checksum(entry)) if folder.is_dir() else []
+            )
+
+    def walk(self, directory: str) -> Mapping[str, int]:
+        root = _path(directory)
+        with _translated(directory):
+            return {
+                path.relative_to(root).as_posix(): path.stat().st_size
+                for path in sorted(root.rglob("*"))
+                if path.is_file() and not _is_checksum(path)
+            }
+
+    def exists(self, path: str) -> bool:
+        return _path(path).exists()
+
+    def size(self, path: str) -> int:
+        with _translated(path):
+            return _path(path).stat().st_size
+
+    def read_bytes(self, path: str) -> bytes:
+        with _translated(path):
+            return _path(path).read_bytes()
+
+    def create_atomically(self, path: str, content: bytes) -> bool:
+        target = _path(path)
+        with _translated(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+            try:
+                draft.write_bytes(content)
+                os.link(draft, target)  # refuses an existing name, and shows only complete content
+            except FileExistsError:
+                return False
+            finally:
+                draft.unlink(missing_ok=True)
+            _checksum_of(target).unlink(missing_ok=True)
+        return True
+
+    def replace(self, path: str, content: bytes) -> None:
+        target = _path(path)
+        with _translated(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _checksum_of(target).unlink(missing_ok=True)
+            target.write_bytes(content)
+
+    def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
+        for source, target in pairs:
+            with _translated(source):
+                _path(target).parent.mkdir(parents=True, exist_ok=True)
+                _checksum_of(_path(target)).unlink(missing_ok=True)
+                shutil.copyfile(_path(source), _path(target))
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        target = _path(path)
+        with _translated(path):
+            if target.is_dir():
+                shutil.rmtree(target) if recursive else target.rmdir()
+                return True
+            _checksum_of(target).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                target.unlink()
+                return True
+        return False
+
+    def rename(self, source: str, target: str) -> None:
+        with _translated(source):
+            _path(source).rename(_path(target))
+            with contextlib.suppress(FileNotFoundError):
+                _checksum_of(_path(source)).rename(_checksum_of(_path(target)))
+
+    def make_dirs(self, directory: str) -> None:
+        with _translated(directory):
+            _path(directory).mkdir(parents=True, exist_ok=True)
+
+    def free_space(self, directory: str) -> int | None:
+        folder = _path(directory)
+        while not folder.exists():
+            folder = folder.parent
+        with _translated(directory):
+            return shutil.disk_usage(folder).free
+
+
+def _path(path: str) -> Path:
+    return Path(unquote(urlparse(path).path) if path.startswith("file:") else path)
+
+
+def _checksum_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+def _is_checksum(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".crc")
+
+
+@contextlib.contextmanager
+def _translated(path: str) -> Iterator[None]:
+    """Turn the operating system's errors into ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileVanished(f"{error.filename or path} is not there") from error
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise NoSpace(f"no space left for {path}") from error
+        raise FileSystemError(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,86 @@
+"""Plants entries into a checkpoint's offset log, so that nobody can run it, and takes them away again.
+
+A query that meets the number of its next batch taken ends before it reads a record; a start meets an entry that it
+cannot parse, and fails with the sentence in it. Copying the newest offsets there instead would be parsed: the next
+start would skip a batch in silence. A batch that is already running is not held back: stopping the run is the other
+half.
+"""
+
+from state.protocol import ReleaseRequest
+from streaming.spark.checkpoint import batch_ids, newest_commit
+from streaming.spark.checkpoint_text import Fence, fence_sentence, parse_fence
+from streaming.spark.errors import FileVanished, MovedOn
+from streaming.spark.filesystem import CheckpointFiles, join
+from streaming.spark.prepared import discard
+
+_ENTRIES = 2
+
+
+def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int) -> tuple[int, ...]:
+    """Hold the next two free entries of the offset log, and return every batch id held for this operation.
+
+    N+1 and N+2, or N+2 and N+3 when N+1 is planned already. Planting again changes nothing; a batch that is committed
+    meanwhile moves it on. An older operation's entries are taken over. Raises ``MovedOn`` when a newer epoch holds
+    the checkpoint.
+    """
+    fence = Fence(epoch, operation)
+    while True:
+        before = newest_commit(files, checkpoint)
+        _hold(files, checkpoint, 0 if before is None else before + 1, fence)
+        if newest_commit(files, checkpoint) == before:
+            return planted_by(files, checkpoint, operation)
+
+
+def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
+    """Batch ids whose entry an operation planted, ascending."""
+    committed = newest_commit(files, checkpoint)
+    candidates = [batch for batch in batch_ids(files, checkpoint, "offsets") if committed is None or batch > committed]
+    return tuple(
+        batch
+        for batch in candidates
+        if (fence := _planted(files, _entry(checkpoint, batch))) is not None and fence.operation == operation
+    )
+
+
+def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
+    """Take away what this very operation planted, and the checkpoint that it prepared; return the batch ids freed.
+
+    Highest first, so that a start between two removals still fails. What others planted stays, as does what is there
+    no more. Raises ``TargetTaken`` when the prepared checkpoint is somebody else's or has been run.
+    """
+    if request.prepared is not None:
+        discard(files, request.prepared, request.operation)
+    ours = planted_by(files, request.checkpoint, request.operation)
+    for batch in reversed(ours):
+        files.delete(_entry(request.checkpoint, batch))
+    return ours
+
+
+def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence) -> None:
+    """Plant from a batch on until two entries in a row are ours."""
+    sentence = fence_sentence(fence)
+    held = 0
+    while held < _ENTRIES:
+        path = _entry(checkpoint, batch)
+        if files.create_atomically(path, sentence):
+            held += 1
+        elif (standing := _planted(files, path)) is None:
+            held = 0
+        elif standing.epoch > fence.epoch:
+            raise MovedOn(f"operation {standing.operation} of epoch {standing.epoch} holds {checkpoint}")
+        else:
+            if standing != fence:
+                files.replace(path, sentence)
+            held += 1
+        batch += 1
+
+
+def _planted(files: CheckpointFiles, path: str) -> Fence | None:
+    try:
+        return parse_fence(files.read_bytes(path))
+    except FileVanished:
+        return None
+
+
+def _entry(checkpoint: str, batch: int) -> str:
+    return join(checkpoint, "offsets", str(batch))
