@@ -7,6 +7,7 @@ its directory behind (logs, sinks, store), so that a verdict can be looked at ag
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -45,6 +46,18 @@ class Script:
     kafka: str = "4.3.1"
     brokers: int = 1
     wait_warm: bool = True
+
+    @classmethod
+    def at_random(cls, seed: int, *, fault: Fault, base_port: int, wait_warm: bool) -> "Script":
+        """A script whose moments are drawn from the seed: the fault strikes anywhere in a batch."""
+        draw = random.Random(seed)
+        return cls(
+            fault=fault,
+            calm_seconds=draw.uniform(5.0, 9.0),
+            decide_seconds=draw.uniform(0.3, 4.0),
+            base_port=base_port,
+            wait_warm=wait_warm,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
