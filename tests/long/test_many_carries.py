@@ -22,6 +22,15 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORT = ROOT / "docs" / "reports" / "carries.md"
+ABOUT = """
+# Carries at random moments
+
+Command: `SEED={seed} CARRIES={count} make test-long`, commit `{commit}`, {cores} cores, Python {python}.
+Each story is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, a fault at a random
+moment, `tideover failover --all` typed at a random moment after it. Delivered, lost and repeated are summed over the
+three carried queries; switch is the slowest of them, from the decision to the first batch committed on the standby,
+without warming up in half of the stories.
+"""
 FAULTS: tuple[Fault, ...] = ("kill", "freeze")
 
 
@@ -77,14 +86,9 @@ def _write(rows: Sequence[str], told: Sequence[Story], failures: Sequence[str], 
         if operation["plan"]["resume"] == "carry"
     )
     lines = [
-        "# Carries at random moments",
-        "",
-        f"Command: `SEED={seed} CARRIES={len(rows)} make test-long`, commit `{commit}`,"
-        f" {os.cpu_count()} cores, Python {platform.python_version()}.",
-        "Each story is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, a fault at a random",
-        "moment, `tideover failover --all` typed at a random moment after it. Delivered, lost and repeated are summed over",
-        "the three carried queries; switch is the slowest of them, from the decision to the first batch committed on the",
-        "standby, without warming up in half of the stories.",
+        *ABOUT.format(seed=seed, count=len(rows), commit=commit, cores=os.cpu_count(), python=platform.python_version())
+        .strip()
+        .splitlines(),
         "",
         "| story | fault | seed | delivered | lost | repeated | batch N+1 | switch | verdict |",
         "|---|---|---|---|---|---|---|---|---|",
