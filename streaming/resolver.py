@@ -1,0 +1,296 @@
+"""The resolver: for every partition of the old cluster, where to resume on the standby, and what it costs.
+
+All partitions are asked together, in few rounds: the topics' facts, then the ends, the begins, the times, then the
+records that alignment needs. The ends come *before* the times, so that "no record at that time" can be answered with a
+number behind which nothing unread can hide. Errors stay with their partition. Deciding is done by the pure
+functions of ``streaming.resume``; this module only asks, and lays facts before them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from state.model import EndSample, TopicPartition
+from state.settings import MethodName
+from streaming.log import Log, Looked, PartitionError, Spec, TopicFacts
+from streaming.lookup import Deadline, Question, ask
+from streaming.resume import notes, topics
+from streaming.resume.answer import failed_target, target
+from streaming.resume.choose import Question as Choice
+from streaming.resume.context import Ring
+from streaming.resume.exact import Cause, Found, NoPlace
+from streaming.resume.facts import Facts
+from streaming.resume.model import Resolution, Rules, Target, Want
+from streaming.resume.position import normalised, nothing_read
+from streaming.resume.timestamp import asked_time, common_time
+from streaming.scan import SKEW_MS, Scan, scan
+
+Group = tuple[str, str, str]
+"""Source, old topic, standby's topic."""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Case:
+    """One want on its way to a target."""
+
+    want: Want
+    key: TopicPartition
+    partner: bool = True
+    """Whether the standby's partition is the old one's copy; not so where partitions do not match one to one."""
+    alignment: Found | NoPlace | None = None
+    scan: Scan | None = None
+    idle: bool | None = None
+    ever_read: int = 0
+    note: str = ""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Run:
+    """One resolution: what is asked under which rules, and the answers so far."""
+
+    log: Log
+    rules: Rules
+    old_ends: Mapping[TopicPartition, EndSample]
+    now: datetime
+    deadline: Deadline
+    facts: Mapping[str, TopicFacts] = field(default_factory=dict)
+    answers: dict[Question, Looked] = field(default_factory=dict)
+    visible: dict[Question, Looked] = field(default_factory=dict)
+
+    def ask(self, questions: Iterable[Question]) -> None:
+        new = [question for question in questions if question not in self.answers]
+        self.answers |= ask(self.log, new, self.deadline)
+
+    def error(self, key: TopicPartition) -> PartitionError | None:
+        """The error that leaves a partition without begin or end."""
+        asked = [self.answers[key, Spec.LATEST], self.answers[key, Spec.EARLIEST]]
+        if self.rules.read_committed:
+            asked.append(self.visible[key, Spec.LATEST])
+        return next((looked.error for looked in asked if looked.error is not None), None)
+
+    def bound(self, key: TopicPartition, spec: Spec) -> int:
+        offset = self.answers[key, spec].offset
+        assert offset is not None
+        return offset
+
+    def end(self, key: TopicPartition) -> int:
+        """Where a reader under the source's isolation level ends."""
+        looked = self.visible.get((key, Spec.LATEST))
+        offset = None if looked is None else looked.offset
+        return self.bound(key, Spec.LATEST) if offset is None else offset
+
+    def asks_append_time(self, topic: str) -> bool:
+        return self.facts[topic].timestamp_type == "LogAppendTime"
+
+    def is_compacted(self, topic: str) -> bool:
+        return "compact" in (self.facts[topic].cleanup_policy or "")
+
+
+def resolve(
+    log: Log,
+    wants: Sequence[Want],
+    rules: Rules,
+    *,
+    old_ends: Mapping[TopicPartition, EndSample],
+    now: datetime,
+    timeout: float,
+) -> Resolution:
+    """Find every want's place on ``log`` within ``timeout`` seconds.
+
+    ``old_ends``: last samples of the old cluster by old topic and partition. The same partition may be wanted several
+    times. A topic with another partition count yields one target per partition of the standby. Raises
+    ``ClusterUnreachable`` when no server of the standby answers.
+    """
+    deadline = Deadline(timeout)
+    facts = log.describe(sorted({want.target_topic for want in wants}), timeout=deadline.left)
+    run = _Run(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
+    targets: list[Target] = []
+    cases: list[_Case] = []
+    counts: dict[str, tuple[int, int]] = {}
+    missing: dict[str, None] = {}
+    for group, members in _groups(wants, old_ends).items():
+        topic = facts.get(group[2])
+        if topic is None or topic.error is not None or not topic.partitions:
+            missing |= {group[2]: None} if topics.is_missing(topic) else {}
+            targets += [failed_target(want, rules, topics.error_of(topic)) for want in members]
+            continue
+        old = max(want.partition for want in members) + 1
+        if old == len(topic.partitions):
+            cases += [_case(run, want) for want in members]
+        else:
+            counts[group[2]] = (old, len(topic.partitions))
+            note = notes.repartitioned(old, len(topic.partitions))
+            cases += _common_cases(run, members, note)
+    targets += _answer(run, cases)
+    return Resolution(
+        targets=_in_order(targets, wants),
+        asked_at=now,
+        seconds=deadline.spent,
+        missing_topics=tuple(missing),
+        fewer_partitions=counts,
+        timestamp_types={name: topic.timestamp_type for name, topic in facts.items() if topic.timestamp_type},
+        earliest_timestamps=_earliest(run),
+    )
+
+
+def _groups(wants: Sequence[Want], old_ends: Mapping[TopicPartition, EndSample]) -> dict[Group, list[Want]]:
+    groups: dict[Group, list[Want]] = defaultdict(list)
+    for want in wants:
+        old = old_ends.get(TopicPartition(want.topic, want.partition))
+        groups[want.source, want.topic, want.target_topic].append(normalised(want, old))
+    return groups
+
+
+def _case(run: _Run, want: Want) -> _Case:
+    old = run.old_ends.get(TopicPartition(want.topic, want.partition))
+    return _Case(
+        want=want,
+        key=TopicPartition(want.target_topic, want.partition),
+        idle=None if old is None else old.end <= want.offset,
+        ever_read=want.offset,
+    )
+
+
+def _common_cases(run: _Run, members: Sequence[Want], note: str) -> list[_Case]:
+    """A topic whose partitions do not match: the smallest T of the old ones, for every partition of the standby."""
+    time, total = common_time(members), sum(want.offset for want in members)
+    alignment = NoPlace(Cause.REPARTITIONED)
+    cases = []
+    for want in topics.spread(members, len(run.facts[members[0].target_topic].partitions)):
+        key = TopicPartition(want.target_topic, want.partition)
+        shared = replace(want, timestamp_ms=time)
+        cases.append(
+            _Case(want=shared, key=key, partner=False, alignment=alignment, ever_read=total, note=note),
+        )
+    return cases
+
+
+def _answer(run: _Run, cases: list[_Case]) -> list[Target]:
+    keys = dict.fromkeys(case.key for case in cases)
+    run.ask((key, Spec.LATEST) for key in keys)
+    if run.rules.read_committed:
+        run.visible = ask(run.log, [(key, Spec.LATEST) for key in keys], run.deadline, read_committed=True)
+    run.ask((key, Spec.EARLIEST) for key in keys)
+    whole = [case for case in cases if run.error(case.key) is None]
+    _ask_times(run, whole)
+    _align(run, whole)
+    whole = _regroup(run, whole)
+    broken = [case for case in cases if run.error(case.key) is not None]
+    return [_target(run, case) for case in whole] + [
+        failed_target(case.want, run.rules, run.error(case.key)) for case in broken
+    ]
+
+
+def _ask_times(run: _Run, cases: Iterable[_Case]) -> None:
+    """T - buffer of each, the newest time, and the oldest one kept where retention may have worked."""
+    questions: list[Question] = []
+    for case in cases:
+        time = asked_time(case.want.timestamp_ms, run.rules.buffer_ms)
+        if time is not None and MethodName.TIMESTAMP in run.rules.methods:
+            questions.append((case.key, time))
+        questions.append((case.key, Spec.MAX_TIMESTAMP))
+        if run.bound(case.key, Spec.EARLIEST) > 0:
+            questions.append((case.key, 0))
+    run.ask(questions)
+
+
+def _align(run: _Run, cases: Iterable[_Case]) -> None:
+    """Look for every remembered place by content; also where only time may decide, for it measures the replay."""
+    lows: dict[Question, list[tuple[_Case, Ring]]] = defaultdict(list)
+    for case in cases:
+        if case.alignment is not None:
+            continue
+        begin, end = run.bound(case.key, Spec.EARLIEST), run.bound(case.key, Spec.LATEST)
+        if case.want.ring and begin < end:
+            ring = Ring(case.want.ring, run.rules.context)
+            lows[case.key, _low_time(run, case.key.topic, ring)].append((case, ring))
+        elif case.want.ring:
+            case.alignment = NoPlace(Cause.EMPTY)
+        else:
+            case.alignment = nothing_read(case.want, begin=begin, end=end)
+    run.ask(lows)
+    begun = [_scan(run, case, ring, question) for question, asked in lows.items() for case, ring in asked]
+    scan(run.log, [item for item in begun if item is not None], run.deadline)
+
+
+def _low_time(run: _Run, topic: str, ring: Ring) -> int:
+    """A record's own time never looks up a place after it, so the largest of the last K bounds the place from below."""
+    if run.is_compacted(topic):
+        return max(0, min(record.timestamp_ms for record in ring.records))
+    newest = max(record.timestamp_ms for record in ring.tail)
+    return max(0, newest - (SKEW_MS if run.asks_append_time(topic) else 0))
+
+
+def _scan(run: _Run, case: _Case, ring: Ring, question: Question) -> Scan | None:
+    looked, topic = run.answers[question], case.key.topic
+    if looked.error is not None:
+        case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
+        return None
+    end = run.bound(case.key, Spec.LATEST)
+    append_time = run.asks_append_time(topic)
+    case.scan = Scan(
+        key=case.key,
+        ring=ring,
+        begin=run.bound(case.key, Spec.EARLIEST),
+        end=end,
+        lo=end if looked.offset is None else min(looked.offset, end),
+        lo_time_ms=question[1] + (SKEW_MS if append_time else 0),
+        compacted=run.is_compacted(topic),
+        append_time=append_time,
+        gap=case.want.offset - (case.want.offset if case.want.ring_offset is None else case.want.ring_offset),
+        dense=case.want.dense is True,
+    )
+    return case.scan
+
+
+def _regroup(run: _Run, cases: list[_Case]) -> list[_Case]:
+    """Where one partition of a topic is a mismatch, its partitioner may differ: the whole topic goes by common time."""
+    groups: dict[Group, list[_Case]] = defaultdict(list)
+    for case in cases:
+        if case.scan is not None:
+            case.alignment = topics.expired(case.scan.outcome, case.want, run.answers.get((case.key, 0)))
+        groups[case.want.source, case.want.topic, case.want.target_topic].append(case)
+    kept: list[_Case] = []
+    for group, members in groups.items():
+        stranger = topics.mismatch((case.key.partition, case.alignment) for case in members if case.partner)
+        if stranger is None or len(run.facts[group[2]].partitions) == 1:
+            kept += members
+        else:
+            kept += _common_cases(run, [case.want for case in members], notes.unaligned(stranger))
+    _ask_times(run, kept)
+    return kept
+
+
+def _target(run: _Run, case: _Case) -> Target:
+    key, old = case.key, run.old_ends.get(TopicPartition(case.want.topic, case.want.partition))
+    time = asked_time(case.want.timestamp_ms, run.rules.buffer_ms)
+    first, newest = run.answers.get((key, 0)), run.answers[key, Spec.MAX_TIMESTAMP]
+    assert case.alignment is not None
+    facts = Facts(
+        begin=run.bound(key, Spec.EARLIEST),
+        end=run.end(key),
+        log_end=run.bound(key, Spec.LATEST),
+        by_time=None if time is None else run.answers.get((key, time)),
+        newest_ms=newest.timestamp_ms if newest.error is None and (newest.timestamp_ms or 0) >= 0 else None,
+        earliest_ms=None if first is None else first.timestamp_ms,
+        append_time=run.asks_append_time(key.topic) or (case.scan is not None and case.scan.append_time),
+        alignment=case.alignment,
+        scanned=() if case.scan is None else case.scan.search.records,
+        scanned_from=None if case.scan is None else case.scan.start,
+    )
+    choice = Choice(want=case.want, rules=run.rules, facts=facts, now=run.now, idle=case.idle)
+    return target(choice, old if case.partner else None, ever_read=case.ever_read, note=case.note)
+
+
+def _earliest(run: _Run) -> dict[TopicPartition, int]:
+    return {
+        key: looked.timestamp_ms
+        for (key, time), looked in run.answers.items()
+        if time == 0 and looked.timestamp_ms is not None
+    }
+
+
+def _in_order(targets: Iterable[Target], wants: Sequence[Want]) -> tuple[Target, ...]:
+    rank = {want.source: i for i, want in reversed(list(enumerate(wants)))}
+    return tuple(sorted(targets, key=lambda t: (rank[t.source], t.target_topic, t.target_partition)))

@@ -1,0 +1,77 @@
+"""From facts to the target that is reported: choice, forecast and notes in one row."""
+
+from state.model import EndSample
+from streaming.log import PartitionError
+from streaming.resume import notes
+from streaming.resume.choose import Question, choose
+from streaming.resume.exact import Cause, NoPlace
+from streaming.resume.facts import Facts, Place
+from streaming.resume.forecast import Forecast, exposure, forecast
+from streaming.resume.model import Rules, Target, Want
+
+
+def target(question: Question, old: EndSample | None, *, ever_read: int, note: str) -> Target:
+    """Choose one partition's place and weigh it."""
+    want, facts = question.want, question.facts
+    place = choose(question)
+    if isinstance(place, Place):
+        cost = forecast(want, place, facts, old, ever_read=ever_read)
+        exact = place.exact and cost.replay_records == 0
+    else:
+        _, seconds = exposure(want, None, facts, old)
+        cost = Forecast(replay_records=None, replay_later_records=None, exposure_records=None, exposure_seconds=seconds)
+        exact = False
+    return Target(
+        source=want.source,
+        topic=want.topic,
+        partition=want.partition,
+        offset=want.offset,
+        timestamp_ms=want.timestamp_ms,
+        buffer_ms=question.rules.buffer_ms,
+        target_topic=want.target_topic,
+        target_partition=want.partition,
+        target_offset=place.offset if isinstance(place, Place) else None,
+        method=place.method.value if isinstance(place, Place) else None,
+        exact=exact,
+        begin=facts.begin,
+        end=facts.end,
+        replay_records=cost.replay_records,
+        replay_later_records=cost.replay_later_records,
+        exposure_records=cost.exposure_records,
+        exposure_seconds=cost.exposure_seconds,
+        note=notes.joined(note, place.note, cost.note),
+        error=None if isinstance(place, Place) else _error(facts),
+    )
+
+
+def failed_target(want: Want, rules: Rules, error: PartitionError | None) -> Target:
+    """A partition whose facts could not be had."""
+    return Target(
+        source=want.source,
+        topic=want.topic,
+        partition=want.partition,
+        offset=want.offset,
+        timestamp_ms=want.timestamp_ms,
+        buffer_ms=rules.buffer_ms,
+        target_topic=want.target_topic,
+        target_partition=want.partition,
+        target_offset=None,
+        method=None,
+        exact=False,
+        begin=None,
+        end=None,
+        replay_records=None,
+        replay_later_records=None,
+        exposure_records=None,
+        exposure_seconds=None,
+        note="" if error is None else notes.failed(error),
+        error=None if error is None else error.name,
+    )
+
+
+def _error(facts: Facts) -> str | None:
+    if facts.by_time is not None and facts.by_time.error is not None:
+        return facts.by_time.error.name
+    if isinstance(facts.alignment, NoPlace) and facts.alignment.cause in (Cause.ERROR, Cause.DEADLINE):
+        return str(facts.alignment.cause)
+    return None

@@ -1,0 +1,108 @@
+"""Whether one record of the standby ends the same run of records as a remembered one.
+
+One equal record proves little where payloads repeat, so the records *before* it must agree too. Walking backwards from
+a candidate, each record of the standby is the expected remembered one, or a copy of a newer remembered one (a restarted
+replicator sends again: free), or a stranger that fills a hole of the old offsets at that place (an aborted record or a
+compacted one that was replicated all the same: at most as many as the hole is wide). Anything else rejects.
+
+Equal means same digest and same timestamp; in a batch with the LogAppendTime bit the broker's clock replaced the
+timestamp, so there the digest alone decides.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+
+from state.model import Fingerprint
+from streaming.log import LogRecord
+
+
+class Fit(Enum):
+    """How far a candidate's context agrees."""
+
+    FULL = "full"
+    CUT = "cut"
+    """Agreed as far back as the standby was read."""
+    NO = "no"
+
+
+class Ring:
+    """One partition's remembered records, oldest first, indexed for the walk; the last ``context`` of them count.
+
+    ``records`` must not be empty.
+    """
+
+    def __init__(self, records: Sequence[Fingerprint], context: int) -> None:
+        self.records = tuple(records)
+        self.context = min(context, len(self.records))
+        self.last = self.records[-1]
+        self.tail = self.records[-self.context :]
+        self._newest = {(record.digest, record.timestamp_ms): i for i, record in enumerate(self.records)}
+        self._newest_digest = {record.digest: i for i, record in enumerate(self.records)}
+        self.holed = any(b.offset - a.offset > 1 for a, b in zip(self.tail, self.tail[1:], strict=False))
+        """Whether old offsets are missing between the last ``context`` records."""
+
+    @property
+    def last_is_unique(self) -> bool:
+        """Whether no other remembered record equals the last one, timestamp included."""
+        same = (self.last.digest, self.last.timestamp_ms)
+        return sum((record.digest, record.timestamp_ms) == same for record in self.records) == 1
+
+    def is_same(self, seen: LogRecord, index: int) -> bool:
+        """Whether the standby's record equals the remembered one at ``index``."""
+        record = self.records[index]
+        return seen.digest == record.digest and (seen.append_time or seen.timestamp_ms == record.timestamp_ms)
+
+    def newest(self, seen: LogRecord) -> int:
+        """Index of the newest remembered record that equals ``seen``; -1 when none does."""
+        if seen.append_time:
+            return self._newest_digest.get(seen.digest, -1)
+        return self._newest.get((seen.digest, seen.timestamp_ms), -1)
+
+    def indices(self, seen: LogRecord) -> list[int]:
+        """Indices of all remembered records that equal ``seen``, newest first."""
+        return [i for i in range(self.newest(seen), -1, -1) if self.is_same(seen, i)]
+
+    def fit(self, records: Sequence[LogRecord], at: int, index: int) -> tuple[int, Fit]:
+        """Walk backwards from ``records[at]``, taken for the remembered record ``index``: (how many agreed, fit)."""
+        if not self.is_same(records[at], index):
+            return 0, Fit.NO
+        oldest = max(0, index + 1 - self.context)
+        agreed, wanted, here = 1, index - 1, at - 1
+        budget = widest = self._hole(wanted) if wanted >= oldest else 0
+        while wanted >= oldest:
+            if here < 0:
+                return agreed, Fit.CUT
+            seen = records[here]
+            if self.is_same(seen, wanted):
+                agreed, wanted = agreed + 1, wanted - 1
+                budget = self._hole(wanted) if wanted >= oldest else 0
+                widest = max(widest, budget)
+            elif self.newest(seen) > wanted:
+                budget = widest  # sent again, and what filled its hole may be sent again with it
+            elif budget > 0:
+                budget -= 1
+            else:
+                return agreed, Fit.NO
+            here -= 1
+        return agreed, Fit.FULL
+
+    def _hole(self, index: int) -> int:
+        return self.records[index + 1].offset - self.records[index].offset - 1
+
+    def twins(self, *, append_time: bool) -> tuple[int, bool]:
+        """How ambiguous the last place is: (records back to the oldest equal run, whether older ones may equal it too).
+
+        ``(0, False)`` means that the last ``context`` records end in one place of the ring only. A run that reaches the
+        ring's start may go on before it.
+        """
+        keys = [(r.digest, 0 if append_time else r.timestamp_ms) for r in self.records]
+        newest, back, open_ended = len(keys) - 1, 0, False
+        for index in range(newest):
+            if keys[index] != keys[newest]:
+                continue
+            length = min(self.context, index + 1)
+            same = keys[index + 1 - length : index + 1] == keys[newest + 1 - length :]
+            if same or self.holed:
+                back = back or newest - index
+                open_ended = open_ended or length < self.context
+        return back, open_ended and self.records[0].offset > 0

@@ -1,0 +1,48 @@
+"""What was looked up on the standby for one want, and what a method makes of it: pure values between the steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from state.settings import MethodName
+from streaming.log import LogRecord, Looked
+from streaming.resume.exact import Found, NoPlace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """One partition of the standby, seen for one want. Offsets belong to one snapshot."""
+
+    begin: int
+    end: int
+    """Where a reader ends: the high watermark, or the last stable offset under ``read_committed``."""
+    log_end: int
+    """The high watermark."""
+    by_time: Looked | None
+    """Answer to ``T - buffer``; None when it was not asked (T unknown, method not allowed)."""
+    newest_ms: int | None
+    """Largest timestamp on the standby; None unknown or empty."""
+    earliest_ms: int | None
+    """Timestamp of the first record kept; asked only where retention may matter."""
+    append_time: bool
+    alignment: Found | NoPlace
+    scanned: Sequence[LogRecord] = ()
+    """The records read for the alignment, in offset order."""
+    scanned_from: int | None = None
+    """Offset from which they were read on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where one method says to resume."""
+
+    method: MethodName
+    offset: int
+    exact: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unheld:
+    """Why a method does not hold here."""
+
+    note: str

@@ -1,0 +1,91 @@
+"""The sentences: every cause of a missing or doubtful place has its own, so that none is mistaken for another."""
+
+from datetime import UTC, datetime
+
+from streaming.log import PartitionError
+from streaming.resume.exact import Cause, NoPlace
+from streaming.resume.facts import Facts
+
+NO_TIMESTAMP = "no time of a consumed record is known, so the standby cannot be asked by time"
+NOTHING_READ = "nothing was read yet: resumed at the standby's begin"
+NOTHING_LEFT = "nothing of what was read is remembered and the old partition was empty: resumed at the standby's begin"
+TIME_PAST_CONTENT = "the time look-up went past the place proven by content: resumed at that place"
+OPEN_TRANSACTION = "an open transaction on the standby pins its last stable offset: resumed there"
+UNPROVEN_BOUND = "replay is an upper bound: the place could not be proven by content"
+APPEND_TIME = "the standby stamps records with its own clock (LogAppendTime)"
+FAIL = "no method held, and the policy is to fail"
+REMOVED_PARTITION = "the standby has no such partition"
+
+CAUSES = {
+    Cause.NOT_REMEMBERED: "no records are remembered for this partition",
+    Cause.LAGS: "the standby lags: it holds no record as new as the last one read",
+    Cause.EMPTY: "the standby's partition is empty",
+    Cause.MISMATCH: "the standby holds records as new as the last one read, but not that record in its context",
+    Cause.THIN: "too little context was left on the standby to trust a match",
+    Cause.RETENTION: "retention on the standby has removed the records around the position",
+    Cause.COMPACTED: "compaction has removed every remembered record",
+    Cause.COMPACTED_APPEND_TIME: "a compacted topic with LogAppendTime cannot be aligned",
+    Cause.SCAN_LIMIT: "the scan limit was reached before the last record read",
+    Cause.DEADLINE: "the deadline passed while the standby was read",
+    Cause.ERROR: "the standby could not be read",
+    Cause.REPARTITIONED: "the standby's partitions do not match the old cluster's one to one",
+}
+
+
+def joined(*parts: str) -> str:
+    """Several notes as one, empty ones left out."""
+    return "; ".join(part for part in parts if part)
+
+
+def instant(timestamp_ms: int) -> str:
+    """A time for people: ISO 8601 in UTC; bare milliseconds where the calendar ends."""
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"
+
+
+def no_place(outcome: NoPlace) -> str:
+    """Why content gave no place."""
+    return f"{CAUSES[outcome.cause]}{f' ({outcome.detail})' if outcome.detail else ''}"
+
+
+def failed(error: PartitionError) -> str:
+    """A partition's error; one that passes by itself (a leader that just changed) says so."""
+    again = ", asking again can help: the leader may just have changed" if error.retriable else ""
+    return f"{error.name}: {error.text}{again}"
+
+
+def no_match(time_ms: int, facts: Facts, now: datetime, *, idle: bool | None) -> str:
+    """Why the standby has no record at or after a time; in each case the query resumes at the standby's end."""
+    if time_ms > now.timestamp() * 1000:
+        return f"{instant(time_ms)} lies in the future: resumed at the standby's end"
+    if facts.end < facts.log_end:
+        return OPEN_TRANSACTION
+    if facts.begin == facts.end:
+        return "the standby's partition is empty: resumed at its end"
+    if idle:
+        return f"idle partition: nothing since {instant(time_ms)}, resumed at the standby's end"
+    newest = "" if facts.newest_ms is None else f", its newest is of {instant(facts.newest_ms)}"
+    return f"the standby lags: no record since {instant(time_ms)}{newest}; resumed at its end"
+
+
+def retention(earliest_ms: int, time_ms: int) -> str:
+    """The standby no longer reaches back as far as asked."""
+    return (
+        f"retention: the standby's first record is of {instant(earliest_ms)}, after {instant(time_ms)}; "
+        "unread records may have expired there"
+    )
+
+
+def repartitioned(old: int, new: int) -> str:
+    """Rule of a standby with another number of partitions."""
+    return f"{old} partitions there, {new} here: every partition resumes at the topic's earliest time minus the buffer"
+
+
+def unaligned(partition: int) -> str:
+    """Rule of a standby whose partitioner seems to differ."""
+    return (
+        f"partition {partition} does not hold the records it held on the old cluster: another partitioner is possible, "
+        "so every partition resumes at the topic's earliest time minus the buffer"
+    )

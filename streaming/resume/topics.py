@@ -1,0 +1,52 @@
+"""What is judged per topic: is it there, and do its partitions match the old ones one to one."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from streaming.log import Looked, PartitionError, TopicFacts
+from streaming.resume import notes
+from streaming.resume.exact import Cause, Found, NoPlace
+from streaming.resume.model import Want
+
+UNKNOWN = PartitionError(
+    name="UNKNOWN_TOPIC_OR_PARTITION", text="the standby does not have this topic", retriable=False
+)
+
+
+def is_missing(topic: TopicFacts | None) -> bool:
+    """Whether the standby does not have the topic, as opposed to not telling."""
+    return error_of(topic).name == UNKNOWN.name
+
+
+def error_of(topic: TopicFacts | None) -> PartitionError:
+    """Why a topic cannot be looked at."""
+    return UNKNOWN if topic is None or topic.error is None else topic.error
+
+
+def spread(members: Sequence[Want], count: int) -> Iterator[Want]:
+    """One want for each of the standby's ``count`` partitions; a partition that is new there was read up to 0."""
+    old = {want.partition: want for want in members}
+    for partition in range(count):
+        yield old.get(partition) or replace(
+            members[0], partition=partition, offset=0, ring=(), ring_offset=None, dense=None, begin_known=None
+        )
+
+
+def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None]]) -> int | None:
+    """The first partition whose last record should be on the standby and is not; lagging or empty is no mismatch."""
+    return next(
+        (number for number, outcome in outcomes if isinstance(outcome, NoPlace) and outcome.cause is Cause.MISMATCH),
+        None,
+    )
+
+
+def expired(outcome: Found | NoPlace | None, want: Want, first: Looked | None) -> Found | NoPlace:
+    """A mismatch is retention's work where the standby's first record is younger than all that is remembered."""
+    if outcome is None:
+        return NoPlace(Cause.DEADLINE)
+    if isinstance(outcome, Found) or outcome.cause not in (Cause.MISMATCH, Cause.THIN):
+        return outcome
+    newest = max((record.timestamp_ms for record in want.ring), default=0)
+    if first is not None and first.timestamp_ms is not None and newest < first.timestamp_ms:
+        return NoPlace(Cause.RETENTION, notes.retention(first.timestamp_ms, newest))
+    return outcome

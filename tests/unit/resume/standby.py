@@ -1,0 +1,212 @@
+"""A standby of plain lists behind the port ``streaming.log.Log``, and builders of positions that read like the case."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from state.model import EndSample, Fingerprint, TopicPartition
+from state.settings import MethodName
+from streaming.log import Fetched, LogRecord, Looked, PartitionError, PartitionFacts, Spec, TopicFacts
+from streaming.resolver import resolve
+from streaming.resume.model import Resolution, Rules, Target, Want
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+T0 = 1_700_000_000_000
+
+
+def digest(value: str) -> bytes:
+    return hashlib.blake2b(value.encode(), digest_size=16).digest()
+
+
+@dataclass
+class Slot:
+    """One partition: records (offset, time, value), begin and ends."""
+
+    records: list[tuple[int, int, str]]
+    begin: int = 0
+    end: int | None = None
+    stable: int | None = None
+    append_time: bool = False
+    error: PartitionError | None = None
+    answers: list[LogRecord] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.end is None:
+            self.end = self.records[-1][0] + 1 if self.records else self.begin
+        self.answers = [
+            LogRecord(offset=o, timestamp_ms=t, digest=digest(v), append_time=self.append_time)
+            for o, t, v in self.records
+            if o >= self.begin
+        ]
+
+
+@dataclass
+class Standby:
+    """An in-memory cluster that answers a few records at a time and remembers what was asked."""
+
+    slots: dict[TopicPartition, Slot]
+    per_fetch: int = 7
+    cleanup: str = "delete"
+    knows_type: bool = True
+    fails: dict[tuple[TopicPartition, int], PartitionError] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    fetched: int = 0
+
+    def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
+        self.asked.append("describe")
+        facts = {}
+        for topic in topics:
+            slots = {key.partition: slot for key, slot in self.slots.items() if key.topic == topic}
+            if slots:
+                stamped = any(slot.append_time for slot in slots.values())
+                facts[topic] = TopicFacts(
+                    name=topic,
+                    topic_id=None,
+                    partitions={
+                        n: PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,)) for n in slots
+                    },
+                    timestamp_type=("LogAppendTime" if stamped else "CreateTime") if self.knows_type else None,
+                    cleanup_policy=self.cleanup,
+                )
+        return facts
+
+    def offsets(
+        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Looked]:
+        self.asked += [Spec(time).name if time < 0 else "TIME" for time in dict.fromkeys(times.values())]
+        return {key: self._look(key, time, read_committed) for key, time in times.items()}
+
+    def _look(self, key: TopicPartition, time: int, committed: bool) -> Looked:
+        slot = self.slots[key]
+        error = self.fails.get((key, min(0, time)), slot.error)
+        if error is not None:
+            return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
+        end = slot.stable if committed and slot.stable is not None else slot.end
+        assert end is not None
+        kept = [record for record in slot.answers if record.offset < end]
+        if time == Spec.LATEST:
+            return Looked(offset=end, timestamp_ms=None, leader_epoch=0)
+        if time == Spec.EARLIEST:
+            return Looked(offset=slot.begin, timestamp_ms=None, leader_epoch=0)
+        found = (
+            max(kept, key=lambda r: r.timestamp_ms, default=None)
+            if time == Spec.MAX_TIMESTAMP
+            else next((r for r in kept if r.timestamp_ms >= time), None)
+        )
+        if found is None:
+            return Looked(offset=None, timestamp_ms=None, leader_epoch=None)
+        return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=0)
+
+    def fetch(
+        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Fetched]:
+        self.fetched += 1
+        out = {}
+        for key, (offset, _) in starts.items():
+            slot = self.slots[key]
+            some = [record for record in slot.answers if record.offset >= offset][: self.per_fetch]
+            assert slot.end is not None
+            reached = some[-1].offset + 1 if some else slot.end
+            if some and some[-1] is slot.answers[-1]:
+                reached = slot.end
+            out[key] = Fetched(
+                records=tuple(some),
+                next_offset=reached,
+                high_watermark=slot.end,
+                log_start=slot.begin,
+                error=slot.error,
+            )
+        return out
+
+
+def ring(records: Iterable[tuple[int, int, str]], last: int = 256) -> tuple[Fingerprint, ...]:
+    return tuple(Fingerprint(offset, time, digest(value)) for offset, time, value in records)[-last:]
+
+
+def want(
+    consumed: Sequence[tuple[int, int, str]],
+    *,
+    partition: int = 0,
+    offset: int | None = None,
+    untracked: int = 0,
+    dense: bool | None = None,
+    source: str = "orders",
+    timestamp_ms: int | None = None,
+    begin_known: int | None = 0,
+    remembered: int = 256,
+) -> Want:
+    """A position right after ``consumed``; the last ``untracked`` of them were committed but not remembered."""
+    known = list(consumed[: len(consumed) - untracked])
+    place = known[-1][0] + 1 if known else 0
+    end = consumed[-1][0] + 1 if consumed else 0
+    newest = max((time for _, time, _ in known[-remembered:]), default=None)
+    return Want(
+        source=source,
+        topic="orders",
+        partition=partition,
+        target_topic="orders",
+        offset=end if offset is None else offset,
+        ring=ring(known, remembered),
+        ring_offset=place if known else None,
+        dense=dense,
+        begin_known=begin_known,
+        timestamp_ms=newest if timestamp_ms is None else timestamp_ms,
+    )
+
+
+def sample(end: int, newest: int | None, partition: int = 0, at: datetime = NOW) -> dict[TopicPartition, EndSample]:
+    key = TopicPartition("orders", partition)
+    return {
+        key: EndSample(
+            cluster="east",
+            topic="orders",
+            partition=partition,
+            begin=0,
+            end=end,
+            newest_timestamp_ms=newest,
+            leader_epoch=0,
+            topic_id=None,
+            sampled_at=at,
+        )
+    }
+
+
+def rules(*methods: MethodName, buffer_ms: int = 0, **more: object) -> Rules:
+    return Rules(
+        methods=methods or (MethodName.EXACT, MethodName.TIMESTAMP),
+        buffer_ms=buffer_ms,
+        **more,  # type: ignore[arg-type] # keywords of one test's own
+    )
+
+
+def standby(*slots: Slot, **more: object) -> Standby:
+    keyed = {TopicPartition("orders", number): slot for number, slot in enumerate(slots)}
+    return Standby(keyed, **more)  # type: ignore[arg-type] # keywords of one test's own
+
+
+def found(
+    log: Standby,
+    wants: Sequence[Want] | Want,
+    using: Rules | None = None,
+    old_ends: Mapping[TopicPartition, EndSample] | None = None,
+) -> Resolution:
+    several = [wants] if isinstance(wants, Want) else wants
+    return resolve(log, several, using or rules(), old_ends=old_ends or {}, now=NOW, timeout=60)
+
+
+def one(
+    log: Standby, position: Want, using: Rules | None = None, old_ends: Mapping[TopicPartition, EndSample] | None = None
+) -> Target:
+    (target,) = found(log, position, using, old_ends).targets
+    return target
+
+
+def stream(first: int, count: int, *, step_ms: int = 10, name: str = "r") -> list[tuple[int, int, str]]:
+    """``count`` records of the old cluster from offset ``first`` on, one every ``step_ms``."""
+    return [(i, T0 + i * step_ms, f"{name}{i}") for i in range(first, first + count)]
+
+
+def copied(records: Iterable[tuple[int, int, str]], base: int = 0) -> list[tuple[int, int, str]]:
+    """The records as a replicator appends them: dense offsets from ``base`` on."""
+    return [(base + i, time, value) for i, (_, time, value) in enumerate(records)]
