@@ -2,6 +2,14 @@
 
 It sits in the lowest layer so that each layer can grow its own branch without importing upwards. An error carries
 two sentences, not one: what could not be done, and what the reader can do about it.
+
+TideoverError
+└── StoreError            the store refused
+    ├── StoreUnavailable  out of reach or locked; the only one where retrying can help
+    ├── StaleTerm         another controller leads
+    ├── Conflict          contradicts what stands
+    ├── SchemaNewer       written by a newer program
+    └── SchemaOlder       older, and this user may not upgrade it
 """
 
 from typing import ClassVar
@@ -19,3 +27,39 @@ class TideoverError(Exception):
     def __init__(self, message: str = "", *, hint: str = "") -> None:
         super().__init__(message or (self.__doc__ or "").partition("\n")[0])
         self.hint = hint
+
+
+class StoreError(TideoverError):
+    """The store refused or could not do what was asked."""
+
+    kind = "store"
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached right now, or is locked; retrying can help."""
+
+    kind = "store-unavailable"
+
+
+class StaleTerm(StoreError):
+    """Another controller leads: this write came with a term that is over, and nothing was written."""
+
+    kind = "stale-term"
+
+
+class Conflict(StoreError):
+    """The write contradicts what stands in the store, and nothing was written."""
+
+    kind = "conflict"
+
+
+class SchemaNewer(StoreError):
+    """The store was written by a newer version of Tideover."""
+
+    kind = "schema-newer"
+
+
+class SchemaOlder(StoreError):
+    """The store's schema is older than this version of Tideover, and it may not be upgraded."""
+
+    kind = "schema-older"

@@ -54,7 +54,7 @@ class Store(Protocol):
     def request(self, request_id: str) -> Request | None: ...
 
     def answer(self, request_id: str, *, term: int, operation: str | None = None, refused: str | None = None) -> None:
-        """Link a request to its operation, or to the sentence that turned it down."""
+        """Link a request to its operation, or to the sentence that turned it down; another answer is a ``Conflict``."""
 
     # -- assignments -----------------------------------------------------------------------------------------------
     def assignments(self) -> Sequence[Assignment]: ...
@@ -108,7 +108,7 @@ class Store(Protocol):
 
         A closed operation (outcome set) is never opened again: ``StaleTerm`` is not the only guard, the store raises
         ``Conflict``. A step is upserted by ``(operation, sequence)``; an intent that exists by ``(operation, name)``
-        is left as it is.
+        is left as it is. Closing an operation withdraws what it asked for earlier and nobody did yet.
         """
 
     def steps(self, operation_id: str) -> Sequence[Step]:
@@ -126,7 +126,7 @@ class Store(Protocol):
     # -- facts -----------------------------------------------------------------------------------------------------
     def register(self, fact: RunnerFact, *, stale_after: timedelta) -> RunnerFact | None:
         """Register or refresh a runner. Returns the standing fact of *another* live instance (seen within
-        ``stale_after``) instead of writing, else None."""
+        ``stale_after``) instead of writing, else None. ``seen_at`` is stamped with the store's own clock."""
 
     def unregister(self, runner: str, instance: str) -> None: ...
 
@@ -138,13 +138,16 @@ class Store(Protocol):
     def query_facts(self) -> Sequence[QueryFact]: ...
 
     def save_positions(self, positions: Iterable[Position]) -> None:
-        """Bulk upsert by (query, source, topic, partition, batch); keeps the newest 6 batches of each query."""
+        """Bulk upsert by (query, source, topic, partition, batch); keeps the newest 6 batches of each query.
+
+        A batch id that starts low again belongs to a new checkpoint: the higher batches tracked before it are dropped.
+        """
 
     def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
         """Of one batch, or all that are kept; ordered by batch, source, topic, partition."""
 
     def save_ends(self, samples: Iterable[EndSample]) -> None:
-        """Bulk upsert by (cluster, topic, partition)."""
+        """Bulk upsert by (cluster, topic, partition); an older sample never replaces a newer one."""
 
     def ends(self, cluster: str) -> dict[TopicPartition, EndSample]: ...
 

@@ -1,0 +1,349 @@
+"""A store that lives in one process: for tests, and for trying a decision out.
+
+It fulfils the same contract suite as the SQL stores, so a test that passes on it says something about them. What SQL
+guards by keys, conditions and triggers is guarded here by looking before writing, under one lock.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from state.errors import Conflict
+from state.guards import (
+    CONTROLLER,
+    StepKey,
+    check_adopted,
+    check_answer,
+    check_held,
+    check_placed,
+    check_reported,
+    refuse_other_answer,
+    refuse_other_outcome,
+    refuse_stale,
+)
+from state.kept import KeptPositions
+from state.model import (
+    Assignment,
+    Desired,
+    EndSample,
+    Event,
+    Intent,
+    IntentState,
+    Lease,
+    Operation,
+    Position,
+    QueryFact,
+    Request,
+    RunnerFact,
+    Step,
+    TopicPartition,
+)
+from state.plain import plain
+from state.ports import Store
+
+
+class MemoryStore(Store):
+    """Thread-safe; ``clock`` is the store's own clock and must return aware datetimes in UTC."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._leases: dict[str, Lease] = {}
+        self._requests: dict[str, Request] = {}
+        self._assignments: dict[str, Assignment] = {}
+        self._operations: dict[str, Operation] = {}
+        self._steps: dict[StepKey, Step] = {}
+        self._intents: dict[str, Intent] = {}
+        self._runners: dict[str, RunnerFact] = {}
+        self._query_facts: dict[str, QueryFact] = {}
+        self._positions: defaultdict[str, KeptPositions] = defaultdict(KeptPositions)
+        self._ends: dict[tuple[str, TopicPartition], EndSample] = {}
+        self._history: list[Event] = []
+
+    # -- leading ---------------------------------------------------------------------------------------------------
+    def now(self) -> datetime:
+        return self._clock()
+
+    def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
+        with self._lock:
+            now, stands = self._clock(), self._leases.get(name)
+            if stands is not None and stands.holder != holder and stands.expires_at > now:
+                return None
+            return self._grant(stands, name, holder, now + ttl)
+
+    def seize(self, name: str, holder: str, dead_holder: str, ttl: timedelta) -> Lease | None:
+        with self._lock:
+            stands = self._leases.get(name)
+            if stands is None or stands.holder != dead_holder:
+                return None
+            return self._grant(stands, name, holder, self._clock() + ttl)
+
+    def _grant(self, stands: Lease | None, name: str, holder: str, expires_at: datetime) -> Lease:
+        term = 1 if stands is None else stands.term + (stands.holder != holder)
+        lease = Lease(name=name, holder=holder, term=term, expires_at=expires_at)
+        self._leases[name] = lease
+        return lease
+
+    def resign(self, lease: Lease) -> None:
+        with self._lock:
+            stands = self._leases.get(lease.name)
+            if stands is not None and (stands.holder, stands.term) == (lease.holder, lease.term):
+                self._leases[lease.name] = replace(stands, expires_at=self._clock())
+
+    def leader(self, name: str) -> Lease | None:
+        with self._lock:
+            return self._leases.get(name)
+
+    def _check_term(self, term: int) -> None:
+        lease = self._leases.get(CONTROLLER)
+        refuse_stale(term, lease.term if lease else None)
+
+    # -- requests --------------------------------------------------------------------------------------------------
+    def ask(self, request: Request) -> None:
+        with self._lock:
+            self._requests.setdefault(request.id, request)
+
+    def open_requests(self) -> Sequence[Request]:
+        with self._lock:
+            waiting = [r for r in self._requests.values() if r.operation is None and r.refused is None]
+        return sorted(waiting, key=lambda r: (r.created_at, r.id))
+
+    def request(self, request_id: str) -> Request | None:
+        with self._lock:
+            return self._requests.get(request_id)
+
+    def answer(self, request_id: str, *, term: int, operation: str | None = None, refused: str | None = None) -> None:
+        check_answer(operation, refused)
+        with self._lock:
+            self._check_term(term)
+            stands = self._requests.get(request_id)
+            if stands is not None and stands.operation is None and stands.refused is None:
+                self._requests[request_id] = replace(stands, operation=operation, refused=refused)
+            else:
+                refuse_other_answer(request_id, stands, operation, refused)
+
+    # -- assignments -----------------------------------------------------------------------------------------------
+    def assignments(self) -> Sequence[Assignment]:
+        with self._lock:
+            return [self._assignments[query] for query in sorted(self._assignments)]
+
+    def assignment(self, query: str) -> Assignment | None:
+        with self._lock:
+            return self._assignments.get(query)
+
+    def adopt(self, assignment: Assignment) -> Assignment:
+        check_adopted(assignment)
+        with self._lock:
+            return self._assignments.setdefault(
+                assignment.query, replace(assignment, starting_offsets=plain(assignment.starting_offsets))
+            )
+
+    def hold(self, operation: Operation, *, from_epoch: int, term: int, step: Step, event: Event) -> Assignment | None:
+        check_held(operation, from_epoch)
+        with self._lock:
+            self._check_term(term)
+            stands = self._assignments.get(operation.query)
+            if stands is None or stands.epoch != from_epoch or self._open_operation(operation.query) is not None:
+                return None
+            if operation.id in self._operations:
+                raise Conflict(f"operation {operation.id} exists already")
+            self._write(operation, [step], [event], [])
+            held = replace(
+                stands, epoch=operation.epoch, desired=Desired.HELD, operation=operation.id, changed_at=event.at
+            )
+            self._assignments[operation.query] = held
+            return held
+
+    def place(
+        self,
+        assignment: Assignment,
+        *,
+        operation: Operation,
+        from_epoch: int,
+        term: int,
+        steps: Iterable[Step],
+        event: Event,
+    ) -> bool:
+        check_placed(assignment, from_epoch)
+        with self._lock:
+            self._check_term(term)
+            stands = self._assignments.get(assignment.query)
+            if stands is None or stands.epoch != from_epoch:
+                return False
+            self._write(operation, steps, [event], [])
+            self._assignments[assignment.query] = replace(
+                assignment, starting_offsets=plain(assignment.starting_offsets)
+            )
+            return True
+
+    # -- operations ------------------------------------------------------------------------------------------------
+    def operation(self, operation_id: str) -> Operation | None:
+        with self._lock:
+            return self._operations.get(operation_id)
+
+    def operations(
+        self, *, group: str | None = None, query: str | None = None, only_open: bool = False, limit: int = 100
+    ) -> Sequence[Operation]:
+        with self._lock:
+            found = [
+                operation
+                for operation in self._operations.values()
+                if (group is None or operation.group == group)
+                and (query is None or operation.query == query)
+                and (operation.is_open or not only_open)
+            ]
+        return sorted(found, key=lambda o: (o.started_at, o.id), reverse=True)[:limit]
+
+    def _open_operation(self, query: str) -> str | None:
+        return next((o.id for o in self._operations.values() if o.query == query and o.is_open), None)
+
+    def record(
+        self,
+        operation: Operation,
+        *,
+        term: int,
+        steps: Iterable[Step] = (),
+        events: Iterable[Event] = (),
+        intents: Iterable[Intent] = (),
+    ) -> None:
+        with self._lock:
+            self._check_term(term)
+            self._write(operation, steps, events, intents)
+
+    def _write(
+        self, operation: Operation, steps: Iterable[Step], events: Iterable[Event], intents: Iterable[Intent]
+    ) -> None:
+        """Check everything, then write everything: what SQL does by rolling back."""
+        steps = list(steps)
+        stands = self._operations.get(operation.id)
+        refuse_other_outcome(stands, operation)
+        if operation.is_open and self._open_operation(operation.query) not in {None, operation.id}:
+            raise Conflict(f"another operation of {operation.query} is open")
+        known = {(intent.operation, intent.name) for intent in self._intents.values()}
+        fresh = [intent for intent in intents if (intent.operation, intent.name) not in known]
+        owners = {step.operation for step in steps} | {intent.operation for intent in fresh}
+        strangers = owners - {operation.id, *self._operations}
+        if strangers or any(intent.id in self._intents for intent in fresh):
+            raise Conflict
+        plan, measured = plain(operation.plan), plain(operation.measured)
+        self._operations[operation.id] = replace(operation, plan=plan, measured=measured)
+        self._steps.update(
+            {(step.operation, step.sequence): replace(step, detail=plain(step.detail)) for step in steps}
+        )
+        if not operation.is_open:
+            self._withdraw(operation)
+        for intent in fresh:
+            self._intents[intent.id] = replace(intent, request=plain(intent.request), result=plain(intent.result))
+        for event in events:
+            self._append(event)
+
+    def _withdraw(self, operation: Operation) -> None:
+        for intent in list(self._intents.values()):
+            if intent.operation == operation.id and intent.state is IntentState.PENDING:
+                self._intents[intent.id] = replace(
+                    intent, state=IntentState.WITHDRAWN, ended_at=operation.ended_at or self._clock()
+                )
+
+    def steps(self, operation_id: str) -> Sequence[Step]:
+        with self._lock:
+            return [self._steps[key] for key in sorted(self._steps) if key[0] == operation_id]
+
+    # -- intents ---------------------------------------------------------------------------------------------------
+    def intents(self, operation_id: str) -> Sequence[Intent]:
+        return self._intents_where(lambda intent: intent.operation == operation_id)
+
+    def pending_intents(self, runner: str) -> Sequence[Intent]:
+        return self._intents_where(lambda intent: intent.runner == runner and intent.state is IntentState.PENDING)
+
+    def _intents_where(self, wanted: Callable[[Intent], bool]) -> list[Intent]:
+        with self._lock:
+            return sorted(filter(wanted, self._intents.values()), key=lambda i: (i.created_at, i.id))
+
+    def report(self, intent: Intent) -> bool:
+        check_reported(intent)
+        with self._lock:
+            stands = self._intents.get(intent.id)
+            if stands is None or stands.state is not IntentState.PENDING:
+                return False
+            result = plain(intent.result)
+            self._intents[intent.id] = replace(stands, state=intent.state, result=result, ended_at=intent.ended_at)
+            return True
+
+    # -- facts -----------------------------------------------------------------------------------------------------
+    def register(self, fact: RunnerFact, *, stale_after: timedelta) -> RunnerFact | None:
+        with self._lock:
+            now, stands = self._clock(), self._runners.get(fact.runner)
+            if stands is not None and stands.instance != fact.instance and stands.seen_at > now - stale_after:
+                return stands
+            self._runners[fact.runner] = replace(fact, seen_at=now)
+            return None
+
+    def unregister(self, runner: str, instance: str) -> None:
+        with self._lock:
+            stands = self._runners.get(runner)
+            if stands is not None and stands.instance == instance:
+                del self._runners[runner]
+
+    def runners(self) -> Sequence[RunnerFact]:
+        with self._lock:
+            return [self._runners[runner] for runner in sorted(self._runners)]
+
+    def report_query(self, fact: QueryFact) -> bool:
+        with self._lock:
+            stands = self._query_facts.get(fact.query)
+            if stands is not None and stands.epoch > fact.epoch:
+                return False
+            self._query_facts[fact.query] = replace(fact, offsets=plain(fact.offsets))
+            return True
+
+    def query_facts(self) -> Sequence[QueryFact]:
+        with self._lock:
+            return [self._query_facts[query] for query in sorted(self._query_facts)]
+
+    def save_positions(self, positions: Iterable[Position]) -> None:
+        with self._lock:
+            of_query: defaultdict[str, list[Position]] = defaultdict(list)
+            for position in positions:
+                of_query[position.query].append(position)
+            for query, saved in of_query.items():
+                self._positions[query].save(saved)
+
+    def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
+        with self._lock:
+            return self._positions[query].of(batch) if query in self._positions else []
+
+    def save_ends(self, samples: Iterable[EndSample]) -> None:
+        with self._lock:
+            for sample in samples:
+                key = (sample.cluster, TopicPartition(sample.topic, sample.partition))
+                stands = self._ends.get(key)
+                if stands is None or stands.sampled_at <= sample.sampled_at:
+                    self._ends[key] = sample
+
+    def ends(self, cluster: str) -> dict[TopicPartition, EndSample]:
+        with self._lock:
+            return {key[1]: self._ends[key] for key in sorted(self._ends) if key[0] == cluster}
+
+    # -- history ---------------------------------------------------------------------------------------------------
+    def note(self, event: Event) -> None:
+        with self._lock:
+            self._append(event)
+
+    def _append(self, event: Event) -> None:
+        self._history.append(replace(event, sequence=len(self._history) + 1, detail=plain(event.detail)))
+
+    def history(
+        self, *, query: str | None = None, operation: str | None = None, after: int = 0, limit: int = 200
+    ) -> Sequence[Event]:
+        with self._lock:
+            found = [
+                event
+                for event in self._history[max(after, 0) :]
+                if (query is None or event.query == query) and (operation is None or event.operation == operation)
+            ]
+        return found[max(0, len(found) - limit) :]
+
+    def close(self) -> None:
+        """Nothing to give back."""

@@ -1,0 +1,221 @@
+"""Values for the store's contract: the smallest legal ones, with every field open to change."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from state.guards import CONTROLLER
+from state.model import (
+    Assignment,
+    Desired,
+    EndSample,
+    Event,
+    Fingerprint,
+    Intent,
+    IntentKind,
+    IntentState,
+    Operation,
+    OperationKind,
+    Phase,
+    Position,
+    QueryFact,
+    Request,
+    RunnerFact,
+    RunState,
+    Step,
+)
+from state.ports import Store
+
+AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+TTL = timedelta(seconds=30)
+SECOND = timedelta(seconds=1)
+
+
+def term_of(store: Store, holder: str = "one") -> int:
+    """Take the controllers' lease, whoever has it: a lease without time to live lapses at once."""
+    lease = store.lead(CONTROLLER, holder, timedelta(0))
+    assert lease is not None
+    return lease.term
+
+
+def assignment(**change: Any) -> Assignment:
+    values: dict[str, Any] = {
+        "query": "revenue",
+        "epoch": 1,
+        "desired": Desired.RUNNING,
+        "cluster": "east",
+        "runner": "a",
+        "checkpoint": "/checkpoints/revenue",
+        "starting_offsets": {"orders": {"orders": {"0": 17}}},
+        "operation": None,
+        "changed_at": AT,
+    }
+    return Assignment(**(values | change))
+
+
+def operation(**change: Any) -> Operation:
+    values: dict[str, Any] = {
+        "id": "op-1",
+        "group": "group-1",
+        "kind": OperationKind.FAILOVER,
+        "query": "revenue",
+        "source": "east",
+        "target": "west",
+        "epoch": 2,
+        "phase": Phase.FENCING,
+        "outcome": None,
+        "actor": "operator",
+        "reason": "east is gone",
+        "consents": ("loss", "repeats"),
+        "plan": {"partitions": [{"offset": 1}]},
+        "measured": {},
+        "sentence": "fencing",
+        "started_at": AT,
+        "ended_at": None,
+    }
+    return Operation(**(values | change))
+
+
+def step(**change: Any) -> Step:
+    values: dict[str, Any] = {"operation": "op-1", "sequence": 1, "name": "hold", "started_at": AT}
+    return Step(**(values | change))
+
+
+def event(**change: Any) -> Event:
+    values: dict[str, Any] = {
+        "sequence": None,
+        "at": AT,
+        "kind": "held",
+        "query": "revenue",
+        "operation": "op-1",
+        "epoch": 2,
+        "actor": "operator",
+        "text": "revenue is held",
+        "detail": {"from": "east"},
+    }
+    return Event(**(values | change))
+
+
+def intent(**change: Any) -> Intent:
+    values: dict[str, Any] = {
+        "id": "intent-1",
+        "operation": "op-1",
+        "name": "fence",
+        "kind": IntentKind.FENCE,
+        "query": "revenue",
+        "runner": "a",
+        "epoch": 2,
+        "request": {"checkpoint": "/checkpoints/revenue"},
+        "state": IntentState.PENDING,
+        "result": None,
+        "created_at": AT,
+        "ended_at": None,
+    }
+    return Intent(**(values | change))
+
+
+def request(**change: Any) -> Request:
+    values: dict[str, Any] = {
+        "id": "request-1",
+        "group": "group-1",
+        "kind": OperationKind.FAILOVER,
+        "query": "revenue",
+        "target": "west",
+        "expect_active": None,
+        "actor": "operator",
+        "reason": "east is gone",
+        "consents": ("loss",),
+        "created_at": AT,
+    }
+    return Request(**(values | change))
+
+
+def runner(**change: Any) -> RunnerFact:
+    values: dict[str, Any] = {
+        "runner": "a",
+        "instance": "a-1",
+        "site": "one",
+        "host": "host",
+        "boot_id": "boot",
+        "pid": 4711,
+        "pid_started": 815,
+        "spark_master": "local[*]",
+        "application_id": None,
+        "warm": True,
+        "started_at": AT,
+        "seen_at": AT,
+    }
+    return RunnerFact(**(values | change))
+
+
+def fact(**change: Any) -> QueryFact:
+    values: dict[str, Any] = {
+        "query": "revenue",
+        "runner": "a",
+        "instance": "a-1",
+        "epoch": 1,
+        "cluster": "east",
+        "state": RunState.RUNNING,
+        "run_id": "run",
+        "batch": 3,
+        "offsets": {"orders": {"orders": {"0": 12}}},
+        "started_at": AT,
+        "first_commit_at": None,
+        "progressed_at": AT,
+        "input_rows": 0,
+        "dropped_late_rows": None,
+        "stateful": True,
+        "deduplicates_ahead": None,
+        "error": None,
+        "reported_at": AT,
+    }
+    return QueryFact(**(values | change))
+
+
+def ring(length: int, offset: int) -> tuple[Fingerprint, ...]:
+    """Fingerprints of the records right before ``offset``, with a gap in the middle."""
+    first = offset - length - (2**33 if length > 4 else 0)
+    return tuple(
+        Fingerprint(first + i if i < length // 2 else offset - length + i, 1_700_000_000_000 + i, bytes([i % 256] * 16))
+        for i in range(length)
+    )
+
+
+def position(**change: Any) -> Position:
+    values: dict[str, Any] = {
+        "query": "revenue",
+        "source": "orders",
+        "topic": "orders",
+        "partition": 0,
+        "batch": 1,
+        "offset": 2**40,
+        "timestamp_ms": 1_700_000_000_000,
+        "leader_epoch": 7,
+        "topic_id": None,
+        "ring": ring(32, 2**40),
+        "dense": None,
+        "tracked_at": AT,
+    }
+    return Position(**(values | change))
+
+
+def end(**change: Any) -> EndSample:
+    values: dict[str, Any] = {
+        "cluster": "east",
+        "topic": "orders",
+        "partition": 0,
+        "begin": 0,
+        "end": 100,
+        "newest_timestamp_ms": None,
+        "leader_epoch": 1,
+        "topic_id": "id",
+        "sampled_at": AT,
+    }
+    return EndSample(**(values | change))
+
+
+def held(store: Store) -> int:
+    """One held query; returns the term."""
+    store.adopt(assignment())
+    term = term_of(store)
+    assert store.hold(operation(), from_epoch=1, term=term, step=step(), event=event())
+    return term

@@ -1,0 +1,319 @@
+"""What every store promises about leading, requests, assignments and operations; memory, SQLite and PostgreSQL alike."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from state.errors import Conflict, StaleTerm
+from state.guards import CONTROLLER
+from state.model import Desired, OperationKind, Phase
+from state.ports import Store
+from tests.contract import samples
+from tests.contract.samples import AT, SECOND, TTL, held, term_of
+
+
+# -- leading -----------------------------------------------------------------------------------------------------------
+def test_the_first_to_lead_has_term_one_and_keeps_it_while_renewing(store: Store) -> None:
+    before = store.now()
+    lease = store.lead(CONTROLLER, "one", TTL)
+    assert lease is not None
+    assert (lease.holder, lease.term) == ("one", 1)
+    assert before + TTL <= lease.expires_at <= store.now() + TTL
+    renewed = store.lead(CONTROLLER, "one", TTL)
+    assert renewed is not None
+    assert renewed.term == 1
+    assert renewed.expires_at >= lease.expires_at
+    assert store.leader(CONTROLLER) == renewed
+
+
+def test_nobody_else_leads_while_a_lease_runs(store: Store) -> None:
+    lease = store.lead(CONTROLLER, "one", TTL)
+    assert store.lead(CONTROLLER, "two", TTL) is None
+    assert store.leader(CONTROLLER) == lease
+    assert store.lead("other", "two", TTL) is not None
+
+
+def test_a_lapsed_lease_goes_to_the_next_with_a_higher_term(store: Store) -> None:
+    assert term_of(store, "one") == 1
+    assert term_of(store, "two") == 2
+    assert term_of(store, "one") == 3
+
+
+def test_a_resigned_lease_is_free_at_once_but_only_its_holder_can_resign(store: Store) -> None:
+    lease = store.lead(CONTROLLER, "one", TTL)
+    assert lease is not None
+    store.resign(replace(lease, holder="two"))
+    store.resign(replace(lease, term=7))
+    assert store.lead(CONTROLLER, "two", TTL) is None
+    store.resign(lease)
+    taken = store.lead(CONTROLLER, "two", TTL)
+    assert taken is not None
+    assert taken.term == 2
+
+
+def test_a_dead_holder_is_replaced_before_its_lease_ends(store: Store) -> None:
+    assert store.seize(CONTROLLER, "two", "one", TTL) is None
+    store.lead(CONTROLLER, "one", TTL)
+    assert store.seize(CONTROLLER, "two", "somebody", TTL) is None
+    taken = store.seize(CONTROLLER, "two", "one", TTL)
+    assert taken is not None
+    assert (taken.holder, taken.term) == ("two", 2)
+    assert store.seize(CONTROLLER, "three", "one", TTL) is None
+
+
+def test_a_stale_leader_can_write_nothing(store: Store) -> None:
+    store.adopt(samples.assignment())
+    store.ask(samples.request())
+    stale = term_of(store, "one")
+    term = term_of(store, "two")
+    with pytest.raises(StaleTerm):
+        store.hold(samples.operation(), from_epoch=1, term=stale, step=samples.step(), event=samples.event())
+    with pytest.raises(StaleTerm):
+        store.record(samples.operation(), term=stale, events=[samples.event()])
+    with pytest.raises(StaleTerm):
+        store.answer("request-1", term=stale, refused="no")
+    store.hold(samples.operation(), from_epoch=1, term=term, step=samples.step(), event=samples.event())
+    with pytest.raises(StaleTerm):
+        store.place(
+            samples.assignment(epoch=2),
+            operation=samples.operation(),
+            from_epoch=2,
+            term=stale,
+            steps=[],
+            event=samples.event(),
+        )
+    assert len(store.history()) == 1
+    assert store.open_requests() == [samples.request()]
+    assert store.assignments() == [samples.assignment(epoch=2, desired=Desired.HELD, operation="op-1")]
+
+
+def test_a_write_before_anybody_led_is_refused(store: Store) -> None:
+    with pytest.raises(StaleTerm):
+        store.record(samples.operation(), term=1)
+    assert store.operation("op-1") is None
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+def test_a_request_waits_until_it_is_answered(store: Store) -> None:
+    later = samples.request(id="request-2", created_at=AT + SECOND, target=None, expect_active="east", consents=())
+    for request in (later, samples.request(), samples.request(reason="typed twice")):
+        store.ask(request)
+    assert store.open_requests() == [samples.request(), later]
+    term = term_of(store)
+    store.answer("request-1", term=term, operation="op-1")
+    store.answer("request-2", term=term, refused="west is down")
+    assert store.open_requests() == []
+    assert store.request("request-1") == samples.request(operation="op-1")
+    assert store.request("request-2") == replace(later, refused="west is down")
+    assert store.request("request-3") is None
+
+
+def test_a_request_is_answered_once(store: Store) -> None:
+    store.ask(samples.request())
+    term = term_of(store)
+    store.answer("request-1", term=term, operation="op-1")
+    store.answer("request-1", term=term, operation="op-1")
+    with pytest.raises(Conflict):
+        store.answer("request-1", term=term, refused="no")
+    with pytest.raises(Conflict):
+        store.answer("request-2", term=term, refused="no")
+    with pytest.raises(ValueError, match="either"):
+        store.answer("request-1", term=term)
+
+
+# -- assignments -------------------------------------------------------------------------------------------------------
+def test_the_first_to_adopt_a_query_has_it(store: Store) -> None:
+    assert store.adopt(samples.assignment(runner="a")) == samples.assignment(runner="a")
+    assert store.adopt(samples.assignment(runner="b")).runner == "a"
+    other = samples.assignment(query="late", starting_offsets=None)
+    store.adopt(other)
+    assert store.assignments() == [other, samples.assignment()]
+    assert store.assignment("revenue") == samples.assignment()
+    assert store.assignment("unknown") is None
+
+
+def test_many_who_adopt_at_once_agree(store: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        stands = set(pool.map(lambda i: store.adopt(samples.assignment(runner=f"r{i}")).runner, range(24)))
+    assert len(stands) == 1
+
+
+def test_a_hold_takes_the_next_epoch_and_opens_the_operation(store: Store) -> None:
+    store.adopt(samples.assignment())
+    term = term_of(store)
+    held = store.hold(
+        samples.operation(),
+        from_epoch=1,
+        term=term,
+        step=samples.step(),
+        event=samples.event(at=AT + SECOND),
+    )
+    assert held == samples.assignment(epoch=2, desired=Desired.HELD, operation="op-1", changed_at=AT + SECOND)
+    assert store.assignment("revenue") == held
+    assert store.operation("op-1") == samples.operation()
+    assert store.steps("op-1") == [samples.step()]
+    assert store.history() == [samples.event(sequence=1, at=AT + SECOND)]
+
+
+def test_a_second_hold_of_a_query_writes_nothing(store: Store) -> None:
+    store.adopt(samples.assignment())
+    term = term_of(store)
+    assert store.hold(samples.operation(), from_epoch=1, term=term, step=samples.step(), event=samples.event())
+    other = samples.operation(id="op-2")
+    step = samples.step(operation="op-2")
+    assert store.hold(other, from_epoch=1, term=term, step=step, event=samples.event()) is None
+    assert store.hold(replace(other, epoch=3), from_epoch=2, term=term, step=step, event=samples.event()) is None
+    unknown = samples.operation(id="op-3", query="unknown")
+    assert store.hold(unknown, from_epoch=1, term=term, step=samples.step(), event=samples.event()) is None
+    assert [operation.id for operation in store.operations()] == ["op-1"]
+    assert len(store.history()) == 1
+
+
+def test_two_who_hold_at_once_open_one_operation(store: Store) -> None:
+    store.adopt(samples.assignment())
+    term = term_of(store)
+
+    def hold(name: str) -> bool:
+        operation = samples.operation(id=name)
+        step = samples.step(operation=name)
+        return store.hold(operation, from_epoch=1, term=term, step=step, event=samples.event()) is not None
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(hold, [f"op-{i}" for i in range(6)])) == 1
+    assert len(store.operations()) == len(store.history()) == 1
+
+
+def test_a_hold_that_names_the_wrong_epoch_is_a_mistake(store: Store) -> None:
+    store.adopt(samples.assignment())
+    operation = samples.operation(epoch=1)
+    with pytest.raises(ValueError, match="epoch"):
+        store.hold(operation, from_epoch=1, term=term_of(store), step=samples.step(), event=samples.event())
+
+
+def test_a_commit_keeps_the_epoch_of_the_hold(store: Store) -> None:
+    term = held(store)
+    moved = samples.assignment(epoch=2, cluster="west", checkpoint="/c/2", starting_offsets=None, operation="op-1")
+    starting = samples.operation(phase=Phase.STARTING)
+    step = samples.step(sequence=2, name="commit", ended_at=AT, outcome="done", detail={"files": 3})
+    done = {"operation": starting, "from_epoch": 2, "term": term, "steps": [step], "event": samples.event(kind="moved")}
+    assert store.place(moved, **done)
+    assert store.assignment("revenue") == moved
+    assert store.operation("op-1") == starting
+    assert store.steps("op-1") == [samples.step(), step]
+    assert [event.kind for event in store.history()] == ["held", "moved"]
+
+
+def test_an_abort_gives_back_with_the_next_epoch_and_happens_once(store: Store) -> None:
+    term = held(store)
+    back = samples.assignment(epoch=3)
+    aborted = samples.operation(phase=Phase.ABORTED, outcome="aborted", ended_at=AT)
+    for expected in (True, False):
+        placed = store.place(back, operation=aborted, from_epoch=2, term=term, steps=[], event=samples.event())
+        assert placed is expected
+    assert store.assignment("revenue") == back
+    assert store.operations(only_open=True) == []
+    assert len(store.history()) == 2
+    with pytest.raises(ValueError, match="neither"):
+        store.place(back, operation=aborted, from_epoch=4, term=term, steps=[], event=samples.event())
+
+
+def test_after_an_abort_the_query_can_be_held_again(store: Store) -> None:
+    term = held(store)
+    aborted = samples.operation(phase=Phase.ABORTED, outcome="aborted", ended_at=AT)
+    store.place(
+        samples.assignment(epoch=3), operation=aborted, from_epoch=2, term=term, steps=[], event=samples.event()
+    )
+    again = samples.operation(id="op-2", epoch=4)
+    assert store.hold(again, from_epoch=3, term=term, step=samples.step(operation="op-2"), event=samples.event())
+
+
+def test_a_place_that_conflicts_leaves_everything_as_it_was(store: Store) -> None:
+    term = held(store)
+    store.record(samples.operation(outcome="failed", ended_at=AT), term=term)
+    before = (store.assignment("revenue"), store.operation("op-1"), store.steps("op-1"), store.history())
+    with pytest.raises(Conflict):
+        store.place(
+            samples.assignment(epoch=2),
+            operation=samples.operation(),
+            from_epoch=2,
+            term=term,
+            steps=[samples.step(sequence=2)],
+            event=samples.event(),
+        )
+    assert (store.assignment("revenue"), store.operation("op-1"), store.steps("op-1"), store.history()) == before
+
+
+# -- operations --------------------------------------------------------------------------------------------------------
+def test_an_operation_is_recorded_with_its_steps_events_and_intents(store: Store) -> None:
+    term = held(store)
+    ended = samples.step(ended_at=AT + SECOND, outcome="done", detail={"epoch": 2})
+    following = samples.step(sequence=2, name="fence")
+    resolving = samples.operation(phase=Phase.RESOLVING, plan=None, measured={"detect_seconds": 1.5})
+    store.record(
+        resolving,
+        term=term,
+        steps=[following, ended],
+        events=[samples.event(text="one"), samples.event(text="two", query=None, operation=None, epoch=None)],
+        intents=[samples.intent()],
+    )
+    assert store.operation("op-1") == resolving
+    assert store.steps("op-1") == [ended, following]
+    assert [event.text for event in store.history(after=1)] == ["one", "two"]
+    assert store.intents("op-1") == store.pending_intents("a") == [samples.intent()]
+    assert store.pending_intents("b") == []
+    assert store.operation("unknown") is None
+
+
+@pytest.mark.parametrize("kind", OperationKind)
+def test_an_operation_that_never_held_anything_can_be_recorded(store: Store, kind: OperationKind) -> None:
+    refused = samples.operation(kind=kind, phase=Phase.BLOCKED, outcome="refused", ended_at=AT, consents=())
+    store.record(refused, term=term_of(store))
+    assert store.operations() == [refused]
+
+
+def test_a_closed_operation_is_never_opened_again_but_may_learn_more(store: Store) -> None:
+    term = term_of(store)
+    closed = samples.operation(phase=Phase.SETTLED, outcome="done", ended_at=AT)
+    store.record(closed, term=term)
+    for change in ({"outcome": None}, {"outcome": "failed"}):
+        with pytest.raises(Conflict):
+            store.record(replace(closed, **change), term=term, events=[samples.event()])
+    store.record(replace(closed, measured={"replay_later_records": 3}), term=term)
+    assert store.operation("op-1") == replace(closed, measured={"replay_later_records": 3})
+    assert store.history() == []
+
+
+def test_a_query_has_at_most_one_open_operation(store: Store) -> None:
+    term = term_of(store)
+    store.record(samples.operation(), term=term)
+    with pytest.raises(Conflict):
+        store.record(samples.operation(id="op-2"), term=term, events=[samples.event()])
+    store.record(samples.operation(id="op-3", query="other"), term=term)
+    assert {operation.id for operation in store.operations()} == {"op-1", "op-3"}
+    assert store.history() == []
+
+
+def test_operations_are_listed_newest_first_and_can_be_narrowed(store: Store) -> None:
+    term = term_of(store)
+    for number in range(1, 6):
+        outcome = None if number == 5 else "done"
+        store.record(
+            samples.operation(
+                id=f"op-{number}",
+                group=f"group-{number % 2}",
+                query="late" if number == 3 else "revenue",
+                outcome=outcome,
+                started_at=AT + number * SECOND,
+            ),
+            term=term,
+        )
+
+    def ids(**narrow: object) -> list[str]:
+        return [operation.id for operation in store.operations(**narrow)]
+
+    assert ids() == ["op-5", "op-4", "op-3", "op-2", "op-1"]
+    assert ids(limit=2) == ["op-5", "op-4"]
+    assert ids(group="group-1") == ["op-5", "op-3", "op-1"]
+    assert ids(query="late") == ["op-3"]
+    assert ids(query="revenue", only_open=True) == ["op-5"]

@@ -1,0 +1,190 @@
+"""What every store promises about intents, facts, positions and history; memory, SQLite and PostgreSQL alike."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from state.errors import Conflict
+from state.guards import KEPT_BATCHES
+from state.model import IntentKind, IntentState, Phase, RunState, TopicPartition
+from state.ports import Store
+from tests.contract import samples
+from tests.contract.samples import AT, SECOND, TTL, held, term_of
+
+
+# -- intents -----------------------------------------------------------------------------------------------------------
+def test_an_intent_is_asked_once(store: Store) -> None:
+    term = held(store)
+    store.record(samples.operation(), term=term, intents=[samples.intent()])
+    again = samples.intent(id="intent-2", request={"other": True})
+    newer = samples.intent(id="intent-3", name="fence#2", created_at=AT + SECOND, kind=IntentKind.INSPECT)
+    store.record(samples.operation(), term=term, intents=[again, newer, samples.intent()])
+    assert store.pending_intents("a") == [samples.intent(), newer]
+
+
+def test_an_intent_is_answered_once(store: Store) -> None:
+    term = held(store)
+    store.record(samples.operation(), term=term, intents=[samples.intent()])
+    done = samples.intent(state=IntentState.DONE, result={"planted": [4]}, ended_at=AT + SECOND)
+    assert store.report(done)
+    assert not store.report(samples.intent(state=IntentState.FAILED, result={"kind": "internal"}, ended_at=AT))
+    assert not store.report(replace(done, id="unknown"))
+    assert store.intents("op-1") == [done]
+    assert store.pending_intents("a") == []
+    with pytest.raises(ValueError, match="done or failed"):
+        store.report(samples.intent())
+
+
+def test_closing_an_operation_withdraws_what_nobody_did(store: Store) -> None:
+    term = held(store)
+    store.record(samples.operation(), term=term, intents=[samples.intent()])
+    closed = samples.operation(phase=Phase.ABORTED, outcome="aborted", ended_at=AT + SECOND)
+    store.record(closed, term=term, intents=[samples.intent(id="intent-2", name="release", kind=IntentKind.RELEASE)])
+    withdrawn, release = store.intents("op-1")
+    assert withdrawn == samples.intent(state=IntentState.WITHDRAWN, ended_at=AT + SECOND)
+    assert store.pending_intents("a") == [release]
+    assert not store.report(samples.intent(state=IntentState.DONE, result={}, ended_at=AT))
+
+
+def test_an_intent_of_an_unknown_operation_is_a_conflict(store: Store) -> None:
+    with pytest.raises(Conflict):
+        store.record(samples.operation(), term=term_of(store), intents=[samples.intent(operation="op-9")])
+    assert store.operation("op-1") is None
+
+
+# -- facts -------------------------------------------------------------------------------------------------------------
+def test_a_second_live_instance_of_a_runner_is_told_of_the_first(store: Store) -> None:
+    before = store.now()
+    assert store.register(samples.runner(), stale_after=TTL) is None
+    (stands,) = store.runners()
+    assert before <= stands.seen_at <= store.now()
+    assert replace(stands, seen_at=AT) == samples.runner()
+    other = samples.runner(instance="a-2", pid=4712)
+    assert store.register(other, stale_after=TTL) == stands
+    assert store.runners() == [stands]
+    assert store.register(samples.runner(warm=False), stale_after=TTL) is None
+    assert not store.runners()[0].warm
+    assert store.register(other, stale_after=timedelta(0)) is None
+    assert [fact.instance for fact in store.runners()] == ["a-2"]
+
+
+def test_only_the_registered_instance_unregisters(store: Store) -> None:
+    store.register(samples.runner(), stale_after=TTL)
+    store.unregister("a", "a-2")
+    assert len(store.runners()) == 1
+    store.unregister("a", "a-1")
+    assert store.runners() == []
+
+
+def test_of_instances_that_register_at_once_one_stands(store: Store) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        told = list(pool.map(lambda i: store.register(samples.runner(instance=f"a-{i}"), stale_after=TTL), range(6)))
+    assert told.count(None) == 1
+    assert {fact.instance for fact in told if fact} == {store.runners()[0].instance}
+
+
+def test_a_fact_of_an_old_epoch_never_replaces_a_newer_one(store: Store) -> None:
+    assert store.report_query(samples.fact(epoch=2))
+    assert not store.report_query(samples.fact(epoch=1, state=RunState.FAILED, error="gone"))
+    assert store.query_facts() == [samples.fact(epoch=2)]
+    newer = samples.fact(epoch=2, batch=None, offsets=None, state=RunState.STOPPED, error="why", stateful=None)
+    assert store.report_query(newer)
+    assert store.report_query(samples.fact(query="late"))
+    assert store.query_facts() == [samples.fact(query="late"), newer]
+
+
+# -- positions ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("length", [0, 1, 4, 32, 256])
+def test_a_ring_comes_back_as_it_went_in(store: Store, length: int) -> None:
+    saved = samples.position(ring=samples.ring(length, 2**40))
+    store.save_positions([saved])
+    assert store.positions("revenue") == [saved]
+
+
+def test_positions_are_upserted_and_come_back_in_order(store: Store) -> None:
+    one = samples.position(partition=10, timestamp_ms=None, leader_epoch=None, dense=True, ring=())
+    two = samples.position(partition=9, topic_id="id", dense=False)
+    three = samples.position(batch=2)
+    upper = samples.position(topic="Orders")
+    store.save_positions([three, one, samples.position(partition=9, offset=5), upper, samples.position(query="late")])
+    store.save_positions([two])
+    assert store.positions("revenue") == [upper, two, one, three]
+    assert store.positions("revenue", batch=2) == [three]
+    assert store.positions("revenue", batch=9) == []
+    assert store.positions("unknown") == []
+
+
+def test_the_newest_batches_are_kept(store: Store) -> None:
+    for batch in range(1, 10):
+        store.save_positions(samples.position(batch=batch, partition=p, tracked_at=AT + batch * SECOND) for p in (0, 1))
+    store.save_positions([samples.position(query="late", batch=1)])
+    kept = [position.batch for position in store.positions("revenue")]
+    assert kept == [batch for batch in range(10 - KEPT_BATCHES, 10) for _ in (0, 1)]
+    assert len(store.positions("late")) == 1
+
+
+def test_a_spool_flushed_late_drops_nothing_newer(store: Store) -> None:
+    store.save_positions(samples.position(batch=batch, tracked_at=AT + batch * SECOND) for batch in (5, 6))
+    store.save_positions([samples.position(batch=4, tracked_at=AT + 4 * SECOND)])
+    assert [position.batch for position in store.positions("revenue")] == [4, 5, 6]
+
+
+def test_a_new_checkpoint_with_lower_batches_drops_what_the_old_one_left(store: Store) -> None:
+    store.save_positions(samples.position(batch=batch) for batch in range(100, 106))
+    store.save_positions([samples.position(batch=0, tracked_at=AT + SECOND)])
+    assert [position.batch for position in store.positions("revenue")] == [0]
+
+
+def test_more_positions_than_one_chunk_are_saved(store: Store) -> None:
+    saved = [samples.position(partition=number, ring=()) for number in range(12_001)]
+    store.save_positions(saved)
+    assert store.positions("revenue") == saved
+
+
+def test_ends_are_kept_by_partition_and_only_move_forward_in_time(store: Store) -> None:
+    newer = samples.end(sampled_at=AT + SECOND, end=101, newest_timestamp_ms=5, leader_epoch=None, topic_id=None)
+    store.save_ends([samples.end(), samples.end(partition=10), samples.end(partition=9), samples.end(cluster="west")])
+    store.save_ends([newer])
+    store.save_ends([samples.end(end=99)])
+    assert store.ends("east") == {
+        TopicPartition("orders", 0): newer,
+        TopicPartition("orders", 9): samples.end(partition=9),
+        TopicPartition("orders", 10): samples.end(partition=10),
+    }
+    assert list(store.ends("east")) == sorted(store.ends("east"))
+    assert store.ends("unknown") == {}
+
+
+# -- history -----------------------------------------------------------------------------------------------------------
+def test_history_is_numbered_in_order_and_can_be_followed(store: Store) -> None:
+    for number in range(6):
+        store.note(samples.event(text=str(number), query="late" if number % 2 else "revenue", operation=f"op-{number}"))
+
+    def texts(**narrow: object) -> str:
+        return "".join(event.text for event in store.history(**narrow))
+
+    assert [event.sequence for event in store.history()] == [1, 2, 3, 4, 5, 6]
+    assert texts() == "012345"
+    assert texts(limit=2) == "45"
+    assert texts(after=3) == "345"
+    assert texts(after=3, limit=1) == "5"
+    assert texts(query="late") == "135"
+    assert texts(query="late", after=2) == "35"
+    assert texts(operation="op-4") == "4"
+    assert texts(after=6) == ""
+
+
+def test_every_event_written_at_once_gets_its_own_number(store: Store) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: store.note(samples.event(text=str(i))), range(40)))
+    events = store.history()
+    assert [event.sequence for event in events] == list(range(1, 41))
+    assert {event.text for event in events} == {str(i) for i in range(40)}
+
+
+def test_text_and_detail_survive_any_alphabet(store: Store) -> None:
+    event = samples.event(sequence=1, text="naïve – 東\n\"'%s", detail={"κλειδί": ["\u0000", 1.5, None, {"n": 2**53}]})
+    store.note(event)
+    assert store.history() == [event]
