@@ -1,0 +1,119 @@
+"""A Kafka cluster of the world: brokers that are their own controllers (KRaft), with settings made for quick starts."""
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+
+from lab import java, topics
+from lab.errors import ClusterSilent, StartFailed
+from lab.java import Say
+from lab.processes import tail
+from lab.world import Broker, World
+
+_FORMAT_SECONDS = 120.0
+_START_SECONDS = 120.0
+_POLL_SECONDS = 0.1
+_HEAP_MB = 512
+
+
+def properties(world: World, broker: Broker) -> dict[str, object]:
+    """Return a broker's configuration."""
+    brokers = world.brokers(broker.cluster)
+    replicas = len(brokers)
+    majority = replicas // 2 + 1
+    settings: dict[str, object] = {
+        "process.roles": "broker,controller",
+        "node.id": broker.node,
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker.port},CONTROLLER://127.0.0.1:{broker.controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker.port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": ",".join(f"{each.node}@127.0.0.1:{each.controller_port}" for each in brokers),
+        "log.dirs": world.folder(broker.name) / "data",
+        "default.replication.factor": replicas,
+        "min.insync.replicas": majority,
+        "offsets.topic.replication.factor": replicas,
+        "offsets.topic.num.partitions": 4,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": majority,
+        "transaction.state.log.num.partitions": 4,
+        "group.initial.rebalance.delay.ms": 0,
+        "auto.create.topics.enable": "false",
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+    }
+    if replicas > 1:  # a lone broker has nobody to fail over to, and should not be fenced because the machine is busy
+        settings |= {"broker.session.timeout.ms": 5000, "broker.heartbeat.interval.ms": 1000}
+    return settings
+
+
+def start(world: World, parts: Sequence[str], say: Say) -> None:
+    """Start brokers, formatting their storage the first time, and wait until their clusters know them.
+
+    Raises StartFailed with the end of the log of the one that did not come up; the others are left to the caller.
+    """
+    classpath = java.classpath(world.options.kafka, say)
+    brokers = [world.broker(part) for part in parts]
+    _format(world, [broker for broker in brokers if not (world.folder(broker.name) / "data").exists()], classpath)
+    for broker in brokers:
+        program = java.command("kafka.Kafka", _configuration(world, broker), heap_mb=_HEAP_MB)
+        world.start(broker.name, program, classpath)
+    for cluster in dict.fromkeys(broker.cluster for broker in brokers):
+        _await(world, [broker for broker in brokers if broker.cluster == cluster])
+
+
+def _format(world: World, brokers: Sequence[Broker], classpath: str) -> None:
+    """Format storage, all at once: each is a second of Java."""
+    running = []
+    for broker in brokers:
+        folder = world.folder(broker.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"{key}={value}\n" for key, value in properties(world, broker).items()]
+        (folder / "broker.properties").write_text("".join(lines), encoding="utf-8")
+        command = java.command(
+            "kafka.tools.StorageTool", "format", "--cluster-id", world.cluster_ids[broker.cluster],
+            "--config", _configuration(world, broker), heap_mb=128,
+        )  # fmt: skip
+        with (folder / "format.log").open("wb") as log:
+            environment = {**os.environ, "CLASSPATH": classpath}
+            running.append((broker, subprocess.Popen(command, stdout=log, stderr=log, env=environment)))
+    for broker, process in running:
+        try:
+            code = process.wait(_FORMAT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        if code:
+            told = tail(world.folder(broker.name) / "format.log")
+            raise StartFailed(f"the storage of {broker.name} could not be formatted:\n{told}")
+
+
+def _await(world: World, brokers: Sequence[Broker]) -> None:
+    """Wait until every started broker is part of its cluster."""
+    deadline = time.monotonic() + _START_SECONDS
+    wanted = {broker.node for broker in brokers}
+    cluster = brokers[0].cluster
+    while True:
+        for broker in brokers:
+            if world.look(broker.name) != "running":
+                raise _failed(world, broker, "ended while starting")
+        try:
+            if wanted <= topics.broker_ids(world.bootstrap(cluster), timeout=1.0):
+                return
+        except ClusterSilent:
+            pass
+        if time.monotonic() > deadline:
+            raise _failed(world, brokers[0], f"was not part of {cluster} after {_START_SECONDS:g} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def _failed(world: World, broker: Broker, what: str) -> StartFailed:
+    log = world.log(broker.name)
+    return StartFailed(
+        f"broker {broker.name} {what}; the end of {log}:\n{tail(log)}",
+        hint=f"is another world on port {broker.port}? Choose another --base-port",
+    )
+
+
+def _configuration(world: World, broker: Broker) -> str:
+    return str(world.folder(broker.name) / "broker.properties")

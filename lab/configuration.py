@@ -1,0 +1,66 @@
+"""The product's configuration for a world, with the four example queries, ready to use."""
+
+from typing import Any
+
+import yaml
+
+from lab.mirror import HEARTBEATS, OFFSET_SYNCS
+from lab.world import CLUSTERS, PRIMARY, STANDBY, TOPIC, World
+
+RUNNER = "a"
+
+_WINDOW_SECONDS = 10
+_HEADER = """\
+# Written by the lab for its world. Start a runner with:  tideover -c {path} run --name {runner}
+"""
+
+
+def compose(world: World) -> dict[str, Any]:
+    """Return the configuration as plain data."""
+    queries = _queries(world)
+    # A stuck old run holds its task slots while the new one starts: two slots for every partition of every query.
+    slots = 2 * world.options.partitions * len(queries)
+    return {
+        "store": f"sqlite:///{world.directory / 'tideover.db'}",
+        "clusters": {cluster: {"bootstrap": world.bootstrap(cluster)} for cluster in CLUSTERS},
+        "routes": [
+            {"from": PRIMARY, "to": STANDBY, "topics": "identity", "heartbeats": HEARTBEATS,
+             "offset_syncs": OFFSET_SYNCS}
+        ],
+        "spark": {"master": f"local[{slots}]", "conf": {"spark.sql.shuffle.partitions": 2}},
+        "runners": {RUNNER: {"site": "lab"}},
+        "queries": queries,
+        "http": {"listen": f"127.0.0.1:{world.http_port}"},
+    }  # fmt: skip
+
+
+def write(world: World) -> None:
+    """Write `tideover.yaml` into the world's directory."""
+    text = yaml.safe_dump(compose(world), sort_keys=False, width=120)
+    header = _HEADER.format(path=world.configuration, runner=RUNNER)
+    world.configuration.write_text(header + text, encoding="utf-8")
+
+
+def _queries(world: World) -> dict[str, Any]:
+    windowed = {"window_seconds": _WINDOW_SECONDS}
+    return {
+        "revenue": _query(world, "revenue", "revenue_per_minute", windowed, sink="keyed"),
+        "orders": _query(world, "orders", "orders_per_minute", windowed, sink="keyed"),
+        "archive": _query(world, "archive", "archive", {}, sink="batch-id"),
+        "latest": _query(
+            world, "latest", "latest_orders", {}, sink="keyed", resume="fresh", methods=["timestamp"], buffer="2s"
+        ),
+    }
+
+
+def _query(world: World, name: str, pipeline: str, settings: dict[str, Any], **more: Any) -> dict[str, Any]:
+    sink = world.directory / "sinks" / (name if pipeline == "archive" else f"{name}.db")
+    return {
+        "pipeline": f"examples.orders:{pipeline}",
+        "settings": {"sink": str(sink), **settings},
+        "sources": {"orders": {"topics": [TOPIC]}},
+        "clusters": [PRIMARY, STANDBY],
+        "runners": [RUNNER],
+        "checkpoint": str(world.directory / "checkpoints" / name),
+        **more,
+    }

@@ -1,0 +1,44 @@
+"""What can go wrong in the lab.
+
+LabError
+├── NoWorld          nothing was ever brought up in this directory
+├── Refused          asked for something that contradicts what stands; nothing was done
+├── StartFailed      a process of the world did not come up; carries the end of its log
+└── ClusterSilent    a cluster did not answer in time
+"""
+
+from typing import ClassVar
+
+from state.errors import TideoverError
+
+
+class LabError(TideoverError):
+    """The lab could not do what was asked."""
+
+    kind = "lab"
+    exit_code: ClassVar[int] = 2
+
+
+class NoWorld(LabError):
+    """There is no world in this directory."""
+
+    kind = "no-world"
+
+
+class Refused(LabError):
+    """What was asked contradicts what stands, and nothing was done."""
+
+    kind = "refused"
+    exit_code = 1
+
+
+class StartFailed(LabError):
+    """A process of the world did not come up."""
+
+    kind = "start-failed"
+
+
+class ClusterSilent(LabError):
+    """A cluster did not answer in time."""
+
+    kind = "cluster-silent"

@@ -1,0 +1,84 @@
+"""The replicator: MirrorMaker 2 in its dedicated mode, east to west, topics keeping their names.
+
+Heartbeats: MirrorMaker emits into the topic `heartbeats` of *both* clusters, whichever direction is replicated. The
+one written on east travels like any record and arrives on west as `east.heartbeats` (the identity policy makes an
+exception for heartbeats, else the two would collide): its age is the replicator's own word that east still answers.
+"""
+
+import time
+
+from lab import java, topics
+from lab.errors import ClusterSilent, StartFailed
+from lab.java import Say
+from lab.processes import tail
+from lab.world import CLUSTERS, PRIMARY, REPLICATOR, STANDBY, World
+
+HEARTBEATS = f"{PRIMARY}.heartbeats"
+OFFSET_SYNCS = f"mm2-offset-syncs.{PRIMARY}.internal"
+
+_PROBE_SECONDS = 120.0
+_POLL_SECONDS = 0.2
+_HEAP_MB = 512
+
+
+def properties(world: World) -> dict[str, object]:
+    """Return MirrorMaker's configuration."""
+    replicas = world.options.brokers
+    settings: dict[str, object] = {"clusters": ",".join(CLUSTERS)}
+    settings |= {f"{cluster}.bootstrap.servers": ",".join(world.bootstrap(cluster)) for cluster in CLUSTERS}
+    route = f"{PRIMARY}->{STANDBY}"
+    settings |= {
+        f"{route}.enabled": "true",
+        f"{STANDBY}->{PRIMARY}.enabled": "false",
+        f"{route}.topics": ".*",
+        f"{route}.offset.lag.max": 10,
+        f"{route}.consumer.fetch.max.wait.ms": 50,
+        "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+        "offset-syncs.topic.location": "target",
+        "emit.heartbeats.interval.seconds": 1,
+        "emit.checkpoints.interval.seconds": 5,
+        "refresh.topics.interval.seconds": 2,
+        "refresh.groups.interval.seconds": 5,
+        "plugin.discovery": "service_load",
+        "dedicated.mode.enable.internal.rest": "false",
+        "tasks.max": 2,
+    }
+    for cluster in CLUSTERS:  # the settings of a Connect worker count only under the name of its cluster
+        settings |= {
+            f"{cluster}.plugin.discovery": "service_load",
+            f"{cluster}.offset.flush.interval.ms": 1000,
+            f"{cluster}.scheduled.rebalance.max.delay.ms": 0,
+            f"{cluster}.producer.linger.ms": 0,
+        }
+    topics_made = ("checkpoints.topic", "heartbeats.topic", "offset-syncs.topic", "offset.storage", "status.storage",
+                   "config.storage")  # fmt: skip
+    settings |= {f"{name}.replication.factor": replicas for name in topics_made}
+    return settings | {"replication.factor": replicas}
+
+
+def start(world: World, say: Say) -> None:
+    """Start the replicator; it replicates some seconds later."""
+    folder = world.folder(REPLICATOR)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "mm2.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties(world).items()), encoding="utf-8")
+    program = java.command("org.apache.kafka.connect.mirror.MirrorMaker", str(path), heap_mb=_HEAP_MB)
+    world.start(REPLICATOR, program, java.classpath(world.options.kafka, say))
+
+
+def await_replicating(world: World, topic: str) -> None:
+    """Put one record into every partition on the primary and wait until the standby has as many more."""
+    before = sum(topics.ends(world.bootstrap(STANDBY), topic).values())
+    probes = topics.put_foreign(world.bootstrap(PRIMARY), topic, lambda _: 1)
+    deadline = time.monotonic() + _PROBE_SECONDS
+    while time.monotonic() < deadline:
+        if world.look(REPLICATOR) != "running":
+            break
+        try:
+            if sum(topics.ends(world.bootstrap(STANDBY), topic).values()) >= before + probes:
+                return
+        except ClusterSilent:
+            pass
+        time.sleep(_POLL_SECONDS)
+    log = world.log(REPLICATOR)
+    raise StartFailed(f"the replicator did not replicate {topic}; the end of {log}:\n{tail(log)}")

@@ -1,0 +1,90 @@
+"""Topics as the lab makes and reads them, through confluent-kafka: another client than the product's, on purpose.
+
+Every call is bounded; a cluster that does not answer in time is ClusterSilent.
+"""
+
+import itertools
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from lab.errors import ClusterSilent
+
+QUIET = {"log_level": 0}  # the client writes a line to stderr for every refused connection otherwise
+TIMEOUT_SECONDS = 10.0
+
+_FOREIGN_AGE_MS = 3_600_000
+
+
+def broker_ids(bootstrap: Sequence[str], *, timeout: float = TIMEOUT_SECONDS) -> set[int]:
+    """Return the node ids of the brokers that their cluster knows."""
+    return set(_metadata(bootstrap, None, timeout).brokers)
+
+
+def partition_count(bootstrap: Sequence[str], topic: str, *, timeout: float = TIMEOUT_SECONDS) -> int:
+    """Return how many partitions a topic has, 0 when it does not exist."""
+    found = _metadata(bootstrap, topic, timeout).topics.get(topic)
+    return 0 if found is None or found.error is not None else len(found.partitions)
+
+
+def create(bootstrap: Sequence[str], topic: str, partitions: int, replicas: int) -> bool:
+    """Create a topic; False when it is there already."""
+    admin = AdminClient({"bootstrap.servers": ",".join(bootstrap), **QUIET})
+    wanted = NewTopic(topic, partitions, replicas, config={"retention.ms": "-1"})
+    deadline = time.monotonic() + 3 * TIMEOUT_SECONDS
+    while True:
+        try:
+            admin.create_topics([wanted], request_timeout=TIMEOUT_SECONDS)[topic].result(TIMEOUT_SECONDS)
+            return True
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            # A broker that has just started may still be fenced and cannot be given replicas.
+            if time.monotonic() > deadline:
+                raise ClusterSilent(f"topic {topic} could not be created: {error.args[0].str()}") from error
+            time.sleep(0.2)
+
+
+def ends(bootstrap: Sequence[str], topic: str, *, timeout: float = TIMEOUT_SECONDS) -> dict[int, int]:
+    """Return the end offset of every partition."""
+    count = partition_count(bootstrap, topic, timeout=timeout)
+    consumer = Consumer({"bootstrap.servers": ",".join(bootstrap), "group.id": "lab", **QUIET})
+    try:
+        return {
+            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout)[1]
+            for partition in range(count)
+        }
+    except KafkaException as error:
+        raise ClusterSilent(f"no end offsets of {topic}: {error.args[0].str()}") from error
+    finally:
+        consumer.close()
+
+
+def put_foreign(bootstrap: Sequence[str], topic: str, count_of: Callable[[int], int], *, aged: bool = False) -> int:
+    """Put records that belong to nobody (their id is negative) into every partition; returns how many.
+
+    They make offsets differ between clusters, as they do in life. `aged` dates them an hour back.
+    """
+    producer = Producer({"bootstrap.servers": ",".join(bootstrap), "acks": "all", "enable.idempotence": True, **QUIET})
+    at_ms = time.time_ns() // 1_000_000 - (_FOREIGN_AGE_MS if aged else 0)
+    numbers = itertools.count(1)
+    for partition in range(partition_count(bootstrap, topic)):
+        for _ in range(count_of(partition)):
+            value = json.dumps({"id": -next(numbers), "amount": 0, "at_ms": at_ms})
+            producer.produce(topic, value=value, key="foreign", partition=partition, timestamp=at_ms)
+    if producer.flush(TIMEOUT_SECONDS):
+        raise ClusterSilent(f"records for {topic} were not acknowledged within {TIMEOUT_SECONDS:g} s")
+    return next(numbers) - 1
+
+
+def _metadata(bootstrap: Sequence[str], topic: str | None, timeout: float) -> Any:
+    try:
+        client = AdminClient({"bootstrap.servers": ",".join(bootstrap), **QUIET})
+        return client.list_topics(topic, timeout=timeout) if topic else client.list_topics(timeout=timeout)
+    except KafkaException as error:
+        raise ClusterSilent(f"{', '.join(bootstrap)} does not answer: {error.args[0].str()}") from error
