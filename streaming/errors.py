@@ -1,11 +1,18 @@
 """What can go wrong below the orchestrator.
 
 TideoverError
-├── JarError       a jar set cannot be had as locked
-└── JavaMissing    no Java new enough to run Spark, Kafka or Ivy
+├── ClusterUnreachable  no bootstrap server of a cluster answered in time
+├── JarError            a jar set cannot be had as locked
+└── JavaMissing         no Java new enough to run Spark, Kafka or Ivy
 """
 
 from state.errors import TideoverError
+
+
+class ClusterUnreachable(TideoverError):  # noqa: N818 - names the condition, as the sentence for the operator does
+    """No bootstrap server of the cluster answered in time; asking again can help."""
+
+    kind = "cluster-unreachable"
 
 
 class JarError(TideoverError):
