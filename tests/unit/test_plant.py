@@ -1,0 +1,107 @@
+"""Planted entries hold a checkpoint for one operation, whatever happens meanwhile, and go without a trace."""
+
+from pathlib import Path
+
+import pytest
+
+from state.protocol import ReleaseRequest
+from streaming.spark.errors import MovedOn, TargetTaken
+from streaming.spark.local import LocalFiles
+from streaming.spark.plant import plant, planted_by, release
+from tests.checkpoints import CheckpointFolder
+
+FILES = LocalFiles()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> CheckpointFolder:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    for batch in range(3):
+        folder.commit(batch)
+    return folder
+
+
+def request(folder: CheckpointFolder, operation: str = "move", prepared: str | None = None) -> ReleaseRequest:
+    return ReleaseRequest(checkpoint=str(folder.path), planted=(), prepared=prepared, operation=operation)
+
+
+def test_the_next_two_batches_are_held_and_say_by_whom(checkpoint: CheckpointFolder) -> None:
+    assert plant(FILES, str(checkpoint.path), operation="move", epoch=2) == (3, 4)
+    assert checkpoint.text("offsets/3").startswith("fenced by tideover: epoch 2, operation move:")
+    assert checkpoint.text("offsets/3") == checkpoint.text("offsets/4")
+
+
+def test_planting_again_changes_nothing(checkpoint: CheckpointFolder) -> None:
+    plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    before = checkpoint.files()
+    assert plant(FILES, str(checkpoint.path), operation="move", epoch=2) == (3, 4)
+    assert checkpoint.files() == before
+
+
+def test_a_planned_batch_is_left_alone_and_those_after_it_are_held(checkpoint: CheckpointFolder) -> None:
+    checkpoint.plan(3)
+    planned = checkpoint.text("offsets/3")
+    assert plant(FILES, str(checkpoint.path), operation="move", epoch=2) == (4, 5)
+    assert checkpoint.text("offsets/3") == planned
+
+
+def test_a_checkpoint_that_never_ran_is_held_from_its_first_batch(tmp_path: Path) -> None:
+    assert plant(FILES, str(tmp_path / "none"), operation="move", epoch=2) == (0, 1)
+
+
+def test_a_batch_committed_while_planting_moves_the_fence_on(checkpoint: CheckpointFolder) -> None:
+    class Racing(LocalFiles):
+        """The running query plans and commits batch 3 right before the first entry is planted."""
+
+        def create_atomically(self, path: str, content: bytes) -> bool:
+            if path.endswith("offsets/3") and not self.exists(path):
+                checkpoint.commit(3)
+                checkpoint.plan(4)
+            return super().create_atomically(path, content)
+
+    assert plant(Racing(), str(checkpoint.path), operation="move", epoch=2) == (5, 6)
+
+
+def test_an_older_operations_entries_are_taken_over_and_a_newer_ones_are_not(checkpoint: CheckpointFolder) -> None:
+    plant(FILES, str(checkpoint.path), operation="old", epoch=2)
+    assert plant(FILES, str(checkpoint.path), operation="move", epoch=3) == (3, 4)
+    assert planted_by(FILES, str(checkpoint.path), "old") == ()
+    with pytest.raises(MovedOn, match="epoch 3"):
+        plant(FILES, str(checkpoint.path), operation="old", epoch=2)
+
+
+def test_releasing_leaves_the_checkpoint_as_it_was(checkpoint: CheckpointFolder) -> None:
+    before = checkpoint.files()
+    plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    (checkpoint.path / "offsets" / ".3.crc").touch()
+    assert release(FILES, request(checkpoint)) == (3, 4)
+    assert checkpoint.files() == before
+    assert release(FILES, request(checkpoint)) == ()
+
+
+def test_releasing_frees_the_batch_that_a_start_needs_last(checkpoint: CheckpointFolder) -> None:
+    freed = []
+
+    class Watching(LocalFiles):
+        def delete(self, path: str, *, recursive: bool = False) -> bool:
+            freed.append(path.rpartition("/")[2])
+            return super().delete(path, recursive=recursive)
+
+    plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    release(Watching(), request(checkpoint))
+    assert freed == ["4", "3"]
+
+
+def test_releasing_takes_nothing_that_others_planted_or_planned(checkpoint: CheckpointFolder) -> None:
+    checkpoint.plan(3)
+    plant(FILES, str(checkpoint.path), operation="other", epoch=2)
+    before = checkpoint.files()
+    assert release(FILES, request(checkpoint)) == ()
+    assert checkpoint.files() == before
+
+
+def test_releasing_refuses_to_remove_a_folder_that_it_did_not_make(checkpoint: CheckpointFolder) -> None:
+    plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    with pytest.raises(TargetTaken):
+        release(FILES, request(checkpoint, prepared=str(checkpoint.path)))
+    assert (checkpoint.path / "metadata").exists()
