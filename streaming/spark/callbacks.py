@@ -1,0 +1,119 @@
+"""Watches the Python side of ``foreachBatch``: a fenced run starts no callback, and nobody has to guess if one runs.
+
+Spark's ``stop()`` waits for a running callback, and a cancelled job says nothing about code of the user that writes to
+a database between two jobs. So each run has a *gate*: pyspark's own ``ForeachBatchFunction`` asks it before and tells
+it after each call. The function is made while the pipeline is called, in that thread, which is how it finds its gate.
+"""
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import utils as pyspark_utils
+
+from streaming.spark.jvm import one_line
+from streaming.spark.run_errors import RunFenced
+
+BatchFunction = Callable[[DataFrame, int], None]
+
+
+class Gate:
+    """Lets the callbacks of one run through until it is closed; knows how many are inside."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+        self._running = 0
+        self._entered: int | None = None
+        self._finished: int | None = None
+        self._error: str | None = None
+
+    @property
+    def running(self) -> int:
+        """Callbacks that are inside right now."""
+        with self._lock:
+            return self._running
+
+    @property
+    def entered(self) -> int | None:
+        """Id of the batch that was handed to the callback last."""
+        with self._lock:
+            return self._entered
+
+    @property
+    def finished(self) -> int | None:
+        """Id of the batch whose callback last returned without an error."""
+        with self._lock:
+            return self._finished
+
+    @property
+    def error(self) -> str | None:
+        """What the last callback raised, as one line."""
+        with self._lock:
+            return self._error
+
+    def close(self) -> None:
+        """Let nobody in any more; returns at once, whoever is inside."""
+        with self._lock:
+            self._closed = True
+
+    def watch(self, function: BatchFunction) -> BatchFunction:
+        """The same callback, through this gate."""
+
+        @functools.wraps(function)
+        def guarded(frame: DataFrame, batch: int) -> None:
+            with self._inside(batch):
+                function(frame, batch)
+
+        return guarded
+
+    @contextlib.contextmanager
+    def _inside(self, batch: int) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise RunFenced(f"batch {batch} is not handed to the sink: this run has been fenced")
+            self._running += 1
+            self._entered = batch
+        try:
+            yield
+        except Exception as error:
+            with self._lock:
+                self._error = one_line(type(error).__name__, str(error))
+            raise
+        else:
+            with self._lock:
+                self._finished, self._error = batch, None
+        finally:
+            with self._lock:
+                self._running -= 1
+
+
+_gate: ContextVar[Gate | None] = ContextVar("tideover_gate", default=None)
+
+
+@contextlib.contextmanager
+def gated(gate: Gate) -> Iterator[None]:
+    """Send every ``foreachBatch`` function that is set inside this block, in this thread, through the gate."""
+    _install()
+    token = _gate.set(gate)
+    try:
+        yield
+    finally:
+        _gate.reset(token)
+
+
+@functools.cache
+def _install() -> None:
+    """Wrap the constructor once per process; without a gate it does what it always did (3.5.7, 4.0.0, 4.2.0)."""
+    plain = pyspark_utils.ForeachBatchFunction.__init__
+
+    @functools.wraps(plain)
+    def watched(self: Any, session: SparkSession, function: BatchFunction) -> None:
+        gate = _gate.get()
+        plain(self, session, function if gate is None else gate.watch(function))
+
+    pyspark_utils.ForeachBatchFunction.__init__ = watched  # type: ignore[assignment] # the seam itself

@@ -1,0 +1,181 @@
+"""Hosts one query under one epoch: starts it, watches it, starts it again with growing pauses, and lets go at once.
+
+One thread per hosted query, because a start, a commit watch and a store that answers slowly must not wait for those of
+another query. Letting go waits for nothing: the thread that is stuck in a dead client is Spark's, and is fenced.
+"""
+
+import threading
+import time
+
+from py4j.protocol import Py4JError
+
+from state.errors import StoreError, TideoverError
+from state.model import Assignment
+from streaming.spark.backoff import pause_seconds
+from streaming.spark.callbacks import Gate
+from streaming.spark.errors import CheckpointError
+from streaming.spark.facts import Ledger, bound
+from streaming.spark.follow import Follower
+from streaming.spark.hosting import Hosting, Subject
+from streaming.spark.jvm import cause_of, one_line
+from streaming.spark.launch import prepare_writer
+from streaming.spark.obey import may_run
+from streaming.spark.run import Run
+from streaming.spark.run_errors import AssignmentMoved, RunFenced
+from streaming.spark.watch import Watch
+
+_LOOK_SECONDS = 0.1
+_LOOK_CLOSELY_SECONDS = 0.02
+"""Until the first commit of a run, which is what a move waits for."""
+_SETTLE_SECONDS = 60.0
+_STORE_PAUSE_SECONDS = 0.5
+
+
+class Hosted:
+    """One query under one epoch, from the row that asked for it to the proof that it is quiet."""
+
+    def __init__(self, hosting: Hosting, assignment: Assignment) -> None:
+        self._hosting = hosting
+        self._assignment = assignment
+        self._subject = Subject(assignment.query, assignment.epoch, assignment.cluster, assignment.checkpoint)
+        self._ledger = Ledger(hosting, assignment)
+        self._log = bound({"query": assignment.query, "epoch": assignment.epoch, "cluster": assignment.cluster})
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._starting = False
+        self._gates: list[Gate] = []
+        self._runs: list[Run] = []
+        self._thread = threading.Thread(target=self._live, name=f"query {assignment.query}", daemon=True)
+
+    @property
+    def epoch(self) -> int:
+        return self._assignment.epoch
+
+    @property
+    def subject(self) -> Subject:
+        return self._subject
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread still has something to do: until the last run is quiet."""
+        return self._thread.is_alive()
+
+    def begin(self) -> None:
+        """Start hosting, in the background."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Start nothing more, let no callback in, tell Spark to stop; returns at once."""
+        with self._lock:
+            self._closing.set()
+            for gate in self._gates:
+                gate.close()
+            runs = list(self._runs)
+        for run in runs:
+            run.begin_stop()
+        self._hosting.watch.forget(self._subject)
+
+    def unrest(self) -> str | None:
+        """What of this query could still write from here, in one sentence; None when nothing can.
+
+        Only a closed query can be quiet for good.
+        """
+        with self._lock:
+            if not self._closing.is_set():
+                return "it is hosted here"
+            if self._starting:
+                return "a start was under way and has not returned"
+            runs = list(self._runs)
+        return next((sentence for run in runs if (sentence := run.unrest()) is not None), None)
+
+    def _live(self) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            error: str | None = None
+            try:
+                self._ledger.starting()
+                run, follower = self._start()
+                failures = 0 if self._watch(run, follower) else failures
+                error = run.error() or "the query ended without saying why"
+            except (AssignmentMoved, RunFenced):
+                self._closing.wait(_LOOK_SECONDS)  # the runner's loop sees the row too, and closes this
+                continue
+            except StoreError:
+                self._closing.wait(_STORE_PAUSE_SECONDS)  # nothing is started while nobody can say that it may be
+                continue
+            except TideoverError as failure:
+                error = f"{failure} ({failure.hint})" if failure.hint else str(failure)
+            except Exception as failure:  # noqa: BLE001 - a thread's edge: Spark and py4j raise what they like
+                error = cause_of(failure)
+            if self._closing.is_set():
+                break
+            failures += 1
+            pause = pause_seconds(failures)
+            self._log.warning("query failed", error=error, failures=failures, again_in_seconds=pause)
+            self._ledger.failed(error)
+            self._closing.wait(pause)
+        self._settle()
+
+    def _start(self) -> tuple[Run, Follower]:
+        assignment = self._assignment
+        gate = Gate()
+        with self._lock:
+            self._runs = [run for run in self._runs if run.unrest() is not None]
+            self._gates = [gate]
+        session, writer = prepare_writer(self._hosting, assignment, gate)
+        declared = self._hosting.declared(assignment.query, assignment.cluster)
+        follower = Follower(self._hosting.files, assignment.checkpoint, declared)
+        row = self._hosting.store.assignment(assignment.query)
+        if not may_run(self._hosting.runner, row, assignment.epoch):
+            raise AssignmentMoved(f"{assignment.query}: the assignment has moved on from epoch {assignment.epoch}")
+        with self._lock:
+            if self._closing.is_set():
+                raise RunFenced(f"{assignment.query} was told to stop before it started")
+            self._starting = True
+        try:
+            run = Run.start(session, writer, gate)
+            with self._lock:
+                self._runs.append(run)
+        finally:
+            with self._lock:
+                self._starting = False
+        if self._closing.is_set():
+            run.begin_stop()
+            raise RunFenced(f"{assignment.query} was told to stop while it started")
+        self._log.info("query started", run_id=run.run_id, checkpoint=assignment.checkpoint)
+        self._ledger.started(run.run_id)
+        return run, follower
+
+    def _watch(self, run: Run, follower: Follower) -> bool:
+        """Follow the run until it ends or is told to; whether it committed anything."""
+        watch = Watch(self._hosting, self._subject, run, follower, self._ledger)
+        while not self._closing.is_set():
+            active = run.is_active  # asked first, so that what it committed before it ended is seen
+            try:
+                watch.look()
+            except (CheckpointError, Py4JError) as error:
+                self._log.warning("checkpoint cannot be followed", error=one_line(type(error).__name__, str(error)))
+                self._closing.wait(_STORE_PAUSE_SECONDS)
+            if not active:
+                break
+            self._closing.wait(_LOOK_SECONDS if self._ledger.first_commit_seen else _LOOK_CLOSELY_SECONDS)
+        return watch.committed_any
+
+    def _settle(self) -> None:
+        """Say when the last run is quiet; a newer epoch's facts are not overwritten by it."""
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while (unrest := self.unrest_or_error()) is not None and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        self._log.info("query stopped" if unrest is None else "query told to stop", unrest=unrest)
+        self._ledger.stopped()
+
+    def report_stopped(self) -> None:
+        """Tell the store now, for a process that is about to end."""
+        self._ledger.stopped()
+
+    def unrest_or_error(self) -> str | None:
+        """``unrest``, where a JVM that cannot be asked is unrest as well."""
+        try:
+            return self.unrest()
+        except Py4JError as error:
+            return one_line(type(error).__name__, str(error))

@@ -1,0 +1,88 @@
+"""What everything that hosts queries in this process shares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from state.ports import Store
+from state.protocol import Offsets
+from state.settings import Query, Tideover
+from streaming.spark.binding import Declared
+from streaming.spark.filesystem import CheckpointFiles
+from streaming.spark.follow import Batch
+from streaming.spark.identity import Identity
+from streaming.spark.topics import topics_of
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One query under one epoch: what a batch, a position or a log line belongs to."""
+
+    query: str
+    epoch: int
+    cluster: str
+    checkpoint: str
+
+
+class BatchWatch(Protocol):
+    """Hears of batches; every method returns at once."""
+
+    def see(self, subject: Subject, batch: Batch) -> None:
+        """A batch was planned or committed."""
+
+    def count(self, subject: Subject, batch: int, rows: dict[str, int]) -> None:
+        """Spark reported how many rows a committed batch read, per source."""
+
+    def forget(self, subject: Subject) -> None:
+        """The run is over."""
+
+
+class NoWatch:
+    """Hears and forgets: for a process that hosts without tracking."""
+
+    def see(self, subject: Subject, batch: Batch) -> None:
+        """Take no notice."""
+
+    def count(self, subject: Subject, batch: int, rows: dict[str, int]) -> None:
+        """Take no notice."""
+
+    def forget(self, subject: Subject) -> None:
+        """Take no notice."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hosting:
+    """The process: its settings, its session, its doors to the outside."""
+
+    settings: Tideover
+    runner: str
+    instance: str
+    base: Path
+    """Folder of the configuration: relative paths are relative to it."""
+    here: Identity
+    session: SparkSession
+    files: CheckpointFiles
+    store: Store
+    watch: BatchWatch
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def query(self, name: str) -> Query:
+        return self.settings.queries[name]
+
+    def declared(self, name: str, cluster: str) -> Declared:
+        """The query's sources with their topics by their names on a cluster."""
+        return topics_of(self.settings, self.settings.queries[name], cluster)
+
+
+def absolute(path: str, base: Path) -> str:
+    """A checkpoint's folder made absolute; a URI stays as it is."""
+    return path if ":" in path.partition("/")[0] else str((base / Path(path).expanduser()).resolve())
+
+
+def known_offsets(offsets: Offsets) -> Offsets | None:
+    """Offsets for a fact: nothing instead of an empty map."""
+    return offsets or None

@@ -1,0 +1,70 @@
+"""From a declared query to a writer that is ready to start on one cluster."""
+
+import threading
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from state.model import Assignment
+from state.settings import Cluster
+from streaming.spark.callbacks import Gate, gated
+from streaming.spark.hosting import Hosting
+from streaming.spark.pipeline import build_writer, direct_output, load_pipeline, sink_of
+from streaming.spark.session import query_session
+from streaming.spark.source import cluster_options, overridden, read_source, source_options
+
+_FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro"})
+
+
+def prepare_writer(hosting: Hosting, assignment: Assignment, gate: Gate) -> tuple[SparkSession, DataStreamWriter]:
+    """Build the query's writer with everything set but the start. Raises ``PipelineError`` and what Spark raises."""
+    query = hosting.query(assignment.query)
+    session = query_session(hosting.session, assignment.query, query, assignment.epoch)
+    writer = _pipeline_writer(hosting, assignment, session, gate)
+    if query.output is not None:
+        name = assignment.cluster if query.output.cluster == "active" else query.output.cluster
+        options = _output_options(hosting.settings.clusters[name], query.output.topic)
+        writer = direct_output(query.pipeline, writer, overridden(options, query.output.options))
+    milliseconds = round(query.trigger.total_seconds() * 1000)
+    return session, (
+        writer.queryName(assignment.query)
+        .option("checkpointLocation", assignment.checkpoint)
+        .trigger(processingTime=f"{milliseconds} milliseconds")
+    )
+
+
+class FileSinks:
+    """Which queries write through Spark's file sink, and where to: asked of the pipeline itself, once each."""
+
+    def __init__(self, hosting: Hosting) -> None:
+        self._hosting = hosting
+        self._lock = threading.Lock()
+        self._known: dict[str, str | None] = {}
+
+    def folder(self, assignment: Assignment) -> str | None:
+        """The output folder of a query with a file sink, else None. Raises ``PipelineError``."""
+        with self._lock:
+            if assignment.query not in self._known:
+                query = self._hosting.query(assignment.query)
+                session = query_session(self._hosting.session, assignment.query, query, assignment.epoch)
+                writer = _pipeline_writer(self._hosting, assignment, session, Gate())
+                sink, path = sink_of(writer)
+                is_file = query.output is None and path is not None and sink in _FILE_FORMATS
+                self._known[assignment.query] = path if is_file else None
+            return self._known[assignment.query]
+
+
+def _pipeline_writer(hosting: Hosting, assignment: Assignment, session: SparkSession, gate: Gate) -> DataStreamWriter:
+    query = hosting.query(assignment.query)
+    pipeline = load_pipeline(query.pipeline)
+    sources = {}
+    for name in query.sources:
+        starting = None if assignment.starting_offsets is None else assignment.starting_offsets.get(name)
+        options = source_options(hosting.settings, query, name, assignment.cluster, starting)
+        sources[name] = read_source(session, options)
+    with gated(gate):
+        return build_writer(query.pipeline, pipeline, sources, query.settings)
+
+
+def _output_options(cluster: Cluster, topic: str) -> dict[str, str]:
+    return {**cluster_options(cluster), "topic": topic}

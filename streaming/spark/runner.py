@@ -1,0 +1,186 @@
+"""The process behind ``tideover run``: a Spark driver that hosts queries as the assignment rows say.
+
+It decides nothing. Every 50 ms it reads its rows and intents, compares, and acts; a store that is away costs it
+nothing but news: streaming goes on, nothing is started. Killed at any moment, it leaves rows and checkpoints from
+which the next process of the same name carries on.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime
+
+from state.errors import StoreError
+from state.model import Assignment, Desired, Event
+from streaming.spark.errands import Errands
+from streaming.spark.facts import bound
+from streaming.spark.hosted import Hosted
+from streaming.spark.hosting import Hosting, absolute
+from streaming.spark.jvm import jvm_has_ended
+from streaming.spark.obey import Start, Stop, decide_runs
+from streaming.spark.registration import Registration
+from streaming.spark.run_errors import SparkMissing
+
+_TICK_SECONDS = 0.05
+_HEARTBEAT_SECONDS = 1.0
+_QUIET_LOOK_SECONDS = 0.05
+
+
+class Runner:
+    """Hosts what the rows say, until it is told to stop or somebody else takes its name."""
+
+    def __init__(self, hosting: Hosting, registration: Registration) -> None:
+        self._hosting = hosting
+        self._registration = registration
+        self._store = hosting.store
+        self._hosted: dict[str, Hosted] = {}
+        self._retired: list[Hosted] = []
+        self._newest: dict[str, int] = {}
+        self._strangers: set[str] = set()
+        self._errands = Errands(hosting, self._all_of)
+        self._stop = threading.Event()
+        self._beaten = 0.0
+        self._away_since: datetime | None = None
+        self._log = bound({"runner": hosting.runner})
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Obey until told to stop.
+
+        Raises ``NameTaken`` when another instance took over meanwhile, ``SparkMissing`` when the JVM has ended.
+        """
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                self._tick()
+            except StoreError as error:
+                self._say_away(error)
+            if jvm_has_ended():
+                raise SparkMissing("the JVM has ended, so nothing can be hosted any more")
+            self._stop.wait(max(0.0, _TICK_SECONDS - (time.monotonic() - began)))
+
+    def ask_to_stop(self) -> None:
+        """End ``run`` soon; safe in a signal handler."""
+        self._stop.set()
+
+    def close(self, grace_seconds: float) -> bool:
+        """Stop all queries, wait until they are quiet, give the name back; whether everything was quiet in time."""
+        self._errands.close()
+        everything = self._everything()
+        for hosted in everything:
+            hosted.close()
+        deadline = time.monotonic() + grace_seconds
+        while (restless := self._restless(everything)) and time.monotonic() < deadline:
+            time.sleep(_QUIET_LOOK_SECONDS)
+        for hosted in everything:
+            if hosted not in restless:
+                hosted.report_stopped()
+        with contextlib.suppress(StoreError):
+            self._registration.give_back()
+        return not restless
+
+    def _tick(self) -> None:
+        if time.monotonic() - self._beaten >= _HEARTBEAT_SECONDS:
+            self._registration.renew()
+            self._beaten = time.monotonic()
+        assignments = self._store.assignments()
+        missing = self._missing(assignments)
+        if missing:
+            self._adopt(missing)
+            assignments = self._store.assignments()
+        self._obey(assignments)
+        self._errands.take(self._store.pending_intents(self._hosting.runner))
+        self._say_back()
+
+    def _missing(self, assignments: Sequence[Assignment]) -> list[str]:
+        """Queries whose first runner this is, that no row speaks of, and that are not hosted under a lost one."""
+        known = {row.query for row in assignments} | set(self._hosted)
+        queries = self._hosting.settings.queries
+        return [
+            name for name, query in queries.items() if name not in known and query.runners[0] == self._hosting.runner
+        ]
+
+    def _adopt(self, names: Sequence[str]) -> None:
+        for name in names:
+            query, now = self._hosting.query(name), self._hosting.now()
+            wanted = Assignment(
+                query=name,
+                epoch=1,
+                desired=Desired.RUNNING,
+                cluster=query.clusters[0],
+                runner=self._hosting.runner,
+                checkpoint=absolute(query.checkpoint, self._hosting.base),
+                starting_offsets=None,
+                operation=None,
+                changed_at=now,
+            )
+            row = self._store.adopt(wanted)
+            if row == wanted:
+                self._store.note(_adopted(row))
+                self._log.info("query adopted", query=name, cluster=row.cluster, checkpoint=row.checkpoint)
+
+    def _obey(self, assignments: Sequence[Assignment]) -> None:
+        hosted = {query: each.epoch for query, each in self._hosted.items()}
+        for action in decide_runs(self._hosting.runner, assignments, hosted, self._newest):
+            match action:
+                case Stop(query, epoch, why):
+                    self._log.info("stopping query", query=query, epoch=epoch, why=why)
+                    self._retire(query)
+                case Start(row):
+                    self._host(row)
+        for row in assignments:
+            self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
+
+    def _host(self, row: Assignment) -> None:
+        if row.query not in self._hosting.settings.queries:
+            if row.query not in self._strangers:
+                self._strangers.add(row.query)
+                self._log.warning("query is assigned here but not in the configuration", query=row.query)
+            return
+        hosted = Hosted(self._hosting, row)
+        with self._lock:
+            self._hosted[row.query] = hosted
+        hosted.begin()
+
+    def _retire(self, query: str) -> None:
+        with self._lock:
+            hosted = self._hosted.pop(query)
+            self._retired = [each for each in self._retired if each.is_alive]
+            self._retired.append(hosted)
+        hosted.close()
+
+    def _all_of(self, query: str) -> list[Hosted]:
+        return [each for each in self._everything() if each.subject.query == query]
+
+    def _everything(self) -> list[Hosted]:
+        with self._lock:
+            return [*self._hosted.values(), *self._retired]
+
+    def _restless(self, everything: Sequence[Hosted]) -> list[Hosted]:
+        return [] if jvm_has_ended() else [each for each in everything if each.unrest_or_error() is not None]
+
+    def _say_away(self, error: StoreError) -> None:
+        if self._away_since is None:
+            self._away_since = self._hosting.now()
+            self._log.warning("store is away: queries go on, nothing is started", error=str(error))
+
+    def _say_back(self) -> None:
+        if self._away_since is not None:
+            seconds = (self._hosting.now() - self._away_since).total_seconds()
+            self._log.info("store is back", away_seconds=round(seconds, 1))
+            self._away_since = None
+
+
+def _adopted(row: Assignment) -> Event:
+    return Event(
+        sequence=None,
+        at=row.changed_at,
+        kind="adopted",
+        query=row.query,
+        operation=None,
+        epoch=row.epoch,
+        actor=f"runner {row.runner}",
+        text=f"{row.query} begins on {row.cluster}",
+        detail={"checkpoint": row.checkpoint},
+    )

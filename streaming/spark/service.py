@@ -1,0 +1,118 @@
+"""Puts a runner together, runs it until a signal, and takes it apart again."""
+
+import contextlib
+import os
+import signal
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from state.ports import Store
+from state.settings import Tideover
+from streaming.spark.facts import bound
+from streaming.spark.hadoop import HadoopFiles
+from streaming.spark.hosting import Hosting, NoWatch
+from streaming.spark.identity import own_identity
+from streaming.spark.logs import set_up_logs
+from streaming.spark.registration import Registration, clear_name
+from streaming.spark.run_errors import RunError
+from streaming.spark.runner import Runner
+from streaming.spark.session import open_session, search_path
+
+GRACE_SECONDS = 10.0
+_SPARK_GRACE_SECONDS = 5.0
+
+
+def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> int:
+    """Run the runner of that name until SIGTERM or SIGINT; the exit code: 0 stopped, 2 could not go on.
+
+    ``base`` is the configuration's folder. Raises ``RunError`` when it cannot begin (``NameTaken``, ``SparkMissing``,
+    a name that is not configured), ``StoreError`` and ``JarError``. Ends the process by itself if Spark will not.
+    """
+    set_up_logs()
+    if name not in settings.runners:
+        known = ", ".join(sorted(settings.runners)) or "none"
+        raise RunError(f"runner {name} is not in the configuration", hint=f"there are: {known}")
+    log = bound({"runner": name})
+    here, instance = own_identity(), uuid.uuid4().hex
+    dead = clear_name(store, name, here)
+    if dead is not None:
+        log.info("taking over from a dead process", pid=dead)
+    session = open_session(
+        settings.spark,
+        name=name,
+        instance=instance,
+        partitions=partitions_at_once(settings, name),
+        python_path=search_path(base),
+    )
+    watch = NoWatch()
+    hosting = Hosting(
+        settings=settings,
+        runner=name,
+        instance=instance,
+        base=base,
+        here=here,
+        session=session,
+        files=HadoopFiles(session),
+        store=store,
+        watch=watch,
+    )
+    registration = Registration(hosting)
+    registration.renew()
+    runner = Runner(hosting, registration)
+    log.info("runner is up", pid=os.getpid(), spark=session.version, master=session.sparkContext.master)
+    code = 0
+    with _signals(runner):
+        try:
+            runner.run()
+        except RunError as error:
+            log.warning("runner cannot go on", error=str(error))
+            code = 2
+        quiet = runner.close(GRACE_SECONDS)
+    log.info("runner is down", quiet=quiet)
+    _end_spark(hosting, code)
+    return code
+
+
+def partitions_at_once(settings: Tideover, runner: str) -> int:
+    """How many partitions the queries that may run here read together, as far as it is known before Spark is up."""
+    return sum(
+        4 * max(1, len(source.topics))
+        for query in settings.queries.values()
+        if runner in query.runners
+        for source in query.sources.values()
+    )
+
+
+@contextlib.contextmanager
+def _signals(runner: Runner) -> Iterator[None]:
+    """SIGTERM and SIGINT ask the runner to stop; a second one changes nothing."""
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        runner.ask_to_stop()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread gets signals
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_spark(hosting: Hosting, code: int) -> None:
+    """Stop Spark, and end the process where a JVM thread that hangs in a dead client would hold it up."""
+    ended = threading.Event()
+
+    def stop() -> None:
+        with contextlib.suppress(Exception):  # a JVM that is already gone has nothing left to stop
+            hosting.session.stop()
+        ended.set()
+
+    threading.Thread(target=stop, name="stop spark", daemon=True).start()
+    if not ended.wait(_SPARK_GRACE_SECONDS):
+        os._exit(code)
