@@ -1,0 +1,1 @@
+"""Pipelines that show how a query is written for Tideover."""
