@@ -1,0 +1,170 @@
+"""What one tick of an operation sees, and what it decides: frozen values on both sides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from orchestrator.decide.gates import Gate, refusal
+from orchestrator.decide.phases import Happening
+from state.model import Assignment, Intent, IntentKind, IntentState, Operation, Phase, QueryFact, RunnerFact
+from state.protocol import CheckpointReport, FenceReport, PrepareRequest, Process
+from state.settings import Query
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """What resolving found out, for one checkpoint report."""
+
+    report: CheckpointReport
+    gates: tuple[Gate, ...]
+    plan: Mapping[str, object]
+    prepare: PrepareRequest | None
+    """None while a gate refuses or the standby does not answer."""
+    unreachable: str = ""
+    """Why the standby could not be asked; asking again can help."""
+
+    @property
+    def refusal(self) -> Gate | None:
+        return refusal(self.gates)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """One operation as it stands in the store, with the facts that bear on it."""
+
+    operation: Operation
+    settings: Query
+    assignment: Assignment
+    intents: tuple[Intent, ...]
+    """Oldest first."""
+    alive: tuple[RunnerFact, ...]
+    """Eligible runners with a fresh heartbeat."""
+    fact: QueryFact | None
+    hosting: Process | None
+    """The process that ran the query when the hold was taken."""
+    findings: Findings | None = None
+    ending: str | None = None
+    """Of an operation that was given up: the outcome it ends with once the old run is released."""
+    patient: bool = True
+    """Whether there is still time to ask again for what failed."""
+
+    def of(self, kind: IntentKind) -> tuple[Intent, ...]:
+        """Intents of one kind, oldest first."""
+        return tuple(intent for intent in self.intents if intent.kind is kind)
+
+    def last(self, kind: IntentKind) -> Intent | None:
+        """The newest intent of one kind."""
+        return next(reversed(self.of(kind)), None)
+
+    def is_alive(self, runner: str) -> bool:
+        return any(fact.runner == runner for fact in self.alive)
+
+    @property
+    def chosen_runner(self) -> RunnerFact | None:
+        """Who shall act: the hosting runner if it is alive, else a warm one, else any in the order declared."""
+        order = {name: index for index, name in enumerate(self.settings.runners)}
+        hosting = self.assignment.runner
+        return min(
+            self.alive,
+            key=lambda fact: (fact.runner != hosting, not fact.warm, order.get(fact.runner, len(order))),
+            default=None,
+        )
+
+    @property
+    def fence(self) -> FenceReport | None:
+        """The newest fence that was reported."""
+        return next(
+            (
+                FenceReport.of(intent.result)
+                for intent in reversed(self.of(IntentKind.FENCE))
+                if intent.state is IntentState.DONE
+            ),
+            None,
+        )
+
+    @property
+    def proof(self) -> str | None:
+        """The evidence that the old run has stopped, or the operator's consent to go without; None for neither."""
+        if self.fence is None:
+            return None
+        if self.fence.evidence is not None:
+            return self.fence.evidence.value
+        return "consent" if "unfenced" in self.operation.consents else None
+
+    @property
+    def report(self) -> CheckpointReport | None:
+        """The newest reading of the checkpoint, by fence or inspection."""
+        for intent in reversed(self.intents):
+            if intent.state is IntentState.DONE and intent.kind is IntentKind.FENCE:
+                return FenceReport.of(intent.result).checkpoint
+            if intent.state is IntentState.DONE and intent.kind is IntentKind.INSPECT:
+                return CheckpointReport.of(intent.result)
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wait:
+    """Nothing to do yet."""
+
+    ahead: bool = False
+    """The standby may be asked ahead of need: the result is used only if the position turns out to be the same."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """Ask a runner for something; an older asking that nobody will answer is withdrawn."""
+
+    name: str
+    kind: IntentKind
+    runner: str
+    request: Mapping[str, object]
+    withdraw: tuple[str, ...] = ()
+    """Ids of pending intents that this one replaces."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resolve:
+    """Find the places on the standby for this report."""
+
+    report: CheckpointReport
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Commit:
+    """Pass the point of no return: place the query as it was prepared."""
+
+    request: PrepareRequest
+    data_batch: int
+    runner: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoBack:
+    """Give the old cluster the next epoch, and close."""
+
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settle:
+    """Close as done, with what was measured."""
+
+    measured: Mapping[str, object]
+
+
+Act = Wait | Ask | Resolve | Commit | GoBack | Settle
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """The next move of one operation."""
+
+    phase: Phase
+    sentence: str
+    act: Act = Wait()
+    happening: Happening | None = None
+    """What moves the phase; None to stay."""
+    ending: str | None = None
+    """With GIVEN_UP: the outcome the operation will have, ``refused`` or ``failed``."""
+    plan: Mapping[str, object] | None = None
+    detail: Mapping[str, object] | None = None
+    """Facts of the step that this move completes."""

@@ -1,0 +1,138 @@
+"""What to ask the resolver: a checkpoint's end offsets joined with what was remembered of the records before them.
+
+The checkpoint is the truth about *where* the query stood; tracking only adds what was there. Tracking may be behind
+(the cluster died between commit and tracking) or ahead (a planned batch was tracked before it was committed), so a
+row's ring is cut to the records before the checkpoint's offset, and what tracking did not see is said to be dense only
+where consecutive rows prove it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+
+from state.model import EndSample, Fingerprint, Position, QueryFact, TopicPartition
+from state.protocol import CheckpointReport, Offsets
+from state.settings import Route
+from streaming.resume.model import Want
+
+
+def standby_topic(route: Route, topic: str) -> str | None:
+    """The topic's name behind a route; None when an explicit map does not name it."""
+    if route.topics == "identity":
+        return topic
+    if set(route.topics) == {"prefix"}:
+        return route.topics["prefix"] + topic
+    return route.topics.get(topic)
+
+
+def since_move(positions: Iterable[Position], moved_at: datetime | None, data_batch: int | None) -> list[Position]:
+    """Positions of the cluster in use: rows of before the last move speak of another cluster's offsets."""
+    if moved_at is None:
+        return list(positions)
+    return [
+        row for row in positions if row.tracked_at >= moved_at or (data_batch is not None and row.batch >= data_batch)
+    ]
+
+
+def report_of_fact(fact: QueryFact, checkpoint: str) -> CheckpointReport:
+    """A runner's latest fact as the checkpoint report that an inspection would probably give: for plans only."""
+    offsets: Offsets = {
+        source: {topic: dict(partitions) for topic, partitions in topics.items()}
+        for source, topics in (fact.offsets or {}).items()
+    }
+    return CheckpointReport(
+        checkpoint=checkpoint,
+        batch=fact.batch if offsets else None,
+        offsets=offsets,
+        deduplicates_ahead=bool(fact.deduplicates_ahead),
+    )
+
+
+def wants_of(
+    offsets: Offsets, *, positions: Sequence[Position], ends: Mapping[TopicPartition, EndSample], route: Route
+) -> tuple[Want, ...]:
+    """One want for each partition of these end offsets, ordered by source, topic, partition.
+
+    ``positions`` are the query's rows of the cluster in use (all batches that are kept), ``ends`` the last samples of
+    that cluster. Topics that the route does not name keep their name; a gate refuses them before.
+    """
+    rows: dict[tuple[str, str, int], list[Position]] = {}
+    for row in sorted(positions, key=lambda position: position.batch):
+        rows.setdefault((row.source, row.topic, row.partition), []).append(row)
+    return tuple(
+        _want(source, topic, int(partition), offset, rows.get((source, topic, int(partition)), []), ends, route)
+        for source, topics in sorted(offsets.items())
+        for topic, partitions in sorted(topics.items())
+        for partition, offset in sorted(partitions.items(), key=lambda item: int(item[0]))
+    )
+
+
+def _want(
+    source: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    rows: Sequence[Position],
+    ends: Mapping[TopicPartition, EndSample],
+    route: Route,
+) -> Want:
+    ring, ring_offset = _best_ring(rows, offset)
+    sample = ends.get(TopicPartition(topic, partition))
+    return Want(
+        source=source,
+        topic=topic,
+        partition=partition,
+        target_topic=standby_topic(route, topic) or topic,
+        offset=offset,
+        ring=ring,
+        ring_offset=ring_offset,
+        dense=_proven_dense(rows, ring_offset, offset),
+        begin_known=sample.begin if sample else None,
+        timestamp_ms=_read_up_to(rows, ring, offset, sample),
+    )
+
+
+def _best_ring(rows: Sequence[Position], offset: int) -> tuple[tuple[Fingerprint, ...], int | None]:
+    """The ring that reaches nearest to ``offset``, of these the longest; a ring from beyond is cut."""
+    best: tuple[tuple[Fingerprint, ...], int | None] = ((), None)
+    for row in rows:
+        ring = tuple(fingerprint for fingerprint in row.ring if fingerprint.offset < offset)
+        if not ring:
+            continue
+        reach = min(row.offset, offset)
+        if best[1] is None or (reach, len(ring)) >= (best[1], len(best[0])):
+            best = (ring, reach)
+    return best
+
+
+def _proven_dense(rows: Sequence[Position], start: int | None, offset: int) -> bool | None:
+    """Whether consecutive rows prove that each offset in ``[start, offset)`` held a consumed record."""
+    if start is None:
+        return None
+    if start >= offset:
+        return True
+    proofs: list[bool | None] = []
+    for before, row in pairwise(rows):
+        if row.offset <= start or before.offset >= offset:
+            continue
+        if before.batch + 1 != row.batch or (not proofs and before.offset > start):
+            return None
+        proofs.append(row.dense)
+        if row.offset >= offset:
+            return False if False in proofs else True if all(proofs) else None
+    return None
+
+
+def _read_up_to(
+    rows: Sequence[Position], ring: Sequence[Fingerprint], offset: int, sample: EndSample | None
+) -> int | None:
+    """T: the largest timestamp known to be consumed; a fully read partition counts as read up to its sample's time."""
+    times = [fingerprint.timestamp_ms for fingerprint in ring]
+    times += [row.timestamp_ms for row in rows if row.offset <= offset and row.timestamp_ms is not None]
+    newest = max(times, default=None)
+    if sample is None or offset < sample.end:
+        return newest
+    sampled_ms = int(sample.sampled_at.timestamp() * 1000)
+    if newest is None:
+        return sampled_ms
+    return max(newest, sampled_ms) if offset == sample.end else newest

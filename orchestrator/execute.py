@@ -1,0 +1,218 @@
+"""Driving one operation to its end: look, decide, record, act, and look again.
+
+Nothing is done that was not recorded first, and each act can be done twice: intents have names of their own, a commit
+is conditional on the epoch, and what was chosen stands in the recorded request. So an executor may die after any
+write; whoever comes next reads the same rows, decides the same, and goes on.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from orchestrator.clock import Clock
+from orchestrator.decide import gates
+from orchestrator.decide.plan import plan_json, prepare_request
+from orchestrator.decide.snapshot import Ask, Commit, Findings, GoBack, Resolve, Settle, Snapshot, Wait
+from orchestrator.decide.step import folder, step
+from orchestrator.decide.wants import report_of_fact
+from orchestrator.errors import UnknownName
+from orchestrator.journal import Journal
+from orchestrator.lease import Lead
+from orchestrator.places import Logs, Places
+from state.errors import StoreUnavailable
+from state.model import Assignment, Desired, Intent, IntentKind, IntentState, Operation, QueryFact
+from state.ports import Store
+from state.protocol import CheckpointReport, Failure, Process
+from state.settings import Resume, Tideover
+from streaming.errors import ClusterUnreachable
+
+POLL_SECONDS = 0.025
+STORE_PAUSE_SECONDS = 0.5
+UNREACHABLE_PAUSE_SECONDS = 0.5
+PATIENCE = timedelta(seconds=90)
+"""How long a standby that does not answer is asked again, from the start of the operation, before it is given up."""
+
+
+class Executor:
+    """Drives operations, one at a time; make one for each thread."""
+
+    def __init__(self, *, store: Store, settings: Tideover, logs: Logs, clock: Clock, lead: Lead, actor: str) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._lead = lead
+        self._actor = actor
+        self._places = Places(store=store, settings=settings, logs=logs, clock=clock)
+        self._findings: Findings | None = None
+
+    def drive(self, operation_id: str, *, going_on: Callable[[], bool] = lambda: True) -> Operation:
+        """Drive until the operation is closed or ``going_on`` says no; returns it as it stands then.
+
+        Raises ``NotLeading`` or ``StaleTerm`` when somebody else leads: they go on. A store that is away for a while
+        is waited for.
+        """
+        self._findings = None
+        while True:
+            try:
+                self._lead.keep()
+                operation = self._store.operation(operation_id)
+                if operation is None:
+                    raise UnknownName(f"operation {operation_id!r} is not known")
+                if not operation.is_open or not going_on():
+                    return operation
+                pause = self._tick(operation)
+            except StoreUnavailable:
+                if not going_on():
+                    raise
+                pause = STORE_PAUSE_SECONDS
+            if pause:
+                self._clock.wait(pause)
+
+    def _tick(self, operation: Operation) -> float:
+        """One look, one decision, one act; returns how long to wait before the next."""
+        snapshot = self._look(operation)
+        decision = step(snapshot, self._store.now())
+        act = decision.act
+        journal = Journal(self._store, snapshot.operation, decision, at=self._clock.now(), actor=self._actor)
+        if isinstance(act, Commit):
+            self._commit(snapshot, act, journal)
+        elif isinstance(act, GoBack):
+            self._go_back(snapshot, act, journal)
+        elif isinstance(act, Settle):
+            journal.close(term=self._lead.term, outcome="done", measured=act.measured)
+        else:
+            intents = [self._intent(snapshot, act)] if isinstance(act, Ask) else []
+            if isinstance(act, Ask):
+                self._withdraw(snapshot, act)
+            journal.write(term=self._lead.term, intents=intents)
+        if isinstance(act, Resolve):
+            return self._resolve(snapshot, act.report)
+        if isinstance(act, Wait) and act.ahead:
+            self._look_ahead(snapshot)
+        return 0.0 if decision.happening else POLL_SECONDS
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+    def _look(self, operation: Operation) -> Snapshot:
+        settings = self._settings.queries.get(operation.query)
+        assignment = self._store.assignment(operation.query)
+        if settings is None or assignment is None:
+            raise UnknownName(f"query {operation.query!r} of operation {operation.id} is not declared here")
+        steps = self._store.steps(operation.id)
+        abort = next((s for s in reversed(steps) if "outcome" in s.detail), None)
+        return Snapshot(
+            operation=operation,
+            settings=settings,
+            assignment=assignment,
+            intents=tuple(self._store.intents(operation.id)),
+            alive=self._places.alive(operation.query),
+            fact=self._fact(operation.query),
+            hosting=hosting_of(steps[0].detail) if steps else None,
+            findings=self._findings,
+            ending=str(abort.detail["outcome"]) if abort else None,
+            patient=self._clock.now() - operation.started_at < PATIENCE,
+        )
+
+    def _fact(self, query: str) -> QueryFact | None:
+        return next((fact for fact in self._store.query_facts() if fact.query == query), None)
+
+    # -- acting ----------------------------------------------------------------------------------------------------
+    def _intent(self, snapshot: Snapshot, ask: Ask) -> Intent:
+        return Intent(
+            id=f"{snapshot.operation.id}/{ask.name}",
+            operation=snapshot.operation.id,
+            name=ask.name,
+            kind=ask.kind,
+            query=snapshot.operation.query,
+            runner=ask.runner,
+            epoch=snapshot.operation.epoch,
+            request=ask.request,
+            state=IntentState.PENDING,
+            result=None,
+            created_at=self._clock.now(),
+            ended_at=None,
+        )
+
+    def _withdraw(self, snapshot: Snapshot, ask: Ask) -> None:
+        """A runner that died with an intent shall not find it when it is back: another one has taken over."""
+        reason = Failure(kind="withdrawn", text=f"runner {ask.runner} was asked instead").as_json()
+        for intent in snapshot.intents:
+            if intent.id in ask.withdraw:
+                self._store.report(replace(intent, state=IntentState.FAILED, result=reason, ended_at=self._clock.now()))
+
+    def _resolve(self, snapshot: Snapshot, report: CheckpointReport) -> float:
+        operation = snapshot.operation
+        facts = self._places.before(
+            operation.kind, operation.query, operation.target, consents=frozenset(operation.consents), look=False
+        )
+        facts = replace(
+            facts,
+            source=operation.source,
+            route=self._settings.route(operation.source, operation.target),
+            open_operation=None,
+            operation=operation.id,
+            epoch=operation.epoch,
+            fence=snapshot.proof,
+        )
+        try:
+            facts = self._places.after(facts, report)
+        except ClusterUnreachable as error:
+            self._findings = Findings(report=report, gates=(), plan={}, prepare=None, unreachable=str(error))
+            return UNREACHABLE_PAUSE_SECONDS
+        judged = gates.judge(facts)
+        ready = gates.refusal(judged) is None
+        attempt = len(snapshot.of(IntentKind.PREPARE)) + 1
+        target = folder(snapshot.settings.checkpoint, operation.epoch, operation.id, attempt)
+        self._findings = Findings(
+            report=report,
+            gates=judged,
+            plan=plan_json(facts, judged),
+            prepare=prepare_request(facts, target_folder=target) if ready else None,
+        )
+        return 0.0
+
+    def _look_ahead(self, snapshot: Snapshot) -> None:
+        """While the fence is under way, resolve from what the runner last reported: it is mostly still true."""
+        if snapshot.fact is None or snapshot.fact.cluster != snapshot.operation.source:
+            return
+        report = report_of_fact(snapshot.fact, snapshot.assignment.checkpoint)
+        if report.batch is None:
+            return
+        operation = snapshot.operation
+        facts = self._places.before(operation.kind, operation.query, operation.target, look=False)
+        self._places.look_ahead(facts, report)
+
+    def _commit(self, snapshot: Snapshot, commit: Commit, journal: Journal) -> None:
+        request = commit.request
+        fresh = snapshot.settings.resume is Resume.FRESH
+        assignment = Assignment(
+            query=snapshot.operation.query,
+            epoch=snapshot.operation.epoch,
+            desired=Desired.RUNNING,
+            cluster=snapshot.operation.target,
+            runner=commit.runner,
+            checkpoint=request.target,
+            starting_offsets=request.target_offsets if fresh else None,
+            operation=snapshot.operation.id,
+            changed_at=self._clock.now(),
+        )
+        plan = {**(snapshot.operation.plan or {}), "data_batch": commit.data_batch}
+        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, plan=plan)
+
+    def _go_back(self, snapshot: Snapshot, back: GoBack, journal: Journal) -> None:
+        runner = snapshot.chosen_runner
+        assignment = replace(
+            snapshot.assignment,
+            epoch=snapshot.operation.epoch + 1,
+            desired=Desired.RUNNING,
+            cluster=snapshot.operation.source,
+            runner=runner.runner if runner else snapshot.assignment.runner,
+            operation=snapshot.operation.id,
+            changed_at=self._clock.now(),
+        )
+        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, outcome=back.outcome)
+
+
+def hosting_of(detail: Mapping[str, object]) -> Process | None:
+    """The process that ran the query when the hold was taken, as the hold recorded it."""
+    hosting = detail.get("hosting")
+    return Process.of(hosting) if hosting is not None else None

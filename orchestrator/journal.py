@@ -1,0 +1,133 @@
+"""Writing a decision down: phase, sentence, steps and one line of history, in one transaction with what it starts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from orchestrator.decide.phases import Happening
+from orchestrator.decide.snapshot import Decision
+from state.errors import Conflict
+from state.model import Assignment, Event, Intent, Operation, Phase, Step
+from state.ports import Store
+
+STEP_OF = {
+    Phase.FENCING: "fence",
+    Phase.BLOCKED: "wait",
+    Phase.RESOLVING: "resolve",
+    Phase.PREPARING: "prepare",
+    Phase.STARTING: "start",
+    Phase.VERIFYING: "verify",
+    Phase.ABORTED: "release",
+}
+"""The step that a phase is at work on."""
+
+_NOT_DONE = {Happening.GIVEN_UP: "failed", Happening.UNPROVEN: "failed", Happening.NO_RUNNER: "failed"}
+
+
+class Journal:
+    """One decision of one operation, about to be recorded."""
+
+    def __init__(self, store: Store, operation: Operation, decision: Decision, *, at: datetime, actor: str) -> None:
+        self._store = store
+        self._before = operation
+        self._decision = decision
+        self._at = at
+        self._actor = actor
+        self._operation = replace(
+            operation,
+            phase=decision.phase,
+            sentence=decision.sentence,
+            plan=decision.plan if decision.plan is not None else operation.plan,
+        )
+
+    def write(self, *, term: int, intents: Sequence[Intent] = ()) -> None:
+        """Record what changed; a tick that changes nothing writes nothing."""
+        if self._operation == self._before and not intents and self._decision.happening is None:
+            return
+        self._store.record(
+            self._operation,
+            term=term,
+            steps=self._steps() if self._decision.happening else (),
+            events=[self._event()],
+            intents=intents,
+        )
+
+    def close(self, *, term: int, outcome: str, measured: Mapping[str, object]) -> None:
+        """Record the end."""
+        closed = replace(self._operation, outcome=outcome, measured=measured, ended_at=self._at)
+        self._store.record(closed, term=term, steps=self._steps(), events=[self._event()])
+
+    def place(
+        self,
+        assignment: Assignment,
+        *,
+        from_epoch: int,
+        term: int,
+        plan: Mapping[str, object] | None = None,
+        outcome: str | None = None,
+    ) -> None:
+        """Record the commit, or (with an outcome) the way back, together with the assignment.
+
+        Raises ``Conflict`` when the assignment has an epoch that this operation does not know of.
+        """
+        operation = replace(self._operation, plan=plan if plan is not None else self._operation.plan)
+        if outcome is not None:
+            operation = replace(operation, outcome=outcome, ended_at=self._at)
+        mark = None if outcome else {"checkpoint": assignment.checkpoint, "epoch": assignment.epoch}
+        done = self._store.place(
+            assignment,
+            operation=operation,
+            from_epoch=from_epoch,
+            term=term,
+            steps=self._steps(commit=mark),
+            event=self._event(epoch=assignment.epoch),
+        )
+        if not done:
+            raise Conflict(
+                f"the assignment of {assignment.query} is no longer at epoch {from_epoch}",
+                hint="the store may have been restored or edited: nothing was changed",
+            )
+
+    def _steps(self, *, commit: Mapping[str, object] | None = None) -> list[Step]:
+        """The step at work is completed, a commit is one of its own, and the next phase's step is opened."""
+        happening = self._decision.happening
+        steps = list(self._store.steps(self._before.id))
+        written: list[Step] = []
+        if steps and steps[-1].ended_at is None:
+            ended = _NOT_DONE.get(happening, "done") if happening else "done"
+            if self._decision.ending == "refused":
+                ended = "refused"
+            last = replace(steps[-1], ended_at=self._at, outcome=ended, detail=dict(self._decision.detail or {}))
+            written.append(last)
+        sequence = len(steps) + 1
+        if commit is not None:
+            written.append(self._done_step(sequence, "commit", commit))
+            sequence += 1
+        if self._decision.phase != self._before.phase and self._decision.phase is not Phase.SETTLED:
+            name = STEP_OF[self._decision.phase]
+            written.append(Step(operation=self._before.id, sequence=sequence, name=name, started_at=self._at))
+        return written
+
+    def _done_step(self, sequence: int, name: str, detail: Mapping[str, object]) -> Step:
+        return Step(
+            operation=self._before.id,
+            sequence=sequence,
+            name=name,
+            started_at=self._at,
+            ended_at=self._at,
+            outcome="done",
+            detail=dict(detail),
+        )
+
+    def _event(self, *, epoch: int | None = None) -> Event:
+        return Event(
+            sequence=None,
+            at=self._at,
+            kind=STEP_OF.get(self._decision.phase, "settled"),
+            query=self._before.query,
+            operation=self._before.id,
+            epoch=self._before.epoch if epoch is None else epoch,
+            actor=self._actor,
+            text=self._decision.sentence,
+            detail=dict(self._decision.detail or {}),
+        )

@@ -1,0 +1,206 @@
+"""A verb becomes request rows, and a request becomes one operation, joins the open one, or is refused.
+
+An operation carries its request's id, so that a taker that died after the hold and before the answer finds on its
+return that the request was taken already: a verb moves a query once, however often it is retried.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from orchestrator.clock import Clock
+from orchestrator.decide import gates
+from orchestrator.decide.facts import Facts
+from orchestrator.lease import Lead
+from orchestrator.places import Places
+from state.model import Event, Operation, OperationKind, Phase, QueryFact, Request, RunnerFact, Step
+from state.ports import Store
+from state.protocol import Process
+from state.settings import Query
+
+ATTEMPTS = 5
+"""How often a hold is tried when the assignment moves under it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What an operator or a program wants, for one or several queries."""
+
+    kind: OperationKind
+    queries: tuple[str, ...]
+    target: str | None
+    expect_active: str | None
+    actor: str
+    reason: str
+    consents: tuple[str, ...]
+
+
+def new_id(at: datetime) -> str:
+    """A short id that sorts by time and can be said aloud: ``261121-083525-3fa9``."""
+    return f"{at:%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def ask(store: Store, wish: Wish, at: datetime) -> tuple[Request, ...]:
+    """Write one request for each query, all of one group."""
+    group = new_id(at)
+    requests = tuple(
+        Request(
+            id=group if len(wish.queries) == 1 else f"{group}-{index}",
+            group=group,
+            kind=wish.kind,
+            query=query,
+            target=wish.target,
+            expect_active=wish.expect_active,
+            actor=wish.actor,
+            reason=wish.reason,
+            consents=wish.consents,
+            created_at=at,
+        )
+        for index, query in enumerate(wish.queries, start=1)
+    )
+    for request in requests:
+        store.ask(request)
+    return requests
+
+
+def default_target(query: Query, active: str) -> str:
+    """The next cluster in the query's order, beginning again after the last."""
+    order = query.clusters
+    return order[(order.index(active) + 1) % len(order)] if active in order else order[0]
+
+
+class Taker:
+    """Takes requests for the one that leads."""
+
+    def __init__(self, *, store: Store, queries: dict[str, Query], places: Places, clock: Clock, lead: Lead) -> None:
+        self._store = store
+        self._queries = queries
+        self._places = places
+        self._clock = clock
+        self._lead = lead
+
+    def take(self, request: Request) -> str | None:
+        """Answer a request: the id of its operation, or None when it was refused."""
+        for _ in range(ATTEMPTS):
+            taken = self._store.operation(request.id)
+            if taken is not None:
+                return self._answered(request, taken)
+            standing = next(iter(self._store.operations(query=request.query, only_open=True, limit=1)), None)
+            if standing is not None:
+                return self._answered(request, self._joined(request, standing))
+            refused = self._refusal(request)
+            if isinstance(refused, str):
+                self._refuse(request, refused)
+                return None
+            opened = self._opened(request, refused)
+            if opened is not None:
+                return self._answered(request, opened)
+        self._refuse(request, f"{request.query} is being moved by others again and again")
+        return None
+
+    def _answered(self, request: Request, operation: Operation) -> str:
+        self._store.answer(request.id, term=self._lead.term, operation=operation.id)
+        return operation.id
+
+    def _joined(self, request: Request, standing: Operation) -> Operation:
+        """A second request of the same query joins; what it consents to counts from now on."""
+        consents = tuple(dict.fromkeys((*standing.consents, *request.consents)))
+        if consents != standing.consents:
+            standing = replace(standing, consents=consents)
+            text = f"{request.actor} consents to {', '.join(request.consents)}"
+            self._store.record(standing, term=self._lead.term, events=[self._event(request, "consent", text)])
+        return standing
+
+    def _refusal(self, request: Request) -> str | Facts:
+        """Why the request is turned down before anything is stopped, or the facts on which it may go on."""
+        if request.query not in self._queries:
+            return f"query {request.query!r} is not declared"
+        query = self._queries[request.query]
+        assignment = self._store.assignment(request.query)
+        target = request.target or default_target(query, assignment.cluster if assignment else query.clusters[0])
+        if target not in query.clusters:
+            return f"{request.query} may not run on {target}: its clusters are {', '.join(query.clusters)}"
+        consents = frozenset(request.consents)
+        facts = self._places.before(
+            request.kind, request.query, target, consents=consents, expect_active=request.expect_active
+        )
+        # A runner may still be starting: the operation waits for it, and says so, instead of turning the operator away.
+        refused = next((gate for gate in gates.judge(facts) if not gate.ok and gate.name != "runner-alive"), None)
+        return facts if refused is None else f"{refused.name}: {refused.text}"
+
+    def _refuse(self, request: Request, text: str) -> None:
+        self._store.answer(request.id, term=self._lead.term, refused=text)
+        self._store.note(self._event(request, "refused", text))
+
+    def _opened(self, request: Request, facts: Facts) -> Operation | None:
+        assignment = facts.assignment
+        if assignment is None:
+            return None
+        at = self._clock.now()
+        text = f"{request.kind.value} of {request.query} from {facts.source} to {facts.target}"
+        operation = Operation(
+            id=request.id,
+            group=request.group,
+            kind=request.kind,
+            query=request.query,
+            source=facts.source,
+            target=facts.target,
+            epoch=assignment.epoch + 1,
+            phase=Phase.FENCING,
+            outcome=None,
+            actor=request.actor,
+            reason=request.reason,
+            consents=request.consents,
+            plan=None,
+            measured={"detect_seconds": None},
+            sentence=text,
+            started_at=request.created_at,
+            ended_at=None,
+        )
+        hosting = hosting_process(self._fact(request.query), self._store.runners())
+        held = Step(
+            operation=operation.id,
+            sequence=1,
+            name="hold",
+            started_at=at,
+            ended_at=at,
+            outcome="done",
+            detail={"epoch": operation.epoch, "hosting": hosting.as_json() if hosting else None},
+        )
+        event = replace(self._event(request, "hold", text), operation=operation.id, epoch=operation.epoch)
+        taken = self._store.hold(operation, from_epoch=assignment.epoch, term=self._lead.term, step=held, event=event)
+        return operation if taken is not None else None
+
+    def _fact(self, query: str) -> QueryFact | None:
+        return next((fact for fact in self._store.query_facts() if fact.query == query), None)
+
+    def _event(self, request: Request, kind: str, text: str) -> Event:
+        return Event(
+            sequence=None,
+            at=self._clock.now(),
+            kind=kind,
+            query=request.query,
+            operation=None,
+            epoch=None,
+            actor=request.actor,
+            text=text,
+            detail={"request": request.id, "reason": request.reason},
+        )
+
+
+def hosting_process(fact: QueryFact | None, runners: Iterable[RunnerFact]) -> Process | None:
+    """The process that ran the query last. One that is not registered any more is known by its instance alone."""
+    if fact is None:
+        return None
+    registered = next((r for r in runners if (r.runner, r.instance) == (fact.runner, fact.instance)), None)
+    if registered is not None:
+        return Process.of_fact(registered)
+    return Process(
+        runner=fact.runner, instance=fact.instance, host="", boot_id="", pid=0, pid_started=0, spark_master=""
+    )
+
+
+def standing_of(store: Store, requests: Sequence[Request]) -> tuple[Request, ...]:
+    """The requests as they stand now."""
+    return tuple(store.request(request.id) or request for request in requests)
