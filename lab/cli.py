@@ -4,12 +4,15 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from lab import life
+from lab import acked, life, topics, traffic
 from lab.errors import LabError
 from lab.faults import FAULTS
-from lab.world import KAFKA_VERSIONS, Options, World, hold
+from lab.shape import Shape
+from lab.verify import Verifier
+from lab.world import CLUSTERS, KAFKA_VERSIONS, PRIMARY, TOPIC, Options, World, hold
 from state.errors import TideoverError
 
 
@@ -77,6 +80,57 @@ def _fault(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _traffic(chosen: argparse.Namespace) -> int:
+    world = World.load(chosen.dir)
+    stop = traffic.stop_on_signals()
+    partitions = _partitions(world, chosen)
+    world.acked.mkdir(exist_ok=True)
+    run = acked.take_run(world.acked)
+    try:
+        shape = Shape(
+            rate=chosen.rate, seconds=chosen.seconds, partitions=partitions, first_id=run * acked.IDS_PER_RUN,
+            seed=run if chosen.seed is None else chosen.seed, uneven=chosen.uneven, idle=chosen.idle_partitions,
+            burst=chosen.burst, same_payload=chosen.same_payload,
+        )  # fmt: skip
+    except ValueError as error:
+        raise LabError(str(error)) from error
+    if shape.total > acked.IDS_PER_RUN:
+        raise LabError(f"{shape.total:,} records are more than the {acked.IDS_PER_RUN:,} ids of one run")
+    say(f"run {run}: {shape.rate:,}/s to {chosen.topic} on {chosen.to} for {shape.seconds:g} s, seed {shape.seed}")
+    with acked.Ledger(world.acked, chosen.topic, run) as ledger:
+        tally = traffic.Sender(world.bootstrap(chosen.to), chosen.topic, shape, ledger).run(stop)
+    told = {"run": run, "topic": chosen.topic, "cluster": chosen.to, **asdict(tally)}
+    print(json.dumps(told) if chosen.output == "json" else ", ".join(f"{key} {value}" for key, value in told.items()))
+    return 0
+
+
+def _verify(chosen: argparse.Namespace) -> int:
+    world = World.load(chosen.dir)
+    configuration = Path(chosen.config).resolve() if chosen.config else world.configuration
+    verdicts = Verifier(world, configuration, say).verdicts(chosen.wait)
+    told = {name: asdict(verdict) for name, verdict in verdicts.items()}
+    if chosen.output == "json":
+        print(json.dumps(told))
+    else:
+        columns = list(told[next(iter(told))]) if told else []
+        print(f"{'query':<16}" + "".join(f"{column:>13}" for column in columns))
+        for name, row in told.items():
+            cells = ("-" if row[column] is None else f"{row[column]:,}" for column in columns)
+            print(f"{name:<16}" + "".join(f"{cell:>13}" for cell in cells))
+    return 0
+
+
+def _partitions(world: World, chosen: argparse.Namespace) -> int:
+    """Tell how many partitions the topic has, making it on both clusters if it is new."""
+    if chosen.topic == TOPIC:  # known without asking: traffic may start while its cluster is dead
+        return world.options.partitions
+    count = topics.partition_count(world.bootstrap(chosen.to), chosen.topic)
+    if not count:
+        count = world.options.partitions
+        life.make_topic(world, chosen.topic, count)
+    return count
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab", description="Two Kafka clusters, a replicator, and faults.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -99,4 +153,25 @@ def _parser() -> argparse.ArgumentParser:
         fault = verbs.add_parser(verb, parents=[common], help=text)
         fault.add_argument("name", help="east, west, replicator, or one broker: east-2")
         fault.set_defaults(run=_fault)
+    verify = verbs.add_parser("verify", parents=[common, output], help="what was lost, what came twice, by query")
+    verify.add_argument("--config", help="whose queries; default: the world's own tideover.yaml")
+    verify.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="at most, until sinks have caught up with the standby",
+    )
+    verify.set_defaults(run=_verify)
+    send = verbs.add_parser("traffic", parents=[common, output], help="send orders and note what is acknowledged")
+    send.add_argument("--rate", type=int, default=1000, help="records per second")
+    send.add_argument("--seconds", type=float, default=10.0)
+    send.add_argument("--to", choices=CLUSTERS, default=PRIMARY)
+    send.add_argument("--topic", default=TOPIC, help="made on both clusters if it is new")
+    send.add_argument("--uneven", action="store_true", help="each partition gets half of what the one before gets")
+    send.add_argument("--idle-partitions", type=int, default=0, metavar="N", help="the last N partitions get nothing")
+    send.add_argument("--burst", action="store_true", help="many records with one timestamp, twice a second")
+    send.add_argument("--same-payload", action="store_true", help="records differ by their id alone")
+    send.add_argument("--seed", type=int, help="of the choice of keys and amounts; default: the run's number")
+    send.set_defaults(run=_traffic)
     return parser

@@ -91,9 +91,8 @@ def _standing(directory: Path, options: Options, say: Say) -> World:
     if world.phase == "rising":
         say("removing what an earlier start left unfinished")
         world.end(world.parts(), grace_seconds=0)
-        for each in directory.iterdir():
-            if each.is_dir():
-                shutil.rmtree(each)
+        for folder in (*world.parts(), "acked", "sinks"):
+            shutil.rmtree(directory / folder, ignore_errors=True)
         world = World(directory=directory, options=options)
         world.save()
     elif world.options != options:
