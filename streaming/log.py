@@ -76,6 +76,8 @@ class LogRecord:
     """blake2b-16 over key and value, null unlike empty; see ``streaming.kafka.records.digest``."""
     append_time: bool
     """Its batch carries the LogAppendTime bit: its time was set by this cluster's broker."""
+    leader_epoch: int | None = None
+    """Epoch of the leader that appended its batch; None when the cluster does not keep it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

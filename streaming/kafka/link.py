@@ -1,0 +1,80 @@
+"""A bounded link to one Kafka cluster: the port ``streaming.log.Log``, answered by real brokers.
+
+It is built on the library's protocol and network layer, not on its consumer and admin clients: those answer "no
+record" for a partition without a leader, lose all answers over one partition's error, may create topics, and may wait
+for ever.
+"""
+
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Self
+
+from state.model import TopicPartition
+from state.settings import Cluster
+from streaming.kafka import fetch, offsets
+from streaming.kafka.collector import Collector
+from streaming.kafka.contact import Contact
+from streaming.kafka.deadline import Deadline
+from streaming.kafka.metadata import Metadata
+from streaming.kafka.network import Network
+from streaming.kafka.partitions import Partitions
+from streaming.kafka.security import library_settings
+from streaming.log import Fetched, Looked, TopicFacts
+
+
+class Link:
+    """A cluster that can be looked at, from any thread. Connects at the first question; close it, or use ``with``.
+
+    Making it raises CredentialRefused when a certificate or key cannot be loaded.
+    """
+
+    def __init__(self, cluster: Cluster, *, name: str = "cluster") -> None:
+        self._name = name
+        self._network = Network(library_settings(cluster))
+        self._metadata = Metadata(self._network, Contact(self._network, name))
+        self._partitions = Partitions(self._network, self._metadata)
+
+    def __repr__(self) -> str:
+        return f"Link({self._name})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the connections; a second time does nothing, and no broker can delay it by more than a second."""
+        self._network.close()
+
+    def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
+        """Return fresh facts of these topics; a missing one has an error and is not created.
+
+        Raises ClusterUnreachable when no broker answers in time, CredentialRefused when our settings are at fault.
+        """
+        return self._metadata.describe(topics, Deadline.after(timeout))
+
+    def offsets(
+        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Looked]:
+        """Look up one time or ``Spec`` per partition, all leaders in parallel, retried within ``timeout`` seconds.
+
+        Raises ValueError, before anything is sent, for a negative time that is no ``Spec``; ClusterUnreachable and
+        CredentialRefused when the leaders cannot even be named.
+        """
+        offsets.require_times(times.values())
+        with Collector.held_back(len(times)):
+            question = offsets.inquiry(times, read_committed=read_committed)
+            return self._partitions.ask(question, times, Deadline.after(timeout))
+
+    def fetch(
+        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Fetched]:
+        """Read from ``(offset, max bytes)`` per partition, all leaders in parallel; never waits for new records.
+
+        Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
+        """
+        question = fetch.inquiry(starts, read_committed=read_committed)
+        return self._partitions.ask(question, starts, Deadline.after(timeout))

@@ -1,0 +1,147 @@
+"""Who leads which partition, kept warm; and what a topic looks like to an outsider."""
+
+import threading
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from state.model import TopicPartition
+from streaming.errors import ClusterUnreachable
+from streaming.kafka.answers import UNKNOWN, code_error, unknown_partition
+from streaming.kafka.contact import Contact, metadata_request
+from streaming.kafka.deadline import Deadline
+from streaming.kafka.network import Network
+from streaming.log import PartitionError, PartitionFacts, TopicFacts
+
+_TOPIC_RESOURCE = 2
+_TIMESTAMP_TYPE = "message.timestamp.type"
+_CLEANUP_POLICY = "cleanup.policy"
+_NO_ID = uuid.UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """One topic's leaders as last heard."""
+
+    nodes: Mapping[int, int]
+    """Partition to broker id; -1 while there is no leader."""
+    error: PartitionError | None
+
+
+class Metadata:
+    """The leaders of the topics asked about so far; a topic found stale is asked again before its next use."""
+
+    def __init__(self, network: Network, contact: Contact) -> None:
+        self._network = network
+        self._contact = contact
+        self._leaders: dict[str, Leaders] = {}
+        self._lock = threading.Lock()
+
+    def leaders(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, Leaders]:
+        """Return the leaders, from memory where known. Raises ClusterUnreachable and CredentialRefused."""
+        with self._lock:
+            known = {topic: self._leaders[topic] for topic in topics if topic in self._leaders}
+        missing = [topic for topic in topics if topic not in known]
+        if missing:
+            known.update(self._keep(self._ask(missing, deadline)))
+        return known
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Ask again for these before their next use: a broker has said that it does not lead them."""
+        with self._lock:
+            for topic in topics:
+                self._leaders.pop(topic, None)
+
+    def describe(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, TopicFacts]:
+        """Return fresh facts of these topics, configuration included where we may read it."""
+        answered = self._ask(sorted(set(topics)), deadline)
+        self._keep(answered)
+        existing = [topic.name for topic in answered if not topic.error_code]
+        configs = self._configs(existing, deadline) if existing else {}
+        return {topic.name: _facts(topic, configs.get(topic.name, {})) for topic in answered}
+
+    def _ask(self, topics: Collection[str], deadline: Deadline) -> list[Any]:
+        response = self._contact.ask(lambda: metadata_request(list(topics)), deadline)
+        answered: list[Any] = response.topics
+        response.topics = []  # the library would index every partition a second time, and needs only the brokers
+        self._network.learn_brokers(response)
+        return answered
+
+    def _keep(self, answered: Iterable[Any]) -> dict[str, Leaders]:
+        fresh = {
+            topic.name: Leaders(
+                nodes={partition.partition_index: partition.leader_id for partition in topic.partitions},
+                error=_topic_error(topic.error_code),
+            )
+            for topic in answered
+        }
+        with self._lock:
+            # A topic that is missing now may exist at the next call: only what was found is remembered.
+            self._leaders.update({name: leaders for name, leaders in fresh.items() if leaders.error is None})
+        return fresh
+
+    def _configs(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, Mapping[str, str]]:
+        resource = DescribeConfigsRequest.DescribeConfigsResource
+
+        def request() -> Any:
+            return DescribeConfigsRequest(
+                resources=[
+                    resource(
+                        resource_type=_TOPIC_RESOURCE,
+                        resource_name=topic,
+                        configuration_keys=[_TIMESTAMP_TYPE, _CLEANUP_POLICY],
+                    )
+                    for topic in topics
+                ],
+                include_synonyms=False,
+                include_documentation=False,
+            )
+
+        try:
+            response = self._contact.ask(request, deadline)
+        except ClusterUnreachable:
+            return {}  # metadata has been answered: the configuration alone is not known
+        return {
+            result.resource_name: {config.name: config.value for config in result.configs}
+            for result in response.results
+            if not result.error_code
+        }
+
+
+def _facts(topic: Any, config: Mapping[str, str]) -> TopicFacts:
+    return TopicFacts(
+        name=topic.name,
+        topic_id=str(topic.topic_id) if topic.topic_id not in (None, _NO_ID) else None,
+        partitions={
+            partition.partition_index: PartitionFacts(
+                leader=known(partition.leader_id),
+                leader_epoch=known(partition.leader_epoch),
+                replicas=tuple(partition.replica_nodes),
+                in_sync=tuple(partition.isr_nodes),
+            )
+            for partition in topic.partitions
+        },
+        timestamp_type=config.get(_TIMESTAMP_TYPE),
+        cleanup_policy=config.get(_CLEANUP_POLICY),
+        error=_topic_error(topic.error_code),
+    )
+
+
+def _topic_error(code: int) -> PartitionError | None:
+    return unknown_partition() if code == UNKNOWN else code_error(code)
+
+
+def known(number: int | None) -> int | None:
+    """Return a protocol number, whose -1 means unknown, as ours, where None does."""
+    return None if number is None or number < 0 else number
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> Mapping[str, list[int]]:
+    """Group partitions as every request wants them, in their order."""
+    grouped: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        grouped.setdefault(topic, []).append(partition)
+    return grouped

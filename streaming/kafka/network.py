@@ -1,0 +1,190 @@
+"""kafka-python's event loop and connections, with a bound on every wait.
+
+The library bounds connecting and requests, but neither a TLS handshake nor a name look-up, and its convenience
+clients draw one bootstrap server at random. So the loop's thread only sends and receives here: a caller hands over
+questions, waits on its own clock, and takes what has come by then. A name server that stalls the loop's thread makes
+answers late, never a caller.
+"""
+
+import contextlib
+import logging
+import ssl
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import errors
+from kafka.net.inet import create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport
+
+from streaming.errors import ClusterUnreachable
+from streaming.kafka.deadline import Deadline
+
+# A dead broker is our callers' news: the library's own lines would tell each attempt at level ERROR.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+_CLOSING_SECONDS = 1.0
+
+Node = int | str
+"""A broker's id, or the library's name for a bootstrap server (``bootstrap-0``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request for one broker; a request object serves once."""
+
+    node: Node
+    request: Any
+
+
+class Answers:
+    """What has come so far of several questions; filled by the loop's thread, waited for by the caller's."""
+
+    def __init__(self, count: int, *, first_success_ends: bool) -> None:
+        self.outcomes: list[Any] = [None] * count
+        """Per question its response, its exception, or None when neither has come."""
+        self.winner: int | None = None
+        """Index of the first response."""
+        self._left = count
+        self._first_success_ends = first_success_ends
+        self._over = threading.Event()
+        if not count:
+            self._over.set()
+
+    def take(self, index: int, outcome: Any) -> None:
+        """Keep one outcome; only the loop's thread calls this."""
+        self.outcomes[index] = outcome
+        self._left -= 1
+        success = not isinstance(outcome, BaseException)
+        if success and self.winner is None:
+            self.winner = index
+        if not self._left or (success and self._first_success_ends):
+            self._over.set()
+
+    def wait(self, deadline: Deadline) -> None:
+        """Return when all is in (or the first, if that is enough), at the latest by the deadline."""
+        self._over.wait(deadline.remaining)
+
+
+class Network:
+    """One event loop on its own daemon thread, and the connections on it. Safe for calls from several threads."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._loop = NetworkSelector(**settings)
+        self._connections = _Connections(self._loop, **settings)
+        self._loop.start()
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The configured servers and every broker learnt since."""
+        cluster = self._connections.cluster
+        return [broker.node_id for broker in (*cluster.bootstrap_brokers(), *cluster.brokers())]
+
+    def address(self, node: Node) -> str:
+        """Where a node listens, for sentences."""
+        broker = self._connections.cluster.broker_metadata(node)
+        return f"broker {node}" if broker is None else f"{broker.host}:{broker.port}"
+
+    def learn_brokers(self, metadata: Any) -> None:
+        """Take broker addresses from a metadata response that has been stripped of its topics."""
+        self._connections.cluster.update_metadata(metadata)
+
+    def ask(self, questions: Sequence[Question], deadline: Deadline) -> list[Any]:
+        """Send all at once; return, by the deadline, a response, an exception or None (no answer) for each."""
+        return list(self._send(questions, deadline, first_success_ends=False).outcomes)
+
+    def race(self, questions: Sequence[Question], deadline: Deadline) -> tuple[int | None, list[Any]]:
+        """Send all at once and return when the first response is in, with its index; slower connections are closed."""
+        answers = self._send(questions, deadline, first_success_ends=True)
+        winner, outcomes = answers.winner, list(answers.outcomes)
+        losers = [question.node for index, question in enumerate(questions) if index != winner]
+        self._soon(lambda: self._connections.drop(losers))
+        return winner, outcomes
+
+    def close(self) -> None:
+        """Drop every connection and end the thread; returns within about a second whatever the brokers do."""
+        with contextlib.suppress(ClusterUnreachable):  # closed before
+            self._soon(self._connections.close)
+        self._loop.stop(timeout_ms=int(_CLOSING_SECONDS * 1000))
+        with contextlib.suppress(RuntimeError):  # the thread still sits in a name look-up: it ends by itself after it
+            self._loop.close()
+
+    def _send(self, questions: Sequence[Question], deadline: Deadline, *, first_success_ends: bool) -> Answers:
+        answers = Answers(len(questions), first_success_ends=first_success_ends)
+
+        def send() -> None:
+            for index, question in enumerate(questions):
+                self._send_one(question, deadline, lambda outcome, index=index: answers.take(index, outcome))
+
+        self._soon(send)
+        answers.wait(deadline)
+        return answers
+
+    def _send_one(self, question: Question, deadline: Deadline, take: Any) -> None:
+        milliseconds = max(1, int(deadline.remaining * 1000))
+        try:
+            self._connections.forget_failures(question.node)
+            connection = self._connections.get_connection(
+                question.node,
+                timeout_ms=milliseconds,
+                refresh_metadata_on_err=False,  # the library's own refresh may create topics
+            )
+            answer = connection.send_request(question.request, request_timeout_ms=milliseconds)
+        except errors.KafkaError as error:
+            take(error)
+            return
+        answer.add_both(take)
+
+    def _soon(self, action: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(action)
+        except RuntimeError as error:
+            raise ClusterUnreachable("the link to the cluster is closed") from error
+
+
+class _Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library ships no types for it
+    """The library's connections, with the TLS handshake under the same bound as the connect before it."""
+
+    def forget_failures(self, node: Node) -> None:
+        """Let the next question try at once: pauses between attempts, and giving up, are decided by the caller."""
+        self.reset_backoff(node)
+        self._auth_failures.pop(node, None)  # kept for ever otherwise, though a password can be mended on the broker
+
+    def drop(self, nodes: Sequence[Node]) -> None:
+        """Close what lost a race: extra connections to bootstrap servers, and connections that are not ready."""
+        for node in nodes:
+            connection = self._conns.get(node)
+            if connection is not None and (self.cluster.is_bootstrap(node) or not connection.connected):
+                connection.close()
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        if not self.ssl_enabled:
+            return await super()._build_transport(node, timeout_at=timeout_at)
+        sock = await create_connection(
+            self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
+        )
+        transport = _TlsTransport(self._net, sock, host=node.host, ssl_context=self.config["ssl_context"])
+        try:
+            await transport.handshake_by(timeout_at)
+        except (OSError, errors.KafkaError) as error:
+            transport.abort()
+            raise errors.KafkaConnectionError(error) from error
+        return transport
+
+
+class _TlsTransport(KafkaSSLTransport):  # type: ignore[misc]  # the library ships no types for it
+    """A TLS transport whose handshake ends in time even if the other side never speaks."""
+
+    async def handshake_by(self, timeout_at: float | None) -> None:
+        """Shake hands; raises KafkaTimeoutError at ``timeout_at``, ``ssl.SSLError`` when a certificate is refused."""
+        while True:
+            try:
+                self._sock.do_handshake()
+                return
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at=timeout_at)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at=timeout_at)

@@ -1,0 +1,126 @@
+"""Asks every partition's leader at once, and again where the protocol says that asking again can help.
+
+One partition's error never touches another's answer: what is not answered by the deadline carries its last error.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from state.model import TopicPartition
+from streaming.errors import ClusterUnreachable
+from streaming.kafka.answers import broken, no_leader, unknown_partition
+from streaming.kafka.contact import pauses
+from streaming.kafka.deadline import Deadline
+from streaming.kafka.metadata import Metadata
+from streaming.kafka.network import Network, Question
+from streaming.log import PartitionError
+
+T = TypeVar("T")
+Reply = tuple[TopicPartition, T | PartitionError]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inquiry(Generic[T]):
+    """One kind of question to leaders."""
+
+    chunks: Callable[[list[TopicPartition]], Iterable[list[TopicPartition]]]
+    """Splits what goes to one leader into requests."""
+    request: Callable[[list[TopicPartition]], Any]
+    replies: Callable[[Any], Iterable[Reply[T]]]
+    """Reads a response: per partition the answer or its error."""
+    failure: Callable[[PartitionError], T]
+    """Makes the answer of a partition that has none."""
+
+
+class Partitions:
+    """The leaders of a cluster's partitions, as one addressee."""
+
+    def __init__(self, network: Network, metadata: Metadata) -> None:
+        self._network = network
+        self._metadata = metadata
+
+    def ask(
+        self, inquiry: Inquiry[T], wanted: Collection[TopicPartition], deadline: Deadline
+    ) -> dict[TopicPartition, T]:
+        """Return an answer for each partition, in the wanted order.
+
+        Raises ClusterUnreachable or CredentialRefused only if not even the leaders' names can be had.
+        """
+        answers: dict[TopicPartition, T] = {}
+        failures: dict[TopicPartition, PartitionError] = {}
+        pending, pause, first = list(wanted), pauses(), True
+        while pending:
+            try:
+                questions = self._questions(inquiry, pending, failures, deadline)
+            except ClusterUnreachable as error:
+                if first:
+                    raise
+                failures.update((partition, _lost(error)) for partition in pending if partition not in failures)
+                break
+            self._collect(inquiry, questions, answers, failures, deadline)
+            pending = [each for each in pending if each not in answers and failures[each].retriable]
+            if not pending or deadline.passed:
+                break
+            self._metadata.forget({partition.topic for partition in pending})
+            pause(deadline)
+            first = False
+        return {each: answers[each] if each in answers else inquiry.failure(failures[each]) for each in wanted}
+
+    def _questions(
+        self,
+        inquiry: Inquiry[T],
+        pending: list[TopicPartition],
+        failures: dict[TopicPartition, PartitionError],
+        deadline: Deadline,
+    ) -> list[tuple[list[TopicPartition], Question]]:
+        """Group the partitions by leader, noting those that have none."""
+        topics = self._metadata.leaders({partition.topic for partition in pending}, deadline)
+        groups: dict[int, list[TopicPartition]] = {}
+        for each in pending:
+            leaders = topics[each.topic]
+            node = leaders.nodes.get(each.partition)
+            if leaders.error is not None:
+                failures[each] = leaders.error
+            elif node is None:
+                failures[each] = unknown_partition()
+            elif node < 0:
+                failures[each] = no_leader()
+            else:
+                groups.setdefault(node, []).append(each)
+        return [
+            (chunk, Question(node, inquiry.request(chunk)))
+            for node, group in groups.items()
+            for chunk in inquiry.chunks(group)
+        ]
+
+    def _collect(
+        self,
+        inquiry: Inquiry[T],
+        questions: list[tuple[list[TopicPartition], Question]],
+        answers: dict[TopicPartition, T],
+        failures: dict[TopicPartition, PartitionError],
+        deadline: Deadline,
+    ) -> None:
+        outcomes = self._network.ask([question for _, question in questions], deadline)
+        for (chunk, question), outcome in zip(questions, outcomes, strict=True):
+            if outcome is None or isinstance(outcome, BaseException):
+                error = broken(outcome, self._network.address(question.node))
+                failures.update(dict.fromkeys(chunk, error))
+                continue
+            left_out = dict.fromkeys(chunk, _left_out(self._network.address(question.node)))
+            for partition, reply in inquiry.replies(outcome):
+                left_out.pop(partition, None)
+                if isinstance(reply, PartitionError):
+                    failures[partition] = reply
+                else:
+                    answers[partition] = reply
+            failures.update(left_out)
+
+
+def _left_out(address: str) -> PartitionError:
+    return PartitionError(name="UNKNOWN_SERVER_ERROR", text=f"{address} left it out of its answer", retriable=True)
+
+
+def _lost(error: ClusterUnreachable) -> PartitionError:
+    return PartitionError(name="TIMED_OUT", text=str(error), retriable=True)
