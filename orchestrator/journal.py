@@ -47,7 +47,7 @@ class Journal:
         self._store.record(
             self._operation,
             term=term,
-            steps=self._steps() if self._decision.happening else (),
+            steps=self._steps(),
             events=[self._event()],
             intents=intents,
         )
@@ -92,9 +92,12 @@ class Journal:
         """The step at work is completed, a commit is one of its own, and the next phase's step is opened."""
         happening = self._decision.happening
         steps = list(self._store.steps(self._before.id))
+        at_work = bool(steps) and steps[-1].ended_at is None
         written: list[Step] = []
-        if steps and steps[-1].ended_at is None:
-            ended = _NOT_DONE.get(happening, "done") if happening else "done"
+        if happening is None:
+            return [] if at_work else [self._open_step(len(steps) + 1)]
+        if at_work:
+            ended = _NOT_DONE.get(happening, "done")
             if self._decision.ending == "refused":
                 ended = "refused"
             last = replace(steps[-1], ended_at=self._at, outcome=ended, detail=dict(self._decision.detail or {}))
@@ -104,9 +107,12 @@ class Journal:
             written.append(self._done_step(sequence, "commit", commit))
             sequence += 1
         if self._decision.phase != self._before.phase and self._decision.phase is not Phase.SETTLED:
-            name = STEP_OF[self._decision.phase]
-            written.append(Step(operation=self._before.id, sequence=sequence, name=name, started_at=self._at))
+            written.append(self._open_step(sequence))
         return written
+
+    def _open_step(self, sequence: int) -> Step:
+        name = STEP_OF[self._decision.phase]
+        return Step(operation=self._before.id, sequence=sequence, name=name, started_at=self._at)
 
     def _done_step(self, sequence: int, name: str, detail: Mapping[str, object]) -> Step:
         return Step(

@@ -5,7 +5,7 @@ return that the request was taken already: a verb moves a query once, however of
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -28,8 +28,9 @@ class Wish:
     """What an operator or a program wants, for one or several queries."""
 
     kind: OperationKind
-    queries: tuple[str, ...]
-    target: str | None
+    targets: Mapping[str, str | None]
+    """Query to the cluster it shall run on; None leaves it to the taker. A verb that was typed names it: typed twice,
+    it must not move the query on to the next cluster."""
     expect_active: str | None
     actor: str
     reason: str
@@ -46,18 +47,18 @@ def ask(store: Store, wish: Wish, at: datetime) -> tuple[Request, ...]:
     group = new_id(at)
     requests = tuple(
         Request(
-            id=group if len(wish.queries) == 1 else f"{group}-{index}",
+            id=group if len(wish.targets) == 1 else f"{group}-{index}",
             group=group,
             kind=wish.kind,
             query=query,
-            target=wish.target,
+            target=target,
             expect_active=wish.expect_active,
             actor=wish.actor,
             reason=wish.reason,
             consents=wish.consents,
             created_at=at,
         )
-        for index, query in enumerate(wish.queries, start=1)
+        for index, (query, target) in enumerate(wish.targets.items(), start=1)
     )
     for request in requests:
         store.ask(request)

@@ -6,6 +6,9 @@ from importlib import metadata
 
 import click
 
+from orchestrator.cli.act import failover, plan
+from orchestrator.cli.ends import offsets
+from orchestrator.cli.look import history, list_queries, show, show_operation
 from orchestrator.cli.render import print_error
 from orchestrator.cli.serve import run
 from orchestrator.cli.settings import config
@@ -28,7 +31,7 @@ def cli(context: click.Context, config: str | None) -> None:
     context.call_on_close(context.obj.close)
 
 
-for verb in (run, config):
+for verb in (run, list_queries, show, plan, failover, history, show_operation, offsets, config):
     cli.add_command(verb)
 
 

@@ -98,3 +98,36 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
         for text, width, to_right in zip(cells, widths, right, strict=True)
     ]
     return "  ".join(padded).rstrip()
+
+
+PARTITION_COLUMNS = (
+    "topic", "partition", "offset", "target_offset", "method", "replay_records", "replay_later_records",
+    "exposure_records", "note",
+)  # fmt: skip
+
+
+def plan(value: Mapping[str, object]) -> str:
+    """A plan for people: what moves, the gates, the partitions, the sums."""
+    heading = (
+        f"{value['kind']} of {value['query']} from {value['from']} to {value['to']}: {value['resume']}, "
+        f"epoch {cell(value['epoch'], blank='-')}, uncommitted batch {value['uncommitted_batch']}, "
+        f"fence {value['fence']}"
+    )
+    parts = [heading]
+    gates, partitions, totals = value.get("gates"), value.get("partitions"), value.get("totals")
+    if isinstance(gates, list):
+        parts.append(table(gates, ("name", "ok", "measured", "limit", "text"), indent="  "))
+    if isinstance(partitions, list) and partitions:
+        parts.append(table(partitions, PARTITION_COLUMNS, indent="  "))
+    if isinstance(totals, Mapping):
+        sums = ", ".join(f"{name.replace('_', ' ')} {cell(total, blank='unknown')}" for name, total in totals.items())
+        parts.append("  " + sums)
+    if value.get("refused"):
+        parts.append("  REFUSED")
+    return "\n\n".join(parts)
+
+
+def rows_of(value: Mapping[str, object]) -> list[Row]:
+    """The partitions of a plan."""
+    partitions = value.get("partitions")
+    return [row for row in partitions if isinstance(row, Mapping)] if isinstance(partitions, list) else []

@@ -20,6 +20,6 @@ def run(world: World, name: str) -> None:
     if name not in world.settings.runners:
         known = ", ".join(sorted(world.settings.runners)) or "none"
         raise UnknownName(f"runner {name!r} is not declared", hint=f"declared runners: {known}")
-    from streaming.spark.runner import run_runner  # imported when needed: it loads Spark
+    from streaming.spark.service import run_runner  # imported when needed: it loads Spark
 
     run_runner(world.settings, name, store=world.store, base=world.base)

@@ -47,8 +47,7 @@ class World:
 
     def log(self, cluster: str) -> Log:
         """A link to a cluster, one per thread: connections are not shared."""
-        if cluster not in self.settings.clusters:
-            raise UnknownName(f"cluster {cluster!r} is not declared", hint=self._known("clusters"))
+        self.known_cluster(cluster)
         key = (threading.get_ident(), cluster)
         if key not in self._logs:
             from streaming.kafka.link import Link  # imported when needed
@@ -61,6 +60,11 @@ class World:
         if name not in self.settings.queries:
             raise UnknownName(f"query {name!r} is not declared", hint=self._known("queries"))
         return self.settings.queries[name]
+
+    def known_cluster(self, name: str) -> None:
+        """``UnknownName`` unless the cluster is declared."""
+        if name not in self.settings.clusters:
+            raise UnknownName(f"cluster {name!r} is not declared", hint=self._known("clusters"))
 
     def _known(self, group: str) -> str:
         return f"declared {group}: " + (", ".join(sorted(getattr(self.settings, group))) or "none")

@@ -1,0 +1,103 @@
+"""``offsets``: what a cluster's log holds, by time, earliest, latest or largest timestamp."""
+
+from datetime import UTC, datetime
+
+import click
+
+from orchestrator.cli import options, render
+from orchestrator.cli.world import World, pass_world
+from orchestrator.decide.times import instant, parse_time
+from orchestrator.errors import ExitCode, UnknownName, UsageError
+from state.model import TopicPartition
+from streaming.log import Log, Looked, Spec
+
+COLUMNS = ("topic", "partition", "query_time", "offset", "timestamp_ms", "leader_epoch", "error")
+
+
+@click.command()
+@click.option("--cluster", required=True, metavar="CLUSTER")
+@click.option("--topic", required=True, metavar="TOPIC")
+@click.option("--partition", type=click.IntRange(min=0), help="Only this partition.")
+@click.option("--at", "times", multiple=True, metavar="TIME", help="First offset at or after TIME; may be repeated.")
+@click.option("--earliest", is_flag=True, help="First offset still kept.")
+@click.option("--latest", is_flag=True, help="End: the next offset to be written.")
+@click.option("--max-timestamp", is_flag=True, help="Offset of the record with the largest timestamp.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_committed", "read_uncommitted"]),
+    default="read_uncommitted",
+    show_default=True,
+)
+@click.option("--timeout", type=click.FloatRange(0.05, 600), default=5.0, show_default=True, metavar="SECONDS")
+@options.output
+@pass_world
+def offsets(
+    world: World,
+    cluster: str,
+    topic: str,
+    partition: int | None,
+    times: tuple[str, ...],
+    earliest: bool,
+    latest: bool,
+    max_timestamp: bool,
+    isolation: str,
+    timeout: float,
+    output: str,
+) -> int:
+    """Look up offsets on a cluster.
+
+    TIME is milliseconds since the epoch, ISO 8601 with a zone, or -15m before now. No record at or after
+    it: offset and error are both null. A row with an error: exit 2, the other rows are still right.
+
+    \b
+    Examples:
+      tideover offsets --cluster west --topic orders --at -15m
+      tideover offsets --cluster west --topic orders --at 2026-01-31T12:00:00Z --at 1769860800000
+      tideover offsets --cluster west --topic orders --partition 3 --latest -o json
+    """
+    specs = [Spec.EARLIEST] * earliest + [Spec.LATEST] * latest + [Spec.MAX_TIMESTAMP] * max_timestamp
+    if (len(specs) + bool(times)) != 1:
+        raise UsageError("ask for one thing: --at TIME (repeatable), --earliest, --latest or --max-timestamp")
+    wanted: list[int] = list(specs) or [_time(text) for text in times]
+    log = world.log(cluster)
+    partitions = _partitions(log, cluster, topic, partition, timeout)
+    found: list[dict[str, object]] = []
+    for time in wanted:
+        asked = {TopicPartition(topic, number): time for number in partitions}
+        answers = log.offsets(asked, read_committed=isolation == "read_committed", timeout=timeout)
+        found += [_row(key, time, answers.get(key)) for key in sorted(asked)]
+    found.sort(key=lambda row: int(str(row["partition"])))
+    render.show(found, output, columns=COLUMNS)
+    return ExitCode.FAILED if any(row["error"] for row in found) else ExitCode.DONE
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_time(text, datetime.now(UTC))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _partitions(log: Log, cluster: str, topic: str, partition: int | None, timeout: float) -> list[int]:
+    facts = log.describe([topic], timeout=timeout).get(topic)
+    if facts is None or facts.error is not None or not facts.partitions:
+        reason = facts.error.text if facts and facts.error else "it does not exist"
+        raise UnknownName(f"{cluster} has no topic {topic!r}: {reason}", hint="the name is looked up, never created")
+    if partition is None:
+        return sorted(facts.partitions)
+    if partition not in facts.partitions:
+        raise UnknownName(f"{topic} on {cluster} has {len(facts.partitions)} partitions; there is no {partition}")
+    return [partition]
+
+
+def _row(key: TopicPartition, time: int, answer: Looked | None) -> dict[str, object]:
+    error = "no answer" if answer is None else answer.error.name if answer.error else None
+    return {
+        "topic": key.topic,
+        "partition": key.partition,
+        "query_time": Spec(time).name.lower() if time < 0 else instant(time),
+        "offset": answer.offset if answer else None,
+        "timestamp_ms": answer.timestamp_ms if answer else None,
+        "leader_epoch": answer.leader_epoch if answer else None,
+        "error": error,
+    }

@@ -1,0 +1,368 @@
+"""Whole operations in a world of one process: the straight way, each way out, and a crash after every write."""
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from state.model import Desired, IntentKind, Phase
+from state.ports import Store
+from state.protocol import Failure, Planned, SinkState, StateOperator
+from tests.simulation.world import QUERY, Crash, CrashingStore, World, settings
+
+PLACE = 33 + 100
+
+
+def test_a_failover_resumes_at_the_exact_place_and_settles() -> None:
+    world = World()
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
+    (start,) = world.starts
+    assert (start.cluster, start.epoch, start.desired) == ("west", 2, Desired.RUNNING)
+    assert start.checkpoint == f"/cp/{QUERY}/epoch-2-{operation.id}"
+    assert world.checkpoints[start.checkpoint].offsets == {"orders": {"orders": {"0": PLACE, "1": PLACE}}}
+    plan = operation.plan
+    assert plan is not None
+    assert plan["refused"] is False
+    assert plan["totals"] == {
+        "replay_records": 0,
+        "replay_later_records": 0,
+        "exposure_records": 20,
+        "exposure_seconds": pytest.approx(10.0),
+    }
+    assert {partition["method"] for partition in plan["partitions"]} == {"exact"}
+    assert operation.measured["switch_seconds"] == pytest.approx(0.2, abs=0.2)
+
+
+def test_every_step_is_recorded_in_its_order_and_ended() -> None:
+    world = World()
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    steps = world.store.steps(operation.id)
+    assert [step.name for step in steps] == ["hold", "fence", "resolve", "prepare", "commit", "start", "verify"]
+    assert all(step.outcome == "done" and step.ended_at for step in steps)
+    kinds = [event.kind for event in world.store.history(operation=operation.id)]
+    assert kinds[0] == "hold"
+    assert kinds[-1] == "settled"
+
+
+def test_after_a_crash_behind_any_write_the_next_process_finishes_with_the_same_offsets_and_one_start() -> None:
+    undisturbed = CrashingStore(World().store, None)
+    writes = 0
+    while True:
+        writes += 1
+        world = World()
+        request = world.request()
+        crashing = CrashingStore(world.store, writes)
+        try:
+            world.carry_out(request, store=cast(Store, crashing))
+            break
+        except Crash:
+            operation = world.carry_out(request)
+        assert operation is not None, f"after write {writes}"
+        assert operation.outcome == "done", f"after write {writes} ({crashing.writes[-1]}): {operation.sentence}"
+        (start,) = world.starts
+        assert start.epoch == 2
+        assert world.checkpoints[start.checkpoint].offsets == {"orders": {"orders": {"0": PLACE, "1": PLACE}}}
+        assert len(world.store.operations()) == 1
+    assert writes > 8
+    assert undisturbed.writes == []
+
+
+def test_chosen_offsets_are_kept_when_the_standby_changes_between_preparing_and_commit() -> None:
+    world = World()
+    request = world.request()
+    for count in range(1, 20):
+        crashing = CrashingStore(world.store, count)
+        try:
+            world.carry_out(request, store=cast(Store, crashing))
+        except Crash:
+            operation = world.store.operations()[0] if world.store.operations() else None
+            if operation is not None and operation.phase is Phase.PREPARING:
+                break
+            world = World()
+            request = world.request()
+    for partition in (0, 1):
+        world.clusters["west"].partitions[("orders", partition)].clear()  # type: ignore[index] # a plain pair is equal
+    operation = world.carry_out(request)
+    assert operation is not None
+    assert operation.outcome == "done"
+    assert world.checkpoints[world.starts[0].checkpoint].offsets["orders"]["orders"] == {"0": PLACE, "1": PLACE}
+
+
+def test_a_second_request_of_a_query_joins_the_open_operation() -> None:
+    world = World()
+    world.runner.answers = False
+    first = world.request()
+    operation = world.carry_out(first, seconds=2)
+    assert operation is not None
+    assert operation.is_open
+    world.runner.answers = True
+    second = world.carry_out(world.request())
+    assert second is not None
+    assert (second.id, second.outcome) == (operation.id, "done")
+    assert len(world.store.operations()) == 1
+
+
+def test_the_same_verb_again_finds_the_query_there_and_does_nothing() -> None:
+    world = World()
+    world.carry_out(world.request())
+    again = world.request()
+    assert world.carry_out(again) is None
+    answered = world.store.request(again.id)
+    assert answered is not None
+    assert answered.refused == f"not-already-there: {QUERY} is already on west"
+    assert len(world.starts) == 1
+
+
+def test_without_evidence_the_operation_is_blocked_until_a_consent_joins_it() -> None:
+    world = World()
+    world.runner.evidence = None
+    operation = world.carry_out(world.request(), seconds=10)
+    assert operation is not None
+    assert (operation.phase, operation.outcome) == (Phase.BLOCKED, None)
+    assert "nothing proves that the old run has stopped" in operation.sentence
+    assert world.starts == []
+    assert world.runner.handled.count("fence#2") == 1
+    settled = world.carry_out(world.request(consents=("unfenced",)))
+    assert settled is not None
+    assert (settled.id, settled.outcome) == (operation.id, "done")
+    assert settled.plan is not None
+    assert settled.plan["fence"] == "consent"
+
+
+def test_evidence_that_turns_up_later_unblocks() -> None:
+    world = World()
+    world.runner.evidence = None
+    world.carry_out(world.request(), seconds=5)
+    world.runner.evidence = world.other.evidence
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+
+
+def test_without_a_runner_the_operation_waits_and_says_how_to_start_one() -> None:
+    world = World()
+    world.runner.alive = False
+    world.clock.wait(6)
+    operation = world.carry_out(world.request(), seconds=3)
+    assert operation is not None
+    assert operation.phase is Phase.BLOCKED
+    assert "tideover run --name a" in operation.sentence
+    world.other.alive = True
+    world.clock.wait(1)
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+    assert [start.runner for start in world.starts] == ["b"]
+
+
+@pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
+def test_a_runner_that_dies_with_an_intent_is_replaced_by_another(kind: IntentKind) -> None:
+    world = World()
+    world.other.alive = True
+    original = world.runner._answer
+
+    def die_on(intent: object) -> None:
+        if getattr(intent, "kind", None) is kind:
+            world.runner.alive = False
+        else:
+            original(intent)  # type: ignore[arg-type] # an intent
+
+    world.runner._answer = die_on  # type: ignore[method-assign] # the fault
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+    assert [start.runner for start in world.starts] == ["b"]
+    assert f"{kind.value}#2" in world.other.handled
+    assert world.store.pending_intents("a") == []
+
+
+def test_a_checkpoint_that_moved_on_is_read_and_resolved_again() -> None:
+    world = World()
+    original = world.runner._prepare
+    checkpoint = world.checkpoints[f"/cp/{QUERY}"]
+
+    def move_on_once(request: object, old: object) -> object:
+        if checkpoint.batch == 7:
+            checkpoint.batch = 8
+            checkpoint.offsets = {"orders": {"orders": {"0": 105, "1": 100}}}
+            world.track(QUERY, 8, 105)
+        return original(request, old)  # type: ignore[arg-type] # passed through
+
+    world.runner._prepare = move_on_once  # type: ignore[method-assign, assignment] # the fault
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+    assert "inspect" in world.runner.handled
+    assert "prepare#2" in world.runner.handled
+    assert world.checkpoints[world.starts[0].checkpoint].offsets["orders"]["orders"] == {"0": PLACE + 5, "1": PLACE}
+
+
+def assert_went_back(world: World, outcome: str) -> None:
+    (operation,) = world.store.operations()
+    assert (operation.phase, operation.outcome) == (Phase.ABORTED, outcome)
+    assignment = world.store.assignment(QUERY)
+    assert assignment is not None
+    assert (assignment.cluster, assignment.epoch, assignment.desired) == ("east", 3, Desired.RUNNING)
+    assert assignment.checkpoint == f"/cp/{QUERY}"
+    assert world.checkpoints[f"/cp/{QUERY}"].planted == set()
+    world.clock.wait(1)
+    assert [start.cluster for start in world.starts] == ["east"]
+
+
+def test_a_gate_that_refuses_after_the_fence_gives_the_old_cluster_its_query_back() -> None:
+    world = World(settings(policy={"max_exposure": "5s"}))
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; consent loss accepts it"
+    assert operation.plan is not None
+    assert operation.plan["refused"] is True
+    assert_went_back(world, "refused")
+
+
+def test_a_consent_lets_the_same_gate_pass() -> None:
+    world = World(settings(policy={"max_exposure": "5s"}))
+    operation = world.carry_out(world.request(consents=("loss",)))
+    assert operation is not None
+    assert operation.outcome == "done"
+
+
+def test_a_full_disk_while_preparing_gives_the_query_back() -> None:
+    world = World()
+    world.runner.failures = {IntentKind.PREPARE: [Failure(kind="no-space", text="no space left on device")]}
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.sentence == "the new checkpoint cannot be made: no space left on device"
+    assert_went_back(world, "failed")
+
+
+def test_a_passing_fault_of_the_runner_is_tried_again() -> None:
+    world = World()
+    fault = Failure(kind="internal", text="py4j went away")
+    world.runner.failures = {kind: [fault] for kind in (IntentKind.FENCE, IntentKind.PREPARE)}
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+
+
+def test_an_unreadable_checkpoint_gives_the_query_back_at_once() -> None:
+    world = World()
+    world.runner.failures = {IntentKind.FENCE: [Failure(kind="unreadable", text="commits/7 is cut short")]}
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert_went_back(world, "failed")
+
+
+@pytest.mark.parametrize("gone", ["cluster", "topic", "partition"])
+def test_what_the_standby_lacks_is_refused_before_anything_is_stopped(gone: str) -> None:
+    world = World()
+    west = world.clusters["west"]
+    if gone == "cluster":
+        west.reachable = False
+    if gone == "topic":
+        west.partitions.clear()
+    request = world.request()
+    if gone == "partition":
+        del west.partitions[("orders", 1)]  # type: ignore[arg-type] # a plain pair is equal
+        operation = world.carry_out(request)
+        assert operation is not None
+        assert "partitions-present" in operation.sentence
+        assert_went_back(world, "refused")
+        return
+    assert world.carry_out(request) is None
+    assert world.store.operations() == []
+    assert world.store.history()[-1].kind == "refused"
+
+
+def test_a_standby_that_dies_after_the_fence_is_asked_again_and_then_given_up() -> None:
+    world = World()
+    world.runner.answers = False
+    request = world.request()
+    world.carry_out(request, seconds=1)
+    world.clusters["west"].reachable = False
+    world.runner.answers = True
+    operation = world.carry_out(request, seconds=300)
+    assert operation is not None
+    assert operation.sentence.startswith("west could not be asked")
+    assert world.clusters["west"].asked > 20
+    assert_went_back(world, "failed")
+
+
+def test_a_standby_that_comes_back_in_time_is_used() -> None:
+    world = World()
+    world.runner.answers = False
+    request = world.request()
+    world.carry_out(request, seconds=1)
+    world.clusters["west"].reachable = False
+    world.runner.answers = True
+    operation = world.carry_out(request, seconds=20)
+    assert operation is not None
+    assert operation.phase is Phase.RESOLVING
+    world.clusters["west"].reachable = True
+    operation = world.carry_out(request)
+    assert operation is not None
+    assert operation.outcome == "done"
+
+
+def test_a_query_that_fails_on_the_standby_stays_open_with_its_error() -> None:
+    world = World()
+    world.runner.start_error = "ModuleNotFoundError: no module named sink"
+    request = world.request()
+    operation = world.carry_out(request, seconds=20)
+    assert operation is not None
+    assert (operation.phase, operation.outcome) == (Phase.VERIFYING, None)
+    assert "no module named sink" in operation.sentence
+    world.runner.start_error = None
+    operation = world.carry_out(request)
+    assert operation is not None
+    assert operation.outcome == "done"
+
+
+def test_a_stateful_query_whose_place_is_not_exact_is_refused() -> None:
+    world = World(settings(methods=["timestamp"], buffer="1s"))
+    world.checkpoints[f"/cp/{QUERY}"].operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),)
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.sentence.startswith("repeats-into-state: ")
+    assert_went_back(world, "refused")
+
+
+def test_a_planned_batch_whose_ends_are_both_exact_is_planned_again() -> None:
+    world = World()
+    checkpoint = world.checkpoints[f"/cp/{QUERY}"]
+    checkpoint.planned = Planned(batch=8, offsets={"orders": {"orders": {"0": 104, "1": 101}}}, sink=SinkState.UNKNOWN)
+    world.track(QUERY, 8, 104)
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+    assert operation.plan is not None
+    assert operation.plan["uncommitted_batch"] == "replan"
+    prepare = next(i for i in world.store.intents(operation.id) if i.kind is IntentKind.PREPARE)
+    assert prepare.request["planned_target_offsets"] == {"orders": {"orders": {"0": PLACE + 4, "1": PLACE + 1}}}
+
+
+def test_a_second_failover_goes_back_by_the_positions_read_on_the_standby() -> None:
+    world = World()
+    world.carry_out(world.request())
+    world.clock.wait(5)
+    operation = world.carry_out(world.request(target="east"))
+    assert operation is not None
+    assert operation.source == "west"
+    # What was tracked on east before the move says nothing about west's offsets.
+    plan = operation.plan
+    assert plan is not None
+    assert all(partition["method"] != "exact" for partition in plan["partitions"])
+
+
+def test_a_fresh_start_names_exactly_all_partitions() -> None:
+    world = World(settings(resume="fresh", methods=["timestamp"], buffer="10s", sink="keyed"))
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+    (start,) = world.starts
+    assert start.starting_offsets == {"orders": {"orders": {"0": PLACE - 11, "1": PLACE - 11}}}
+    assert operation.plan is not None
+    assert operation.plan["starting_offsets"] == {"orders": {"0": PLACE - 11, "1": PLACE - 11}}
+    assert replace(start, starting_offsets=None).cluster == "west"
