@@ -1,0 +1,230 @@
+"""Every gate with its measured number, its limit and its sentence: what lets through, what refuses, what is silent."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from orchestrator.decide import gates
+from orchestrator.decide.facts import Facts, Standby
+from orchestrator.decide.gates import GATES, Gate, judge, refusal
+from orchestrator.decide.treatment import Choice
+from state.model import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
+from state.protocol import CheckpointReport, StateOperator, Treatment
+from state.settings import Policy, Query, Route
+from streaming.log import PartitionError, PartitionFacts, TopicFacts
+from streaming.resume.model import Resolution, Target
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+ONE = PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
+
+
+def query(**changes: object) -> Query:
+    base: dict[str, object] = {
+        "pipeline": "a:b", "sources": {"s": {"topics": ["t"]}}, "clusters": ["east", "west"], "runners": ["a"],
+        "checkpoint": "/c",
+    }  # fmt: skip
+    return Query.model_validate({**base, **changes})
+
+
+def place(**changes: object) -> Target:
+    base: dict[str, object] = {
+        "source": "s", "topic": "t", "partition": 0, "offset": 10, "timestamp_ms": 5_000, "buffer_ms": 0,
+        "target_topic": "t", "target_partition": 0, "target_offset": 20, "method": "exact", "exact": True, "begin": 0,
+        "end": 30, "replay_records": 0, "replay_later_records": 0, "exposure_records": 0, "exposure_seconds": 0.0,
+        "note": "",
+    }  # fmt: skip
+    return Target(**{**base, **changes})  # type: ignore[arg-type] # a table of changes
+
+
+def resolution(*targets: Target, **changes: object) -> Resolution:
+    return Resolution(targets=targets or (place(),), asked_at=NOW, seconds=0.1, **changes)  # type: ignore[arg-type]
+
+
+def topic(partitions: int = 1, error: PartitionError | None = None) -> TopicFacts:
+    return TopicFacts(
+        name="t", topic_id="i", partitions=dict.fromkeys(range(partitions), ONE), timestamp_type="CreateTime",
+        cleanup_policy="delete", error=error,
+    )  # fmt: skip
+
+
+RUNNER = RunnerFact(
+    runner="a", instance="i", site="one", host="h", boot_id="b", pid=1, pid_started=1, spark_master="local",
+    application_id=None, warm=True, started_at=NOW, seen_at=NOW,
+)  # fmt: skip
+ASSIGNMENT = Assignment(
+    query="q", epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/c", starting_offsets=None,
+    operation=None, changed_at=NOW,
+)  # fmt: skip
+REPORT = CheckpointReport(checkpoint="/c", batch=7, offsets={"s": {"t": {"0": 10}}})
+STANDBY = Standby(reachable=True, seconds=0.012, limit_seconds=1.0, topics={"t": topic()})
+GOOD = Facts(
+    kind=OperationKind.FAILOVER, query="q", settings=query(), policy=Policy(), source="east", target="west",
+    route=Route.model_validate({"from": "east", "to": "west"}), assignment=ASSIGNMENT, runners=(RUNNER,),
+    expect_active="east", standby=STANDBY, topics={"t": "t"}, report=REPORT, stateful=False, resolution=resolution(),
+    choice=Choice(treatment=Treatment.NONE, repeats=0, text=""), fence="runner", epoch=2, operation="op",
+)  # fmt: skip
+STATEFUL = replace(GOOD, stateful=True)
+OLD = {"earliest_timestamps": {TopicPartition("t", 0): 6_000}}
+GONE = resolution(place(exact=False, method="timestamp", begin=20), **OLD)
+BY_TIME = resolution(place(exact=False, method="timestamp", replay_records=9))
+FRESH = replace(GOOD, settings=query(resume="fresh"))
+BRIDGE = Choice(treatment=Treatment.BRIDGE, repeats=8, text="")
+
+
+def judged(name: str, facts: Facts) -> Gate | None:
+    return next((gate for gate in judge(facts) if gate.name == name), None)
+
+
+def test_good_facts_pass_every_gate_that_speaks() -> None:
+    found = judge(GOOD)
+    assert [gate for gate in found if not gate.ok] == []
+    assert refusal(found) is None
+    assert {gate.name for gate in found} == {check.__name__.replace("_", "-") for check in GATES} - {
+        "repeats-into-state",
+        "fresh-allowed",
+    }
+
+
+def test_facts_that_are_not_known_keep_their_gates_silent() -> None:
+    bare = Facts(
+        kind=OperationKind.FAILOVER, query="q", settings=query(), policy=Policy(), source="east", target="west"
+    )
+    assert [gate.name for gate in judge(bare)] == ["assigned", "no-operation-open", "route-declared"]
+
+
+REFUSALS: list[tuple[str, Facts, str, str, str]] = [
+    ("assigned", replace(GOOD, assignment=None), "none", "an assignment", "q has never run"),
+    ("expect-active", replace(GOOD, expect_active="west"), "east", "west", "q is on east, not on west"),
+    ("not-already-there", replace(GOOD, target="east"), "east", "not east", "q is already on east"),
+    ("no-operation-open", replace(GOOD, open_operation="x1"), "x1", "none", "operation x1 of this query is open"),
+    ("route-declared", replace(GOOD, route=None), "none", "east to west", "no route is declared"),
+    ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route does not name topic t"),
+    ("runner-alive", replace(GOOD, runners=()), "none", "one of a", "tideover run --name a"),
+    ("standby-reachable", replace(GOOD, standby=replace(STANDBY, reachable=False, error="refused")),
+     "no answer", "1 s", "west cannot be reached: refused"),
+    ("topics-present", replace(GOOD, standby=replace(STANDBY, topics={})), "0 of 1", "1 topics", "no topic t"),
+    ("topics-present", replace(GOOD, standby=replace(STANDBY, topics={"t": topic(0)})), "0 of 1", "1 topics", "t"),
+    ("partitions-present", replace(GOOD, report=REPORT.model_copy(update={"offsets": {"s": {"t": {"0": 1, "1": 1}}}})),
+     "t has 1 of 2", "every partition of the checkpoint", "cannot be carried to fewer"),
+    ("position-known", replace(GOOD, report=REPORT.model_copy(update={"batch": None, "offsets": {}})),
+     "no committed batch", "a committed batch", "no position to carry"),
+    ("fence", replace(GOOD, fence="none"), "none", "runner, process, application or consent", "consent unfenced"),
+    ("place-found", replace(GOOD, resolution=resolution(place(target_offset=None, note="standby lags"))),
+     "0 of 1", "1 partitions", "no place for t-0: standby lags"),
+    ("retention", replace(GOOD, resolution=GONE), "1 partitions", "0 partitions", "consent gap"),
+    ("timestamp-type", replace(GOOD, resolution=resolution(place(method="timestamp", exact=False),
+     timestamp_types={"t": "LogAppendTime"})), "LogAppendTime", "CreateTime where time decides", "consent repeats"),
+    ("exposure", replace(GOOD, resolution=resolution(place(exposure_seconds=60.5))), "60.5 s", "60 s", "consent loss"),
+    ("replay", replace(GOOD, resolution=resolution(place(replay_records=1_000_001))),
+     "1000001 records", "1000000 records", "consent repeats"),
+    ("replay", replace(GOOD, policy=Policy(max_replay=7), choice=BRIDGE), "8 records", "7 records", "read twice"),
+    ("repeats-into-state", replace(STATEFUL, resolution=BY_TIME), "9 records", "0 records", "replay_safe"),
+    ("repeats-into-state", replace(STATEFUL, resolution=resolution(place(exact=False, replay_records=None))),
+     "unknown", "0 records", "t-0"),
+    ("repeats-into-state", replace(STATEFUL, resolution=resolution(place(exact=False, replay_later_records=4))),
+     "4 records", "0 records", "t-0"),
+    ("fresh-allowed", replace(FRESH, stateful=True), "the query keeps state", "stateless", "consent fresh"),
+    ("fresh-allowed", replace(GOOD, settings=query(resume="fresh", sink="batch-id")),
+     "its sink drops batches by id", "stateless", "would lose silently"),
+    ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"sink_keeps_batch_ids": True})),
+     "its sink drops batches by id", "stateless", "would lose silently"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "facts", "measured", "limit", "text"), REFUSALS)
+def test_a_refusal_names_the_gate_the_number_and_the_limit(
+    name: str, facts: Facts, measured: str, limit: str, text: str
+) -> None:
+    gate = judged(name, facts)
+    assert gate is not None
+    assert not gate.ok
+    assert gate.measured == measured
+    assert gate.limit.startswith(limit)
+    assert text in gate.text
+    assert refusal(judge(facts)) is not None
+
+
+def test_every_gate_can_refuse() -> None:
+    assert {name for name, *_ in REFUSALS} == {check.__name__.replace("_", "-") for check in GATES}
+
+
+@pytest.mark.parametrize(
+    ("name", "consent"),
+    [
+        ("retention", "gap"),
+        ("timestamp-type", "repeats"),
+        ("exposure", "loss"),
+        ("replay", "repeats"),
+        ("repeats-into-state", "repeats"),
+        ("fresh-allowed", "fresh"),
+    ],
+)
+def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) -> None:
+    for gate_name, facts, *_ in REFUSALS:
+        gate = judged(gate_name, replace(facts, consents=frozenset({consent})))
+        assert gate is not None
+        if gate_name == name:
+            assert gate.ok
+        elif (gate_name, consent) not in {(n, c) for n in ("replay", "repeats-into-state", "timestamp-type")
+                                          for c in ("repeats",)}:  # fmt: skip
+            assert not gate.ok
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(STATEFUL, resolution=BY_TIME, report=REPORT.model_copy(update={"deduplicates_ahead": True})),
+        replace(STATEFUL, resolution=BY_TIME, settings=query(replay_safe=True)),
+        replace(STATEFUL, resolution=resolution(place(exact=False, replay_records=0))),
+        STATEFUL,
+    ],
+)
+def test_repeats_that_cannot_reach_state_pass(facts: Facts) -> None:
+    gate = judged("repeats-into-state", facts)
+    assert gate is not None
+    assert gate.ok
+
+
+def test_a_place_at_the_begin_is_no_gap_where_nothing_was_deleted() -> None:
+    facts = replace(GOOD, resolution=resolution(place(exact=False, begin=0, target_offset=0), **OLD))
+    gate = judged("retention", facts)
+    assert gate is not None
+    assert gate.ok
+
+
+def test_an_exact_place_at_the_begin_is_no_gap() -> None:
+    gate = judged("retention", replace(GOOD, resolution=resolution(place(begin=20), **OLD)))
+    assert gate is not None
+    assert gate.ok
+
+
+def test_an_unknown_exposure_or_replay_is_shown_and_left_to_the_operator() -> None:
+    facts = replace(GOOD, resolution=resolution(place(exposure_seconds=None, replay_records=None, exact=False)))
+    for name in ("exposure", "replay"):
+        gate = judged(name, facts)
+        assert gate is not None
+        assert (gate.ok, gate.measured) == (True, "unknown")
+
+
+def test_a_fresh_start_bears_fewer_partitions() -> None:
+    report = REPORT.model_copy(update={"offsets": {"s": {"t": {"0": 1, "1": 1}}}})
+    gate = judged("partitions-present", replace(FRESH, report=report))
+    assert gate is not None
+    assert gate.ok
+
+
+def test_a_promoted_batch_is_judged_at_its_own_end() -> None:
+    facts = replace(
+        GOOD,
+        choice=Choice(treatment=Treatment.PROMOTE, repeats=0, text=""),
+        planned_resolution=resolution(place(target_offset=None, note="nowhere")),
+    )
+    gate = judged("place-found", facts)
+    assert gate is not None
+    assert not gate.ok
+
+
+def test_state_is_told_by_the_operators_of_a_report() -> None:
+    assert REPORT.model_copy(update={"operators": (StateOperator(id=0, name="x", partitions=1),)}).stateful
+    assert gates.repeats(replace(GOOD, choice=BRIDGE)) == 8

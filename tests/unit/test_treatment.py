@@ -1,0 +1,78 @@
+"""What becomes of a planned batch: the table of DESIGN section 5."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from orchestrator.decide.treatment import choose_fresh, choose_treatment
+from state.protocol import CheckpointReport, Planned, SinkState, StateOperator, Treatment
+from streaming.resume.model import Resolution, Target
+
+START, END = 10, 14
+
+
+def at(offset: int, target_offset: int | None, **changes: object) -> Resolution:
+    base: dict[str, object] = {
+        "source": "s", "topic": "t", "partition": 0, "offset": offset, "timestamp_ms": 1, "buffer_ms": 0,
+        "target_topic": "t", "target_partition": 0, "target_offset": target_offset, "method": "exact", "exact": True,
+        "begin": 0, "end": 99, "replay_records": 0, "replay_later_records": 0, "exposure_records": 0,
+        "exposure_seconds": 0.0, "note": "",
+    }  # fmt: skip
+    target = Target(**{**base, **changes})  # type: ignore[arg-type] # a table of changes
+    return Resolution(targets=(target,), asked_at=datetime(2026, 1, 1, tzinfo=UTC), seconds=0.1)
+
+
+def report(sink: SinkState | None = SinkState.UNKNOWN, *, stateful: bool = False) -> CheckpointReport:
+    planned = Planned(batch=8, offsets={"s": {"t": {"0": END}}}, sink=sink) if sink else None
+    operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),) if stateful else ()
+    return CheckpointReport(
+        checkpoint="/c", batch=7, offsets={"s": {"t": {"0": START}}}, planned=planned, operators=operators
+    )
+
+
+EXACT = at(START, 43)
+LOOSE = at(START, 43, exact=False)
+
+CASES = [
+    ("nothing was planned", report(None), EXACT, None, Treatment.NONE, 0),
+    ("both ends exact", report(), EXACT, at(END, 47), Treatment.REPLAN, 0),
+    ("both ends exact, and the sink has it", report(SinkState.HAS), EXACT, at(END, 47), Treatment.REPLAN, 0),
+    ("both ends exact, with state", report(stateful=True), EXACT, at(END, 47), Treatment.REPLAN, 0),
+    ("fewer offsets: markers between", report(), EXACT, at(END, 46), Treatment.REPLAN, 0),
+    ("more offsets: copies sent again", report(), EXACT, at(END, 48), Treatment.BRIDGE, 4),
+    ("the end is not on the standby", report(), EXACT, at(END, 43, exact=False), Treatment.BRIDGE, 4),
+    ("the start is not exact", report(), LOOSE, at(END, 47), Treatment.BRIDGE, 4),
+    ("no records between, though there were some", report(), EXACT, at(END, 43), Treatment.BRIDGE, 4),
+    ("the sink has it", report(SinkState.HAS), LOOSE, at(END, 47), Treatment.PROMOTE, 0),
+    ("the sink has it, its end has no place", report(SinkState.HAS), EXACT, at(END, None), Treatment.BRIDGE, 4),
+    ("the sink has it, but state of it is missing", report(SinkState.HAS, stateful=True), LOOSE, at(END, 47),
+     Treatment.BRIDGE, 4),
+    ("the sink has it not", report(SinkState.HAS_NOT), LOOSE, at(END, 47), Treatment.BRIDGE, 0),
+    ("its end was not looked up", report(), EXACT, None, Treatment.BRIDGE, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("why", "checkpoint", "first", "second", "treatment", "repeats"), CASES)
+def test_the_first_treatment_that_holds_is_chosen(
+    why: str,
+    checkpoint: CheckpointReport,
+    first: Resolution,
+    second: Resolution | None,
+    treatment: Treatment,
+    repeats: int,
+) -> None:
+    choice = choose_treatment(checkpoint, first, second)
+    assert (choice.treatment, choice.repeats) == (treatment, repeats), why
+
+
+def test_repeats_of_a_batch_with_a_new_partition_cannot_be_told() -> None:
+    planned = Planned(batch=8, offsets={"s": {"t": {"0": END, "1": 5}}}, sink=SinkState.UNKNOWN)
+    choice = choose_treatment(report().model_copy(update={"planned": planned}), LOOSE, None)
+    assert choice.repeats is None
+
+
+@pytest.mark.parametrize(
+    ("sink", "repeats"), [(None, 0), (SinkState.HAS_NOT, 0), (SinkState.HAS, 4), (SinkState.UNKNOWN, 4)]
+)
+def test_a_fresh_start_may_repeat_a_batch_that_the_sink_may_have(sink: SinkState | None, repeats: int) -> None:
+    assert choose_fresh(report(sink)).repeats == repeats

@@ -1,0 +1,117 @@
+"""From checkpoint and tracking to wants: rings cut to the position, gaps proven dense or not, and T."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestrator.decide.wants import since_move, standby_topic, wants_of
+from state.model import EndSample, Fingerprint, Position, TopicPartition
+from state.settings import Route
+from streaming.resume.model import Want
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+NOW_MS = int(NOW.timestamp() * 1000)
+ROUTE = Route.model_validate({"from": "east", "to": "west"})
+
+
+def row(batch: int, offset: int, ring: range = range(0), *, dense: bool | None = None, at: datetime = NOW) -> Position:
+    fingerprints = tuple(Fingerprint(number, number * 10, bytes([number])) for number in ring)
+    return Position(
+        query="q", source="s", topic="t", partition=0, batch=batch, offset=offset,
+        timestamp_ms=max((f.timestamp_ms for f in fingerprints), default=None), leader_epoch=0, topic_id="i",
+        ring=fingerprints, dense=dense, tracked_at=at,
+    )  # fmt: skip
+
+
+def sample(end: int) -> EndSample:
+    return EndSample(
+        cluster="east", topic="t", partition=0, begin=3, end=end, newest_timestamp_ms=None, leader_epoch=0,
+        topic_id="i", sampled_at=NOW,
+    )  # fmt: skip
+
+
+def want(offset: int, rows: list[Position], end: int | None = None) -> Want:
+    ends = {TopicPartition("t", 0): sample(end)} if end is not None else {}
+    (found,) = wants_of({"s": {"t": {"0": offset}}}, positions=rows, ends=ends, route=ROUTE)
+    return found
+
+
+def offsets_of(found: Want) -> list[int]:
+    return [fingerprint.offset for fingerprint in found.ring]
+
+
+def test_current_tracking_gives_the_ring_at_the_position() -> None:
+    found = want(20, [row(6, 15, range(5, 15)), row(7, 20, range(10, 20))])
+    assert (offsets_of(found), found.ring_offset, found.dense) == (list(range(10, 20)), 20, True)
+    assert found.timestamp_ms == 190
+
+
+def test_a_ring_tracked_past_the_position_is_cut_to_the_records_before_it() -> None:
+    found = want(20, [row(8, 25, range(12, 25))])
+    assert (offsets_of(found), found.ring_offset, found.timestamp_ms) == (list(range(12, 20)), 20, 190)
+
+
+def test_a_ring_wholly_past_the_position_says_nothing() -> None:
+    found = want(20, [row(8, 25, range(20, 25))])
+    assert (found.ring, found.ring_offset, found.timestamp_ms, found.dense) == ((), None, None, None)
+
+
+def test_the_ring_that_reaches_nearest_is_taken_even_from_an_older_batch() -> None:
+    found = want(20, [row(6, 20, range(4, 20)), row(7, 20)])
+    assert (offsets_of(found), found.ring_offset) == (list(range(4, 20)), 20)
+
+
+@pytest.mark.parametrize(
+    ("rows", "dense"),
+    [
+        ([row(6, 15, range(5, 15)), row(7, 20, dense=True)], True),
+        ([row(6, 15, range(5, 15)), row(7, 18, dense=True), row(8, 22, dense=True)], True),
+        ([row(6, 15, range(5, 15)), row(7, 18, dense=True), row(8, 22, dense=False)], False),
+        ([row(6, 15, range(5, 15)), row(7, 20, dense=None)], None),
+        ([row(6, 15, range(5, 15)), row(8, 20, dense=True)], None),
+        ([row(6, 15, range(5, 15)), row(7, 18, dense=True)], None),
+        ([row(6, 15, range(5, 15))], None),
+    ],
+)
+def test_a_gap_is_dense_only_where_consecutive_rows_prove_it(rows: list[Position], dense: bool | None) -> None:
+    found = want(20, rows)
+    assert (found.ring_offset, found.dense) == (15, dense)
+
+
+def test_a_fully_read_partition_counts_as_read_up_to_its_sample() -> None:
+    assert want(20, [row(7, 20, range(10, 20))], end=20).timestamp_ms == NOW_MS
+    assert want(20, [row(7, 20, range(10, 20))], end=21).timestamp_ms == 190
+    assert want(20, [row(7, 20, range(10, 20))], end=15).timestamp_ms == 190
+    assert want(20, [], end=15).timestamp_ms == NOW_MS
+    assert want(20, []).timestamp_ms is None
+
+
+def test_the_sampled_begin_tells_a_position_that_read_nothing() -> None:
+    assert want(3, [], end=9).begin_known == 3
+
+
+def test_wants_come_in_the_order_of_source_topic_and_number() -> None:
+    offsets = {"s2": {"t": {"0": 1}}, "s1": {"u": {"10": 1, "9": 1}, "t": {"0": 1}}}
+    found = wants_of(offsets, positions=[], ends={}, route=ROUTE)
+    assert [(w.source, w.topic, w.partition) for w in found] == [
+        ("s1", "t", 0),
+        ("s1", "u", 9),
+        ("s1", "u", 10),
+        ("s2", "t", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("topics", "name"),
+    [("identity", "t"), ({"prefix": "east."}, "east.t"), ({"t": "u"}, "u"), ({"x": "y"}, None)],
+)
+def test_a_route_names_the_topic_on_the_standby(topics: object, name: str | None) -> None:
+    assert standby_topic(Route.model_validate({"from": "east", "to": "west", "topics": topics}), "t") == name
+
+
+def test_rows_of_before_the_last_move_speak_of_another_cluster() -> None:
+    before, after = row(7, 20, at=NOW - timedelta(seconds=9)), row(8, 30, at=NOW)
+    moved_at = NOW - timedelta(seconds=5)
+    assert since_move([before, after], moved_at, None) == [after]
+    assert since_move([before, after], NOW + timedelta(seconds=1), 8) == [after]
+    assert since_move([before, after], None, None) == [before, after]
