@@ -62,7 +62,7 @@ def inquiry(starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed:
         chunks=_by_bytes(starts),
         request=request,
         replies=lambda response: _replies(response, starts),
-        failure=lambda error: _failure(error),
+        failure=lambda partition, error: _failure(starts[partition][0], error),
     )
 
 
@@ -107,5 +107,5 @@ def _reply(partition: Any, wanted: int) -> Fetched | PartitionError:
     )
 
 
-def _failure(error: PartitionError) -> Fetched:
-    return Fetched(records=(), next_offset=0, high_watermark=None, log_start=None, error=error)
+def _failure(wanted: int, error: PartitionError) -> Fetched:
+    return Fetched(records=(), next_offset=wanted, high_watermark=None, log_start=None, error=error)

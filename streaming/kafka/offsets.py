@@ -88,5 +88,5 @@ def _replies(response: Any) -> Iterator[Reply[Looked]]:
             )
 
 
-def _failure(error: PartitionError) -> Looked:
+def _failure(_: TopicPartition, error: PartitionError) -> Looked:
     return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)

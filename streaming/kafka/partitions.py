@@ -29,7 +29,7 @@ class Inquiry(Generic[T]):
     request: Callable[[list[TopicPartition]], Any]
     replies: Callable[[Any], Iterable[Reply[T]]]
     """Reads a response: per partition the answer or its error."""
-    failure: Callable[[PartitionError], T]
+    failure: Callable[[TopicPartition, PartitionError], T]
     """Makes the answer of a partition that has none."""
 
 
@@ -65,7 +65,7 @@ class Partitions:
             self._metadata.forget({partition.topic for partition in pending})
             pause(deadline)
             first = False
-        return {each: answers[each] if each in answers else inquiry.failure(failures[each]) for each in wanted}
+        return {each: answers[each] if each in answers else inquiry.failure(each, failures[each]) for each in wanted}
 
     def _questions(
         self,

@@ -1,0 +1,195 @@
+"""A cluster's log in memory: the twin of ``streaming.kafka.link.Link`` for pure logic, and for faults on demand."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from state.model import TopicPartition
+from streaming.errors import ClusterUnreachable
+from streaming.log import Fetched, LogRecord, Looked, PartitionError, PartitionFacts, Spec, TopicFacts
+
+RECORD_BYTES = 100
+"""What each record counts for against a fetch's limit."""
+
+
+@dataclass(kw_only=True, slots=True)
+class MemoryPartition:
+    """One partition: data records by offset, holes between them where markers or compacted records would be."""
+
+    records: list[LogRecord] = field(default_factory=list)
+    begin: int = 0
+    end: int = 0
+    stable: int | None = None
+    """Last stable offset; None when no transaction is open."""
+    leader_epoch: int = 0
+    error: PartitionError | None = None
+    """What every question about it is answered with, if set."""
+
+
+@dataclass(kw_only=True, slots=True)
+class MemoryTopic:
+    """One topic and its two settings that matter."""
+
+    partitions: dict[int, MemoryPartition]
+    topic_id: str
+    append_time: bool = False
+    cleanup_policy: str = "delete"
+
+
+class MemoryCluster:
+    """A ``Log`` whose content and faults a test sets."""
+
+    def __init__(self, name: str = "memory") -> None:
+        self.name = name
+        self.topics: dict[str, MemoryTopic] = {}
+        self.unreachable = False
+        self._created = 0
+
+    def create(self, topic: str, partitions: int = 1, *, append_time: bool = False, cleanup: str = "delete") -> None:
+        """Make a topic anew, with a new topic id; what was there under its name is gone."""
+        self._created += 1
+        self.topics[topic] = MemoryTopic(
+            partitions={number: MemoryPartition() for number in range(partitions)},
+            topic_id=f"{self.name}-{topic}-{self._created}",
+            append_time=append_time,
+            cleanup_policy=cleanup,
+        )
+
+    def append(self, topic: str, partition: int, timestamp_ms: int, digest: bytes) -> int:
+        """Append one data record; returns its offset. On an append-time topic the time is the broker's."""
+        kept, log = self.topics[topic], self.partition(topic, partition)
+        offset = log.end
+        log.records.append(
+            LogRecord(
+                offset=offset,
+                timestamp_ms=timestamp_ms,
+                digest=digest,
+                append_time=kept.append_time,
+                leader_epoch=log.leader_epoch,
+            )
+        )
+        log.end += 1
+        return offset
+
+    def skip(self, topic: str, partition: int, count: int = 1) -> None:
+        """Use up offsets without data records, as markers and aborted transactions do."""
+        self.partition(topic, partition).end += count
+
+    def compact(self, topic: str, partition: int, offsets: Collection[int]) -> None:
+        """Take records away and leave holes."""
+        log = self.partition(topic, partition)
+        log.records = [record for record in log.records if record.offset not in offsets]
+
+    def retain(self, topic: str, partition: int, begin: int) -> None:
+        """Let the log begin later, as retention does."""
+        log = self.partition(topic, partition)
+        log.begin = max(log.begin, begin)
+        log.records = [record for record in log.records if record.offset >= log.begin]
+
+    def truncate(self, topic: str, partition: int, end: int) -> None:
+        """Cut the log's end off under a new leader epoch, as an unclean election does."""
+        log = self.partition(topic, partition)
+        log.end = end
+        log.leader_epoch += 1
+        log.records = [record for record in log.records if record.offset < end]
+
+    def partition(self, topic: str, partition: int) -> MemoryPartition:
+        """The partition itself, to set faults on; KeyError when there is none."""
+        return self.topics[topic].partitions[partition]
+
+    def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
+        """Facts of these topics, as ``Log.describe``."""
+        self._reach(timeout)
+        return {name: self._facts(name) for name in topics}
+
+    def offsets(
+        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Looked]:
+        """One time or ``Spec`` per partition, as ``Log.offsets``; ValueError for another negative time."""
+        for time in times.values():
+            if time < 0 and time not in frozenset(Spec):
+                raise ValueError(f"{time} is not a time: milliseconds since the epoch, or a Spec")
+        self._reach(timeout)
+        return {
+            partition: self._look_up(partition, time, read_committed=read_committed)
+            for partition, time in times.items()
+        }
+
+    def fetch(
+        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Fetched]:
+        """Records from ``(offset, max bytes)`` per partition, as ``Log.fetch``; each counts ``RECORD_BYTES``."""
+        self._reach(timeout)
+        return {
+            partition: self._read(partition, offset, size, read_committed=read_committed)
+            for partition, (offset, size) in starts.items()
+        }
+
+    def _reach(self, timeout: float) -> None:
+        if self.unreachable:
+            raise ClusterUnreachable(f"{self.name}: no broker answered within {timeout:g} s")
+
+    def _facts(self, name: str) -> TopicFacts:
+        topic = self.topics.get(name)
+        if topic is None:
+            return TopicFacts(
+                name=name, topic_id=None, partitions={}, timestamp_type=None, cleanup_policy=None, error=_unknown()
+            )
+        return TopicFacts(
+            name=name,
+            topic_id=topic.topic_id,
+            partitions={
+                number: PartitionFacts(leader=0, leader_epoch=log.leader_epoch, replicas=(0,), in_sync=(0,))
+                for number, log in topic.partitions.items()
+            },
+            timestamp_type="LogAppendTime" if topic.append_time else "CreateTime",
+            cleanup_policy=topic.cleanup_policy,
+        )
+
+    def _find(self, partition: TopicPartition) -> tuple[MemoryPartition | None, PartitionError | None]:
+        topic = self.topics.get(partition.topic)
+        log = topic.partitions.get(partition.partition) if topic else None
+        return log, log.error if log else _unknown()
+
+    def _look_up(self, partition: TopicPartition, time: int, *, read_committed: bool) -> Looked:
+        log, error = self._find(partition)
+        if log is None or error is not None:
+            return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
+        end = _visible_end(log, read_committed=read_committed)
+        if time in (Spec.LATEST, Spec.EARLIEST):
+            offset = end if time == Spec.LATEST else log.begin
+            return Looked(offset=offset, timestamp_ms=None, leader_epoch=log.leader_epoch)
+        visible = [record for record in log.records if record.offset < end]
+        if time == Spec.MAX_TIMESTAMP:
+            found = max(visible, key=lambda record: (record.timestamp_ms, -record.offset), default=None)
+        else:
+            found = next((record for record in visible if record.timestamp_ms >= time), None)
+        if found is None:
+            return Looked(offset=None, timestamp_ms=None, leader_epoch=None)
+        return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=found.leader_epoch)
+
+    def _read(self, partition: TopicPartition, offset: int, size: int, *, read_committed: bool) -> Fetched:
+        log, error = self._find(partition)
+        if log is not None and error is None and not log.begin <= offset <= log.end:
+            error = PartitionError(name="OFFSET_OUT_OF_RANGE", text="the log has no such offset", retriable=False)
+        if log is None or error is not None:
+            return Fetched(records=(), next_offset=offset, high_watermark=None, log_start=None, error=error)
+        end = _visible_end(log, read_committed=read_committed)
+        ahead = [record for record in log.records if offset <= record.offset < end]
+        given = ahead[: size // RECORD_BYTES]
+        more = len(given) < len(ahead)
+        return Fetched(
+            records=tuple(given),
+            next_offset=(given[-1].offset + 1 if given else offset) if more else max(offset, end),
+            high_watermark=log.end,
+            log_start=log.begin,
+            needs_bytes=RECORD_BYTES if more and not given else 0,
+        )
+
+
+def _visible_end(log: MemoryPartition, *, read_committed: bool) -> int:
+    return log.stable if read_committed and log.stable is not None else log.end
+
+
+def _unknown() -> PartitionError:
+    text = "the cluster has no such topic or partition"
+    return PartitionError(name="UNKNOWN_TOPIC_OR_PARTITION", text=text, retriable=False)
