@@ -1,4 +1,4 @@
-"""What every store promises about leading, requests, assignments and operations; memory, SQLite and PostgreSQL alike."""
+"""What every store promises about leading, requests, assignments and operations; in memory, SQLite and PostgreSQL."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,0 +1,1 @@
+"""Versions of the store's schema, applied by ``state.sql.migrate``."""

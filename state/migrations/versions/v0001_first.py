@@ -1,0 +1,235 @@
+"""The first schema: tables, and the triggers that guard what keys and checks cannot.
+
+Written out and not imported from the program, because a version stays as it is while the program moves on.
+"""
+
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+TEXT, BIG, FLAG, BYTES, JSON = sa.Text(), sa.BigInteger(), sa.Boolean(), sa.LargeBinary(), sa.JSON()
+TIME = sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite")
+KINDS = ("failover", "switchover", "failback", "rewind", "drill")
+PHASES = (
+    *("WATCHING", "SUSPECT", "CONFIRMED", "FENCING", "RESOLVING", "PREPARING", "STARTING", "VERIFYING", "SETTLED"),
+    *("ABORTED", "BLOCKED"),
+)
+
+
+class Guard(NamedTuple):
+    """A trigger that refuses what ``when`` says; the same text serves both databases."""
+
+    name: str
+    table: str
+    verb: str
+    when: str
+    sentence: str
+
+
+GUARDS = (
+    Guard(
+        "leases_term_grows",
+        "leases",
+        "UPDATE",
+        "NEW.term < OLD.term OR (NEW.holder <> OLD.holder AND NEW.term = OLD.term)",
+        "a term only grows, and grows with every change of holder",
+    ),
+    Guard("leases_stay", "leases", "DELETE", "", "a lease stays: its term would start again"),
+    Guard(
+        "assignments_epoch_grows",
+        "assignments",
+        "UPDATE",
+        "NEW.epoch < OLD.epoch OR NEW.epoch > OLD.epoch + 1",
+        "an epoch only grows, by one",
+    ),
+    Guard("assignments_stay", "assignments", "DELETE", "", "an assignment stays: its epoch would start again"),
+    Guard(
+        "operations_stay_closed",
+        "operations",
+        "UPDATE",
+        "OLD.outcome IS NOT NULL AND (NEW.outcome IS NULL OR NEW.outcome <> OLD.outcome)",
+        "a closed operation is never opened again",
+    ),
+    Guard("intents_stay_answered", "intents", "UPDATE", "OLD.state <> 'pending'", "an intent is answered once"),
+    Guard(
+        "query_facts_epoch_grows",
+        "query_facts",
+        "UPDATE",
+        "NEW.epoch < OLD.epoch",
+        "a fact of an old epoch is late",
+    ),
+    Guard("history_unchanged", "history", "UPDATE", "", "history is append-only"),
+    Guard("history_undeleted", "history", "DELETE", "", "history is append-only"),
+)
+
+
+def upgrade() -> None:
+    """Build everything."""
+    create_decisions()
+    create_work()
+    create_facts()
+    create_positions()
+    create_history()
+    for guard in GUARDS:
+        create_guard(guard)
+
+
+def downgrade() -> None:
+    """There is nothing older."""
+    raise NotImplementedError("the first schema has no older one")
+
+
+def key(name: str, kind: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind, primary_key=True)
+
+
+def need(name: str, kind: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind, nullable=False)
+
+
+def may(name: str, kind: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind, nullable=True)
+
+
+def one_of(table: str, column: str, *words: str) -> sa.CheckConstraint:
+    listed = ", ".join(f"'{word}'" for word in words)
+    return sa.CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}_known")
+
+
+def create_index(name: str, table: str, columns: list[str], where: str = "", *, unique: bool = False) -> None:
+    condition = sa.text(where) if where else None
+    op.create_index(name, table, columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+
+
+def create_decisions() -> None:
+    op.create_table(
+        "leases",
+        *(key("name", NAME), need("holder", TEXT), need("term", BIG), need("expires_at", TIME)),
+        sa.CheckConstraint("term >= 1", name="leases_term_positive"),
+    )
+    op.create_table(
+        "requests",
+        *(key("id", NAME), need("group", NAME), need("kind", TEXT), need("query", NAME), may("target", NAME)),
+        *(may("expect_active", NAME), need("actor", TEXT), need("reason", TEXT), need("consents", JSON)),
+        *(need("created_at", TIME), may("operation", NAME), may("refused", TEXT)),
+        one_of("requests", "kind", *KINDS),
+        sa.CheckConstraint("operation IS NULL OR refused IS NULL", name="requests_answered_once"),
+    )
+    create_index("requests_open", "requests", ["created_at"], "operation IS NULL AND refused IS NULL")
+    op.create_table(
+        "assignments",
+        *(key("query", NAME), need("epoch", BIG), need("desired", TEXT), need("cluster", NAME), need("runner", NAME)),
+        *(need("checkpoint", TEXT), may("starting_offsets", JSON), may("operation", NAME), need("changed_at", TIME)),
+        sa.CheckConstraint("epoch >= 1", name="assignments_epoch_positive"),
+        one_of("assignments", "desired", "running", "held"),
+    )
+
+
+def create_work() -> None:
+    op.create_table(
+        "operations",
+        *(key("id", NAME), need("group", NAME), need("kind", TEXT), need("query", NAME), need("source", NAME)),
+        *(need("target", NAME), need("epoch", BIG), need("phase", TEXT), may("outcome", TEXT), need("actor", TEXT)),
+        *(need("reason", TEXT), need("consents", JSON), may("plan", JSON), need("measured", JSON)),
+        *(need("sentence", TEXT), need("started_at", TIME), may("ended_at", TIME)),
+        one_of("operations", "kind", *KINDS),
+        one_of("operations", "phase", *PHASES),
+        one_of("operations", "outcome", "done", "refused", "aborted", "failed"),
+    )
+    create_index("operations_one_open", "operations", ["query"], "outcome IS NULL", unique=True)
+    create_index("operations_started_at", "operations", ["started_at"])
+    op.create_table(
+        "steps",
+        sa.Column("operation", NAME, sa.ForeignKey("operations.id"), primary_key=True),
+        *(key("sequence", sa.Integer()), need("name", TEXT), need("started_at", TIME), may("ended_at", TIME)),
+        *(may("outcome", TEXT), need("detail", JSON)),
+    )
+    op.create_table(
+        "intents",
+        key("id", NAME),
+        sa.Column("operation", NAME, sa.ForeignKey("operations.id"), nullable=False),
+        *(need("name", NAME), need("kind", TEXT), need("query", NAME), need("runner", NAME), need("epoch", BIG)),
+        *(need("request", JSON), need("state", TEXT), may("result", JSON), need("created_at", TIME)),
+        may("ended_at", TIME),
+        sa.UniqueConstraint("operation", "name", name="intents_asked_once"),
+        one_of("intents", "kind", "inspect", "fence", "prepare", "release"),
+        one_of("intents", "state", "pending", "done", "failed", "withdrawn"),
+    )
+    create_index("intents_pending", "intents", ["runner"], "state = 'pending'")
+
+
+def create_facts() -> None:
+    op.create_table(
+        "runners",
+        *(key("runner", NAME), need("instance", NAME), need("site", TEXT), need("host", TEXT), need("boot_id", TEXT)),
+        *(need("pid", BIG), need("pid_started", BIG), need("spark_master", TEXT), may("application_id", TEXT)),
+        *(need("warm", FLAG), need("started_at", TIME), need("seen_at", TIME)),
+    )
+    op.create_table(
+        "query_facts",
+        *(key("query", NAME), need("runner", NAME), need("instance", NAME), need("epoch", BIG), need("cluster", NAME)),
+        *(need("state", TEXT), may("run_id", TEXT), may("batch", BIG), may("offsets", JSON), may("started_at", TIME)),
+        *(may("first_commit_at", TIME), may("progressed_at", TIME), may("input_rows", BIG)),
+        *(may("dropped_late_rows", BIG), may("stateful", FLAG), may("deduplicates_ahead", FLAG), may("error", TEXT)),
+        need("reported_at", TIME),
+        one_of("query_facts", "state", "starting", "running", "failed", "stopped"),
+    )
+
+
+def create_positions() -> None:
+    op.create_table(
+        "positions",
+        *(key("query", NAME), key("batch", BIG), key("source", NAME), key("topic", NAME)),
+        *(key("partition", sa.Integer()), need("offset", BIG), may("timestamp_ms", BIG)),
+        *(may("leader_epoch", sa.Integer()), may("topic_id", TEXT), need("ring", BYTES), may("dense", FLAG)),
+        need("tracked_at", TIME),
+    )
+    op.create_table(
+        "ends",
+        *(
+            key("cluster", NAME),
+            key("topic", NAME),
+            key("partition", sa.Integer()),
+            need("begin", BIG),
+            need("end", BIG),
+        ),
+        *(may("newest_timestamp_ms", BIG), may("leader_epoch", sa.Integer()), may("topic_id", TEXT)),
+        need("sampled_at", TIME),
+    )
+
+
+def create_history() -> None:
+    op.create_table(
+        "history",
+        sa.Column("sequence", BIG.with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=True),
+        *(need("at", TIME), need("kind", TEXT), may("query", NAME), may("operation", NAME), may("epoch", BIG)),
+        *(need("actor", TEXT), need("text", TEXT), need("detail", JSON)),
+        sqlite_autoincrement=True,
+    )
+    create_index("history_query", "history", ["query", "sequence"])
+    create_index("history_operation", "history", ["operation", "sequence"])
+    if op.get_context().dialect.name == "postgresql":
+        op.execute(
+            "CREATE FUNCTION tideover_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'integrity_constraint_violation'; END $$"
+        )
+        op.execute(
+            "CREATE TRIGGER history_untruncated BEFORE TRUNCATE ON history FOR EACH STATEMENT"
+            " EXECUTE FUNCTION tideover_refuse('history is append-only')"
+        )
+
+
+def create_guard(guard: Guard) -> None:
+    head = f"CREATE TRIGGER {guard.name} BEFORE {guard.verb} ON {guard.table} FOR EACH ROW"
+    when = f" WHEN ({guard.when})" if guard.when else ""
+    if op.get_context().dialect.name == "sqlite":
+        op.execute(f"{head}{when} BEGIN SELECT RAISE(ABORT, '{guard.sentence}'); END")
+    else:
+        op.execute(f"{head}{when} EXECUTE FUNCTION tideover_refuse('{guard.sentence}')")

@@ -1,0 +1,70 @@
+"""The rows that say where queries run; every change is conditional on the epoch that it starts from."""
+
+from collections.abc import Iterable, Sequence
+
+import sqlalchemy as sa
+
+from state.guards import check_adopted, check_held, check_placed
+from state.model import Assignment, Desired, Event, Operation, Step
+from state.sql.database import Part, values_of
+from state.sql.operations import OperationWriter
+from state.sql.schema import assignments, operations
+
+_ALL = sa.select(assignments).order_by(assignments.c.query)
+
+
+class Assignments(OperationWriter, Part):
+    """Adopt, hold, place."""
+
+    def assignments(self) -> Sequence[Assignment]:
+        return self._rows(Assignment, _ALL)
+
+    def assignment(self, query: str) -> Assignment | None:
+        return self._row(Assignment, sa.select(assignments).where(assignments.c.query == query))
+
+    def adopt(self, assignment: Assignment) -> Assignment:
+        check_adopted(assignment)
+        with self._writing() as connection:
+            insert = self._insert(assignments).values(**values_of(assignment))
+            connection.execute(insert.on_conflict_do_nothing(index_elements=["query"]))
+            stands = sa.select(assignments).where(assignments.c.query == assignment.query)
+            return Assignment(**connection.execute(stands).one()._asdict())
+
+    def hold(self, operation: Operation, *, from_epoch: int, term: int, step: Step, event: Event) -> Assignment | None:
+        check_held(operation, from_epoch)
+        already_open = sa.exists().where(operations.c.query == operation.query, operations.c.outcome.is_(None))
+        change = (
+            sa.update(assignments)
+            .where(assignments.c.query == operation.query, assignments.c.epoch == from_epoch, ~already_open)
+            .values(epoch=operation.epoch, desired=Desired.HELD, operation=operation.id, changed_at=event.at)
+        )
+        with self._leading(term) as connection:
+            row = connection.execute(change.returning(*assignments.c)).first()
+            if row is None:
+                return None
+            connection.execute(sa.insert(operations).values(**values_of(operation)))
+            self._write_parts(connection, [step], [event], [])
+            return Assignment(**row._asdict())
+
+    def place(
+        self,
+        assignment: Assignment,
+        *,
+        operation: Operation,
+        from_epoch: int,
+        term: int,
+        steps: Iterable[Step],
+        event: Event,
+    ) -> bool:
+        check_placed(assignment, from_epoch)
+        change = (
+            sa.update(assignments)
+            .where(assignments.c.query == assignment.query, assignments.c.epoch == from_epoch)
+            .values(**values_of(assignment))
+        )
+        with self._leading(term) as connection:
+            if connection.execute(change).rowcount == 0:
+                return False
+            self._write_operation(connection, operation)
+            self._write_parts(connection, steps, [event], [])
+            return True

@@ -1,0 +1,92 @@
+"""What every part of the SQL store shares: transactions, the term's guard, and rows as nouns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from state.guards import CONTROLLER, refuse_stale
+from state.sql.columns import Instant
+from state.sql.engine import Engines, translated
+from state.sql.schema import leases
+
+
+class Noun(Protocol):
+    """A frozen dataclass of ``state.model``."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Of = TypeVar("Of", bound=Noun)
+Insert = postgresql.Insert | sqlite.Insert
+
+_TERM = sa.select(leases.c.term).where(leases.c.name == CONTROLLER).with_for_update(read=True)
+
+
+class Part:
+    """A part of the store; all parts share one pair of engines."""
+
+    def __init__(self, engines: Engines) -> None:
+        self._engines = engines
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """One transaction that holds the write lock from its start (SQLite) or takes row locks (PostgreSQL)."""
+        with translated(), self._engines.write.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _leading(self, term: int) -> Iterator[sa.Connection]:
+        """One transaction of the controller that leads.
+
+        The lease row stays locked for sharing until the end: checking alone would let a takeover slip in between the
+        check and the write on PostgreSQL. Raises ``StaleTerm``.
+        """
+        with self._writing() as connection:
+            refuse_stale(term, connection.execute(_TERM).scalar())
+            yield connection
+
+    def _rows(self, noun: type[Of], statement: sa.Select[Any]) -> list[Of]:
+        """What a statement selects, as nouns whose fields are its columns."""
+        with translated(), self._engines.read.connect() as connection:
+            rows = connection.execute(statement)
+            names = tuple(rows.keys())
+            return [noun(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def _row(self, noun: type[Of], statement: sa.Select[Any]) -> Of | None:
+        """The first row, or nothing."""
+        found = self._rows(noun, statement)
+        return found[0] if found else None
+
+    def _insert(self, table: sa.Table) -> Insert:
+        """An insert that knows ``ON CONFLICT``."""
+        return sqlite.insert(table) if self._engines.dialect == "sqlite" else postgresql.insert(table)
+
+    def _clock(self) -> sa.ColumnElement[datetime]:
+        """The store's clock as SQL. On SQLite it is read here, so ask inside the transaction, after any wait."""
+        if self._engines.dialect == "sqlite":
+            return sa.literal(datetime.now(UTC), Instant())
+        return sa.func.clock_timestamp(type_=Instant())
+
+
+def values_of(noun: Noun) -> dict[str, Any]:
+    """A noun's fields by name, not copied."""
+    return {field.name: getattr(noun, field.name) for field in fields(noun)}
+
+
+def upsert(
+    insert: Insert, table: sa.Table, values: Mapping[str, Any], where: sa.ColumnElement[bool] | None = None
+) -> Insert:
+    """Insert one row, or change the one with its key where the condition holds."""
+    keys = [column.name for column in table.primary_key.columns]
+    changes = {name: insert.excluded[name] for name in values if name not in keys}
+    return insert.values(**values).on_conflict_do_update(index_elements=keys, set_=changes, where=where)
+
+
+def newest_last(rows: Sequence[Of]) -> list[Of]:
+    """Turn round what was selected newest first."""
+    return list(reversed(rows))

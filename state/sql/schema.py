@@ -1,0 +1,232 @@
+"""The tables as the program sees them; the columns carry the names of the nouns' fields.
+
+``state.migrations`` builds them, with the triggers that guard what a key or a check cannot; a test compares the two.
+"""
+
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from state.model import Desired, IntentKind, IntentState, OperationKind, Phase, RunState
+from state.sql.columns import Big, Instant, Json, Name, Ring, Word, Words
+
+metadata = sa.MetaData()
+
+VERSION_TABLE = "tideover_schema"
+
+
+def _one_of(column: str, words: type[StrEnum], table: str) -> sa.CheckConstraint:
+    listed = ", ".join(f"'{word.value}'" for word in words)
+    return sa.CheckConstraint(f"{column} IN ({listed})", name=f"{table}_{column}_known")
+
+
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("name", Name, primary_key=True),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("term", Big, nullable=False),
+    sa.Column("expires_at", Instant, nullable=False),
+    sa.CheckConstraint("term >= 1", name="leases_term_positive"),
+)
+
+requests = sa.Table(
+    "requests",
+    metadata,
+    sa.Column("id", Name, primary_key=True),
+    sa.Column("group", Name, nullable=False),
+    sa.Column("kind", Word(OperationKind), nullable=False),
+    sa.Column("query", Name, nullable=False),
+    sa.Column("target", Name),
+    sa.Column("expect_active", Name),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("consents", Words, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("operation", Name),
+    sa.Column("refused", sa.Text),
+    _one_of("kind", OperationKind, "requests"),
+    sa.CheckConstraint("operation IS NULL OR refused IS NULL", name="requests_answered_once"),
+)
+sa.Index(
+    "requests_open",
+    requests.c.created_at,
+    sqlite_where=sa.and_(requests.c.operation.is_(None), requests.c.refused.is_(None)),
+    postgresql_where=sa.and_(requests.c.operation.is_(None), requests.c.refused.is_(None)),
+)
+
+assignments = sa.Table(
+    "assignments",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("epoch", Big, nullable=False),
+    sa.Column("desired", Word(Desired), nullable=False),
+    sa.Column("cluster", Name, nullable=False),
+    sa.Column("runner", Name, nullable=False),
+    sa.Column("checkpoint", sa.Text, nullable=False),
+    sa.Column("starting_offsets", Json),
+    sa.Column("operation", Name),
+    sa.Column("changed_at", Instant, nullable=False),
+    sa.CheckConstraint("epoch >= 1", name="assignments_epoch_positive"),
+    _one_of("desired", Desired, "assignments"),
+)
+
+operations = sa.Table(
+    "operations",
+    metadata,
+    sa.Column("id", Name, primary_key=True),
+    sa.Column("group", Name, nullable=False),
+    sa.Column("kind", Word(OperationKind), nullable=False),
+    sa.Column("query", Name, nullable=False),
+    sa.Column("source", Name, nullable=False),
+    sa.Column("target", Name, nullable=False),
+    sa.Column("epoch", Big, nullable=False),
+    sa.Column("phase", Word(Phase), nullable=False),
+    sa.Column("outcome", sa.Text),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("consents", Words, nullable=False),
+    sa.Column("plan", Json),
+    sa.Column("measured", Json, nullable=False),
+    sa.Column("sentence", sa.Text, nullable=False),
+    sa.Column("started_at", Instant, nullable=False),
+    sa.Column("ended_at", Instant),
+    _one_of("kind", OperationKind, "operations"),
+    _one_of("phase", Phase, "operations"),
+    sa.CheckConstraint("outcome IN ('done', 'refused', 'aborted', 'failed')", name="operations_outcome_known"),
+)
+sa.Index(
+    "operations_one_open",
+    operations.c.query,
+    unique=True,
+    sqlite_where=operations.c.outcome.is_(None),
+    postgresql_where=operations.c.outcome.is_(None),
+)
+sa.Index("operations_started_at", operations.c.started_at)
+
+steps = sa.Table(
+    "steps",
+    metadata,
+    sa.Column("operation", Name, sa.ForeignKey("operations.id"), primary_key=True),
+    sa.Column("sequence", sa.Integer, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("started_at", Instant, nullable=False),
+    sa.Column("ended_at", Instant),
+    sa.Column("outcome", sa.Text),
+    sa.Column("detail", Json, nullable=False),
+)
+
+intents = sa.Table(
+    "intents",
+    metadata,
+    sa.Column("id", Name, primary_key=True),
+    sa.Column("operation", Name, sa.ForeignKey("operations.id"), nullable=False),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("kind", Word(IntentKind), nullable=False),
+    sa.Column("query", Name, nullable=False),
+    sa.Column("runner", Name, nullable=False),
+    sa.Column("epoch", Big, nullable=False),
+    sa.Column("request", Json, nullable=False),
+    sa.Column("state", Word(IntentState), nullable=False),
+    sa.Column("result", Json),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("ended_at", Instant),
+    sa.UniqueConstraint("operation", "name", name="intents_asked_once"),
+    _one_of("kind", IntentKind, "intents"),
+    _one_of("state", IntentState, "intents"),
+)
+sa.Index(
+    "intents_pending",
+    intents.c.runner,
+    sqlite_where=sa.text("state = 'pending'"),
+    postgresql_where=sa.text("state = 'pending'"),
+)
+
+runners = sa.Table(
+    "runners",
+    metadata,
+    sa.Column("runner", Name, primary_key=True),
+    sa.Column("instance", Name, nullable=False),
+    sa.Column("site", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("boot_id", sa.Text, nullable=False),
+    sa.Column("pid", Big, nullable=False),
+    sa.Column("pid_started", Big, nullable=False),
+    sa.Column("spark_master", sa.Text, nullable=False),
+    sa.Column("application_id", sa.Text),
+    sa.Column("warm", sa.Boolean, nullable=False),
+    sa.Column("started_at", Instant, nullable=False),
+    sa.Column("seen_at", Instant, nullable=False),
+)
+
+query_facts = sa.Table(
+    "query_facts",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("runner", Name, nullable=False),
+    sa.Column("instance", Name, nullable=False),
+    sa.Column("epoch", Big, nullable=False),
+    sa.Column("cluster", Name, nullable=False),
+    sa.Column("state", Word(RunState), nullable=False),
+    sa.Column("run_id", sa.Text),
+    sa.Column("batch", Big),
+    sa.Column("offsets", Json),
+    sa.Column("started_at", Instant),
+    sa.Column("first_commit_at", Instant),
+    sa.Column("progressed_at", Instant),
+    sa.Column("input_rows", Big),
+    sa.Column("dropped_late_rows", Big),
+    sa.Column("stateful", sa.Boolean),
+    sa.Column("deduplicates_ahead", sa.Boolean),
+    sa.Column("error", sa.Text),
+    sa.Column("reported_at", Instant, nullable=False),
+    _one_of("state", RunState, "query_facts"),
+)
+
+positions = sa.Table(
+    "positions",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("batch", Big, primary_key=True),
+    sa.Column("source", Name, primary_key=True),
+    sa.Column("topic", Name, primary_key=True),
+    sa.Column("partition", sa.Integer, primary_key=True),
+    sa.Column("offset", Big, nullable=False),
+    sa.Column("timestamp_ms", Big),
+    sa.Column("leader_epoch", sa.Integer),
+    sa.Column("topic_id", sa.Text),
+    sa.Column("ring", Ring, nullable=False),
+    sa.Column("dense", sa.Boolean),
+    sa.Column("tracked_at", Instant, nullable=False),
+)
+
+ends = sa.Table(
+    "ends",
+    metadata,
+    sa.Column("cluster", Name, primary_key=True),
+    sa.Column("topic", Name, primary_key=True),
+    sa.Column("partition", sa.Integer, primary_key=True),
+    sa.Column("begin", Big, nullable=False),
+    sa.Column("end", Big, nullable=False),
+    sa.Column("newest_timestamp_ms", Big),
+    sa.Column("leader_epoch", sa.Integer),
+    sa.Column("topic_id", sa.Text),
+    sa.Column("sampled_at", Instant, nullable=False),
+)
+
+history = sa.Table(
+    "history",
+    metadata,
+    sa.Column("sequence", Big.with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("at", Instant, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("query", Name),
+    sa.Column("operation", Name),
+    sa.Column("epoch", Big),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("detail", Json, nullable=False),
+    sqlite_autoincrement=True,
+)
+sa.Index("history_query", history.c.query, history.c.sequence)
+sa.Index("history_operation", history.c.operation, history.c.sequence)

@@ -1,0 +1,124 @@
+"""A real PostgreSQL server that a test starts and stops itself.
+
+It runs in a temporary folder on a free port of 127.0.0.1, as an unprivileged user where the tests run as root, because
+the server refuses to be root.
+"""
+
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+
+_HOMES = Path("/usr/lib/postgresql")
+_SECONDS = 60
+_INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "postgresql")
+
+
+@dataclass
+class Postgres:
+    """A running server; ``bin`` holds its programs and ``data`` its files."""
+
+    bin: Path
+    data: Path
+    port: int
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def url(self, database: str) -> str:
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self, template: str = "template1") -> str:
+        """Make a database, empty or as another stands, and return its URL."""
+        name = f"tideover_{next(self._numbers)}"
+        with psycopg.connect(host="127.0.0.1", port=self.port, user="postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.url(name)
+
+    def control(self, verb: str, *options: str) -> None:
+        """Run ``pg_ctl``; raises ``CalledProcessError`` when it fails and ``TimeoutExpired`` after a minute."""
+        as_server_user(str(self.bin / "pg_ctl"), verb, "-D", str(self.data), "-w", *options)
+
+    def start(self) -> None:
+        # Without fsync a killed process loses nothing, only a killed machine would; it takes tests from minutes to seconds.
+        settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.data} -c fsync=off"
+        self.control("start", "-l", str(self.data / "log"), "-o", settings)
+
+    def stop(self) -> None:
+        self.control("stop", "-m", "immediate")
+
+
+@contextmanager
+def running_postgres() -> Iterator[Postgres]:
+    """A server from nothing; everything is gone afterwards."""
+    home = Path(tempfile.mkdtemp(prefix="tideover-postgres-"))
+    server = Postgres(bin=find_programs(), data=home / "data", port=free_port())
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(home, server_user())
+        create = (str(server.bin / "initdb"), "-D", str(server.data), "-U", "postgres", "-A", "trust", "-E", "UTF8")
+        as_server_user(*create, "--no-sync", "--locale=C.UTF-8")
+        server.start()
+        yield server
+    finally:
+        with suppress(subprocess.SubprocessError):
+            server.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def find_programs() -> Path:
+    """The folder of the newest server's programs, installed first where root may; skips the test without it."""
+    found = programs()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        with suppress(subprocess.SubprocessError):
+            subprocess.run(["apt-get", "update"], check=True, timeout=300, capture_output=True)
+            subprocess.run(_INSTALL, check=True, timeout=600, capture_output=True)
+        found = programs()
+    if found is not None:
+        return found
+    sentence = "PostgreSQL's initdb and pg_ctl were not found: install the package postgresql"
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+def programs() -> Path | None:
+    """The folder with both programs; the packaged ones first, because those on the path may be wrappers."""
+    versions = sorted(_HOMES.glob("*/bin"), key=lambda path: float(path.parent.name), reverse=True)
+    on_path = shutil.which("pg_ctl")
+    candidates = [*versions, *([Path(on_path).resolve().parent] if on_path else [])]
+    return next((path for path in candidates if (path / "initdb").exists() and (path / "pg_ctl").exists()), None)
+
+
+def server_user() -> str:
+    """An unprivileged user of this machine."""
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in known else "nobody"
+
+
+def as_server_user(*command: str) -> None:
+    """Run a command to its end, not as root. The output goes to a file: a server would keep a pipe open."""
+    user = {"user": server_user(), "group": pwd.getpwnam(server_user()).pw_gid} if os.geteuid() == 0 else {}
+    if user:
+        user["extra_groups"] = []
+    with tempfile.TemporaryFile() as output:
+        done = subprocess.run(
+            command, check=False, timeout=_SECONDS, stdout=output, stderr=subprocess.STDOUT, cwd="/", **user
+        )
+        if done.returncode:
+            output.seek(0)
+            raise subprocess.CalledProcessError(done.returncode, command, output.read().decode(errors="replace"))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
