@@ -56,6 +56,11 @@ class Hosted:
         return self._subject
 
     @property
+    def has_committed(self) -> bool:
+        """Whether its present run has committed a batch of its own."""
+        return self._ledger.first_commit_seen
+
+    @property
     def is_alive(self) -> bool:
         """Whether its thread still has something to do: until the last run is quiet."""
         return self._thread.is_alive()
@@ -73,7 +78,6 @@ class Hosted:
             runs = list(self._runs)
         for run in runs:
             run.begin_stop()
-        self._hosting.watch.forget(self._subject)
 
     def unrest(self) -> str | None:
         """What of this query could still write from here, in one sentence; None when nothing can.
@@ -114,6 +118,7 @@ class Hosted:
             self._log.warning("query failed", error=error, failures=failures, again_in_seconds=pause)
             self._ledger.failed(error)
             self._closing.wait(pause)
+        self._hosting.watch.forget(self._subject)
         self._settle()
 
     def _start(self) -> tuple[Run, Follower]:

@@ -129,4 +129,8 @@ def _file(module: ModuleType) -> str:
 
 
 def _article(value: object) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    return "nothing" if value is None else f"{_with_article(type(value).__name__)}"
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"

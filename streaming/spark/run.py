@@ -82,7 +82,7 @@ class Run:
             return "the query is still active"
         # The thread last: a batch that it enters after this look meets a planted entry, and a batch that it was in
         # at the time of the first look may have started a job since, so tasks are counted once more.
-        if in_batch(stack_of(self._session, self._query)):
+        if in_batch(stack_of(self._query)):
             return "its thread is still inside a batch"
         return "tasks of its job group are active again" if active_tasks(self._session, self.run_id) else None
 
@@ -103,9 +103,9 @@ class Run:
 
 def active_tasks(session: SparkSession, run_id: str) -> int:
     """Tasks that the scheduler still knows for a job group."""
-    managers = java_context(session).taskScheduler().taskIdToTaskSetManager().values().toArray()
-    groups = [_group_of(manager) for manager in managers]
-    return groups.count(run_id)
+    by_task = java_context(session).taskScheduler().taskIdToTaskSetManager()
+    managers = java_view(session).java.util.Collections.list(by_task.elements())  # a copy: tasks come and go meanwhile
+    return [_group_of(manager) for manager in managers].count(run_id)
 
 
 def _group_of(manager: JavaObject) -> str | None:
@@ -113,10 +113,10 @@ def _group_of(manager: JavaObject) -> str | None:
     return None if properties is None else properties.getProperty("spark.jobGroup.id")
 
 
-def stack_of(session: SparkSession, query: StreamingQuery) -> str:
+def stack_of(query: StreamingQuery) -> str:
     """Method names of the stream thread, newest first; empty once it has ended."""
     thread = java_query(query).streamingQuery().queryExecutionThread()
-    return str(java_view(session).java.util.Arrays.toString(thread.getStackTrace()))
+    return " ".join(frame.getMethodName() for frame in thread.getStackTrace())
 
 
 def in_batch(stack: str) -> bool:

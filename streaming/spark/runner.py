@@ -25,6 +25,7 @@ from streaming.spark.run_errors import SparkMissing
 _TICK_SECONDS = 0.05
 _HEARTBEAT_SECONDS = 1.0
 _QUIET_LOOK_SECONDS = 0.05
+_SETTLE_SECONDS = 20.0
 
 
 class Runner:
@@ -44,6 +45,7 @@ class Runner:
         self._away_since: datetime | None = None
         self._log = bound({"runner": hosting.runner})
         self._lock = threading.Lock()
+        self._began_at = hosting.now()
 
     def run(self) -> None:
         """Obey until told to stop.
@@ -63,6 +65,13 @@ class Runner:
     def ask_to_stop(self) -> None:
         """End ``run`` soon; safe in a signal handler."""
         self._stop.set()
+
+    def has_settled(self) -> bool:
+        """Whether every hosted query has committed a batch, or none came for a while: the time to warm up."""
+        with self._lock:
+            hosted = list(self._hosted.values())
+        waited = (self._hosting.now() - self._began_at).total_seconds()
+        return waited >= _SETTLE_SECONDS or (bool(hosted) and all(each.has_committed for each in hosted))
 
     def close(self, grace_seconds: float) -> bool:
         """Stop all queries, wait until they are quiet, give the name back; whether everything was quiet in time."""

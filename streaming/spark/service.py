@@ -6,22 +6,27 @@ import signal
 import threading
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
 from state.ports import Store
 from state.settings import Tideover
+from streaming.kafka.link import Link
 from streaming.spark.facts import bound
 from streaming.spark.hadoop import HadoopFiles
-from streaming.spark.hosting import Hosting, NoWatch
+from streaming.spark.hosting import Hosting
 from streaming.spark.identity import own_identity
 from streaming.spark.logs import set_up_logs
 from streaming.spark.registration import Registration, clear_name
 from streaming.spark.run_errors import RunError
 from streaming.spark.runner import Runner
 from streaming.spark.session import open_session, search_path
+from streaming.spark.tracker import Tracker
+from streaming.spark.warmup import begin_warmup
 
 GRACE_SECONDS = 10.0
+_TRACKER_GRACE_SECONDS = 2.0
 _SPARK_GRACE_SECONDS = 5.0
 
 
@@ -47,7 +52,9 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
         partitions=partitions_at_once(settings, name),
         python_path=search_path(base),
     )
-    watch = NoWatch()
+    tracker = Tracker(
+        lambda cluster: Link(settings.clusters[cluster], name=cluster), store, base / ".tideover" / name, _utc_now
+    )
     hosting = Hosting(
         settings=settings,
         runner=name,
@@ -57,12 +64,15 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
         session=session,
         files=HadoopFiles(session),
         store=store,
-        watch=watch,
+        watch=tracker,
     )
     registration = Registration(hosting)
     registration.renew()
     runner = Runner(hosting, registration)
     log.info("runner is up", pid=os.getpid(), spark=session.version, master=session.sparkContext.master)
+    tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))
+    over = threading.Event()
+    begin_warmup(hosting, runner.has_settled, registration.set_warm, over)
     code = 0
     with _signals(runner):
         try:
@@ -70,7 +80,9 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
         except RunError as error:
             log.warning("runner cannot go on", error=str(error))
             code = 2
+        over.set()
         quiet = runner.close(GRACE_SECONDS)
+        tracker.close(_TRACKER_GRACE_SECONDS)
     log.info("runner is down", quiet=quiet)
     _end_spark(hosting, code)
     return code
@@ -84,6 +96,10 @@ def partitions_at_once(settings: Tideover, runner: str) -> int:
         if runner in query.runners
         for source in query.sources.values()
     )
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 @contextlib.contextmanager

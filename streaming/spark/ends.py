@@ -1,0 +1,65 @@
+"""Samples the ends of a cluster's topics, so that what it held can be told after its death."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from state.model import EndSample, TopicPartition
+from streaming.log import Log, Looked, Spec, TopicFacts
+
+_BEGIN_EVERY = 30
+_DESCRIBE_EVERY = 10
+
+
+class EndSampler:
+    """Asks one cluster, about once a second; what changes slowly is asked more rarely."""
+
+    def __init__(self, cluster: str, log: Log) -> None:
+        self._cluster = cluster
+        self._log = log
+        self._asked = 0
+        self._begins: dict[TopicPartition, int] = {}
+        self.topics: Mapping[str, TopicFacts] = {}
+        """As last described."""
+        self.samples: dict[TopicPartition, EndSample] = {}
+        """The newest of each partition."""
+
+    def sample(self, partitions: Collection[TopicPartition], now: datetime, *, timeout: float) -> list[EndSample]:
+        """Ask for the ends of these partitions. Raises ``ClusterUnreachable``; a partition's error leaves it out."""
+        if not partitions:
+            return []
+        unknown = {each.topic for each in partitions} - set(self.topics)
+        if unknown or self._asked % _DESCRIBE_EVERY == 0:
+            self.topics = self._log.describe({each.topic for each in partitions}, timeout=timeout)
+        if self._asked % _BEGIN_EVERY == 0 or not set(partitions) <= set(self._begins):
+            begins = self._look(partitions, Spec.EARLIEST, timeout)
+            self._begins |= {each: looked.offset for each, looked in begins.items() if looked.offset is not None}
+        self._asked += 1
+        ends = self._look(partitions, Spec.LATEST, timeout)
+        newest = self._look(partitions, Spec.MAX_TIMESTAMP, timeout)
+        found = [
+            self._of(partition, end, newest.get(partition), now)
+            for partition, end in ends.items()
+            if end.error is None and end.offset is not None
+        ]
+        self.samples |= {TopicPartition(each.topic, each.partition): each for each in found}
+        return found
+
+    def _look(
+        self, partitions: Collection[TopicPartition], spec: Spec, timeout: float
+    ) -> Mapping[TopicPartition, Looked]:
+        return self._log.offsets(dict.fromkeys(partitions, int(spec)), timeout=timeout)
+
+    def _of(self, partition: TopicPartition, end: Looked, newest: Looked | None, now: datetime) -> EndSample:
+        facts = self.topics.get(partition.topic)
+        timestamp = newest.timestamp_ms if newest is not None and newest.error is None else None
+        return EndSample(
+            cluster=self._cluster,
+            topic=partition.topic,
+            partition=partition.partition,
+            begin=self._begins.get(partition, 0),
+            end=end.offset or 0,
+            newest_timestamp_ms=timestamp if timestamp is not None and timestamp >= 0 else None,
+            leader_epoch=end.leader_epoch,
+            topic_id=facts.topic_id if facts is not None else None,
+            sampled_at=now,
+        )

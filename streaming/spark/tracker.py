@@ -1,0 +1,281 @@
+"""Tracks positions beside the queries: hears of batches, reads the records before their ends, stores both.
+
+One thread per cluster, so that a dead one holds up nobody else. The queries never wait for it: they leave word and go
+on. It spends at most a fiftieth of one core: after each look it rests for as long as its own CPU time demands, and
+then only the newest batches count.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from state.errors import StoreError, TideoverError
+from state.model import EndSample, Position, TopicPartition
+from state.ports import Store
+from streaming.errors import KafkaError
+from streaming.kafka.tail import read_tails
+from streaming.log import Log
+from streaming.spark.ends import EndSampler
+from streaming.spark.facts import bound
+from streaming.spark.follow import Batch
+from streaming.spark.hosting import Subject
+from streaming.spark.spool import Spool, Spooled
+from streaming.spark.track import TAIL, Place, Track
+
+_ASK_SECONDS = 1.0
+_SAMPLE_SECONDS = 1.0
+_FLUSH_SECONDS = 2.0
+_STORE_SECONDS = 1.0
+"""How long a position may wait for the records before it, or for its row count, until it is stored without."""
+_IDLE_SECONDS = 0.25
+_SHARE = 0.02
+_LONGEST_REST_SECONDS = 5.0
+_DEAD_PAUSE_SECONDS = 2.0
+
+OpenLog = Callable[[str], Log]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    subject: Subject
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    subject: Subject
+    batch: int
+    rows: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Over:
+    subject: Subject
+
+
+_Word = _Seen | _Counted | _Over
+
+
+class Tracker:
+    """Hears of every batch of this runner and passes it to the thread of its cluster."""
+
+    def __init__(self, open_log: OpenLog, store: Store, folder: Path, now: Callable[[], datetime]) -> None:
+        self._open_log = open_log
+        self._store = store
+        self._folder = folder
+        self._now = now
+        self._lock = threading.Lock()
+        self._clusters: dict[str, ClusterTracker] = {}
+
+    def begin(self, clusters: list[str]) -> None:
+        """Start for these clusters: what an earlier process spooled of them is flushed now."""
+        for cluster in clusters:
+            self._of(cluster)
+
+    def see(self, subject: Subject, batch: Batch) -> None:
+        """A batch was planned or committed; returns at once."""
+        self._of(subject.cluster).tell(_Seen(subject, batch))
+
+    def count(self, subject: Subject, batch: int, rows: dict[str, int]) -> None:
+        """Spark counted a batch's rows, per source; returns at once."""
+        self._of(subject.cluster).tell(_Counted(subject, batch, rows))
+
+    def forget(self, subject: Subject) -> None:
+        """The run is over; returns at once."""
+        self._of(subject.cluster).tell(_Over(subject))
+
+    def close(self, timeout: float) -> None:
+        """Write or spool what is left, within about ``timeout`` seconds."""
+        for each in list(self._clusters.values()):
+            each.ask_to_stop()
+        deadline = time.monotonic() + timeout
+        for each in list(self._clusters.values()):
+            each.join(max(0.0, deadline - time.monotonic()))
+
+    def _of(self, cluster: str) -> "ClusterTracker":
+        with self._lock:
+            if cluster not in self._clusters:
+                spool = Spool(self._folder / f"{cluster}.spool")
+                self._clusters[cluster] = ClusterTracker(cluster, self._open_log, self._store, spool, self._now)
+                self._clusters[cluster].start()
+            return self._clusters[cluster]
+
+
+class ClusterTracker(threading.Thread):
+    """Tracks what is read from one cluster."""
+
+    def __init__(
+        self, cluster: str, open_log: OpenLog, store: Store, spool: Spool, now: Callable[[], datetime]
+    ) -> None:
+        super().__init__(name=f"track {cluster}", daemon=True)
+        self._cluster = cluster
+        self._open_log = open_log
+        self._store = store
+        self._spool = spool
+        self._now = now
+        self._words: queue.SimpleQueue[_Word] = queue.SimpleQueue()
+        self._stop = threading.Event()
+        self._tracks: dict[Subject, Track] = {}
+        self._sampler: EndSampler | None = None
+        self._log: Log | None = None
+        self._kept = Spooled()
+        self._flush_at = self._sample_at = self._read_at = self._store_at = 0.0
+        self._reachable = True
+        self._talk = bound({"cluster": cluster})
+
+    def tell(self, word: _Word) -> None:
+        self._words.put(word)
+
+    def ask_to_stop(self) -> None:
+        self._stop.set()
+
+    def run(self) -> None:
+        """Listen, read, store, rest; until told to stop."""
+        self._kept = self._load()
+        while not self._stop.is_set():
+            self._listen()
+            try:
+                self._round()
+            except Exception:  # noqa: BLE001 - a thread's edge: tracking may fail, the queries may not
+                self._talk.exception("tracking failed")
+                self._stop.wait(_LONGEST_REST_SECONDS)
+        self._flush()
+
+    def _listen(self) -> None:
+        """Take every word that was left, waiting a little for the first."""
+        try:
+            word = self._words.get(timeout=_IDLE_SECONDS)
+            while True:
+                self._take(word)
+                word = self._words.get_nowait()
+        except queue.Empty:
+            return
+
+    def _take(self, word: _Word) -> None:
+        match word:
+            case _Seen(subject, batch):
+                self._tracks.setdefault(subject, Track(subject)).see(batch)
+            case _Counted(subject, batch, rows):
+                if subject in self._tracks:
+                    self._tracks[subject].count(batch, rows)
+            case _Over(subject):
+                self._store_positions()
+                self._tracks.pop(subject, None)
+
+    def _round(self) -> None:
+        began = time.thread_time()
+        now = time.monotonic()
+        if self._tracks and now >= self._read_at:
+            try:
+                self._ask_cluster(now)
+                self._say_reachable(None)
+            except (KafkaError, TideoverError) as error:
+                self._say_reachable(error)
+                self._read_at = now + _DEAD_PAUSE_SECONDS
+            else:
+                self._store_positions()
+                spent = time.thread_time() - began
+                self._read_at = time.monotonic() + min(_LONGEST_REST_SECONDS, spent / _SHARE)
+        if now >= self._store_at:
+            self._store_positions()
+        if not self._kept.is_empty and now >= self._flush_at:
+            self._flush()
+
+    def _ask_cluster(self, now: float) -> None:
+        """Read the records before the ends that are new, then sample the ends. Raises ``KafkaError``."""
+        if self._log is None:
+            self._log = self._open_log(self._cluster)
+            self._sampler = EndSampler(self._cluster, self._log)
+        self._read_tails(self._log)
+        if self._sampler is not None and now >= self._sample_at:
+            self._sample_at = now + _SAMPLE_SECONDS
+            partitions = {each for track in self._tracks.values() for each in track.partitions()}
+            self._store_ends(self._sampler.sample(partitions, self._now(), timeout=_ASK_SECONDS))
+
+    def _read_tails(self, log: Log) -> None:
+        """All queries together: one end per partition and call; several ends of one take several calls."""
+        rounds = [(track, ends) for track in self._tracks.values() for ends in track.unread()]
+        wanted = [(track, place, end) for track, ends in rounds for place, end in ends.items()]
+        while wanted:
+            asked = {place.partition: end for _, place, end in reversed(wanted)}
+            tails = read_tails(log, asked, count=TAIL, timeout=_ASK_SECONDS)
+            answered, wanted = _split(wanted, asked)
+            for track, place, end in answered:
+                tail = tails[place.partition]
+                if tail.records or tail.error is None:
+                    track.learn(place, end, tail.records)
+
+    def _store_positions(self) -> None:
+        samples = self._sampler.samples if self._sampler is not None else {}
+        topics = self._sampler.topics if self._sampler is not None else {}
+        self._store_at = time.monotonic() + _STORE_SECONDS
+        for subject, track in self._tracks.items():
+            positions = track.positions(self._now(), samples, topics)
+            if positions:
+                self._save([(subject.checkpoint, position) for position in positions])
+
+    def _save(self, positions: list[tuple[str, Position]]) -> None:
+        if not self._kept.is_empty:
+            self._keep(positions, [])  # in their order: what waits goes first
+            return
+        try:
+            self._store.save_positions([position for _, position in positions])
+        except StoreError:
+            self._keep(positions, [])
+
+    def _store_ends(self, samples: list[EndSample]) -> None:
+        try:
+            self._store.save_ends(samples)
+        except StoreError:
+            self._keep([], samples)
+
+    def _keep(self, positions: list[tuple[str, Position]], samples: list[EndSample]) -> None:
+        self._kept = self._kept.merged(positions, samples)
+        try:
+            self._spool.save(self._kept)
+        except OSError as error:
+            self._talk.warning("positions could not be spooled", error=str(error))
+
+    def _flush(self) -> None:
+        """Give the store what waits; positions of a checkpoint that is not in use any more are dropped."""
+        self._flush_at = time.monotonic() + _FLUSH_SECONDS
+        if self._kept.is_empty:
+            return
+        try:
+            in_use = {(row.query, row.checkpoint) for row in self._store.assignments()}
+            self._store.save_positions(
+                [each for checkpoint, each in self._kept.positions if (each.query, checkpoint) in in_use]
+            )
+            self._store.save_ends(self._kept.ends)
+        except StoreError:
+            return
+        self._talk.info("spool flushed", positions=len(self._kept.positions), ends=len(self._kept.ends))
+        self._kept = Spooled()
+        self._spool.save(self._kept)
+
+    def _load(self) -> Spooled:
+        try:
+            return self._spool.load()
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            self._talk.warning("spool cannot be read", error=str(error))
+            return Spooled()
+
+    def _say_reachable(self, error: TideoverError | None) -> None:
+        if error is not None and self._reachable:
+            self._talk.warning("cluster cannot be tracked", error=str(error))
+        elif error is None and not self._reachable:
+            self._talk.info("cluster is tracked again")
+        self._reachable = error is None
+
+
+_Wanted = tuple[Track, Place, int]
+
+
+def _split(wanted: list[_Wanted], asked: dict[TopicPartition, int]) -> tuple[list[_Wanted], list[_Wanted]]:
+    """What one call answers, and what is left for the next."""
+    answered = [each for each in wanted if asked[each[1].partition] == each[2]]
+    return answered, [each for each in wanted if asked[each[1].partition] != each[2]]
