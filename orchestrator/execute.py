@@ -24,7 +24,7 @@ from state.model import Assignment, Desired, Intent, IntentKind, IntentState, Op
 from state.ports import Store
 from state.protocol import CheckpointReport, Failure, Process
 from state.settings import Resume, Tideover
-from streaming.errors import ClusterUnreachable
+from streaming.errors import KafkaError
 
 POLL_SECONDS = 0.025
 STORE_PAUSE_SECONDS = 0.5
@@ -155,7 +155,7 @@ class Executor:
         )
         try:
             facts = self._places.after(facts, report)
-        except ClusterUnreachable as error:
+        except KafkaError as error:
             self._findings = Findings(report=report, gates=(), plan={}, prepare=None, unreachable=str(error))
             return UNREACHABLE_PAUSE_SECONDS
         judged = gates.judge(facts)

@@ -16,7 +16,7 @@ from state.model import Operation, OperationKind, Phase, RunnerFact
 from state.ports import Store
 from state.protocol import CheckpointReport
 from state.settings import Query, Tideover
-from streaming.errors import ClusterUnreachable
+from streaming.errors import ClusterUnreachable, KafkaError
 from streaming.log import Log
 from streaming.resolver import resolve
 from streaming.resume.model import Resolution, Rules, Target, Want
@@ -105,7 +105,7 @@ class Places:
         limit = DESCRIBE_SECONDS
         try:
             described = self._logs(facts.target).describe(wanted, timeout=limit)
-        except ClusterUnreachable as error:
+        except KafkaError as error:
             seconds = self._clock.monotonic() - started
             return Standby(reachable=False, seconds=seconds, limit_seconds=limit, error=str(error))
         seconds = self._clock.monotonic() - started
@@ -114,7 +114,7 @@ class Places:
         return answer
 
     def after(self, facts: Facts, report: CheckpointReport, *, stateful: bool | None = None) -> Facts:
-        """The facts completed from a checkpoint report. Raises ``ClusterUnreachable``."""
+        """The facts completed from a checkpoint report. Raises ``KafkaError``."""
         topics = {topic: None for by_topic in report.offsets.values() for topic in by_topic}
         if facts.route is None:
             return replace(facts, report=report, topics={**topics, **(facts.topics or {})})
@@ -138,7 +138,7 @@ class Places:
             self.standby(facts)
             wants = self._wants(facts, report)
             self._ahead = _Asked(target=facts.target, wants=wants, resolution=self._ask(facts, wants))
-        except ClusterUnreachable:
+        except KafkaError:
             return
 
     def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Resolution, Resolution | None]:

@@ -10,7 +10,7 @@ from orchestrator.places import DESCRIBE_SECONDS, Places
 from state.model import OperationKind, QueryFact
 from state.ports import Store
 from state.protocol import CheckpointReport
-from streaming.errors import ClusterUnreachable
+from streaming.errors import KafkaError
 
 
 def plan_query(
@@ -32,7 +32,7 @@ def plan_query(
         report = _last_report(fact, facts.assignment.checkpoint, facts.source)
         try:
             facts = places.after(facts, report, stateful=fact.stateful if fact else None)
-        except ClusterUnreachable as error:
+        except KafkaError as error:
             gone = Standby(reachable=False, seconds=0.0, limit_seconds=DESCRIBE_SECONDS, error=str(error))
             facts = replace(facts, standby=gone)
     return plan_json(facts, gates.judge(facts))

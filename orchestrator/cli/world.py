@@ -20,7 +20,8 @@ class World:
     config: str | None
     _loaded: Loaded | None = None
     _store: Store | None = None
-    _logs: dict[tuple[int, str], Log] = field(default_factory=dict)
+    _logs: dict[str, Log] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def loaded(self) -> Loaded:
@@ -46,14 +47,14 @@ class World:
         return self._store
 
     def log(self, cluster: str) -> Log:
-        """A link to a cluster, one per thread: connections are not shared."""
+        """The link to a cluster, shared by all threads; made when first asked for."""
         self.known_cluster(cluster)
-        key = (threading.get_ident(), cluster)
-        if key not in self._logs:
-            from streaming.kafka.link import Link  # imported when needed
+        with self._lock:
+            if cluster not in self._logs:
+                from streaming.kafka.link import Link  # imported when needed
 
-            self._logs[key] = Link(self.settings.clusters[cluster])
-        return self._logs[key]
+                self._logs[cluster] = Link(self.settings.clusters[cluster], name=cluster)
+            return self._logs[cluster]
 
     def query(self, name: str) -> Query:
         """A declared query, or ``UnknownName``."""
