@@ -11,6 +11,7 @@ timestamp, so there the digest alone decides.
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from state.model import Fingerprint
 from streaming.log import LogRecord
@@ -23,6 +24,16 @@ class Fit(Enum):
     CUT = "cut"
     """Agreed as far back as the standby was read."""
     NO = "no"
+
+
+class Walk(NamedTuple):
+    """One walk backwards from a candidate."""
+
+    fit: Fit
+    agreed: int
+    """Remembered records that were met, the candidate itself included."""
+    unbroken: bool
+    """Whether nothing else lay between them."""
 
 
 class Ring:
@@ -38,8 +49,10 @@ class Ring:
         self.tail = self.records[-self.context :]
         self._newest = {(record.digest, record.timestamp_ms): i for i, record in enumerate(self.records)}
         self._newest_digest = {record.digest: i for i, record in enumerate(self.records)}
-        self.holed = any(b.offset - a.offset > 1 for a, b in zip(self.tail, self.tail[1:], strict=False))
-        """Whether old offsets are missing between the last ``context`` records."""
+        self.hidden = self.last.offset - self.tail[0].offset + 1 - self.context
+        """How many old offsets between the last ``context`` records are missing (holes)."""
+        self.is_whole = self.last.offset == len(self.records) - 1
+        """Whether it holds every record of the partition up to its last one, from offset 0 on."""
 
     @property
     def last_is_unique(self) -> bool:
@@ -62,16 +75,21 @@ class Ring:
         """Indices of all remembered records that equal ``seen``, newest first."""
         return [i for i in range(self.newest(seen), -1, -1) if self.is_same(seen, i)]
 
-    def fit(self, records: Sequence[LogRecord], at: int, index: int) -> tuple[int, Fit]:
-        """Walk backwards from ``records[at]``, taken for the remembered record ``index``: (how many agreed, fit)."""
+    @property
+    def holed(self) -> bool:
+        """Whether old offsets are missing between the last ``context`` records."""
+        return self.hidden > 0
+
+    def fit(self, records: Sequence[LogRecord], at: int, index: int) -> Walk:
+        """Walk backwards from ``records[at]``, taken for the remembered record ``index``."""
         if not self.is_same(records[at], index):
-            return 0, Fit.NO
+            return Walk(Fit.NO, 0, unbroken=True)
         oldest = max(0, index + 1 - self.context)
         agreed, wanted, here = 1, index - 1, at - 1
         budget = widest = self._hole(wanted) if wanted >= oldest else 0
         while wanted >= oldest:
             if here < 0:
-                return agreed, Fit.CUT
+                return Walk(Fit.CUT, agreed, unbroken=at - here == agreed)
             seen = records[here]
             if self.is_same(seen, wanted):
                 agreed, wanted = agreed + 1, wanted - 1
@@ -82,27 +100,29 @@ class Ring:
             elif budget > 0:
                 budget -= 1
             else:
-                return agreed, Fit.NO
+                return Walk(Fit.NO, agreed, unbroken=False)
             here -= 1
-        return agreed, Fit.FULL
+        return Walk(Fit.FULL, agreed, unbroken=at - here == agreed)
 
     def _hole(self, index: int) -> int:
         return self.records[index + 1].offset - self.records[index].offset - 1
 
-    def twins(self, *, append_time: bool) -> tuple[int, bool]:
-        """How ambiguous the last place is: (records back to the oldest equal run, whether older ones may equal it too).
+    def twins(self, walk: Walk, *, append_time: bool) -> tuple[int, bool]:
+        """How ambiguous the place is at the end of a walk that agreed.
 
-        ``(0, False)`` means that the last ``context`` records end in one place of the ring only. A run that reaches the
-        ring's start may go on before it.
+        Returns how many records lie between the oldest equal run in the ring and the last one, and whether a still
+        older run may be equal, too. ``(0, False)``: nothing else can be meant. Where something lay between the records
+        that agreed, every record equal to the last one counts, for there the walk forgives. A run that reaches the
+        ring's start may go on before it, unless the ring begins with the log.
         """
-        keys = [(r.digest, 0 if append_time else r.timestamp_ms) for r in self.records]
+        keys = [(record.digest, 0 if append_time else record.timestamp_ms) for record in self.records]
+        demanded = walk.agreed if walk.unbroken and not self.holed else 1
         newest, back, open_ended = len(keys) - 1, 0, False
         for index in range(newest):
             if keys[index] != keys[newest]:
                 continue
-            length = min(self.context, index + 1)
-            same = keys[index + 1 - length : index + 1] == keys[newest + 1 - length :]
-            if same or self.holed:
+            length = min(demanded, index + 1)
+            if keys[index + 1 - length : index + 1] == keys[newest + 1 - length :]:
                 back = back or newest - index
-                open_ended = open_ended or length < self.context
+                open_ended = open_ended or index < self.context
         return back, open_ended and self.records[0].offset > 0

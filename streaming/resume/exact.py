@@ -9,17 +9,25 @@ The search is fed as records come, and answers with a value each time: found, ne
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from streaming.log import LogRecord
-from streaming.resume.context import Fit, Ring
+from streaming.resume.context import Fit, Ring, Walk
 
 THIN = 4
 """A context cut off by the start of what was read counts only with so many records."""
 
-TRUSTED_DIGESTS = 8
-"""Where timestamps cannot help (LogAppendTime), a place is called exact only with so long a context."""
+TRUSTED = 8
+"""A place is called exact only with so long a context where timestamps cannot help (LogAppendTime) or where records
+that nobody read may lie between (holes), else with ``THIN``.
+
+A shorter one will do where the whole history of the partition is remembered and has no holes."""
+
+LOOK_AHEAD = 4_096
+"""How many records after a place are looked at for an equal one, at most."""
+
+AMBIGUOUS = "equal records: the earliest place is taken"
 
 
 class Cause(StrEnum):
@@ -83,6 +91,7 @@ class Search:
         self._checked = 0
         self._rejected: int | None = None
         self._survivors: dict[int, int] = {}
+        self._pending: tuple[Found, int] | None = None
 
     @property
     def saw_append_time(self) -> bool:
@@ -92,10 +101,29 @@ class Search:
     def feed(self, records: Sequence[LogRecord], next_offset: int) -> Outcome:
         """Take the next records of the standby, read up to ``next_offset``; at ``end`` the answer is final."""
         self.records.extend(records)
-        outcome = self._survivor() if self._compacted else self._candidate()
-        if isinstance(outcome, NeedMore) and next_offset >= self.end:
-            return self._at_end()
-        return outcome
+        is_end = next_offset >= self.end
+        outcome: Outcome = NEED_MORE
+        if self._pending is None:
+            outcome = self._survivor() if self._compacted else self._candidate()
+        if self._pending is not None:
+            return self._alone(*self._pending, is_end=is_end)
+        return self._at_end() if isinstance(outcome, NeedMore) and is_end else outcome
+
+    def _alone(self, found: Found, at: int, *, is_end: bool) -> Outcome:
+        """A hole of the old offsets may have held an equal record that nobody read, and this may be its copy.
+
+        An aborted transaction that was sent again with the same times looks so. The true copy then follows within as
+        many records as the holes are wide; if an equal one does, the place is safe, but not exact.
+        """
+        last = at + 1 + min(self.ring.hidden, LOOK_AHEAD)
+        if len(self.records) < last and not is_end:
+            return NEED_MORE
+        newest = len(self.ring.records) - 1
+        equal = [record.offset for record in self.records[at + 1 : last] if self.ring.is_same(record, newest)]
+        if not equal or found.repeats is None:
+            return found
+        repeats = max(found.repeats, equal[-1] + 1 - found.offset)
+        return replace(found, exact=False, repeats=repeats, note=AMBIGUOUS)
 
     def _candidate(self) -> Outcome:
         """Judge the records not yet looked at that equal the last consumed one; the earliest that fits wins."""
@@ -105,16 +133,20 @@ class Search:
             record = seen[at]
             if record.digest != digest or record.offset < lo:
                 continue
-            agreed, fit = self.ring.fit(seen, at, newest)
-            if fit is Fit.NO:
+            walk = self.ring.fit(seen, at, newest)
+            if walk.fit is Fit.NO:
                 if self._rejected is None and self.ring.is_same(record, newest):
                     self._rejected = record.offset + 1
                 continue
             if self._is_vetoed(record):
-                return self._first_seen(record.offset + 1)
-            if fit is Fit.CUT and agreed < min(THIN, self.ring.context):
-                return NoPlace(Cause.THIN, f"{agreed} of {self.ring.context} records")
-            return self._accepted(record)
+                return self._first_seen(self._accepted(record, walk))
+            if walk.fit is Fit.CUT and walk.agreed < min(THIN, self.ring.context):
+                return NoPlace(Cause.THIN, f"{walk.agreed} of {self.ring.context} records")
+            found = self._accepted(record, walk)
+            if self.ring.hidden:
+                self._pending = found, at
+                return NEED_MORE
+            return found
         return NEED_MORE
 
     def _is_vetoed(self, record: LogRecord) -> bool:
@@ -122,22 +154,25 @@ class Search:
         sure = self.ring.last_is_unique and not record.append_time
         return self._rejected is not None and (self.ring.holed or sure)
 
-    def _accepted(self, record: LogRecord) -> Found:
-        back, open_ended = self.ring.twins(append_time=record.append_time)
-        short = record.append_time and self.ring.context < TRUSTED_DIGESTS and self.ring.records[0].offset > 0
+    def _accepted(self, record: LogRecord, walk: Walk) -> Found:
+        back, open_ended = self.ring.twins(walk, append_time=record.append_time)
+        demanded = TRUSTED if record.append_time or self.ring.holed else THIN
+        short = walk.agreed < demanded and not self.ring.is_whole
         if not back and not short:
             return Found(record.offset + 1)
-        repeats = None if open_ended or short else back
-        return Found(
-            record.offset + 1, exact=False, repeats=repeats, note="equal records in a row: the earliest place is taken"
-        )
+        repeats = None if open_ended or short or self.ring.holed else back
+        return Found(record.offset + 1, exact=False, repeats=repeats, note=AMBIGUOUS)
 
-    def _first_seen(self, until: int | None) -> Found:
+    def _first_seen(self, fitting: Found | None) -> Found:
+        """Right after the first equal record; ``fitting`` is the later place whose context agreed."""
         assert self._rejected is not None
+        repeats = None
+        if fitting is not None and fitting.repeats is not None:
+            repeats = fitting.offset - self._rejected + fitting.repeats
         return Found(
             self._rejected,
             exact=False,
-            repeats=None if until is None else until - self._rejected,
+            repeats=repeats,
             note="the last record read stands in other company on the standby: resumed after its first copy",
         )
 
@@ -161,8 +196,8 @@ class Search:
         if self.records:
             at, newest = len(self.records) - 1, len(self.ring.records) - 1
             for index in self.ring.indices(self.records[at]):
-                agreed, fit = self.ring.fit(self.records, at, index)
-                if fit is Fit.FULL or (fit is Fit.CUT and agreed >= min(THIN, len(self.ring.records))):
+                walk = self.ring.fit(self.records, at, index)
+                if walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, len(self.ring.records))):
                     missing = newest - index
                     return Found(self.end, exact=missing == 0, missing=missing)
         if self.lo >= self.end:

@@ -1,0 +1,395 @@
+"""One test per rule of finding a place; each world is as small as its rule allows."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from standby import NOW, T0, Slot, copied, found, one, ring, rules, sample, standby, stream, want
+
+from state.model import TopicPartition
+from state.settings import MethodName
+from streaming.log import PartitionError, Spec
+from streaming.resolver import resolve
+
+TIME_ONLY = rules(MethodName.TIMESTAMP)
+KEY = TopicPartition("orders", 0)
+
+
+def shows(target, **wanted):
+    assert {name: getattr(target, name) for name in wanted} == wanted, target
+
+
+# -- content
+
+
+def test_of_two_copies_the_earlier_is_taken_and_counts_as_exact():
+    old = stream(0, 60)
+    sent = old[:40] + old[20:60]
+    target = one(standby(Slot(copied(sent))), want(old[:30]))
+    shows(target, target_offset=30, method="exact", exact=True, replay_records=0)
+
+
+def test_an_append_time_standby_is_matched_by_content_alone_also_when_its_clock_is_behind():
+    old = stream(0, 60)
+    here = [(i, time - 9_000, value) for i, time, value in copied(old, 300)]
+    for knows_type in (True, False):
+        target = one(standby(Slot(here, append_time=True), knows_type=knows_type), want(old[:30]))
+        shows(target, target_offset=330, method="exact", exact=True)
+
+
+def test_another_timestamp_is_another_record_under_create_time():
+    old = stream(0, 60)
+    here = [(i, time + 1, value) for i, time, value in copied(old)]
+    shows(one(standby(Slot(here)), want(old[:30])), method="timestamp", exact=False)
+
+
+def test_a_run_of_identical_records_is_resumed_early_and_says_how_many_may_repeat():
+    old = [*stream(0, 30), *[(i, T0 + 300, "same") for i in range(30, 60)], *stream(60, 10)]
+    target = one(standby(Slot(copied(old))), want(old[:55]))
+    shows(target, target_offset=46, method="exact", exact=False, replay_records=9)
+
+
+def test_an_aborted_record_that_was_replicated_fits_the_hole_it_left():
+    old = stream(0, 60)
+    read = [record for record in old[:40] if record[0] not in (30, 31)]
+    shows(one(standby(Slot(copied(old))), want(read)), target_offset=40, method="exact", exact=True)
+
+
+def test_a_stranger_where_the_old_log_has_no_hole_rejects_the_candidate():
+    old = stream(0, 60)
+    here = [*old[:38], (0, T0 + 375, "foreign"), *old[38:]]
+    target = one(standby(Slot(copied(here))), want(old[:40]))
+    shows(target, target_offset=41, exact=False, method="exact")
+    assert "other company" in target.note
+
+
+def test_the_first_equal_record_is_never_stepped_over_when_it_may_be_the_true_copy():
+    old = stream(0, 80)
+    sent = [*old[:20], old[39], *old[20:80]]
+    shows(one(standby(Slot(copied(sent))), want(old[:40])), target_offset=21, exact=False, replay_records=20)
+
+
+def test_copies_of_newer_records_sent_again_do_not_break_the_context():
+    old = stream(0, 60)
+    sent = [*old[:38], *old[34:36], *old[34:60]]
+    interrupted = [*old[:36], *old[37:38], *old[36:37], *old[37:60]]
+    shows(one(standby(Slot(copied(sent))), want(old[:40])), target_offset=46, method="exact", exact=True)
+    shows(one(standby(Slot(copied(interrupted))), want(old[:40])), target_offset=41, method="exact", exact=True)
+
+
+def test_thin_context_is_not_trusted():
+    old = stream(0, 60)
+    target = one(standby(Slot(copied(old[38:], 500), begin=500)), want(old[:40]), rules(MethodName.EXACT))
+    shows(target, target_offset=None)
+    assert "too little context" in target.note
+
+
+@pytest.mark.parametrize("method", [MethodName.EXACT, MethodName.TIMESTAMP])
+def test_a_standby_that_lags_is_resumed_at_its_end_and_announces_what_comes_later(method):
+    old = stream(0, 60)
+    target = one(standby(Slot(copied(old[:33], 700))), want(old[:40]), rules(method), sample(60, T0 + 590))
+    shows(target, target_offset=733, exact=False, replay_records=0, replay_later_records=7, exposure_records=27)
+    shows(target, method=method.value, exposure_seconds=0.27)
+
+
+def test_a_standby_that_lags_by_more_than_is_remembered_goes_by_time_and_is_no_mismatch():
+    old = stream(0, 600)
+    behind, level = want(old[:500]), want(old[:500], partition=1)
+    targets = found(standby(Slot(copied(old[:100])), Slot(copied(old))), [behind, level]).targets
+    shows(targets[0], method="timestamp", target_offset=100, replay_later_records=None)
+    shows(targets[1], method="exact", target_offset=500, exact=True)
+
+
+@pytest.mark.parametrize("here", [[], stream(0, 40)], ids=["empty", "idle"])
+def test_an_empty_or_idle_partition_is_no_mismatch(here):
+    old = stream(0, 60)
+    targets = found(standby(Slot(here), Slot(copied(old))), [want(old[:40]), want(old[:40], partition=1)]).targets
+    shows(targets[0], target_offset=len(here), replay_records=0)
+    shows(targets[1], method="exact", exact=True)
+
+
+def test_a_compacted_topic_resumes_after_the_newest_surviving_record():
+    old = stream(0, 60)
+    kept = [record for record in copied(old, 100) if record[0] not in (137, 138, 139)]
+    target = one(standby(Slot(kept), cleanup="compact,delete"), want(old[:40]))
+    shows(target, target_offset=137, method="exact", exact=True)
+
+
+def test_a_compacted_topic_with_append_time_is_refused_by_content():
+    old = stream(0, 60)
+    log = standby(Slot(copied(old), append_time=True), cleanup="compact")
+    target = one(log, want(old[:40]), rules(MethodName.EXACT))
+    shows(target, target_offset=None)
+    assert "LogAppendTime" in target.note
+
+
+def test_a_far_future_record_costs_a_longer_scan_and_nothing_else():
+    old = stream(0, 3000)
+    old[5] = (5, T0 + 10**9, "r5")
+    log = standby(Slot(copied(old)), per_fetch=100)
+    shows(one(log, want(old[:10])), target_offset=10, exact=True)
+    shows(one(log, want(old[:2900])), target_offset=2900, exact=True)
+
+
+def test_the_scan_ends_at_its_limit(monkeypatch):
+    monkeypatch.setattr("streaming.scan.SCAN_RECORDS", 50)
+    old = [(i, T0, f"r{i}") for i in range(200)]
+    target = one(standby(Slot(copied(old))), want(old[:150]), rules(MethodName.EXACT))
+    shows(target, target_offset=None)
+    assert "scan limit" in target.note
+
+
+# -- a ring older than the checkpoint
+
+
+def test_a_ring_older_than_the_checkpoint_is_moved_on_where_dense():
+    old = stream(0, 60)
+    target = one(standby(Slot(copied(old, 100))), want(old[:40], untracked=12, dense=True))
+    shows(target, target_offset=140, exact=True, replay_records=0)
+
+
+@pytest.mark.parametrize("dense", [False, None])
+def test_a_ring_older_than_the_checkpoint_stays_where_not_proven_dense(dense):
+    old = stream(0, 60)
+    target = one(standby(Slot(copied(old, 100))), want(old[:40], untracked=12, dense=dense))
+    shows(target, target_offset=128, exact=False, replay_records=12)
+
+
+def test_a_ring_older_than_the_checkpoint_stays_where_the_standby_has_a_hole():
+    old = stream(0, 60)
+    here = [record if record[0] < 135 else (record[0] + 1, *record[1:]) for record in copied(old, 100)]
+    target = one(standby(Slot(here)), want(old[:40], untracked=12, dense=True))
+    shows(target, target_offset=128, exact=False, replay_records=12)
+
+
+def test_a_gap_that_the_standby_does_not_hold_yet_ends_at_its_end():
+    old = stream(0, 60)
+    target = one(standby(Slot(copied(old[:35], 100))), want(old[:40], untracked=12, dense=True))
+    shows(target, target_offset=135, exact=False, replay_records=0, replay_later_records=5)
+
+
+def test_a_gap_behind_a_lagging_ring_comes_later_as_well():
+    old = stream(0, 60)
+    target = one(standby(Slot(copied(old[:25], 100))), want(old[:40], untracked=12, dense=None))
+    shows(target, target_offset=125, replay_records=0, replay_later_records=15)
+
+
+def test_copies_sent_again_inside_the_gap_are_forecast():
+    old = stream(0, 60)
+    sent = [*old[:32], *old[30:60]]
+    target = one(standby(Slot(copied(sent))), want(old[:40], untracked=12, dense=True))
+    shows(target, target_offset=40, exact=False, replay_records=2)
+
+
+def test_a_compacted_gap_is_not_counted_over():
+    old = stream(0, 60)
+    target = one(standby(Slot(copied(old)), cleanup="compact"), want(old[:40], untracked=12, dense=True))
+    shows(target, target_offset=28, replay_records=12)
+
+
+def test_a_ring_tracked_past_the_wanted_offset_is_cut_back():
+    old = stream(0, 60)
+    ahead = replace(want(old[:50]), offset=40)
+    shows(one(standby(Slot(copied(old, 100))), ahead), target_offset=140, exact=True, timestamp_ms=T0 + 390)
+    shows(one(standby(Slot(copied(old, 100))), ahead, TIME_ONLY), target_offset=139, replay_records=1)
+
+
+# -- nothing read, nothing remembered
+
+
+def test_a_partition_of_which_nothing_was_read_starts_at_the_standbys_begin():
+    shows(one(standby(Slot(stream(0, 50))), want([])), target_offset=0, exact=True, replay_records=0)
+
+
+def test_an_old_partition_emptied_by_retention_may_repeat_all_that_the_standby_kept():
+    emptied = want([], offset=5000, begin_known=5000)
+    shows(one(standby(Slot(stream(0, 50))), emptied), target_offset=0, exact=False, replay_records=50)
+    shows(one(standby(Slot([], begin=9)), emptied), target_offset=9, exact=True, replay_records=0)
+
+
+def test_nothing_remembered_goes_by_time_with_an_upper_bound():
+    target = one(standby(Slot(stream(0, 50))), want([], offset=40, timestamp_ms=T0 + 300))
+    shows(target, method="timestamp", target_offset=30, replay_records=20)
+    assert "no records are remembered" in target.note
+    assert "upper bound" in target.note
+
+
+def test_no_position_and_no_time_is_a_failure_with_its_reason_or_the_policy():
+    log, lost = standby(Slot(stream(0, 50))), want([], offset=40)
+    shows(one(log, lost), target_offset=None, method=None, replay_records=None)
+    shows(one(log, lost, rules(on_no_match="earliest")), target_offset=0, method="earliest", replay_records=40)
+    shows(one(log, lost, rules(on_no_match="latest")), target_offset=50, method="latest", exact=False)
+
+
+def test_without_a_time_the_sample_that_saw_the_position_at_the_end_stands_in():
+    moment = NOW - timedelta(hours=1)
+    target = one(standby(Slot(stream(0, 50))), want([], offset=40), None, sample(40, None, at=moment))
+    shows(target, method="timestamp", target_offset=50, timestamp_ms=int(moment.timestamp() * 1000))
+    assert "idle partition" in target.note
+
+
+# -- time
+
+
+def test_the_time_asked_for_is_never_negative():
+    records = [(i, i, f"r{i}") for i in range(20)]
+    target = one(standby(Slot(records)), want(records[:10]), rules(MethodName.TIMESTAMP, buffer_ms=10**6))
+    shows(target, target_offset=0, replay_records=10)
+
+
+@pytest.mark.parametrize(
+    ("here", "time", "old_end", "sentence"),
+    [
+        (stream(0, 30), T0 + 400, 90, "the standby lags"),
+        (stream(0, 30), T0 + 400, 40, "idle partition"),
+        (stream(0, 30), int(NOW.timestamp() * 1000) + 60_000, 90, "lies in the future"),
+        ([], T0 + 400, 90, "is empty"),
+    ],
+)
+def test_no_match_has_its_own_sentence_for_each_cause_and_resumes_at_a_number(here, time, old_end, sentence):
+    target = one(standby(Slot(here)), want([], offset=40, timestamp_ms=time), TIME_ONLY, sample(old_end, None))
+    shows(target, target_offset=len(here), method="timestamp")
+    assert sentence in target.note
+
+
+def test_an_open_transaction_pins_the_place_at_the_last_stable_offset():
+    old = stream(0, 60)
+    log = standby(Slot(old, stable=35))
+    committed = one(log, want(old[:40]), rules(read_committed=True))
+    shows(committed, target_offset=35, exact=False, replay_records=5, end=35)
+    assert "open transaction" in committed.note
+    shows(one(log, want(old[:40])), target_offset=40, exact=True, end=60)
+    timed = one(log, want([], offset=40, timestamp_ms=T0 + 590), rules(MethodName.TIMESTAMP, read_committed=True))
+    shows(timed, target_offset=35)
+
+
+def test_time_never_goes_past_a_place_that_content_has_proven():
+    old = stream(0, 60)
+    target = one(standby(Slot(old)), want(old[:30], timestamp_ms=T0 + 450), TIME_ONLY)
+    shows(target, target_offset=30, replay_records=0, method="timestamp")
+    assert "went past" in target.note
+
+
+def test_the_forecast_counts_no_more_than_was_ever_read():
+    foreign, old = stream(0, 500, name="foreign"), stream(0, 60)
+    here = [*foreign, *copied(old, 500)]
+    shows(one(standby(Slot(here)), want(old[:40]), rules(MethodName.TIMESTAMP, buffer_ms=10**6)), replay_records=40)
+
+
+def test_retention_past_the_position_is_marked():
+    old = stream(0, 100)
+    result = found(standby(Slot(copied(old), begin=60)), want(old[:20]))
+    shows(result.targets[0], target_offset=60, exact=False, method="timestamp")
+    assert "retention" in result.targets[0].note
+    assert result.earliest_timestamps == {KEY: T0 + 600}
+
+
+def test_retention_in_one_partition_leaves_the_others_exact():
+    old = stream(0, 100)
+    targets = found(
+        standby(Slot(copied(old), begin=60), Slot(old)), [want(old[:20]), want(old[:20], partition=1)]
+    ).targets
+    shows(targets[0], target_offset=60, method="timestamp")
+    shows(targets[1], target_offset=20, method="exact", exact=True)
+
+
+def test_holes_between_the_records_read_are_not_forecast_as_replay():
+    old = stream(0, 60)
+    here = [(2 * i, time, value) for i, time, value in old]
+    shows(one(standby(Slot(here)), want(old[:40]), rules(MethodName.TIMESTAMP, buffer_ms=100)), replay_records=11)
+
+
+# -- topics
+
+
+def scattered(count):
+    """Two old partitions' records, dealt out to ``count`` partitions of the standby in turn."""
+    records = sorted([*stream(0, 100, name="a"), *stream(0, 100, name="b")], key=lambda record: record[1])
+    return [Slot(copied(records[i::count])) for i in range(count)]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_another_partition_count_gives_every_new_partition_the_common_time(count):
+    wants = [want(stream(0, 60, name="a")), want(stream(0, 40, name="b"), partition=1)]
+    log = standby(*scattered(count))
+    result = found(log, wants, rules(buffer_ms=100))
+    assert result.fewer_partitions == {"orders": (2, count)}
+    assert [target.target_partition for target in result.targets] == list(range(count))
+    for target in result.targets:
+        records = log.slots["orders", target.target_partition].records
+        first = next(offset for offset, time, _ in records if time >= T0 + 290)
+        shows(target, target_offset=first, method="timestamp", exact=False, timestamp_ms=T0 + 390)
+        assert target.replay_records == min(len(records) - first, 100)
+
+
+def test_one_partition_without_its_records_makes_the_whole_topic_go_by_the_common_time():
+    mine, other = stream(0, 100, name="a"), stream(0, 100, name="b")
+    wants = [want(mine[:60]), want(other[:40], partition=1)]
+    result = found(standby(Slot(copied(mine)), Slot(copied(stream(0, 100, name="c")))), wants)
+    for target in result.targets:
+        shows(target, method="timestamp", target_offset=39, exact=False)
+        assert "another partitioner" in target.note
+
+
+def test_one_partition_without_a_known_time_leaves_no_common_time():
+    wants = [want(stream(0, 60)), want([], offset=40, partition=1)]
+    result = found(standby(*scattered(3)), wants)
+    assert [target.target_offset for target in result.targets] == [None] * 3
+
+
+def test_a_missing_topic_is_named():
+    elsewhere = replace(want(stream(0, 9)), target_topic="east.orders")
+    result = found(standby(Slot([])), elsewhere)
+    assert result.missing_topics == ("east.orders",)
+    shows(result.targets[0], target_offset=None, error="UNKNOWN_TOPIC_OR_PARTITION")
+    assert not result.is_complete
+
+
+def test_the_same_partition_may_be_wanted_twice():
+    old = stream(0, 60)
+    twice = [want(old[:20]), want(old[:40])]
+    places = [target.target_offset for target in found(standby(Slot(copied(old, 7))), twice).targets]
+    assert places == [27, 47]
+
+
+def test_an_error_stays_with_its_partition():
+    old = stream(0, 60)
+    broken = PartitionError(name="LEADER_NOT_AVAILABLE", text="no leader", retriable=True)
+    log = standby(Slot(old, error=broken), Slot(old))
+    targets = found(log, [want(old[:40]), want(old[:40], partition=1)]).targets
+    shows(targets[0], target_offset=None, error="LEADER_NOT_AVAILABLE", begin=None)
+    assert "leader may just have changed" in targets[0].note
+    shows(targets[1], target_offset=40, exact=True)
+
+
+def test_a_standby_that_cannot_tell_its_newest_time_still_gives_places():
+    old = stream(0, 60)
+    log = standby(Slot(old))
+    unsupported = PartitionError(name="UNSUPPORTED_VERSION", text="too old", retriable=False)
+    log.fails[KEY, Spec.MAX_TIMESTAMP] = unsupported
+    target = one(log, want(old[:40]), None, sample(70, T0 + 690))
+    shows(target, target_offset=40, exact=True, exposure_records=10, exposure_seconds=None)
+
+
+def test_ends_are_asked_before_times():
+    log = standby(Slot(copied(stream(0, 50))))
+    one(log, want(stream(0, 30)), rules(read_committed=True))
+    assert log.asked[:4] == ["describe", "LATEST", "LATEST", "EARLIEST"]
+    assert set(log.asked[4:]) == {"TIME", "MAX_TIMESTAMP"}
+
+
+def test_records_that_come_after_the_snapshot_are_not_looked_at():
+    old = stream(0, 60)
+    log = standby(Slot(old))
+    log.slots[KEY].end = 33
+    target = one(log, want(old[:40]))
+    shows(target, target_offset=33, end=33, replay_records=0, replay_later_records=7)
+
+
+def test_a_passed_deadline_leaves_the_answers_that_are_there():
+    result = resolve(standby(Slot(stream(0, 60))), [want(stream(0, 40))], rules(), old_ends={}, now=NOW, timeout=0)
+    shows(result.targets[0], target_offset=None, error="TIMED_OUT")
+
+
+def test_the_ring_is_what_was_remembered():
+    assert len(ring(stream(0, 300))) == 256
