@@ -1,6 +1,7 @@
 """Verbs that move queries, and their plan: ``plan failover`` and ``failover``."""
 
 import getpass
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -218,7 +219,7 @@ def _move(
     world: World, moving: tuple[str, ...], flags: Flags, *, wait: bool, timeout: float, output: str, many: bool
 ) -> int:
     clock, store = SystemClock(), world.store
-    actor = f"{getpass.getuser()}@{socket.gethostname()}"
+    actor = f"{_user()}@{socket.gethostname()}"
     lead = Lead(store, clock, this_process())
     if not wait and lead.take():
         lead.give_up()
@@ -245,6 +246,13 @@ def _move(
         )
         work.see_through(requests, seconds=timeout)
     return _answer(world, standing_of(store, requests), output, many=many)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
 
 
 def _answer(world: World, requests: tuple[Request, ...], output: str, *, many: bool) -> int:

@@ -1,0 +1,107 @@
+"""Leading: taken once, renewed by the monotonic clock, lost in time, and taken over from the dead."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import NotLeading
+from orchestrator.lease import MARGIN, TTL, Lead
+from orchestrator.process import is_gone, this_process
+from state.memory import MemoryStore
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 31, tzinfo=UTC) + timedelta(seconds=self.passed)
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    def wait(self, seconds: float) -> None:
+        self.passed += seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(clock: Clock) -> MemoryStore:
+    return MemoryStore(clock.now)
+
+
+def test_only_one_leads(store: MemoryStore, clock: Clock) -> None:
+    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    assert one.take()
+    assert not two.take()
+    assert one.term == 1
+    with pytest.raises(NotLeading):
+        _ = two.term
+
+
+def test_a_holder_that_keeps_at_it_leads_on_with_the_same_term(store: MemoryStore, clock: Clock) -> None:
+    lead = Lead(store, clock, "one")
+    assert lead.take()
+    for _ in range(60):
+        clock.wait(1)
+        assert lead.term == 1
+    assert not Lead(store, clock, "two").take()
+
+
+def test_a_frozen_holder_stops_acting_before_anybody_else_may_start(store: MemoryStore, clock: Clock) -> None:
+    lead = Lead(store, clock, "one")
+    assert lead.take()
+    clock.wait(TTL.total_seconds() - MARGIN)
+    assert not Lead(store, clock, "two").take()
+    with pytest.raises(NotLeading, match="ran out"):
+        lead.keep()
+
+
+def test_the_next_leader_has_a_new_term_and_the_old_one_notices(store: MemoryStore, clock: Clock) -> None:
+    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    assert one.take()
+    clock.wait(TTL.total_seconds() + 0.1)
+    assert two.take()
+    assert two.term == 2
+    with pytest.raises(NotLeading):
+        one.keep()
+    assert not one.take()
+
+
+def test_giving_up_lets_the_next_lead_at_once(store: MemoryStore, clock: Clock) -> None:
+    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    assert one.take()
+    one.give_up()
+    assert two.take()
+
+
+def test_a_dead_process_of_this_host_is_succeeded_at_once(store: MemoryStore, clock: Clock) -> None:
+    host = this_process().rsplit(":", 2)[0]
+    dead = Lead(store, clock, f"{host}:{os.getpid()}:1")
+    assert dead.take()
+    assert Lead(store, clock, this_process()).take()
+
+
+def test_this_process_is_not_gone() -> None:
+    assert not is_gone(this_process())
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "elsewhere/1:boot:1:1", "h:b:x:y", "/:b:1:1"])
+def test_what_cannot_be_proven_is_not_taken_for_dead(name: str) -> None:
+    assert not is_gone(name)
+
+
+def test_a_process_of_an_earlier_boot_is_gone() -> None:
+    host, _, pid, started = this_process().rsplit(":", 3)
+    assert is_gone(f"{host}:another-boot:{pid}:{started}")
+
+
+def test_without_a_process_file_system_nothing_is_proven(tmp_path: Path) -> None:
+    assert not is_gone(this_process(tmp_path), tmp_path)
+    assert not is_gone(f"{this_process(tmp_path).rsplit(':', 3)[0]}:b:1:1", tmp_path)
