@@ -48,7 +48,7 @@ class Postgres:
         as_server_user(str(self.bin / "pg_ctl"), verb, "-D", str(self.data), "-w", *options)
 
     def start(self) -> None:
-        # Without fsync a killed process loses nothing, only a killed machine would; it takes tests from minutes to seconds.
+        # Without fsync a killed process loses nothing, only a killed machine would; tests take seconds, not minutes.
         settings = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.data} -c fsync=off"
         self.control("start", "-l", str(self.data / "log"), "-o", settings)
 

@@ -1,0 +1,198 @@
+"""The schema: its versions, the rules that the tables themselves keep, and a store that is out of reach."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from state.errors import Conflict, SchemaNewer, SchemaOlder, StoreError, StoreUnavailable
+from state.model import Phase
+from state.sql.engine import make_engines, translated
+from state.sql.migrate import HEAD, open_store
+from state.sql.schema import VERSION_TABLE, metadata
+from state.sql.store import SqlStore
+from tests.contract import samples
+from tests.contract.samples import AT, TTL, held
+from tests.postgres import Postgres
+
+SHORT = timedelta(milliseconds=300)
+
+
+@pytest.fixture
+def opened(url: str) -> Iterator[SqlStore]:
+    store = open_store(url)
+    assert isinstance(store, SqlStore)
+    yield store
+    store.close()
+
+
+def test_the_program_writes_the_newest_version() -> None:
+    config = Config()
+    config.set_main_option("script_location", "state:migrations")
+    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+
+def test_the_tables_are_those_that_the_program_knows(opened: SqlStore) -> None:
+    with opened._engines.write.connect() as connection:
+        options = {"version_table": VERSION_TABLE, "compare_type": True}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+
+
+def test_a_store_is_found_again_as_it_was_left(url: str) -> None:
+    store = open_store(url)
+    store.adopt(samples.assignment())
+    store.close()
+    again = open_store(url)
+    assert again.assignments() == [samples.assignment()]
+    again.close()
+
+
+def test_a_newer_schema_is_refused(url: str) -> None:
+    open_store(url).close()
+    engines = make_engines(url)
+    with engines.write.begin() as connection:
+        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    with pytest.raises(SchemaNewer, match="9999") as refused:
+        open_store(url)
+    assert "newer version of Tideover" in refused.value.hint
+    engines.dispose()
+
+
+def test_a_schema_that_cannot_be_made_rolls_back_as_a_whole(url: str) -> None:
+    engines = make_engines(url)
+    with engines.write.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE history (sequence integer)"))
+    with pytest.raises(StoreError):
+        open_store(url)
+    with engines.write.connect() as connection:
+        assert sa.inspect(connection).get_table_names() == ["history"]
+    engines.dispose()
+
+
+BROKEN_RULES = {
+    "an epoch goes back": "UPDATE assignments SET epoch = 1",
+    "an epoch jumps": "UPDATE assignments SET epoch = 4",
+    "an assignment goes": "DELETE FROM assignments",
+    "a second assignment of a query": "INSERT INTO assignments SELECT * FROM assignments",
+    "an assignment asks for the unknown": "UPDATE assignments SET desired = 'paused'",
+    "a term goes back": "UPDATE leases SET term = 0",
+    "a holder changes within a term": "UPDATE leases SET holder = 'two'",
+    "a lease goes": "DELETE FROM leases",
+    "history is changed": "UPDATE history SET text = 'never happened'",
+    "history is deleted": "DELETE FROM history",
+    "a phase that nobody knows": "UPDATE operations SET phase = 'LATER'",
+    "an outcome that nobody knows": "UPDATE operations SET outcome = 'perhaps' WHERE id = 'op-1'",
+    "a closed operation is opened": "UPDATE operations SET outcome = NULL WHERE id = 'op-0'",
+    "a closed operation ends differently": "UPDATE operations SET outcome = 'failed' WHERE id = 'op-0'",
+    "a second open operation": "UPDATE operations SET query = 'revenue' WHERE id = 'op-2'",
+    "an intent is asked twice": "UPDATE intents SET name = 'fence' WHERE id = 'intent-2'",
+    "an answer is taken back": "UPDATE intents SET state = 'pending' WHERE id = 'intent-3'",
+    "an answer is changed": "UPDATE intents SET state = 'failed' WHERE id = 'intent-3'",
+    "a step without an operation": "UPDATE steps SET operation = 'op-9'",
+    "a fact of an old epoch": "UPDATE query_facts SET epoch = 0",
+}
+
+
+@pytest.fixture
+def filled(opened: SqlStore) -> SqlStore:
+    term = held(opened)
+    opened.record(samples.operation(id="op-0", query="old", outcome="done", phase=Phase.SETTLED), term=term)
+    opened.record(samples.operation(id="op-2", query="late"), term=term)
+    asked = [samples.intent(id=f"intent-{n}", name=name) for n, name in enumerate(("fence", "inspect", "prepare"), 1)]
+    opened.record(samples.operation(), term=term, intents=asked)
+    opened.report(samples.intent(id="intent-3", state="done", result={}, ended_at=AT))
+    opened.report_query(samples.fact())
+    return opened
+
+
+@pytest.mark.parametrize("rule", BROKEN_RULES)
+def test_the_tables_refuse(filled: SqlStore, rule: str) -> None:
+    with pytest.raises(Conflict), translated(), filled._engines.write.begin() as connection:
+        connection.execute(sa.text(BROKEN_RULES[rule]))
+
+
+@pytest.mark.real
+def test_history_is_not_truncated(postgres: Postgres) -> None:
+    store = open_store(postgres.new_database())
+    assert isinstance(store, SqlStore)
+    with pytest.raises(Conflict, match="append-only"), translated(), store._engines.write.begin() as connection:
+        connection.execute(sa.text("TRUNCATE history"))
+    store.close()
+
+
+def test_a_locked_store_is_unavailable_in_bounded_time(url: str) -> None:
+    store = open_store(url, SHORT)
+    store.lead("controller", "one", TTL)
+    engines = make_engines(url)
+    with engines.write.begin() as connection:
+        connection.execute(sa.text("UPDATE leases SET term = term + 1"))
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable):
+            store.lead("controller", "one", TTL)
+        assert time.monotonic() - began < 10 * SHORT.total_seconds()
+    assert store.lead("controller", "one", TTL) is not None
+    store.close()
+    engines.dispose()
+
+
+@pytest.mark.parametrize("url", ["mysql://host/db", "sqlite://", "sqlite:///:memory:", "nonsense"])
+def test_a_url_that_cannot_be_a_store_is_refused(url: str) -> None:
+    with pytest.raises(StoreError) as refused:
+        open_store(url)
+    assert refused.value.hint
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="folder"):
+        open_store(f"sqlite:///{tmp_path / 'file' / 'store.db'}")
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "store.db").write_text("this is not a database" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        open_store(f"sqlite:///{tmp_path / 'store.db'}")
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with pytest.raises(StoreUnavailable):
+        open_store("postgresql://postgres@127.0.0.1:1/tideover", SHORT)
+
+
+@pytest.mark.real
+def test_a_restarted_server_is_met_by_the_next_call(postgres: Postgres) -> None:
+    store = open_store(postgres.new_database())
+    term = held(store)
+    store.assignments()
+    postgres.stop()
+    with pytest.raises(StoreUnavailable):
+        store.assignments()
+    with pytest.raises(StoreUnavailable):
+        store.lead("controller", "one", TTL)
+    postgres.start()
+    assert [assignment.epoch for assignment in store.assignments()] == [2]
+    store.record(samples.operation(phase=Phase.RESOLVING), term=term)
+    postgres.stop()
+    postgres.start()
+    assert store.lead("controller", "one", TTL) is not None
+    assert store.pending_intents("a") == []
+    store.close()
+
+
+@pytest.mark.real
+def test_a_user_who_may_not_build_is_told(postgres: Postgres) -> None:
+    url = postgres.new_database()
+    engines = make_engines(url)
+    with engines.write.begin() as connection:
+        connection.execute(sa.text("CREATE ROLE reader LOGIN"))
+    with pytest.raises(SchemaOlder) as refused:
+        open_store(url.replace("postgres@", "reader@"))
+    assert "create tables" in refused.value.hint
+    engines.dispose()
