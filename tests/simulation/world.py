@@ -293,10 +293,10 @@ def settings(tmp: str = "/cp", *, queries: Collection[str] = (QUERY,), **changes
 class World:
     """Everything around one controller: clock, store, clusters, runners, and queries that have read 100 records."""
 
-    def __init__(self, tideover: Tideover | None = None) -> None:
+    def __init__(self, tideover: Tideover | None = None, *, store: Store | None = None) -> None:
         self.settings = tideover or settings()
         self.clock = ManualClock()
-        self.store = MemoryStore(self.clock.now)
+        self.store = store or MemoryStore(self.clock.now)
         self.clusters = {"east": ListCluster(), "west": ListCluster()}
         self.checkpoints: dict[str, Checkpoint] = {}
         self.starts: list[Assignment] = []

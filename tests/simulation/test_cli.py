@@ -1,0 +1,308 @@
+"""The command line against a real SQLite store, clusters of lists and a runner on a thread: output and exit codes."""
+
+import io
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli import main
+from orchestrator.cli.world import World as CliWorld
+from orchestrator.clock import SystemClock
+from orchestrator.lease import Lead
+from state.sql.migrate import open_store
+from tests.simulation.world import World
+
+CONFIG = """
+store: sqlite:///t.db
+clusters:
+  east: {bootstrap: [localhost:1]}
+  west: {bootstrap: [localhost:2]}
+routes: [{from: east, to: west}, {from: west, to: east}]
+runners: {a: {}, b: {}}
+queries:
+  revenue:
+    pipeline: examples.orders:revenue
+    sources: {orders: {topics: [orders]}}
+    clusters: [east, west]
+    runners: [a, b]
+    checkpoint: /cp/revenue
+"""
+WAIT = 30.0
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tideover.yaml").write_text(CONFIG, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TIDEOVER_CONFIG", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    store = open_store(f"sqlite:///{folder}/t.db")
+    made = World(store=store)
+    made.runner.clock = made.other.clock = _Now()  # type: ignore[assignment] # only tells the time
+    monkeypatch.setattr(CliWorld, "log", lambda self, name: made.clusters[name])
+    stop = threading.Event()
+
+    def live() -> None:
+        while not stop.wait(0.02):
+            made.runner.live()
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    yield made
+    stop.set()
+    thread.join(WAIT)
+    store.close()
+
+
+class _Now(SystemClock):
+    passed = 0.0
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, object]:
+    code, out, _ = run(capsys, *arguments, "-o", "json")
+    return code, json.loads(out)
+
+
+def test_failover_moves_the_query_and_shows_what_it_did(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, shown = run_json(capsys, "failover", "revenue", "--to", "west", "--yes", "--reason", "east is down")
+    assert code == 0
+    assert isinstance(shown, dict)
+    assert (shown["outcome"], shown["phase"], shown["reason"]) == ("done", "SETTLED", "east is down")
+    assert [step["name"] for step in shown["steps"]] == [
+        "hold", "fence", "resolve", "prepare", "commit", "start", "verify",
+    ]  # fmt: skip
+    assert set(shown["measured"]) == {
+        "detect_seconds", "switch_seconds", "replay_records", "exposure_records", "dropped_late_rows",
+    }  # fmt: skip
+    assert shown["measured"]["detect_seconds"] is None
+    assert shown["measured"]["exposure_records"] == 20
+    assert shown["plan"]["operation"] == shown["id"]
+    assert run_json(capsys, "show-op", shown["id"]) == (0, shown)
+    (row,) = run_json(capsys, "list")[1]  # type: ignore[misc] # one row
+    assert (row["cluster"], row["epoch"], row["state"], row["operation"]) == ("west", 2, "running", None)
+    code, out, err = run(capsys, "failover", "revenue", "--to", "west", "--yes")
+    assert (code, out, err) == (0, "", "revenue is already there: nothing done\n")
+
+
+def test_progress_goes_to_stderr_and_the_table_to_stdout(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "failover", "--all", "--expect-active", "east", "--yes")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["id", "query", "from", "to", "phase", "outcome", "sentence"]
+    assert "revenue: operation " in err
+    assert " revenue hold: failover of revenue from east to west" in err
+    assert " revenue settled: batch 10 is committed on west" in err
+
+
+def test_plan_has_the_promised_shape_and_changes_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, plan = run_json(capsys, "plan", "failover", "revenue")
+    assert code == 0
+    assert isinstance(plan, dict)
+    assert {
+        "operation", "kind", "query", "from", "to", "epoch", "resume", "uncommitted_batch", "fence", "gates",
+        "partitions", "starting_offsets", "totals", "refused",
+    } <= set(plan)  # fmt: skip
+    assert (plan["operation"], plan["epoch"], plan["fence"], plan["refused"]) == (None, 2, "pending", False)
+    assert plan["starting_offsets"] == {"orders": {"0": 133, "1": 133}}
+    assert {
+        "topic", "partition", "offset", "timestamp_ms", "buffer_ms", "target_topic", "target_partition",
+        "target_offset", "method", "begin", "end", "replay_records", "replay_later_records", "exposure_records",
+        "exposure_seconds", "note",
+    } <= set(plan["partitions"][0])  # fmt: skip
+    assert set(plan["gates"][0]) == {"name", "ok", "measured", "limit", "text"}
+    assert world.store.operations() == []
+    code, many = run_json(capsys, "plan", "failover", "--all")
+    assert isinstance(many, list)
+    assert len(many) == 1
+
+
+def test_plan_refuses_by_the_gates_of_the_operation(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.clusters["west"].reachable = False
+    code, plan = run_json(capsys, "plan", "failover", "revenue")
+    assert code == 1
+    assert isinstance(plan, dict)
+    assert plan["refused"] is True
+    (gate,) = [gate for gate in plan["gates"] if not gate["ok"]]
+    assert gate["name"] == "standby-reachable"
+    code, error = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
+    assert code == 1
+    assert isinstance(error, dict)
+    assert error["error"]["kind"] == "refused"
+    assert error["error"]["text"] == f"revenue: {gate['name']}: {gate['text']}"
+
+
+def test_a_wrong_belief_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, error = run_json(capsys, "failover", "revenue", "--expect-active", "west", "--yes")
+    assert code == 1
+    assert isinstance(error, dict)
+    assert "expect-active: revenue is on east, not on west" in error["error"]["text"]
+
+
+def test_an_operation_that_does_not_end_in_time_stays_open(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.runner.answers = False
+    code, shown = run_json(capsys, "failover", "revenue", "--to", "west", "--yes", "--timeout", "1")
+    assert code == 3
+    assert isinstance(shown, dict)
+    assert shown["outcome"] is None
+    (row,) = run_json(capsys, "list")[1]  # type: ignore[misc] # one row
+    assert (row["state"], row["operation"]) == ("held", shown["id"])
+    world.runner.answers = True
+    code, again = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
+    assert code == 0
+    assert isinstance(again, dict)
+    assert again["id"] == shown["id"]
+
+
+def test_a_terminal_sees_the_plan_before_the_question(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    code, out, err = run(capsys, "failover", "revenue")
+    assert code == 3
+    assert err.index("failover of revenue from east to west") < err.index("Move revenue?")
+    assert world.store.operations() == []
+    monkeypatch.setattr(sys, "stdin", Terminal("y\nrevenu\n"))
+    code, out, err = run(capsys, "failover", "revenue", "--consent", "repeats")
+    assert code == 1
+    assert "Type 'revenue' to accept" in err
+    monkeypatch.setattr(sys, "stdin", Terminal("y\nrevenue\n"))
+    code, _out, err = run(capsys, "failover", "revenue", "--consent", "repeats")
+    assert code == 0
+
+
+def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("failover", "revenue", "--to", "west", "--yes", "--no-wait")
+    assert run(capsys, *arguments)[0] == 2
+    assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
+    code, _error = run_json(capsys, *arguments)
+    assert code == 3
+    assert len(world.store.open_requests()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("failover", "revenue"), 2, "needs --yes and one of --to and --expect-active"),
+        (("failover", "revenue", "--yes"), 2, "needs --yes and one of --to and --expect-active"),
+        (("failover",), 2, "name one query, or say --all"),
+        (("failover", "revenue", "--all"), 2, "name one query, or say --all"),
+        (("failover", "nope"), 2, "query 'nope' is not declared"),
+        (("failover", "revenue", "--to", "north"), 2, "cluster 'north' is not declared"),
+        (("failover", "revenue", "--consent", "all"), 2, "Invalid value for '--consent'"),
+        (("show", "nope"), 2, "query 'nope' is not declared"),
+        (("show-op", "nope"), 2, "operation 'nope' is not known"),
+        (("run", "--name", "z"), 2, "runner 'z' is not declared"),
+        (("offsets", "--cluster", "west", "--topic", "orders"), 2, "ask for one thing"),
+        (("offsets", "--cluster", "west", "--topic", "orders", "--at", "noon"), 2, "'noon' is not a time"),
+        (("offsets", "--cluster", "west", "--topic", "nope", "--latest"), 2, "west has no topic 'nope'"),
+        (("offsets", "--cluster", "west", "--topic", "orders", "--partition", "9", "--latest"), 2, "no 9"),
+        (("frobnicate",), 2, "No such command 'frobnicate'"),
+        (("-c", "nowhere.yaml", "list"), 2, "nowhere.yaml is not a file"),
+    ],
+)
+def test_bad_usage_ends_with_a_sentence_for_people_and_an_object_for_programs(
+    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    got, out, err = run(capsys, *arguments)
+    assert (got, out) == (code, "")
+    assert text in err
+    got, out, err = run(capsys, *arguments, "-o", "json")
+    if arguments[0] != "run":
+        assert (got, err) == (code, "")
+        assert text in json.loads(out)["error"]["text"]
+
+
+def test_offsets_are_looked_up_by_time_and_at_the_ends(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    at = "2026-01-31T11:58:00Z"
+    code, found = run_json(capsys, "offsets", "--cluster", "west", "--topic", "orders", "--at", at)
+    assert code == 0
+    assert isinstance(found, list)
+    assert found[0] == {
+        "topic": "orders", "partition": 0, "query_time": "2026-01-31T11:58:00.000Z", "offset": 33,
+        "timestamp_ms": 1769860680000, "leader_epoch": 0, "error": None,
+    }  # fmt: skip
+    late = ("--at", "2099-01-01T00:00:00Z", "--at", at)
+    _, found = run_json(capsys, "offsets", "--cluster", "west", "--topic", "orders", "--partition", "1", *late)
+    assert isinstance(found, list)
+    assert [(row["offset"], row["error"]) for row in found] == [(None, None), (33, None)]
+    for flag, offset in (("--earliest", 0), ("--latest", 143), ("--max-timestamp", 142)):
+        _, found = run_json(capsys, "offsets", "--cluster", "west", "--topic", "orders", flag)
+        assert isinstance(found, list)
+        assert [row["offset"] for row in found] == [offset, offset]
+
+
+LIST = """\
+query    cluster  runner  epoch  state      batch  progress age seconds  operation
+-------  -------  ------  -----  ---------  -----  --------------------  ---------
+revenue        -       -      -  never-run      -                     -          -
+"""
+
+
+def test_a_query_that_never_ran_is_listed_as_such(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "list") == (0, LIST, "")
+    assert run(capsys, "list", "-o", "tsv") == (
+        0,
+        "query\tcluster\trunner\tepoch\tstate\tbatch\tprogress_age_seconds\toperation\nrevenue\t\t\t\tnever-run\t\t\t\n",
+        "",
+    )
+    _code, out, _ = run(capsys, "list", "-o", "yaml")
+    assert out.startswith("- query: revenue\n  cluster: null\n")
+
+
+def test_the_history_tells_who_what_when_and_why(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "failover", "revenue", "--to", "west", "--yes")
+    code, found = run_json(capsys, "history", "revenue")
+    assert code == 0
+    assert isinstance(found, list)
+    assert {row["kind"] for row in found} >= {"hold", "resolve", "prepare", "start", "verify", "settled"}
+    assert all(datetime.fromisoformat(row["at"]).tzinfo == UTC for row in found)
+    assert len(run_json(capsys, "history", "--limit", "2")[1]) == 2  # type: ignore[arg-type] # a list
+
+
+def test_config_is_checked_and_shown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "config", "check")
+    assert (code, out) == (
+        0,
+        f"{folder}/tideover.yaml: no mistakes; 2 clusters, 2 routes, 2 runners, 1 queries\n",
+    )
+    code, out, _ = run(capsys, "config", "show")
+    assert f"store: sqlite:///{folder}/t.db\n" in out
+    (folder / "tideover.yaml").write_text(CONFIG + "    tigger: 1s\n", encoding="utf-8")
+    code, out, err = run(capsys, "config", "check")
+    assert (code, out) == (2, "")
+    assert "queries.revenue.tigger: no such key; did you mean 'trigger'?" in err
+
+
+@pytest.mark.parametrize(
+    "verb", ["run", "list", "show", "plan failover", "failover", "history", "show-op", "offsets", "config check"]
+)
+def test_every_verb_has_help_with_examples(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    code, out, _ = run(capsys, *verb.split(), "--help")
+    assert code == 0
+    assert "Example" in out
+    assert "tideover" in out
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--version")
+    assert code == 0
+    assert out.startswith("tideover, version ")
