@@ -33,7 +33,7 @@ def load_pipeline(name: str) -> Pipeline:
             hint=f"it was read from {_file(module)}; is that the right one?",
         )
     if not callable(function):
-        raise PipelineMissing(f"{name} is a {type(function).__name__}, not a function")
+        raise PipelineMissing(f"{name} is {_with_article(type(function).__name__)}, not a function")
     return function  # type: ignore[no-any-return] # callable() narrows a module's attribute to Any
 
 

@@ -26,6 +26,7 @@ _HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateSt
 
 _DEFAULTS = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.sql.streaming.numRecentProgressUpdates": "100",

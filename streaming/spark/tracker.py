@@ -118,7 +118,7 @@ class ClusterTracker(threading.Thread):
         self._spool = spool
         self._now = now
         self._words: queue.SimpleQueue[_Word] = queue.SimpleQueue()
-        self._stop = threading.Event()
+        self._over = threading.Event()
         self._tracks: dict[Subject, Track] = {}
         self._sampler: EndSampler | None = None
         self._log: Log | None = None
@@ -131,18 +131,18 @@ class ClusterTracker(threading.Thread):
         self._words.put(word)
 
     def ask_to_stop(self) -> None:
-        self._stop.set()
+        self._over.set()
 
     def run(self) -> None:
         """Listen, read, store, rest; until told to stop."""
         self._kept = self._load()
-        while not self._stop.is_set():
+        while not self._over.is_set():
             self._listen()
             try:
                 self._round()
             except Exception:  # noqa: BLE001 - a thread's edge: tracking may fail, the queries may not
                 self._talk.exception("tracking failed")
-                self._stop.wait(_LONGEST_REST_SECONDS)
+                self._over.wait(_LONGEST_REST_SECONDS)
         self._flush()
 
     def _listen(self) -> None:

@@ -1,0 +1,258 @@
+"""The small decisions around a run: gates, stacks, progress, the follower, names of topics, options."""
+
+import sqlite3
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from state.settings import Cluster, Route, Sasl, Security, Tideover
+from streaming.spark.callbacks import Gate
+from streaming.spark.follow import Batch, Follower
+from streaming.spark.hosting import absolute
+from streaming.spark.local import LocalFiles
+from streaming.spark.progress import Totals, rows_by_source
+from streaming.spark.run import in_batch
+from streaming.spark.run_errors import RunFenced
+from streaming.spark.session import session_conf, task_slots
+from streaming.spark.source import cluster_options, overridden, source_options
+from streaming.spark.topics import pattern_of, topics_of
+from tests.checkpoints import CheckpointFolder, orders
+
+DECLARED = {"orders": ("orders",)}
+
+
+def settings(**route: Any) -> Tideover:
+    query = {
+        "pipeline": "examples.orders:revenue",
+        "sources": {"orders": {"topics": ["orders"], "options": {"kafkaconsumer.polltimeoutms": 7}}},
+        "clusters": ["east", "west"],
+        "runners": ["a"],
+        "checkpoint": "checkpoints/revenue",
+    }  # fmt: skip
+    return Tideover.model_validate(
+        {
+            "store": "sqlite://",
+            "clusters": {"east": {"bootstrap": ["e:1"]}, "west": {"bootstrap": ["w:1", "w:2"]}},
+            "runners": {"a": {}},
+            "routes": [{"from": "east", "to": "west", **route}] if route else [],
+            "queries": {"revenue": query},
+        }
+    )
+
+
+# -- gate ----------------------------------------------------------------------------------------------------------
+def test_a_closed_gate_lets_no_callback_start() -> None:
+    gate, calls = Gate(), []
+    guarded = gate.watch(lambda _frame, batch: calls.append(batch))
+    guarded(SimpleNamespace(), 1)  # type: ignore[arg-type] # the frame is only passed on
+    gate.close()
+    with pytest.raises(RunFenced, match="batch 2"):
+        guarded(SimpleNamespace(), 2)  # type: ignore[arg-type] # as above
+    assert calls == [1]
+    assert (gate.entered, gate.finished, gate.running) == (1, 1, 0)
+
+
+def test_a_callback_that_is_inside_when_the_gate_closes_is_counted_until_it_is_out() -> None:
+    gate, inside, leave = Gate(), threading.Event(), threading.Event()
+
+    def slow(_frame: object, _batch: int) -> None:
+        inside.set()
+        leave.wait(10)
+
+    thread = threading.Thread(target=gate.watch(slow), args=(SimpleNamespace(), 5))
+    thread.start()
+    assert inside.wait(10)
+    gate.close()
+    assert (gate.running, gate.entered, gate.finished) == (1, 5, None)
+    leave.set()
+    thread.join(10)
+    assert (gate.running, gate.finished) == (0, 5)
+
+
+def test_what_a_callback_raised_is_kept_in_one_line() -> None:
+    gate = Gate()
+
+    def broken(_frame: object, _batch: int) -> None:
+        raise sqlite3.OperationalError("database is locked\nat line 7")
+
+    with pytest.raises(sqlite3.OperationalError):
+        gate.watch(broken)(SimpleNamespace(), 3)  # type: ignore[arg-type] # as above
+    assert gate.error == "OperationalError: database is locked"
+    assert (gate.running, gate.finished) == (0, None)
+
+
+# -- thread of a stopped run ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("stack", "inside"),
+    [
+        ("", False),
+        ("park await listNodes latestOffset constructNextBatch executeOneBatch", False),
+        ("park close stopSources stop runStream run", False),
+        ("write add constructNextBatch executeOneBatch", True),
+        ("rename addBatch runBatch executeOneBatch", True),
+        ("latestOffset runBatch executeOneBatch", True),
+    ],
+)
+def test_a_thread_counts_as_inside_a_batch_from_its_offset_log_entry_on(stack: str, inside: bool) -> None:
+    assert in_batch(stack) is inside
+
+
+# -- progress ------------------------------------------------------------------------------------------------------
+def report(batch: int, rows: int, *, ran: bool = True, dropped: int = 0) -> dict[str, Any]:
+    return {
+        "batchId": batch,
+        "numInputRows": rows,
+        "durationMs": {"addBatch": 5, "triggerExecution": 250} if ran else {"latestOffset": 3},
+        "stateOperators": [{"numRowsDroppedByWatermark": dropped}],
+        "sources": [{"endOffset": {"orders": {"0": 10}}, "numInputRows": rows}],
+    }
+
+
+def test_each_batch_is_counted_once_and_idle_triggers_not_at_all() -> None:
+    totals = Totals().after([report(4, 10, dropped=1), report(5, 0, ran=False)])
+    totals = totals.after([report(4, 10, dropped=1), report(5, 7, dropped=2), report(5, 7, dropped=2)])
+    assert totals == Totals(batch=5, input_rows=17, dropped_late_rows=3, seconds=0.25)
+
+
+def test_a_batch_that_nobody_counted_is_unknown_and_not_zero() -> None:
+    assert Totals().after([report(5, 0, ran=False)]).input_rows is None
+
+
+def test_rows_are_told_by_source_through_its_end_offsets() -> None:
+    ours = {"orders": {"orders": {"0": 10}}, "other": {"other": {"0": 3}}}
+    assert rows_by_source(report(4, 9), ours) == {"orders": 9}
+    assert rows_by_source(report(4, 9), {"a": {"orders": {"0": 10}}, "b": {"orders": {"0": 10}}}) == {}
+
+
+# -- follower ------------------------------------------------------------------------------------------------------
+def test_batches_are_seen_in_order_planned_before_committed(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    folder.commit(0)
+    folder.commit(1)
+    follower = Follower(LocalFiles(), str(tmp_path), DECLARED)
+    assert (follower.committed, follower.data_batch) == (1, 2)
+    assert follower.look() == [Batch(id=1, offsets={"orders": orders(1)}, committed=True)]
+    folder.plan(2)
+    assert follower.look() == [Batch(id=2, offsets={"orders": orders(2)}, committed=False)]
+    folder.commit(2)
+    folder.commit(3)
+    assert [(batch.id, batch.committed) for batch in follower.look()] == [(3, False), (2, True), (3, True)]
+    assert follower.look() == []
+
+
+def test_an_empty_bridge_batch_is_not_the_first_that_can_hold_data(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    folder.commit(0)
+    folder.commit(1)
+    folder.plan(2, orders(1))
+    assert Follower(LocalFiles(), str(tmp_path), DECLARED).data_batch == 3
+
+
+def test_a_checkpoint_that_does_not_exist_yet_begins_with_batch_0(tmp_path: Path) -> None:
+    follower = Follower(LocalFiles(), str(tmp_path / "new"), DECLARED)
+    assert (follower.committed, follower.data_batch, follower.look()) == (None, 0, [])
+
+
+def test_a_planted_entry_is_not_a_batch(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    folder.commit(0)
+    folder.write("offsets/1", "fenced by tideover: epoch 2, operation op: this checkpoint is being moved")
+    follower = Follower(LocalFiles(), str(tmp_path), DECLARED)
+    assert [batch.id for batch in follower.look()] == [0]
+
+
+# -- names and options ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("topics", "name"), [("identity", "orders"), ({"prefix": "east."}, "east.orders"), ({"orders": "o2"}, "o2")]
+)
+def test_topics_have_the_names_that_the_route_gives_them(topics: Any, name: str) -> None:
+    known = settings(topics=topics)
+    assert topics_of(known, known.queries["revenue"], "west") == {"orders": (name,)}
+    assert topics_of(known, known.queries["revenue"], "east") == {"orders": ("orders",)}
+
+
+def test_a_route_that_leads_home_is_read_the_other_way_round() -> None:
+    back = Route.model_validate({"from": "west", "to": "east", "topics": {"o2": "orders"}})
+    known = settings().model_copy(update={"routes": (back,)})
+    assert topics_of(known, known.queries["revenue"], "west") == {"orders": ("o2",)}
+
+
+def test_a_pattern_gets_the_prefix_of_its_route() -> None:
+    known = settings(topics={"prefix": "east."})
+    query = known.queries["revenue"]
+    source = query.sources["orders"].model_copy(update={"topics": (), "pattern": "ord.*|pay"})
+    assert pattern_of(known, query, source, "west") == r"east\.(?:ord.*|pay)"
+
+
+def test_the_users_options_win_whatever_their_case() -> None:
+    known = settings(topics={"prefix": "east."})
+    options = source_options(known, known.queries["revenue"], "orders", "west", None)
+    assert options["kafkaconsumer.polltimeoutms"] == "7"
+    assert "kafkaConsumer.pollTimeoutMs" not in options
+    assert options["kafka.bootstrap.servers"] == "w:1,w:2"
+    assert options["subscribe"] == "east.orders"
+    assert options["failOnDataLoss"] == "true"
+    assert options["startingOffsets"] == "earliest"
+    assert options["fetchOffset.numRetries"] == "1"
+
+
+def test_a_fresh_move_names_its_offsets() -> None:
+    known = settings()
+    options = source_options(known, known.queries["revenue"], "orders", "west", {"orders": {"0": 5, "1": 6}})
+    assert options["startingOffsets"] == '{"orders":{"0":5,"1":6}}'
+
+
+def test_options_are_text_and_truth_is_lower_case() -> None:
+    assert overridden({"a": "1"}, {"A": True, "b": 2}) == {"A": "true", "b": "2"}
+
+
+def test_certificates_travel_as_text_and_passwords_are_quoted(tmp_path: Path) -> None:
+    for name in ("ca", "cert", "key"):
+        (tmp_path / name).write_text(f"-----{name}-----")
+    cluster = Cluster(
+        bootstrap=("e:1",),
+        security=Security(
+            protocol="SASL_SSL",
+            ca=tmp_path / "ca",
+            cert=tmp_path / "cert",
+            key=tmp_path / "key",
+            check_hostname=False,
+            sasl=Sasl.model_validate({"mechanism": "SCRAM-SHA-512", "username": 'a"b', "password": "c\\d"}),
+        ),
+    )
+    options = cluster_options(cluster)
+    assert options["kafka.ssl.truststore.certificates"] == "-----ca-----"
+    assert options["kafka.ssl.keystore.key"] == "-----key-----"
+    assert options["kafka.ssl.endpoint.identification.algorithm"] == ""
+    assert options["kafka.sasl.jaas.config"] == (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="a\\"b" password="c\\\\d";'
+    )  # fmt: skip
+
+
+# -- session -------------------------------------------------------------------------------------------------------
+def test_a_stuck_run_leaves_slots_for_the_new_one() -> None:
+    assert task_slots(4, 2) == 8
+    assert task_slots(1, 2) == 4
+    assert task_slots(3_500, 2) == 128
+    assert task_slots(1, 64) == 64
+
+
+def test_the_configuration_wins_over_our_session_settings() -> None:
+    known = settings().spark.model_copy(update={"conf": {"spark.ui.enabled": True, "spark.jars": "/own.jar"}})
+    conf = session_conf(known, jars=[Path("/ours.jar")], partitions=8, cores=2, extra={"spark.app.name": "x"})
+    assert conf["spark.master"] == "local[16]"
+    assert conf["spark.ui.enabled"] == "true"
+    assert conf["spark.jars"] == "/own.jar,/ours.jar"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("var/c", "/base/var/c"), ("/abs/c", "/abs/c"), ("hdfs://nn/c", "hdfs://nn/c"), ("file:/c", "file:/c")],
+)
+def test_checkpoints_become_absolute_and_uris_stay(path: str, expected: str) -> None:
+    assert absolute(path, Path("/base")) == expected

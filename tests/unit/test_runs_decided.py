@@ -1,0 +1,88 @@
+"""What a runner does with its rows, and how long it waits between starts."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from state.model import Assignment, Desired
+from streaming.spark.backoff import pause_seconds
+from streaming.spark.obey import Start, Stop, decide_runs, may_run
+
+ROW = Assignment(
+    query="revenue",
+    epoch=3,
+    desired=Desired.RUNNING,
+    cluster="east",
+    runner="a",
+    checkpoint="/checkpoints/revenue",
+    starting_offsets=None,
+    operation=None,
+    changed_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
+
+def test_a_row_of_ours_that_is_not_hosted_is_started() -> None:
+    assert decide_runs("a", [ROW], {}, {}) == [Start(ROW)]
+
+
+def test_what_runs_as_the_row_says_is_left_alone() -> None:
+    assert decide_runs("a", [ROW], {"revenue": 3}, {"revenue": 3}) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (replace(ROW, desired=Desired.HELD), "the query is held"),
+        (replace(ROW, runner="b"), "runner b has it now"),
+    ],
+)
+def test_a_run_that_the_row_does_not_ask_for_is_stopped(row: Assignment, why: str) -> None:
+    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}) == [Stop("revenue", 3, why)]
+
+
+def test_a_newer_epoch_stops_the_old_run_and_starts_the_new_one_without_waiting() -> None:
+    row = replace(ROW, epoch=4, cluster="west")
+    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}) == [
+        Stop("revenue", 3, "epoch 3 is over, the assignment is at 4"),
+        Start(row),
+    ]
+
+
+def test_a_newer_epoch_that_is_held_only_stops() -> None:
+    row = replace(ROW, epoch=4, desired=Desired.HELD)
+    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}) == [
+        Stop("revenue", 3, "epoch 3 is over, the assignment is at 4")
+    ]
+
+
+def test_a_query_whose_row_is_gone_goes_on() -> None:
+    assert decide_runs("a", [], {"revenue": 3}, {"revenue": 3}) == []
+
+
+def test_a_row_that_went_back_to_an_old_epoch_is_never_started() -> None:
+    assert decide_runs("a", [ROW], {}, {"revenue": 4}) == []
+
+
+@pytest.mark.parametrize("row", [replace(ROW, runner="b"), replace(ROW, desired=Desired.HELD)])
+def test_nothing_is_started_for_others_or_while_it_is_held(row: Assignment) -> None:
+    assert decide_runs("a", [row], {}, {}) == []
+
+
+def test_a_start_is_only_allowed_under_the_epoch_that_stands() -> None:
+    assert may_run("a", ROW, 3)
+    assert not may_run("a", ROW, 2)
+    assert not may_run("a", None, 3)
+    assert not may_run("a", replace(ROW, desired=Desired.HELD), 3)
+
+
+def test_pauses_double_up_to_half_a_minute() -> None:
+    assert [pause_seconds(failures) for failures in (0, 1, 2, 3, 7, 8, 10_000)] == [
+        0.0,
+        0.5,
+        1.0,
+        2.0,
+        30.0,
+        30.0,
+        30.0,
+    ]

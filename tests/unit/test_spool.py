@@ -1,0 +1,85 @@
+"""What the store could not take survives on disk, whole or not at all."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from state.model import EndSample, Fingerprint, Position
+from streaming.spark.spool import Spool, Spooled
+
+NOW = datetime(2026, 1, 1, 12, 30, 0, 250, tzinfo=UTC)
+POSITION = Position(
+    query="revenue",
+    source="orders",
+    topic="orders",
+    partition=0,
+    batch=7,
+    offset=100,
+    timestamp_ms=1_000,
+    leader_epoch=2,
+    topic_id="abc",
+    ring=(Fingerprint(98, 999, b"\x00\xff"), Fingerprint(99, 1_000, b"")),
+    dense=True,
+    tracked_at=NOW,
+)
+SAMPLE = EndSample(
+    cluster="east",
+    topic="orders",
+    partition=0,
+    begin=0,
+    end=120,
+    newest_timestamp_ms=None,
+    leader_epoch=2,
+    topic_id="abc",
+    sampled_at=NOW,
+)
+KEPT = Spooled().merged([("/c", POSITION)], [SAMPLE])
+
+
+def test_another_process_reads_what_was_kept(tmp_path: Path) -> None:
+    Spool(tmp_path / "deep" / "east.spool").save(KEPT)
+    assert Spool(tmp_path / "deep" / "east.spool").load() == KEPT
+
+
+def test_a_kill_while_writing_leaves_the_old_content(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "east.spool")
+    spool.save(KEPT)
+    whole = (tmp_path / "east.spool").read_text()
+    (tmp_path / "east.spool.new").write_text(whole[: len(whole) // 2])
+    assert spool.load() == KEPT
+
+
+@pytest.mark.parametrize("keep", [0, 10, 40, -1])
+def test_a_file_that_a_disk_cut_short_is_dropped(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "east.spool"
+    Spool(path).save(KEPT)
+    path.write_text(path.read_text()[:keep])
+    assert Spool(path).load().is_empty
+
+
+def test_nothing_to_keep_leaves_no_file(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "east.spool")
+    spool.save(KEPT)
+    spool.save(Spooled())
+    assert list(tmp_path.iterdir()) == []
+    assert spool.load().is_empty
+
+
+def test_a_long_outage_keeps_the_newest_two_batches_of_each_checkpoint() -> None:
+    kept = Spooled()
+    for number in range(50):
+        kept = kept.merged([("/c", replace(POSITION, batch=number))], [replace(SAMPLE, end=number)])
+    kept = kept.merged([("/other", POSITION)], [])
+    assert sorted((checkpoint, each.batch) for checkpoint, each in kept.positions) == [
+        ("/c", 48),
+        ("/c", 49),
+        ("/other", 7),
+    ]
+    assert [each.end for each in kept.ends] == [49]
+
+
+def test_what_is_known_better_replaces_what_was_kept() -> None:
+    kept = KEPT.merged([("/c", replace(POSITION, dense=None))], [])
+    assert [each.dense for _, each in kept.positions] == [None]

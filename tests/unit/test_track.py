@@ -1,0 +1,155 @@
+"""Rings, and the positions that follow from what was seen of batches and logs."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from state.model import EndSample, Fingerprint, Position, TopicPartition
+from streaming.spark.follow import Batch
+from streaming.spark.hosting import Subject
+from streaming.spark.ring import LIMIT, before, covers, merge_ring, read_until
+from streaming.spark.track import Place, Track
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SUBJECT = Subject("revenue", 3, "east", "/checkpoints/revenue")
+PARTITION = TopicPartition("orders", 0)
+PLACE = Place("orders", PARTITION)
+
+
+def prints(offsets: Iterable[int]) -> list[Fingerprint]:
+    return [Fingerprint(offset, 1_000 + offset, offset.to_bytes(8)) for offset in offsets]
+
+
+def batch(number: int, end: int, *, committed: bool = False, other: int | None = None) -> Batch:
+    partitions = {"0": end} if other is None else {"0": end, "1": other}
+    return Batch(id=number, offsets={"orders": {"orders": partitions}}, committed=committed)
+
+
+def newest(track: Track, samples: dict[TopicPartition, EndSample] | None = None) -> dict[int, Position]:
+    return {each.batch: each for each in track.positions(NOW, samples or {}, {}) if each.partition == 0}
+
+
+@given(
+    some.lists(some.lists(some.integers(0, 2_000), max_size=40), max_size=12),
+    some.integers(0, 2_000),
+)
+def test_a_ring_keeps_the_newest_offsets_in_order_whatever_the_chunks_were(chunks: list[list[int]], end: int) -> None:
+    ring: tuple[Fingerprint, ...] = ()
+    for chunk in chunks:
+        ring = merge_ring(ring, prints(chunk))
+    offsets = [each.offset for each in ring]
+    assert offsets == sorted({offset for chunk in chunks for offset in chunk})[-LIMIT:]
+    assert [each.offset for each in before(ring, end)] == [offset for offset in offsets if offset < end]
+
+
+def test_a_ring_covers_only_ranges_without_a_hole() -> None:
+    ring = tuple(prints([1, 2, 3, 5]))
+    assert covers(ring, 1, 4)
+    assert not covers(ring, 1, 6)
+    assert covers(ring, 4, 4)
+
+
+def test_a_position_has_a_ring_only_where_the_log_was_read_at_its_very_offset() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.learn(PLACE, 100, prints(range(68, 100)))
+    track.see(batch(8, 120))
+    positions = newest(track)
+    assert [each.offset for each in positions[7].ring] == list(range(68, 100))
+    assert positions[8].ring == ()
+
+
+def test_a_planned_batch_is_to_be_read_before_it_commits_and_the_committed_one_first() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.see(batch(8, 120))
+    assert track.unread() == [{PLACE: 100}, {PLACE: 120}]
+
+
+def test_an_idle_partition_is_not_read_again() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.learn(PLACE, 100, prints(range(68, 100)))
+    track.see(batch(8, 100, committed=True))
+    assert track.unread() == []
+    assert len(newest(track)[8].ring) == 32
+
+
+def test_a_position_is_told_again_only_when_more_is_known() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    assert set(newest(track)) == {7}
+    assert newest(track) == {}
+    track.learn(PLACE, 100, prints([99]))
+    assert set(newest(track)) == {7}
+    track.count(7, {"orders": 1})
+    assert set(newest(track)) == {7}
+
+
+def test_a_way_whose_every_record_was_read_is_dense() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.see(batch(8, 110, committed=True))
+    track.learn(PLACE, 110, prints(range(78, 110)))
+    assert newest(track)[8].dense is True
+
+
+def test_a_hole_in_what_was_read_is_not_dense() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.see(batch(8, 200, committed=True))
+    track.learn(PLACE, 200, prints(offset for offset in range(160, 200) if offset != 190))
+    assert newest(track)[8].dense is False
+
+
+def test_the_first_batch_that_is_seen_says_nothing_about_the_way_there() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    assert newest(track)[7].dense is None
+
+
+def test_a_row_count_proves_a_dead_cluster_dense_once_the_source_is_known_to_be_read_once() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.see(batch(8, 200, committed=True))
+    track.count(8, {"orders": 100})
+    track.learn(PLACE, 200, prints(range(168, 200)))
+    assert newest(track)[8].dense is True
+    track.see(batch(9, 300, committed=True))
+    track.count(9, {"orders": 100})
+    assert newest(track)[9].dense is True
+
+
+def test_a_row_count_alone_proves_nothing() -> None:
+    """A sink that reads its source twice counts 50 records between 100 markers as 100 rows."""
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.see(batch(8, 200, committed=True))
+    track.count(8, {"orders": 100})
+    assert newest(track)[8].dense is None
+
+
+def test_a_row_count_that_does_not_match_takes_the_trust_away() -> None:
+    track = Track(SUBJECT)
+    for number, (end, rows) in enumerate([(100, 0), (200, 100), (300, 200), (400, 100)]):
+        track.see(batch(number, end, committed=True))
+        track.count(number, {"orders": rows})
+        if number == 1:
+            track.learn(PLACE, end, prints(range(end - 32, end)))
+        found = newest(track)[number].dense
+    assert found is None
+
+
+def test_an_idle_partition_counts_as_read_until_it_was_sampled() -> None:
+    sample = EndSample(
+        cluster="east", topic="orders", partition=0, begin=0, end=100, newest_timestamp_ms=5,
+        leader_epoch=None, topic_id=None, sampled_at=NOW,
+    )  # fmt: skip
+    now_ms = int(NOW.timestamp() * 1000)
+    assert read_until(100, 5, sample) == now_ms
+    assert read_until(100, None, sample) == now_ms
+    assert read_until(99, 5, sample) == 5
+    assert read_until(100, now_ms + 9, sample) == now_ms + 9
+    assert read_until(100, None, None) is None
