@@ -19,16 +19,13 @@ _ENTRIES = 2
 def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int) -> tuple[int, ...]:
     """Hold the next two free entries of the offset log, and return every batch id held for this operation.
 
-    N+1 and N+2, or N+2 and N+3 when N+1 is planned already. Planting again changes nothing; a batch that is committed
-    meanwhile moves it on. An older operation's entries are taken over. Raises ``MovedOn`` when a newer epoch holds
-    the checkpoint.
+    N+1 and N+2, or N+2 and N+3 when N+1 is planned already. Planting again changes nothing. Batches that are committed
+    meanwhile do no harm: entries are tried in turn until two in a row are held, and no run can get past the first.
+    An older operation's entries are taken over. Raises ``MovedOn`` when a newer epoch holds the checkpoint.
     """
-    fence = Fence(epoch, operation)
-    while True:
-        before = newest_commit(files, checkpoint)
-        _hold(files, checkpoint, 0 if before is None else before + 1, fence)
-        if newest_commit(files, checkpoint) == before:
-            return planted_by(files, checkpoint, operation)
+    committed = newest_commit(files, checkpoint)
+    _hold(files, checkpoint, 0 if committed is None else committed + 1, Fence(epoch, operation))
+    return planted_by(files, checkpoint, operation)
 
 
 def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
