@@ -1,0 +1,148 @@
+"""A fence of a query that ran in another process: what proves that it is gone, and what does not."""
+
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from state.protocol import Evidence, FenceReport, FenceRequest, Process
+from state.settings import Spark
+from streaming.spark.fence import Guard, fence
+from streaming.spark.identity import Identity, is_gone, own_identity, started_at
+from streaming.spark.local import LocalFiles
+from tests.checkpoints import CheckpointFolder
+
+HERE = own_identity()
+DECLARED = {"orders": ("orders",)}
+GONE_PID_STARTED = 1
+
+
+def process(**changes: object) -> Process:
+    known = Process(
+        runner="a",
+        instance="other",
+        host=HERE.host,
+        boot_id=HERE.boot_id,
+        pid=HERE.pid,
+        pid_started=HERE.pid_started,
+        spark_master="local[4]",
+    )
+    return known.model_copy(update=changes)
+
+
+def fenced(folder: Path, hosting: Process | None, *, master_ui: str | None = None) -> FenceReport:
+    guard = Guard(instance="mine", here=HERE, spark=Spark(master_ui=master_ui), files=LocalFiles())
+    request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
+    return fence(guard, request, [], DECLARED, lambda: None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    checkpoint = CheckpointFolder(tmp_path / "c")
+    checkpoint.commit(0)
+    checkpoint.commit(1)
+    return tmp_path / "c"
+
+
+def test_a_process_that_is_gone_proves_it(folder: Path) -> None:
+    report = fenced(folder, process(pid_started=GONE_PID_STARTED))
+    assert report.evidence is Evidence.PROCESS
+    assert report.planted == (2, 3)
+    assert report.checkpoint.batch == 1
+
+
+def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
+    assert fenced(folder, process(boot_id="an earlier boot")).evidence is Evidence.PROCESS
+
+
+def test_a_process_that_lives_is_no_proof_but_the_checkpoint_is_planted(folder: Path) -> None:
+    report = fenced(folder, process())
+    assert report.evidence is None
+    assert report.planted == (2, 3)
+    assert "alive" in report.detail
+
+
+def test_another_host_cannot_be_looked_at(folder: Path) -> None:
+    report = fenced(folder, process(host="elsewhere", pid_started=GONE_PID_STARTED))
+    assert report.evidence is None
+    assert "another host" in report.detail
+
+
+def test_fencing_twice_gives_the_same_report(folder: Path) -> None:
+    first = fenced(folder, process(pid_started=GONE_PID_STARTED))
+    assert fenced(folder, process(pid_started=GONE_PID_STARTED)) == first
+
+
+def test_a_query_that_nobody_ever_hosted_is_quiet(folder: Path) -> None:
+    assert fenced(folder, None).evidence is Evidence.RUNNER
+
+
+def test_a_batch_in_flight_is_reported_as_planned_and_the_entries_behind_it_are_held(folder: Path) -> None:
+    CheckpointFolder(folder).plan(2)
+    report = fenced(folder, process(pid_started=GONE_PID_STARTED))
+    assert report.planted == (3, 4)
+    assert report.checkpoint.planned is not None
+    assert report.checkpoint.planned.batch == 2
+
+
+class _Master(BaseHTTPRequestHandler):
+    answer: ClassVar[bytes] = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.answer)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def master() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), _Master)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("answer", "evidence", "detail"),
+    [
+        (b'{"activeapps": [{"id": "app-1"}], "completedapps": []}', None, "app-1 is active"),
+        (b'{"completedapps": [{"id": "app-1", "state": "KILLED"}]}', Evidence.APPLICATION, "ended (KILLED)"),
+        (b'{"activeapps": [], "completedapps": []}', None, "does not know app-1"),
+        (b"<html>", None, "did not answer"),
+    ],
+)
+def test_the_master_tells_whether_an_application_ended(
+    folder: Path, master: str, monkeypatch: pytest.MonkeyPatch, answer: bytes, evidence: Evidence | None, detail: str
+) -> None:
+    monkeypatch.setattr(_Master, "answer", answer)
+    hosting = process(host="elsewhere", spark_master="spark://m:7077", application_id="app-1")
+    report = fenced(folder, hosting, master_ui=master)
+    assert report.evidence is evidence
+    assert detail in report.detail
+
+
+def test_a_pid_that_was_given_to_another_process_is_not_the_same_process() -> None:
+    assert is_gone(process(), HERE) is False
+    assert is_gone(process(pid_started=HERE.pid_started + 1), HERE) is True
+    assert is_gone(process(), replace(HERE, host="elsewhere")) is None
+
+
+def test_a_zombie_is_gone() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    while started_at(child) is not None:
+        pass
+    os.waitpid(child, 0)
+    assert isinstance(HERE, Identity)
