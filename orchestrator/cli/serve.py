@@ -9,7 +9,7 @@ from orchestrator.errors import UnknownName
 @click.command()
 @click.option("--name", required=True, metavar="RUNNER", help="A runner that the configuration declares.")
 @pass_world
-def run(world: World, name: str) -> None:
+def run(world: World, name: str) -> int:
     """Run a runner: a Spark driver that hosts the queries assigned to it, until SIGTERM.
 
     \b
@@ -22,4 +22,4 @@ def run(world: World, name: str) -> None:
         raise UnknownName(f"runner {name!r} is not declared", hint=f"declared runners: {known}")
     from streaming.spark.service import run_runner  # imported when needed: it loads Spark
 
-    run_runner(world.settings, name, store=world.store, base=world.base)
+    return run_runner(world.settings, name, store=world.store, base=world.base)

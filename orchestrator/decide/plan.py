@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from orchestrator.decide.costs import repeats
 from orchestrator.decide.facts import Facts
-from orchestrator.decide.gates import Gate, repeats
+from orchestrator.decide.gate import Gate
 from state.protocol import Offsets, PrepareRequest, Treatment
 from streaming.resume.model import Resolution, Target
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.decide.gates import Gate, refusal
+from orchestrator.decide.gate import Gate
+from orchestrator.decide.gates import refusal
 from orchestrator.decide.phases import Happening
 from state.model import Assignment, Intent, IntentKind, IntentState, Operation, Phase, QueryFact, RunnerFact
 from state.protocol import CheckpointReport, FenceReport, PrepareRequest, Process

@@ -176,12 +176,12 @@ def test_a_terminal_sees_the_plan_before_the_question(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
-    code, out, err = run(capsys, "failover", "revenue")
+    code, _out, err = run(capsys, "failover", "revenue")
     assert code == 3
     assert err.index("failover of revenue from east to west") < err.index("Move revenue?")
     assert world.store.operations() == []
     monkeypatch.setattr(sys, "stdin", Terminal("y\nrevenu\n"))
-    code, out, err = run(capsys, "failover", "revenue", "--consent", "repeats")
+    code, _out, err = run(capsys, "failover", "revenue", "--consent", "repeats")
     assert code == 1
     assert "Type 'revenue' to accept" in err
     monkeypatch.setattr(sys, "stdin", Terminal("y\nrevenue\n"))

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.decide import gates
+from orchestrator.decide import costs
 from orchestrator.decide.facts import Facts, Standby
-from orchestrator.decide.gates import GATES, Gate, judge, refusal
+from orchestrator.decide.gate import Gate
+from orchestrator.decide.gates import GATES, judge, refusal
 from orchestrator.decide.treatment import Choice
 from state.model import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
 from state.protocol import CheckpointReport, StateOperator, Treatment
@@ -227,4 +228,4 @@ def test_a_promoted_batch_is_judged_at_its_own_end() -> None:
 
 def test_state_is_told_by_the_operators_of_a_report() -> None:
     assert REPORT.model_copy(update={"operators": (StateOperator(id=0, name="x", partitions=1),)}).stateful
-    assert gates.repeats(replace(GOOD, choice=BRIDGE)) == 8
+    assert costs.repeats(replace(GOOD, choice=BRIDGE)) == 8

@@ -1,0 +1,163 @@
+"""Gates on what a move costs: places, gaps, times, exposure, and what would be read twice."""
+
+from collections.abc import Iterable
+
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gate import Gate, answer
+from state.model import TopicPartition
+from state.settings import Sink
+from streaming.resume.model import Target
+
+BY_TIME = frozenset({"timestamp", "segment"})
+
+
+def _targets(facts: Facts) -> tuple[Target, ...]:
+    return facts.resumes_at.targets if facts.resumes_at else ()
+
+
+def _named(targets: Iterable[Target]) -> str:
+    names = [f"{target.topic}-{target.partition}" for target in targets]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def place_found(facts: Facts) -> Gate | None:
+    if facts.resumes_at is None:
+        return None
+    lost = [target for target in _targets(facts) if target.target_offset is None]
+    why = (lost[0].error or lost[0].note) if lost else ""
+    count = len(_targets(facts))
+    return answer(
+        "place-found",
+        not lost,
+        f"{count - len(lost)} of {count}",
+        f"{count} partitions",
+        "every partition has its place",
+        f"no place for {_named(lost)}: {why}",
+    )
+
+
+def retention(facts: Facts) -> Gate | None:
+    """Retention on the standby may have deleted the place already: then there is a gap (consent ``gap``)."""
+    if facts.resumes_at is None:
+        return None
+    earliest = facts.resumes_at.earliest_timestamps or {}
+    gone = [target for target in _targets(facts) if _is_gone(target, earliest.get(_place(target)))]
+    return answer(
+        "retention",
+        not gone or "gap" in facts.consents,
+        f"{len(gone)} partitions",
+        "0 partitions",
+        "the standby still holds every place" if not gone else "a gap is consented to",
+        f"the standby has deleted the place of {_named(gone)}; consent gap accepts the loss",
+    )
+
+
+def _place(target: Target) -> TopicPartition:
+    return TopicPartition(target.target_topic, target.target_partition)
+
+
+def _is_gone(target: Target, earliest_ms: int | None) -> bool:
+    if target.exact or not target.begin or target.target_offset != target.begin:
+        return False
+    return earliest_ms is not None and target.timestamp_ms is not None and earliest_ms > target.timestamp_ms
+
+
+def timestamp_type(facts: Facts) -> Gate | None:
+    if facts.resumes_at is None:
+        return None
+    types = facts.resumes_at.timestamp_types or {}
+    asked = sorted({target.target_topic for target in _targets(facts) if target.method in BY_TIME})
+    odd = [topic for topic in asked if types.get(topic) == "LogAppendTime"]
+    return answer(
+        "timestamp-type",
+        not odd or "repeats" in facts.consents,
+        "LogAppendTime" if odd else "CreateTime" if asked else "not used",
+        "CreateTime where time decides",
+        "times are comparable" if not odd else "repeats are consented to",
+        f"{', '.join(odd)} has LogAppendTime on {facts.target}: its times are those of copying; consent repeats",
+    )
+
+
+def exposure(facts: Facts) -> Gate | None:
+    """Time's worth of records that the standby does not have. Unknown is shown, and judged by the operator."""
+    if facts.resumes_at is None:
+        return None
+    seconds = [target.exposure_seconds for target in _targets(facts) if target.exposure_seconds is not None]
+    worst = max(seconds, default=None)
+    limit = facts.policy.max_exposure.total_seconds()
+    ok = worst is None or worst <= limit or "loss" in facts.consents
+    return answer(
+        "exposure",
+        ok,
+        "unknown" if worst is None else f"{worst:.1f} s",
+        f"{limit:g} s",
+        "what the standby lacks is within the limit" if worst is not None else "no sample tells what it lacks",
+        f"the standby lacks {worst or 0:.1f} s of records; consent loss accepts it",
+    )
+
+
+def replay(facts: Facts) -> Gate | None:
+    if facts.resumes_at is None:
+        return None
+    count = repeats(facts)
+    limit = facts.policy.max_replay
+    return answer(
+        "replay",
+        count is None or count <= limit or "repeats" in facts.consents,
+        "unknown" if count is None else f"{count} records",
+        f"{limit} records",
+        "what is read twice is within the limit" if count is not None else "what is read twice cannot be told",
+        f"{count} records would be read twice; consent repeats accepts it",
+    )
+
+
+def repeats(facts: Facts) -> int | None:
+    """Records that are forecast to reach the sink twice, of the place and of the planned batch; None unknown."""
+    total = facts.choice.repeats if facts.choice else 0
+    for target in _targets(facts):
+        if target.replay_records is None or total is None:
+            return None
+        total += target.replay_records
+    return total
+
+
+def repeats_into_state(facts: Facts) -> Gate | None:
+    """A repeat counted into state stays there for ever, so a stateful query refuses any, known or feared."""
+    if facts.resumes_at is None or facts.fresh or not facts.stateful:
+        return None
+    risky = [target for target in _targets(facts) if not target.exact and target.replay_records != 0] + [
+        target for target in _targets(facts) if target.replay_later_records
+    ]
+    unknown = any(target.replay_records is None for target in risky)
+    count = sum((target.replay_records or 0) + (target.replay_later_records or 0) for target in risky)
+    excuses = {
+        "state metadata shows de-duplication ahead": bool(facts.report and facts.report.deduplicates_ahead),
+        "the query says replay_safe": facts.settings.replay_safe,
+        "repeats are consented to": "repeats" in facts.consents,
+    }
+    excuse = next((text for text, holds in excuses.items() if holds), None)
+    return answer(
+        "repeats-into-state",
+        not risky or excuse is not None,
+        "unknown" if unknown else f"{count} records",
+        "0 records",
+        excuse if risky and excuse else "nothing is read twice into state",
+        f"{_named(risky)} would be read twice into state; consent repeats, or say replay_safe",
+    )
+
+
+def fresh_allowed(facts: Facts) -> Gate | None:
+    """A fresh start loses state, and batch ids from 0 make a sink that drops by batch id lose whole batches."""
+    if not facts.fresh or facts.stateful is None:
+        return None
+    why = "the query keeps state" if facts.stateful else ""
+    if facts.settings.sink is Sink.BATCH_ID or (facts.report and facts.report.sink_keeps_batch_ids):
+        why = "its sink drops batches by id"
+    return answer(
+        "fresh-allowed",
+        not why or "fresh" in facts.consents,
+        why or "stateless, and no sink by batch id",
+        "stateless, and no sink by batch id",
+        "a fresh start loses nothing here" if not why else "a fresh start is consented to",
+        f"{why}: a fresh start would lose silently; use resume: carry, or consent fresh",
+    )
