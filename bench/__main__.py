@@ -1,0 +1,95 @@
+"""``python -m bench``: take the measurements, write ``report.json`` and ``report.md``, print the page.
+
+Exit code 0: all were taken, whatever they say; 2: one came to no end, and the report says which and why.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import lookup, surroundings, switch, tracking
+from bench.report import Report, Row, to_page, write
+from bench.setting import Setting
+from lab.world import KAFKA_VERSIONS
+
+MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
+    module.NAME: module.measure for module in (lookup, tracking, switch)
+}
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for and report on it."""
+    chosen = _parse(arguments)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    directory = Path(chosen.dir).resolve()
+    directory.mkdir(parents=True, exist_ok=True)
+    started_at, began = datetime.now(UTC), time.monotonic()
+    machine = surroundings.machine()
+    rows: list[Row] = []
+    failures: dict[str, str] = {}
+    for name in chosen.only or MEASUREMENTS:
+        setting = _setting(directory / name, chosen)
+        try:
+            rows += MEASUREMENTS[name](setting)
+        except Exception as error:  # noqa: BLE001 - the loop's edge: the others are measured all the same, and it is told
+            failures[name] = f"{type(error).__name__}: {error}"
+            setting.say(f"not measured: {failures[name]}")
+    report = Report(
+        command="python -m bench " + " ".join(_without_dir(arguments if arguments is not None else sys.argv[1:])),
+        commit=surroundings.commit(_ROOT),
+        started_at=started_at.isoformat(timespec="seconds"),
+        seconds=time.monotonic() - began,
+        machine=machine,
+        versions=surroundings.versions(KAFKA_VERSIONS[0]),
+        rows=rows,
+        failures=failures,
+    )
+    _, page = write(report, directory)
+    print(to_page(report))
+    print(f"written to {page}", file=sys.stderr)
+    return 2 if failures else 0
+
+
+def _setting(directory: Path, chosen: argparse.Namespace) -> Setting:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{directory.name} {time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
+
+    return Setting(directory=directory, runs=chosen.runs, base_port=chosen.base_port, say=say)
+
+
+def _without_dir(arguments: Sequence[str]) -> list[str]:
+    """The command as it is worth repeating: where it wrote to says nothing elsewhere."""
+    kept = list(arguments)
+    if "--dir" in kept:
+        at = kept.index("--dir")
+        del kept[at : at + 2]
+    return kept
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Ours and the alternative, side by side.")
+    parser.add_argument("--dir", default="build/bench", help="everything is written here; its measurements are emptied")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=sorted(MEASUREMENTS), help="some of them")
+    parser.add_argument("--runs", type=_positive, default=3, help="whole failovers to measure (default 3)")
+    parser.add_argument("--base-port", type=int, default=45600, help="first of 30 ports that nothing else uses")
+    return parser.parse_args(arguments)
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""3,500 partitions looked up by time on one real broker: ours, librdkafka's, and Kafka's own tool.
+
+In the figures: *warm*, the look-up alone, by a client that is connected and knows the leaders; *cold*, everything from
+making the client to the last answer (connect, version negotiation, metadata, look-up), in a process that has its
+libraries imported. GetOffsetShell is a program, so its figure holds the start of its JVM as well, as it does for
+whoever uses it. Not in the figures: starting Python, making the broker's page cache warm (every partition is asked
+once before), networks (all on loopback), replication, more than one leader.
+
+Each partition holds records around the time that is asked for, so that the broker has to search an index and a log.
+Every answer is checked: a wrong one of ours fails the measurement, wrong ones of others are counted.
+"""
+
+import gc
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ForeignPartition
+
+from bench.broker import broker, make_topics
+from bench.errors import BenchError
+from bench.ours_by_time import OurLookup
+from bench.report import Other, Row
+from bench.setting import Setting
+from bench.spread import Spread
+from lab import java
+from lab.world import KAFKA_VERSIONS
+from state.model import TopicPartition
+from streaming.jars import jar_paths
+
+NAME = "lookup"
+TOPICS = {f"bench-{number:02d}": 100 for number in range(35)}
+ROUNDS = 9
+SHELL_ROUNDS = 3
+WARM_MS = 60.0
+COLD_MS = 150.0
+_RECORDS = 8
+_BASE_MS = 1_700_000_000_000
+_STEP_MS = 1_000
+ASKED_MS = _BASE_MS + 4 * _STEP_MS + 1
+"""Between the fifth and the sixth record of every partition."""
+EXPECTED = 5
+
+Answers = Mapping[TopicPartition, int]
+PARTITIONS = tuple(TopicPartition(topic, number) for topic, count in TOPICS.items() for number in range(count))
+
+
+class Timings:
+    """What each client took, in milliseconds, and how many of its answers were wrong."""
+
+    def __init__(self) -> None:
+        self.milliseconds: dict[str, list[float]] = {}
+        self.wrong: dict[str, int] = {}
+
+    def take(self, name: str, ask: Callable[[], Answers]) -> None:
+        """Time one look-up; garbage of the one before is collected first, so that each pays for its own."""
+        gc.collect()
+        started = time.perf_counter()
+        answers = ask()
+        took = (time.perf_counter() - started) * 1000
+        self.milliseconds.setdefault(name, []).append(took)
+        self.wrong[name] = self.wrong.get(name, 0) + count_wrong(answers)
+
+    def other(self, name: str, label: str) -> Other:
+        """A client that ours is compared with."""
+        wrong = self.wrong.get(name, 0)
+        return Other(name=f"{label} ({wrong} answers wrong)" if wrong else label, spread=self.spread(name))
+
+    def spread(self, name: str) -> Spread | None:
+        return Spread.of(self.milliseconds.get(name, ()))
+
+
+def count_wrong(answers: Answers) -> int:
+    """How many partitions were answered with anything but the offset of their sixth record."""
+    return sum(answers.get(partition) != EXPECTED for partition in PARTITIONS)
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Take all samples in turns. Raises BenchError when an answer of ours is wrong."""
+    setting.say(f"one broker, {len(PARTITIONS):,} partitions")
+    timings = Timings()
+    with broker(setting) as bootstrap:
+        make_topics(bootstrap, TOPICS)
+        _fill(bootstrap)
+        setting.say(f"{ROUNDS} rounds: ours, confluent-kafka")
+        _take_rounds(bootstrap, timings)
+        setting.say(f"{SHELL_ROUNDS} rounds: GetOffsetShell")
+        for _ in range(SHELL_ROUNDS):
+            timings.take("shell", lambda: _shell(bootstrap))
+    wrong = {name: count for name, count in timings.wrong.items() if name.startswith("ours") and count}
+    if wrong:
+        raise BenchError(f"answers of ours were wrong: {wrong}")
+    return _rows(timings)
+
+
+def _take_rounds(bootstrap: str, timings: Timings) -> None:
+    ours, theirs = OurLookup(bootstrap), _ConfluentLookup(bootstrap)
+    clients: dict[str, Callable[[], Answers]] = {
+        "ours warm": lambda: ours.ask(PARTITIONS, ASKED_MS),
+        "theirs warm": lambda: theirs.ask(PARTITIONS, ASKED_MS),
+        "ours cold": lambda: _ours_cold(bootstrap),
+        "theirs cold": lambda: _theirs_cold(bootstrap),
+    }
+    try:
+        for ask in clients.values():
+            ask()  # once unmeasured: the broker's page cache, and the leaders
+        for _ in range(ROUNDS):
+            for name, ask in clients.items():
+                timings.take(name, ask)
+    finally:
+        ours.close()
+        theirs.close()
+
+
+def _ours_cold(bootstrap: str) -> Answers:
+    ours = OurLookup(bootstrap)
+    try:
+        return ours.ask(PARTITIONS, ASKED_MS)
+    finally:
+        ours.close()
+
+
+def _theirs_cold(bootstrap: str) -> Answers:
+    theirs = _ConfluentLookup(bootstrap)
+    try:
+        return theirs.ask(PARTITIONS, ASKED_MS)
+    finally:
+        theirs.close()
+
+
+class _ConfluentLookup:
+    """librdkafka's ``offsets_for_times`` through confluent-kafka."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "log_level": 0})
+
+    def ask(self, partitions: tuple[TopicPartition, ...], time_ms: int) -> Answers:
+        asked = [ForeignPartition(topic, number, time_ms) for topic, number in partitions]
+        answered = self._consumer.offsets_for_times(asked, timeout=60)
+        return {TopicPartition(each.topic, each.partition): each.offset for each in answered if each.error is None}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _shell(bootstrap: str) -> Answers:
+    command = java.command(
+        "org.apache.kafka.tools.GetOffsetShell",
+        "--bootstrap-server", bootstrap, "--topic", "bench-.*", "--time", str(ASKED_MS), heap_mb=512,
+    )  # fmt: skip
+    environment = {**os.environ, "CLASSPATH": ":".join(str(path) for path in jar_paths(f"kafka-{KAFKA_VERSIONS[0]}"))}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    if done.returncode:
+        raise BenchError(f"GetOffsetShell ended with exit code {done.returncode}: {done.stderr.strip()[-300:]}")
+    return {
+        TopicPartition(found[1], int(found[2])): int(found[3])
+        for found in re.finditer(r"^([^:\n]+):(\d+):(\d+)$", done.stdout, re.MULTILINE)
+    }
+
+
+def _fill(bootstrap: str) -> None:
+    """Eight records for every partition in two batches, exactly once; the record looked for is inside the second."""
+    refused: list[str] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 200, "log_level": 0, "enable.idempotence": True})
+    for numbers in (range(_RECORDS // 2), range(_RECORDS // 2, _RECORDS)):
+        for topic, partition in PARTITIONS:
+            for number in numbers:
+                producer.produce(
+                    topic, partition=partition, value=b"x" * 64, timestamp=_BASE_MS + number * _STEP_MS,
+                    on_delivery=lambda error, _: refused.append(str(error)) if error else None,
+                )  # fmt: skip
+        if producer.flush(120) or refused:
+            raise BenchError(f"the records for the look-up were not written: {refused[:1] or 'two minutes passed'}")
+
+
+def _rows(timings: Timings) -> list[Row]:
+    return [
+        Row(
+            measurement=NAME,
+            what=f"{len(PARTITIONS):,} partitions by time, {state}",
+            unit="ms",
+            ours=timings.spread(f"ours {state}"),
+            limit=limit,
+            others=(
+                timings.other(f"theirs {state}", f"confluent-kafka offsets_for_times, {state}"),
+                timings.other("shell", "GetOffsetShell, with the start of its JVM"),
+            ),
+            note="One broker on loopback. Warm: the look-up alone. Cold: from making the client to closing it.",
+        )
+        for state, limit in (("warm", WARM_MS), ("cold", COLD_MS))
+    ]

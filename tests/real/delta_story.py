@@ -1,0 +1,175 @@
+"""Moves a query that writes to Delta, with one batch in flight; prints what the table holds, as JSON.
+
+A process of its own, because the jars of a table format must be on the class path when the driver's JVM starts.
+Arguments: bootstrap of the old and of the new cluster, a directory. For every treatment of the batch in flight, and
+for a sink that has that batch and one that has not, one topic is read on the old cluster until a batch fails, carried,
+and read to the end on the new one.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+from confluent_kafka import Producer
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming import StreamingQuery
+
+from lab import topics
+from state.protocol import PrepareRequest, Treatment
+from state.settings import Spark
+from streaming.jars import jar_paths
+from streaming.spark.carry import prepare
+from streaming.spark.checkpoint import read_checkpoint
+from streaming.spark.hadoop import HadoopFiles
+from streaming.spark.plant import plant
+from streaming.spark.session import connector_jars, open_session
+
+PARTITIONS = 2
+FOREIGN = 9
+CALM, IN_FLIGHT, LATER = range(80), range(80, 120), range(120, 200)
+_SECONDS = 60
+
+
+class SinkFailed(Exception):
+    """The sink broke, before or after it wrote."""
+
+
+@dataclass
+class DeltaSink:
+    """Writes each batch once: Delta drops a transaction whose version it has seen from the same application."""
+
+    table: str
+    application: str
+    breaks: str | None = None
+    """``before`` or ``after`` it writes; None: it works."""
+
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        rows = batch.select(f.col("value").cast("string").cast("int").alias("id")).persist()
+        broken = self.breaks if not rows.isEmpty() else None
+        if broken == "before":
+            raise SinkFailed
+        writer = rows.write.format("delta").mode("append")
+        writer.option("txnAppId", self.application).option("txnVersion", batch_id).save(self.table)
+        rows.unpersist()
+        if broken == "after":
+            raise SinkFailed
+
+
+@dataclass(frozen=True)
+class Case:
+    treatment: Treatment
+    sink_has_it: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}"
+
+
+CASES = [Case(treatment, has) for treatment in (Treatment.REPLAN, Treatment.BRIDGE) for has in (True, False)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    old, new, directory = arguments
+    session = _session()
+    told = {case.name: _play(session, case, [old], [new], Path(directory) / case.name) for case in CASES}
+    session.stop()
+    print(json.dumps(told))
+    return 0
+
+
+def _play(session: SparkSession, case: Case, old: list[str], new: list[str], directory: Path) -> dict[str, object]:
+    files, topic = HadoopFiles(session), f"delta-{case.name}"
+    for cluster in (old, new):
+        topics.create(cluster, topic, PARTITIONS, 1)
+    topics.put_foreign(new, topic, lambda partition: FOREIGN * (partition + 1))
+    sink = DeltaSink(table=str(directory / "table"), application=topic)
+    first = str(directory / "epoch-1")
+    _produce([*old, *new], topic, CALM)
+    query = _start(session, old, topic, sink, first)
+    query.processAllAvailable()
+    sink.breaks = "after" if case.sink_has_it else "before"
+    _produce([*old, *new], topic, IN_FLIGHT)
+    _await_failure(query)
+    plant(files, first, operation="op", epoch=2)
+    report = read_checkpoint(files, first, {"orders": (topic,)})
+    assert report.planned is not None
+    second = str(directory / "epoch-2-op")
+    request = PrepareRequest(
+        checkpoint=first, target=second, operation="op", epoch=2, resume="carry", batch=report.batch,
+        offsets=report.offsets, target_offsets=_shifted(report.offsets), treatment=case.treatment,
+        planned_target_offsets=_shifted(report.planned.offsets) if case.treatment is Treatment.REPLAN else None,
+    )  # fmt: skip
+    prepared = prepare(files, request, {"orders": (topic,)})
+    sink.breaks = None
+    query = _start(session, new, topic, sink, second)
+    query.processAllAvailable()
+    _produce(new, topic, LATER)
+    query.processAllAvailable()
+    query.stop()
+    held = Counter(row.id for row in session.read.format("delta").load(sink.table).collect())
+    return {
+        "missing": sorted({*CALM, *IN_FLIGHT, *LATER} - held.keys()),
+        "repeated": sorted(identity for identity, count in held.items() if count > 1),
+        "foreign": sorted(identity for identity in held if identity is None or identity < 0),
+        "batch": report.batch,
+        "planned": report.planned.batch,
+        "data_batch": prepared.data_batch,
+    }
+
+
+def _session() -> SparkSession:
+    version = pyspark.__version__
+    jars = [*jar_paths(f"delta-{version}"), *connector_jars(Spark(), version)]
+    conf: dict[str, str | int | float | bool] = {
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.databricks.delta.snapshotPartitions": 2,  # of its own bookkeeping; 50 is for tables of millions of files
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+    return open_session(Spark(conf=conf), name="delta", instance="delta-story", partitions=PARTITIONS)
+
+
+def _start(session: SparkSession, cluster: list[str], topic: str, sink: DeltaSink, checkpoint: str) -> StreamingQuery:
+    source = session.readStream.format("kafka").options(
+        **{"kafka.bootstrap.servers": ",".join(cluster), "subscribe": topic, "startingOffsets": "earliest"}
+    )
+    writer = source.load().writeStream.foreachBatch(sink.write)
+    return writer.option("checkpointLocation", checkpoint).start()
+
+
+def _await_failure(query: StreamingQuery) -> None:
+    try:
+        query.awaitTermination(_SECONDS)
+    except StreamingQueryException:
+        return
+    raise AssertionError("the query went on although its sink broke")
+
+
+def _produce(bootstrap: list[str], topic: str, ids: range) -> None:
+    """The same records in the same order to every cluster named."""
+    for server in bootstrap:
+        producer = Producer({"bootstrap.servers": server, "enable.idempotence": True, "log_level": 0})
+        for identity in ids:
+            producer.produce(topic, partition=identity % PARTITIONS, value=str(identity))
+        assert producer.flush(_SECONDS) == 0
+
+
+def _shifted(offsets: dict[str, dict[str, dict[str, int]]]) -> dict[str, dict[str, dict[str, int]]]:
+    """The same places on the cluster where foreign records came first."""
+    return {
+        name: {
+            topic: {number: offset + FOREIGN * (int(number) + 1) for number, offset in partitions.items()}
+            for topic, partitions in source.items()
+        }
+        for name, source in offsets.items()
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
