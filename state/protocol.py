@@ -175,6 +175,6 @@ class Failure(Message):
     """The result of a FAILED intent."""
 
     kind: str
-    """``moved-on``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``internal``."""
+    """``moved-on``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``target-taken``, ``internal``."""
     text: str
     hint: str = ""
