@@ -11,6 +11,7 @@ timestamp, so there the digest alone decides.
 
 from collections.abc import Sequence
 from enum import Enum
+from functools import cached_property
 from typing import NamedTuple
 
 from state.model import Fingerprint
@@ -47,8 +48,6 @@ class Ring:
         self.context = min(context, len(self.records))
         self.last = self.records[-1]
         self.tail = self.records[-self.context :]
-        self._newest = {(record.digest, record.timestamp_ms): i for i, record in enumerate(self.records)}
-        self._newest_digest = {record.digest: i for i, record in enumerate(self.records)}
         self.hidden = self.last.offset - self.tail[0].offset + 1 - self.context
         """How many old offsets between the last ``context`` records are missing (holes)."""
         self.is_whole = self.last.offset == len(self.records) - 1
@@ -59,6 +58,14 @@ class Ring:
         """Whether no other remembered record equals the last one, timestamp included."""
         same = (self.last.digest, self.last.timestamp_ms)
         return sum((record.digest, record.timestamp_ms) == same for record in self.records) == 1
+
+    @cached_property
+    def _newest(self) -> dict[tuple[bytes, int], int]:
+        return {(record.digest, record.timestamp_ms): i for i, record in enumerate(self.records)}
+
+    @cached_property
+    def _newest_digest(self) -> dict[bytes, int]:
+        return {record.digest: i for i, record in enumerate(self.records)}
 
     def is_same(self, seen: LogRecord, index: int) -> bool:
         """Whether the standby's record equals the remembered one at ``index``."""
@@ -115,6 +122,8 @@ class Ring:
         that agreed, every record equal to the last one counts, for there the walk forgives. A run that reaches the
         ring's start may go on before it, unless the ring begins with the log.
         """
+        if [record.digest for record in self.records].count(self.last.digest) == 1:
+            return 0, False
         keys = [(record.digest, 0 if append_time else record.timestamp_ms) for record in self.records]
         demanded = walk.agreed if walk.unbroken and not self.holed else 1
         newest, back, open_ended = len(keys) - 1, 0, False

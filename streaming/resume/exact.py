@@ -151,8 +151,9 @@ class Search:
 
     def _is_vetoed(self, record: LogRecord) -> bool:
         """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""
-        sure = self.ring.last_is_unique and not record.append_time
-        return self._rejected is not None and (self.ring.holed or sure)
+        if self._rejected is None:
+            return False
+        return self.ring.holed or (self.ring.last_is_unique and not record.append_time)
 
     def _accepted(self, record: LogRecord, walk: Walk) -> Found:
         back, open_ended = self.ring.twins(walk, append_time=record.append_time)

@@ -14,10 +14,12 @@ def normalised(want: Want, old: EndSample | None) -> Want:
     A ring tracked past the wanted offset is cut back to it, and T with it. Without a T, the ring's largest time stands
     in, or the time of the sample that saw the old partition end at or before the position.
     """
-    ring = tuple(record for record in want.ring if record.offset < want.offset)
-    cut = len(ring) < len(want.ring)
-    newest = max((record.timestamp_ms for record in ring), default=None)
-    time = newest if cut or want.timestamp_ms is None else want.timestamp_ms
+    ring, time = want.ring, want.timestamp_ms
+    cut = bool(ring) and ring[-1].offset >= want.offset
+    if cut:
+        ring = tuple(record for record in ring if record.offset < want.offset)
+    if cut or time is None:
+        time = max((record.timestamp_ms for record in ring), default=None)
     if time is None and old is not None and old.end <= want.offset:
         time = int(old.sampled_at.timestamp() * 1000)
     place = want.offset if want.ring_offset is None else min(want.ring_offset, want.offset)

@@ -38,7 +38,7 @@ class World:
     last: int
     resent: bool
     lookalikes: bool
-    """Aborted records that equal read ones were replicated: then only safety is owed, not exactness."""
+    """Equal records that content cannot tell apart: then only safety is owed, not exactness."""
 
     def skipped(self, target: Target) -> set[int]:
         """Unread serials that the standby holds, but not at or after the place."""
@@ -86,10 +86,20 @@ def draw(seed: int) -> World | None:
         unread=frozenset(r.serial for r in seen[cut:]),
         last=seen[cut - 1].serial,
         resent=len({r.serial for r in sent}) < len(sent),
-        lookalikes=bool(
-            {(r.value, stamped or r.time) for r in sent if r.aborted} & {(r.value, stamped or r.time) for r in seen}
-        ),
+        lookalikes=_has_lookalikes(sent, seen, seen[cut - 1], stamped=stamped),
     )
+
+
+def _has_lookalikes(sent: Sequence[OldRecord], seen: Sequence[OldRecord], last: OldRecord, *, stamped: bool) -> bool:
+    """Replicated aborted records that equal read ones; or a re-send next to a record that equals the last one read."""
+
+    def identity(record: OldRecord) -> tuple[str, int]:
+        return record.value, 0 if stamped else record.time
+
+    aborted = {identity(record) for record in sent if record.aborted}
+    again = len({record.serial for record in sent}) < len(sent)
+    twins = sum(identity(record) == identity(last) for record in seen) > 1
+    return bool(aborted & {identity(record) for record in seen}) or (again and twins)
 
 
 def _old_log(rnd: random.Random) -> list[OldRecord]:
