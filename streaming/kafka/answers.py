@@ -26,10 +26,13 @@ def no_leader() -> PartitionError:
     return PartitionError(name="LEADER_NOT_AVAILABLE", text="the partition has no leader", retriable=True)
 
 
-def unknown_partition() -> PartitionError:
-    """Name the state of a partition that its cluster does not have; it is not asked again: topics are not awaited."""
+def unknown_partition(*, retriable: bool = False) -> PartitionError:
+    """Name the state of a partition that its cluster does not have.
+
+    Retriable only where what is remembered may be out of date: nobody waits for a topic to be made.
+    """
     text = "the cluster has no such topic or partition"
-    return PartitionError(name="UNKNOWN_TOPIC_OR_PARTITION", text=text, retriable=False)
+    return PartitionError(name="UNKNOWN_TOPIC_OR_PARTITION", text=text, retriable=retriable)
 
 
 def broken(outcome: BaseException | None, address: str) -> PartitionError:

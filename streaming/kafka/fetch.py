@@ -17,6 +17,8 @@ from streaming.kafka.records import decode
 from streaming.log import Fetched, PartitionError
 
 _REQUEST_BYTES = 32 << 20
+_GROWTH = 4
+_MOST_BYTES = 128 << 20
 _OLDEST_VERSION = 4  # the first that can carry record batches with headers and transactions
 _NEWEST_VERSION = 12
 
@@ -61,7 +63,7 @@ def inquiry(starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed:
     return Inquiry(
         chunks=_by_bytes(starts),
         request=request,
-        replies=lambda response: _replies(response, starts),
+        replies=lambda response: _replies(response, starts, read_committed=read_committed),
         failure=lambda partition, error: _failure(starts[partition][0], error),
     )
 
@@ -84,25 +86,32 @@ def _by_bytes(
     return chunks
 
 
-def _replies(response: Any, starts: Mapping[TopicPartition, tuple[int, int]]) -> Iterator[Reply[Fetched]]:
+def _replies(
+    response: Any, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool
+) -> Iterator[Reply[Fetched]]:
     for topic in response.responses:
         for partition in topic.partitions:
             key = TopicPartition(topic.topic, partition.partition_index)
-            yield key, _reply(partition, starts[key][0])
+            yield key, _reply(partition, *starts[key], read_committed=read_committed)
 
 
-def _reply(partition: Any, wanted: int) -> Fetched | PartitionError:
+def _reply(partition: Any, wanted: int, asked: int, *, read_committed: bool) -> Fetched | PartitionError:
     error = code_error(partition.error_code)
     if error is not None:
         return error
     aborted = [(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
     decoded = decode(bytes(partition.records or b""), wanted=wanted, aborted=aborted)
+    visible_end = partition.last_stable_offset if read_committed else partition.high_watermark
+    needs = decoded.needs_bytes
+    if not needs and not decoded.next_offset and wanted < visible_end:
+        # Newer brokers send nothing instead of a part of a batch, except as the first of a request.
+        needs = min(asked * _GROWTH, _MOST_BYTES)
     return Fetched(
         records=decoded.records,
         next_offset=max(wanted, decoded.next_offset),
         high_watermark=known(partition.high_watermark),
         log_start=known(partition.log_start_offset),
-        needs_bytes=decoded.needs_bytes,
+        needs_bytes=needs,
         error=decoded.error,
     )
 

@@ -1,6 +1,7 @@
 """Who leads which partition, kept warm; and what a topic looks like to an outsider."""
 
 import threading
+import time
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ class Leaders:
     nodes: Mapping[int, int]
     """Partition to broker id; -1 while there is no leader."""
     error: PartitionError | None
+    heard_at: float
+    """On the monotonic clock."""
 
 
 class Metadata:
@@ -71,8 +74,10 @@ class Metadata:
         return answered
 
     def _keep(self, answered: Iterable[Any]) -> dict[str, Leaders]:
+        now = time.monotonic()
         fresh = {
             topic.name: Leaders(
+                heard_at=now,
                 nodes={partition.partition_index: partition.leader_id for partition in topic.partitions},
                 error=_topic_error(topic.error_code),
             )
@@ -80,7 +85,11 @@ class Metadata:
         }
         with self._lock:
             # A topic that is missing now may exist at the next call: only what was found is remembered.
-            self._leaders.update({name: leaders for name, leaders in fresh.items() if leaders.error is None})
+            for name, leaders in fresh.items():
+                if leaders.error is None:
+                    self._leaders[name] = leaders
+                else:
+                    self._leaders.pop(name, None)
         return fresh
 
     def _configs(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, Mapping[str, str]]:

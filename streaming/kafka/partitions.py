@@ -3,6 +3,7 @@
 One partition's error never touches another's answer: what is not answered by the deadline carries its last error.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -49,10 +50,11 @@ class Partitions:
         """
         answers: dict[TopicPartition, T] = {}
         failures: dict[TopicPartition, PartitionError] = {}
-        pending, pause, first = list(wanted), pauses(), True
+        pending, pause, began = list(wanted), pauses(), time.monotonic()
+        first = True
         while pending:
             try:
-                questions = self._questions(inquiry, pending, failures, deadline)
+                questions = self._questions(inquiry, pending, failures, began, deadline)
             except ClusterUnreachable as error:
                 if first:
                     raise
@@ -72,6 +74,7 @@ class Partitions:
         inquiry: Inquiry[T],
         pending: list[TopicPartition],
         failures: dict[TopicPartition, PartitionError],
+        began: float,
         deadline: Deadline,
     ) -> list[tuple[list[TopicPartition], Question]]:
         """Group the partitions by leader, noting those that have none."""
@@ -83,7 +86,7 @@ class Partitions:
             if leaders.error is not None:
                 failures[each] = leaders.error
             elif node is None:
-                failures[each] = unknown_partition()
+                failures[each] = unknown_partition(retriable=leaders.heard_at < began)
             elif node < 0:
                 failures[each] = no_leader()
             else:

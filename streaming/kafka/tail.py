@@ -16,8 +16,6 @@ _OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 _FIRST_BYTES = 32 << 10
 _MOST_BYTES = 4 << 20
 _SLACK = 4
-_MOST_EMPTY = 3
-"""A large batch of another partition may use up a request's room: one empty answer is no sign of the log's end."""
 _MOST_STEPS = 8
 """With the distance doubled each time: 255 times the wanted count, plenty for markers, bounded for compacted logs."""
 
@@ -78,7 +76,6 @@ class _Search:
     _log_start: int = field(init=False, default=0)
     _moved: bool = field(init=False, default=False)
     _steps: int = field(init=False, default=0)
-    _empty: int = field(init=False, default=0)
     _error: PartitionError | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -97,12 +94,12 @@ class _Search:
             return True
         self._stretch += (record for record in answer.records if record.offset < self.upper)
         if answer.next_offset > self.position:
-            self.position, self._empty = answer.next_offset, 0
+            self.position = answer.next_offset
             self.bytes = min(_MOST_BYTES, self.bytes * 4)
         elif answer.needs_bytes > self.bytes:
             self.bytes = answer.needs_bytes
-        else:
-            self._nothing(answer.high_watermark)
+        else:  # no reader sees more of this log: it was cut, or an open transaction holds it back
+            self._stop(_cut_short(self.end))
         if self.position >= self.upper and not self.over:
             self._step_back()
         return True
@@ -118,11 +115,6 @@ class _Search:
         self.lower = self.position = min(self.upper, max(self.lower, begin.offset))
         if self.position >= self.upper:
             self._step_back()
-
-    def _nothing(self, high_watermark: int | None) -> None:
-        self._empty += 1
-        if self._empty >= _MOST_EMPTY or (high_watermark is not None and self.position >= high_watermark):
-            self._stop(_cut_short(self.end))
 
     def _step_back(self) -> None:
         self._newer = self._stretch + self._newer

@@ -1,0 +1,95 @@
+"""One real KRaft broker for a test session, on free ports of the loopback, ended by its own pid."""
+
+import os
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from streaming.jars import jar_paths, java_home_binary
+
+_FORMAT_SECONDS = 120
+_START_SECONDS = 120.0
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running_broker(
+    folder: Path, *, kafka: str = "kafka-4.3.1", settings: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Start a broker and yield its bootstrap address.
+
+    ``settings`` are added to its configuration; ``LISTEN`` in their values stands for the client listener's address.
+    """
+    listen, controller = (f"127.0.0.1:{free_port()}" for _ in range(2))
+    folder.mkdir(parents=True, exist_ok=True)
+    configuration = folder / "broker.properties"
+    lines = _properties(folder, listen, controller) | {
+        key: value.replace("LISTEN", listen) for key, value in (settings or {}).items()
+    }
+    configuration.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
+    log_settings = folder / "log4j2.yaml"
+    log_settings.write_text(_LOGGING, encoding="utf-8")
+    environment = {**os.environ, "CLASSPATH": os.pathsep.join(str(jar) for jar in jar_paths(kafka))}
+    java = [str(java_home_binary()), "-Xmx512m", f"-Dlog4j2.configurationFile={log_settings}"]
+    with (folder / "broker.log").open("wb") as log:
+        cluster_id = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]  # a dash first is an option
+        format_storage = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(configuration)]
+        subprocess.run(format_storage, env=environment, stdout=log, stderr=log, timeout=_FORMAT_SECONDS, check=True)
+        process = subprocess.Popen([*java, "kafka.Kafka", str(configuration)], env=environment, stdout=log, stderr=log)
+    try:
+        _await(process, listen, folder)
+        yield listen
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def _await(process: "subprocess.Popen[bytes]", listen: str, folder: Path) -> None:
+    host, port = listen.split(":")
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    text = (folder / "broker.log").read_text(encoding="utf-8", errors="replace")
+    raise AssertionError(f"the broker did not start:\n{text[-2000:]}")
+
+
+def _properties(folder: Path, listen: str, controller: str) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": f"PLAINTEXT://{listen},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{listen}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"1@{controller}",
+        "log.dirs": str(folder / "data"),
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "group.initial.rebalance.delay.ms": "0",
+        "auto.create.topics.enable": "true",  # a link that creates topics by asking shall be caught
+        "log.retention.ms": "-1",  # tests write records of long ago
+    }
+
+
+_LOGGING = """Configuration:
+  Appenders: {Console: {name: C, PatternLayout: {pattern: "%d %p %m (%c)%n"}}}
+  Loggers: {Root: {level: WARN, AppenderRef: {ref: C}}}
+"""

@@ -1,0 +1,263 @@
+"""What every ``Log`` promises, asked of the cluster in memory and of the link to brokers made of sockets."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from state.model import Fingerprint, TopicPartition
+from state.settings import Cluster, Security
+from streaming.errors import ClusterUnreachable, CredentialRefused
+from streaming.kafka.link import Link
+from streaming.kafka.records import digest
+from streaming.kafka.tail import read_tails
+from streaming.log import Log, Spec
+from streaming.memory import MemoryCluster
+from tests.fakecluster import BASE_MS, STEP_MS, FakeCluster, silent_server
+
+RECORDS = 1000
+PARTITIONS = [TopicPartition("t", number) for number in range(6)]
+BY_TIME = dict.fromkeys(PARTITIONS, BASE_MS + 5 * STEP_MS)
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeCluster]:
+    with FakeCluster({"t": 6}, records=RECORDS) as fake:
+        yield fake
+
+
+@pytest.fixture
+def link(fake: FakeCluster) -> Iterator[Link]:
+    with Link(Cluster(bootstrap=fake.bootstrap)) as link:
+        yield link
+
+
+def memory() -> MemoryCluster:
+    cluster = MemoryCluster()
+    cluster.create("t", 6)
+    for offset in range(RECORDS):
+        for number in range(6):
+            cluster.append("t", number, BASE_MS + offset * STEP_MS, digest(None, b"%d" % offset))
+    return cluster
+
+
+@pytest.fixture(params=["memory", "link"])
+def log(request: pytest.FixtureRequest) -> Log:
+    answer: Log = memory() if request.param == "memory" else request.getfixturevalue("link")
+    return answer
+
+
+# -- every log ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "offset", "timestamp"),
+    [
+        (BASE_MS - 1, 0, BASE_MS),
+        (BASE_MS, 0, BASE_MS),
+        (BASE_MS + 1, 1, BASE_MS + STEP_MS),
+        (BASE_MS + (RECORDS - 1) * STEP_MS, RECORDS - 1, BASE_MS + (RECORDS - 1) * STEP_MS),
+        (BASE_MS + (RECORDS - 1) * STEP_MS + 1, None, None),
+        (Spec.EARLIEST, 0, None),
+        (Spec.LATEST, RECORDS, None),
+        (Spec.MAX_TIMESTAMP, RECORDS - 1, BASE_MS + (RECORDS - 1) * STEP_MS),
+    ],
+)
+def test_a_time_is_the_first_offset_at_or_after_it(
+    log: Log, asked: int, offset: int | None, timestamp: int | None
+) -> None:
+    for answer in log.offsets(dict.fromkeys(PARTITIONS, asked), timeout=5).values():
+        assert (answer.offset, answer.timestamp_ms, answer.error) == (offset, timestamp, None)
+
+
+def test_a_negative_time_is_refused(log: Log) -> None:
+    with pytest.raises(ValueError, match="-4"):
+        log.offsets({PARTITIONS[0]: -4}, timeout=5)
+
+
+def test_what_does_not_exist_does_not_hide_what_does(log: Log) -> None:
+    strangers = [TopicPartition("t", 99), TopicPartition("nowhere", 0)]
+    answers = log.offsets(dict.fromkeys([*PARTITIONS, *strangers], Spec.LATEST), timeout=5)
+    assert [answers[partition].offset for partition in PARTITIONS] == [RECORDS] * 6
+    errors = [answers[partition].error for partition in strangers]
+    assert [error and (error.name, error.retriable) for error in errors] == [("UNKNOWN_TOPIC_OR_PARTITION", False)] * 2
+
+
+def test_a_topic_is_described_and_a_missing_one_is_told(log: Log) -> None:
+    facts = log.describe(["t", "nowhere"], timeout=5)
+    assert sorted(facts["t"].partitions) == [0, 1, 2, 3, 4, 5]
+    assert facts["t"].topic_id
+    assert (facts["t"].timestamp_type, facts["t"].cleanup_policy) == ("CreateTime", "delete")
+    error = facts["nowhere"].error
+    assert error is not None
+    assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_a_fetch_gives_the_records_from_the_wanted_offset_on(log: Log) -> None:
+    fetched = log.fetch(dict.fromkeys(PARTITIONS, (990, 1 << 20)), timeout=5)
+    for answer in fetched.values():
+        assert [(record.offset, record.digest) for record in answer.records] == [
+            (offset, digest(None, b"%d" % offset)) for offset in range(990, RECORDS)
+        ]
+        assert (answer.next_offset, answer.high_watermark, answer.log_start) == (RECORDS, RECORDS, 0)
+
+
+def test_a_fetch_with_too_little_room_asks_for_more(log: Log) -> None:
+    answer = log.fetch({PARTITIONS[0]: (7, 20)}, timeout=5)[PARTITIONS[0]]
+    assert (answer.records, answer.next_offset) == ((), 7)
+    assert answer.needs_bytes > 20
+
+
+def test_a_fetch_outside_the_log_is_an_error_of_its_partition_alone(log: Log) -> None:
+    starts = {PARTITIONS[0]: (RECORDS + 1, 1000), PARTITIONS[1]: (0, 1000)}
+    answers = log.fetch(starts, timeout=5)
+    error = answers[PARTITIONS[0]].error
+    assert error is not None
+    assert error.name == "OFFSET_OUT_OF_RANGE"
+    assert answers[PARTITIONS[0]].next_offset == RECORDS + 1
+    assert answers[PARTITIONS[1]].records
+
+
+@pytest.mark.parametrize("end", [0, 1, 31, 32, 33, 500, RECORDS])
+def test_a_tail_holds_the_records_right_before_its_end(log: Log, end: int) -> None:
+    for tail in read_tails(log, dict.fromkeys(PARTITIONS, end), count=32, timeout=5).values():
+        start = max(0, end - 32)
+        assert tail.records == tuple(
+            Fingerprint(offset, BASE_MS + offset * STEP_MS, digest(None, b"%d" % offset))
+            for offset in range(start, end)
+        )
+        assert (tail.start, tail.dense, tail.error) == (start, True, None)
+
+
+def test_a_tail_beyond_the_end_is_an_error(log: Log) -> None:
+    tail = read_tails(log, {PARTITIONS[0]: RECORDS + 500}, count=32, timeout=5)[PARTITIONS[0]]
+    assert tail.records == ()
+    assert tail.error is not None
+
+
+# -- tails across holes ------------------------------------------------------------------------------------------------
+
+
+def test_a_tail_steps_back_over_a_hole() -> None:
+    cluster = memory()
+    cluster.compact("t", 0, range(600, 990))
+    tail = read_tails(cluster, {PARTITIONS[0]: RECORDS}, count=32, timeout=5)[PARTITIONS[0]]
+    assert [record.offset for record in tail.records] == [*range(578, 600), *range(990, 1000)]
+    assert (tail.start, tail.dense, tail.error) == (578, False, None)
+
+
+def test_a_tail_gives_up_on_a_hole_that_is_too_wide() -> None:
+    cluster = memory()
+    cluster.skip("t", 0, 100_000)
+    tail = read_tails(cluster, {PARTITIONS[0]: RECORDS + 100_000}, count=32, timeout=5)[PARTITIONS[0]]
+    assert (tail.records, tail.dense, tail.error) == ((), False, None)
+
+
+def test_a_tail_stops_at_the_begin_of_the_log() -> None:
+    cluster = memory()
+    cluster.retain("t", 0, 990)
+    tail = read_tails(cluster, {PARTITIONS[0]: RECORDS}, count=32, timeout=5)[PARTITIONS[0]]
+    assert ([record.offset for record in tail.records], tail.start) == (list(range(990, RECORDS)), 990)
+    assert tail.dense
+
+
+# -- faults of a cluster -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_created_by_asking(link: Link, fake: FakeCluster) -> None:
+    missing = TopicPartition("nowhere", 0)
+    link.describe(["nowhere"], timeout=5)
+    link.offsets({missing: Spec.LATEST}, timeout=5)
+    link.fetch({missing: (0, 100)}, timeout=5)
+    assert fake.created == []
+
+
+def test_a_silent_bootstrap_server_does_not_matter(fake: FakeCluster) -> None:
+    with silent_server() as silent, Link(Cluster(bootstrap=(silent, fake.bootstrap[0]))) as link:
+        assert [answer.offset for answer in link.offsets(BY_TIME, timeout=30).values()] == [5] * 6
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_cluster_that_never_speaks_is_unreachable_by_the_deadline(protocol: str) -> None:
+    security = Security.model_validate({"protocol": protocol})
+    with silent_server() as silent:
+        link = Link(Cluster(bootstrap=(silent,), security=security), name="east")
+        with pytest.raises(ClusterUnreachable, match="east"):
+            link.describe(["t"], timeout=0.3)
+        link.close()
+        link.close()
+
+
+def test_a_cluster_that_refuses_is_unreachable_and_says_why(fake: FakeCluster, link: Link) -> None:
+    for node in fake.ports:
+        fake.kill(node)
+    with pytest.raises(ClusterUnreachable, match="ECONNREFUSED"):
+        link.offsets(BY_TIME, timeout=0.3)
+
+
+def test_a_partition_without_a_leader_is_told_and_the_others_answered(fake: FakeCluster, link: Link) -> None:
+    fake.leaderless.add(("t", 1))
+    answers = link.offsets(BY_TIME, timeout=0.3)
+    assert [answer.offset for answer in answers.values()] == [5, None, 5, 5, 5, 5]
+    error = answers[PARTITIONS[1]].error
+    assert error is not None
+    assert (error.name, error.retriable) == ("LEADER_NOT_AVAILABLE", True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [(lambda fake: fake.kill(1), "NETWORK_EXCEPTION"), (lambda fake: fake.hung.add(1), "TIMED_OUT")],
+    ids=["dead", "hung"],
+)
+def test_a_lost_leader_costs_only_its_own_partitions(
+    fake: FakeCluster, link: Link, fault: Callable[[FakeCluster], None], name: str
+) -> None:
+    link.offsets(BY_TIME, timeout=5)
+    fault(fake)
+    answers = link.offsets(BY_TIME, timeout=1)
+    assert [answer.offset for answer in answers.values()] == [5, None, 5, 5, None, 5]
+    assert {answer.error.name for answer in answers.values() if answer.error} == {name}
+    fetched = link.fetch(dict.fromkeys(PARTITIONS, (0, 500)), timeout=1)
+    assert [answer.error is None for answer in fetched.values()] == [True, False, True, True, False, True]
+
+
+def test_an_error_that_asking_again_cannot_mend_comes_at_once(fake: FakeCluster, link: Link) -> None:
+    fake.errors["t", 2] = 43
+    began = time.monotonic()
+    answers = link.offsets(BY_TIME, timeout=60)
+    assert time.monotonic() - began < 30
+    assert [answer.error and answer.error.name for answer in answers.values()] == [
+        None, None, "UNSUPPORTED_FOR_MESSAGE_FORMAT", None, None, None,
+    ]  # fmt: skip
+
+
+def test_a_moved_leader_is_found_again(fake: FakeCluster, link: Link) -> None:
+    fake.not_leader = {("t", 0): 2, ("t", 4): 1}
+    assert [answer.offset for answer in link.offsets(BY_TIME, timeout=10).values()] == [5] * 6
+
+
+def test_a_partition_that_was_added_later_is_found(fake: FakeCluster, link: Link) -> None:
+    link.offsets(BY_TIME, timeout=5)
+    fake.topics["t"] = 8
+    added = TopicPartition("t", 7)
+    assert link.offsets({added: Spec.LATEST}, timeout=5)[added].offset == RECORDS
+
+
+def test_an_old_broker_does_not_misread_a_question_for_the_largest_time() -> None:
+    with FakeCluster({"t": 6}, version=(2, 8)) as old, Link(Cluster(bootstrap=old.bootstrap)) as link:
+        answers = link.offsets(dict.fromkeys(PARTITIONS, Spec.MAX_TIMESTAMP), timeout=5)
+        assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
+        assert [answer.offset for answer in link.offsets(BY_TIME, timeout=5).values()] == [5] * 6
+
+
+def test_a_certificate_that_is_missing_is_our_fault_and_told_without_a_connection() -> None:
+    security = Security.model_validate({"protocol": "SSL", "ca": "/nowhere/ca.pem"})
+    with pytest.raises(CredentialRefused, match=r"/nowhere/ca\.pem"):
+        Link(Cluster(bootstrap=("127.0.0.1:1",), security=security))
+
+
+def test_a_memory_cluster_can_be_out_of_reach() -> None:
+    cluster = memory()
+    cluster.unreachable = True
+    with pytest.raises(ClusterUnreachable):
+        cluster.describe(["t"], timeout=1)

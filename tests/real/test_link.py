@@ -1,0 +1,249 @@
+"""The link against a real broker, cross-checked with another client's answers."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as TheirPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from state.model import Fingerprint, TopicPartition
+from state.settings import Cluster
+from streaming.kafka.link import Link
+from streaming.kafka.records import digest
+from streaming.kafka.tail import read_tails
+from streaming.log import Fetched, Spec
+from tests.broker import running_broker
+
+pytestmark = pytest.mark.real
+
+BASE_MS = 1_763_000_000_000
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_broker(tmp_path_factory.mktemp("broker")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap})
+
+
+@pytest.fixture
+def link(bootstrap: str) -> Iterator[Link]:
+    with Link(Cluster(bootstrap=(bootstrap,)), name="east") as link:
+        yield link
+
+
+def create(admin: AdminClient, topic: str, partitions: int = 1, **config: str) -> None:
+    for future in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
+        future.result(30)
+
+
+def produce(
+    bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes | None, int]], **config: object
+) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, **config})
+    for key, value, timestamp in records:
+        producer.produce(topic, key=key, value=value, timestamp=timestamp, partition=0, headers={"h": b"1"})
+    assert producer.flush(60) == 0
+
+
+def numbered(count: int, size: int = 20) -> list[tuple[bytes | None, bytes | None, int]]:
+    return [(b"k%d" % i, b"%d" % i + b"x" * size, BASE_MS + i * 1000) for i in range(count)]
+
+
+def read_all(link: Link, topic: str, *, read_committed: bool = False, size: int = 1 << 20) -> list[Fetched]:
+    """Every answer from the begin of partition 0 to its high watermark."""
+    answers, offset = [], 0
+    for _ in range(10_000):
+        answer = link.fetch({TopicPartition(topic, 0): (offset, size)}, read_committed=read_committed, timeout=10)
+        fetched = answer[TopicPartition(topic, 0)]
+        assert fetched.error is None
+        answers.append(fetched)
+        if fetched.next_offset == fetched.high_watermark:
+            return answers
+        size = max(size, fetched.needs_bytes)
+        offset = fetched.next_offset
+    raise AssertionError("the log has no end")
+
+
+def test_times_begin_end_and_largest_time_agree_with_another_client(
+    link: Link, admin: AdminClient, bootstrap: str
+) -> None:
+    topic, source = "times", random.Random(3)
+    create(admin, topic)
+    produce(bootstrap, topic, [(None, b"%d" % i, BASE_MS + source.randrange(100_000)) for i in range(2000)])
+    partition, theirs = TopicPartition(topic, 0), TheirPartition(topic, 0)
+    asked = [BASE_MS - 1, BASE_MS, *(BASE_MS + source.randrange(100_000) for _ in range(20)), BASE_MS + 100_001]
+    for time_ms in asked:
+        their = admin.list_offsets({theirs: OffsetSpec.for_timestamp(time_ms)})[theirs].result(30)
+        ours = link.offsets({partition: time_ms}, timeout=5)[partition]
+        assert ours.error is None
+        assert (ours.offset, ours.timestamp_ms) == (
+            (their.offset, their.timestamp) if their.offset >= 0 else (None, None)
+        )
+    for spec, their_spec in (
+        (Spec.EARLIEST, OffsetSpec.earliest()),
+        (Spec.LATEST, OffsetSpec.latest()),
+        (Spec.MAX_TIMESTAMP, OffsetSpec.max_timestamp()),
+    ):
+        their = admin.list_offsets({theirs: their_spec})[theirs].result(30)
+        ours = link.offsets({partition: spec}, timeout=5)[partition]
+        assert ours.offset == their.offset
+        assert ours.timestamp_ms == (their.timestamp if their.timestamp >= 0 else None)
+
+
+def test_a_missing_topic_is_told_and_not_created(link: Link, admin: AdminClient) -> None:
+    missing = TopicPartition("never-made", 0)
+    assert link.describe(["never-made"], timeout=5)["never-made"].error is not None
+    looked = link.offsets({missing: Spec.LATEST}, timeout=5)[missing]
+    assert looked.error is not None
+    assert looked.error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+    fetched = link.fetch({missing: (0, 1000)}, timeout=5)[missing]
+    assert fetched.error is not None
+    assert "never-made" not in admin.list_topics(timeout=10).topics
+
+
+def test_a_topic_is_described_with_its_id_and_settings(link: Link, admin: AdminClient) -> None:
+    create(admin, "described", 3, **{"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"})
+    facts = link.describe(["described"], timeout=5)["described"]
+    assert facts.topic_id is not None
+    assert (facts.timestamp_type, facts.cleanup_policy) == ("LogAppendTime", "compact")
+    assert sorted(facts.partitions) == [0, 1, 2]
+    assert {partition.leader for partition in facts.partitions.values()} == {1}
+
+
+def test_a_recreated_topic_has_another_id_and_its_new_leaders_are_found(link: Link, admin: AdminClient) -> None:
+    create(admin, "recreated")
+    before = link.describe(["recreated"], timeout=5)["recreated"].topic_id
+    for future in admin.delete_topics(["recreated"]).values():
+        future.result(30)
+    deadline = time.monotonic() + 30
+    while link.describe(["recreated"], timeout=5)["recreated"].error is None:
+        assert time.monotonic() < deadline
+    create(admin, "recreated", 2)
+    partition = TopicPartition("recreated", 1)
+    while link.offsets({partition: Spec.LATEST}, timeout=5)[partition].error is not None:
+        assert time.monotonic() < deadline
+    assert link.describe(["recreated"], timeout=5)["recreated"].topic_id != before
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_records_are_read_whatever_their_compression(
+    link: Link, admin: AdminClient, bootstrap: str, compression: str
+) -> None:
+    topic = f"compressed-{compression}"
+    create(admin, topic)
+    records = [*numbered(500, size=200), (None, None, BASE_MS + 500_000), (b"", b"", BASE_MS + 501_000)]
+    produce(bootstrap, topic, records, **{"compression.type": compression})
+    answers = read_all(link, topic, size=20_000)
+    assert [(record.offset, record.timestamp_ms, record.digest) for answer in answers for record in answer.records] == [
+        (offset, timestamp, digest(key, value)) for offset, (key, value, timestamp) in enumerate(records)
+    ]
+
+
+def test_append_time_is_told_as_such(link: Link, admin: AdminClient, bootstrap: str) -> None:
+    create(admin, "appended", **{"message.timestamp.type": "LogAppendTime"})
+    produce(bootstrap, "appended", numbered(3))
+    records = [record for answer in read_all(link, "appended") for record in answer.records]
+    assert all(record.append_time and record.timestamp_ms > BASE_MS + 1_000_000 for record in records)
+
+
+def test_a_batch_larger_than_asked_for_says_what_it_needs(link: Link, admin: AdminClient, bootstrap: str) -> None:
+    create(admin, "large", 2, **{"max.message.bytes": "2000000"})
+    produce(bootstrap, "large", [(None, random.Random(1).randbytes(900_000), BASE_MS)] * 2)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce("large", b"y" * 900_000, partition=1)
+    assert producer.flush(30) == 0
+    both = {TopicPartition("large", 0): (0, 50_000), TopicPartition("large", 1): (0, 50_000)}
+    first = link.fetch(both, timeout=10)
+    assert [len(fetched.records) for fetched in first.values()].count(1) == 1  # a request's first batch comes whole
+    cut = next(fetched for fetched in first.values() if not fetched.records)
+    assert cut.needs_bytes > 50_000
+    assert [len(answer.records) for answer in read_all(link, "large", size=50_000)] == [1, 1]
+
+
+@pytest.fixture(scope="module")
+def transactions(admin: AdminClient, bootstrap: str) -> list[bytes]:
+    """Topic ``transacted``: transactions of 1 to 5 records, every third aborted; returns the committed values."""
+    create(admin, "transacted")
+    committed: list[bytes] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t", "linger.ms": 0})
+    producer.init_transactions(60)
+    for number in range(60):
+        producer.begin_transaction()
+        values = [b"%d-%d" % (number, i) for i in range(number % 5 + 1)]
+        for value in values:
+            producer.produce("transacted", value, partition=0, timestamp=BASE_MS + number)
+        producer.flush(30)
+        if number % 3 == 1:
+            producer.abort_transaction(60)
+        else:
+            producer.commit_transaction(60)
+            committed += values
+    return committed
+
+
+def test_read_committed_leaves_out_aborted_records_and_markers(link: Link, transactions: list[bytes]) -> None:
+    for size in (500, 2_000, 1 << 20):
+        answers = read_all(link, "transacted", read_committed=True, size=size)
+        seen = [record.digest for answer in answers for record in answer.records]
+        assert seen == [digest(None, value) for value in transactions]
+    uncommitted = [record for answer in read_all(link, "transacted") for record in answer.records]
+    assert len(uncommitted) > len(transactions)
+
+
+def test_a_tail_steps_back_over_markers_and_aborted_records(link: Link, transactions: list[bytes]) -> None:
+    partition = TopicPartition("transacted", 0)
+    records = [record for answer in read_all(link, "transacted", read_committed=True) for record in answer.records]
+    end = link.offsets({partition: Spec.LATEST}, timeout=5)[partition].offset
+    assert end is not None
+    for position in [0, 1, 2, 7, *random.Random(5).sample(range(end), 20), end]:
+        before = [Fingerprint(r.offset, r.timestamp_ms, r.digest) for r in records if r.offset < position]
+        tail = read_tails(link, {partition: position}, count=32, timeout=10)[partition]
+        assert tail.error is None
+        assert tail.records == tuple(before[-32:])
+        assert tail.dense == (len(tail.records) == position - tail.start)
+
+
+def test_a_tail_stops_where_retention_has_cut_the_log(link: Link, admin: AdminClient, bootstrap: str) -> None:
+    create(admin, "retained")
+    produce(bootstrap, "retained", numbered(100))
+    for future in admin.delete_records([TheirPartition("retained", 0, 90)]).values():
+        future.result(30)
+    partition = TopicPartition("retained", 0)
+    tail = read_tails(link, {partition: 100}, count=32, timeout=10)[partition]
+    assert ([record.offset for record in tail.records], tail.start, tail.dense) == (list(range(90, 100)), 90, True)
+    gone = read_tails(link, {partition: 80}, count=32, timeout=10)[partition]
+    assert (gone.records, gone.error) == ((), None)
+    assert link.offsets({partition: Spec.EARLIEST}, timeout=5)[partition].offset == 90
+
+
+def test_one_link_serves_several_threads(link: Link, admin: AdminClient, bootstrap: str) -> None:
+    create(admin, "shared", 8)
+    partitions = [TopicPartition("shared", number) for number in range(8)]
+    wrong: list[object] = []
+
+    def ask() -> None:
+        for _ in range(50):
+            looked = link.offsets(dict.fromkeys(partitions, Spec.LATEST), timeout=10)
+            wrong.extend(answer for answer in looked.values() if answer.offset != 0)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert wrong == []
+
+
+def test_a_partition_that_does_not_exist_does_not_hide_its_neighbours(link: Link, admin: AdminClient) -> None:
+    create(admin, "neighbours", 2)
+    answers = link.offsets({TopicPartition("neighbours", n): Spec.LATEST for n in (0, 1, 2)}, timeout=5)
+    assert [answer.offset for answer in answers.values()] == [0, 0, None]
