@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from state.errors import StaleTerm
 from state.guards import CONTROLLER
 from state.sql.engine import make_engines
+from state.sql.history import append
 from state.sql.migrate import open_store
 from state.sql.schema import leases
 from state.sql.store import SqlStore
@@ -142,6 +143,20 @@ def test_a_process_killed_before_its_commit_leaves_nothing_half_written(url: str
     assert store.hold(
         samples.operation(), from_epoch=1, term=term_of(store), step=samples.step(), event=samples.event()
     )
+    store.close()
+
+
+def test_events_become_visible_in_the_order_of_their_numbers(url: str) -> None:
+    store = opened(url)
+    with ThreadPoolExecutor(1) as pool:
+        with store._writing() as connection:
+            append(connection, [samples.event(text="first")])
+            second = pool.submit(store.note, samples.event(text="second"))
+            with pytest.raises(TimeoutError):
+                second.result(timeout=0.3)
+            assert store.history() == []
+        second.result(timeout=SECONDS)
+    assert [event.text for event in store.history()] == ["first", "second"]
     store.close()
 
 

@@ -11,9 +11,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state.errors import Conflict, SchemaNewer, SchemaOlder, StoreError, StoreUnavailable
-from state.model import Phase
+from state.model import Fingerprint, Phase
+from state.sql.columns import pack_ring, unpack_ring
 from state.sql.engine import make_engines, translated
 from state.sql.migrate import HEAD, open_store
 from state.sql.schema import VERSION_TABLE, metadata
@@ -74,6 +77,20 @@ def test_a_schema_that_cannot_be_made_rolls_back_as_a_whole(url: str) -> None:
     with engines.write.connect() as connection:
         assert sa.inspect(connection).get_table_names() == ["history"]
     engines.dispose()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**62), st.integers(-1, 2**62), st.binary(min_size=16, max_size=16)), max_size=40)
+)
+def test_any_ring_is_unpacked_as_it_was_packed(records: list[tuple[int, int, bytes]]) -> None:
+    ring = tuple(Fingerprint(*record) for record in sorted(records))
+    assert unpack_ring(pack_ring(ring)) == ring
+
+
+@pytest.mark.parametrize("records", [[(5, 0, bytes(16)), (4, 0, bytes(16))], [(5, 0, bytes(15))]])
+def test_a_ring_that_is_none_is_refused(records: list[tuple[int, int, bytes]]) -> None:
+    with pytest.raises(ValueError, match="ascending offsets and digests of 16 bytes"):
+        pack_ring(tuple(Fingerprint(*record) for record in records))
 
 
 BROKEN_RULES = {
