@@ -25,7 +25,8 @@ from streaming.spark.run_errors import SparkMissing
 _TICK_SECONDS = 0.05
 _HEARTBEAT_SECONDS = 1.0
 _QUIET_LOOK_SECONDS = 0.05
-_SETTLE_SECONDS = 20.0
+_IDLE_SECONDS = 3.0
+_SETTLE_SECONDS = 60.0
 
 
 class Runner:
@@ -71,7 +72,9 @@ class Runner:
         with self._lock:
             hosted = list(self._hosted.values())
         waited = (self._hosting.now() - self._began_at).total_seconds()
-        return waited >= _SETTLE_SECONDS or (bool(hosted) and all(each.has_committed for each in hosted))
+        if not hosted:
+            return waited >= _IDLE_SECONDS
+        return waited >= _SETTLE_SECONDS or all(each.has_committed for each in hosted)
 
     def close(self, grace_seconds: float) -> bool:
         """Stop all queries, wait until they are quiet, give the name back; whether everything was quiet in time."""

@@ -47,7 +47,8 @@ _QUIET = {
     "org.apache.spark.scheduler": "ERROR",
     "org.apache.spark.scheduler.TaskSetManager": "OFF",
     "org.apache.spark.executor.Executor": "OFF",
-    "org.apache.spark.util.Utils": "ERROR",
+    "org.apache.spark.util.Utils": "OFF",  # it logs each cancelled task of a fenced run with its stack
+    "org.apache.spark.sql.execution.datasources.FileFormatWriter": "OFF",
 }
 
 _MOST_SLOTS = 128

@@ -25,6 +25,8 @@ _BATCH_SECONDS = 30.0
 _LOOK_SECONDS = 0.1
 _RECORDS = "40"
 _CYCLES = 2
+_PATIENT = {"kafka.default.api.timeout.ms": "20000", "kafka.request.timeout.ms": "10000"}
+"""A cold JVM is what this is for: nobody waits for it, so it may be slow."""
 
 
 def begin_warmup(hosting: Hosting, ready: Callable[[], bool], warm: Callable[[], None], over: threading.Event) -> None:
@@ -54,7 +56,7 @@ def warm_up(hosting: Hosting, over: threading.Event) -> bool:
         return False
     query, source, cluster = place
     options = source_options(hosting.settings, hosting.query(query), source, cluster, None)
-    few = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": _RECORDS, "failOnDataLoss": "false"}
+    few = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": _RECORDS, "failOnDataLoss": "false", **_PATIENT}
     session = hosting.session.newSession()
     with tempfile.TemporaryDirectory(prefix="tideover-warm-", ignore_cleanup_errors=True) as folder:
         for _ in range(_CYCLES):
