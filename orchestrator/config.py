@@ -91,7 +91,7 @@ def load(given: str | Path | None = None, environment: Mapping[str, str] = os.en
         mistakes += [mistake for mistake in undeclared_names(resolved) if mistake not in mistakes]
     if settings is None or mistakes:
         count = f"{len(mistakes)} mistake{'s' if len(mistakes) != 1 else ''}"
-        raise ConfigError(f"{count} in {path}:", hint="docs/configuration.md lists every key", mistakes=mistakes)
+        raise ConfigError(f"{count} in {path}:", hint="conf/tideover.yaml shows every key", mistakes=mistakes)
     return Loaded(path=path, settings=settings)
 
 

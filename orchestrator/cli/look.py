@@ -60,11 +60,16 @@ def show(world: World, query: str, output: str) -> None:
         for o in store.operations(query=query, limit=5)
     ]
     if output in {"json", "yaml"}:
-        checkpoint = assignment.checkpoint if assignment else None
-        last = shapes.fact_detail(fact)
-        render.document(
-            {**row, "checkpoint": checkpoint, "report": last, "runners": runners, "operations": operations}, output
-        )
+        hosting = next((r for r in runners if assignment and r["runner"] == assignment.runner), None)
+        value = {
+            **row,
+            "runner": hosting or {"runner": row["runner"], "warm": None},
+            "checkpoint": assignment.checkpoint if assignment else None,
+            "report": shapes.fact_detail(fact),
+            "runners": runners,
+            "operations": operations,
+        }
+        render.document(value, output)
         return
     render.show([row], output, columns=QUERY_COLUMNS)
     if output == "tsv":

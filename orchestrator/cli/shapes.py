@@ -7,7 +7,14 @@ from orchestrator.decide.times import iso
 from state.model import Assignment, Desired, Event, Operation, QueryFact, RunnerFact, Step
 from state.settings import Tideover
 
-MEASURED = ("detect_seconds", "switch_seconds", "replay_records", "exposure_records", "dropped_late_rows")
+MEASURED = (
+    "detect_seconds",
+    "switch_seconds",
+    "first_commit_at",
+    "replay_records",
+    "exposure_records",
+    "dropped_late_rows",
+)
 
 
 def query_rows(

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.phases import Happening, move
 from orchestrator.decide.snapshot import Act, Ask, Commit, Decision, GoBack, Resolve, Settle, Snapshot, Wait
+from orchestrator.decide.times import iso
 from state.model import Intent, IntentKind, IntentState, Phase, QueryFact, RunState
 from state.protocol import (
     Failure,
@@ -269,6 +270,7 @@ def _measured(snapshot: Snapshot, fact: QueryFact, committed_at: datetime) -> di
     return {
         **snapshot.operation.measured,
         "switch_seconds": round((committed_at - snapshot.operation.started_at).total_seconds(), 3),
+        "first_commit_at": iso(committed_at),
         "replay_records": known.get("replay_records"),
         "exposure_records": known.get("exposure_records"),
         "dropped_late_rows": fact.dropped_late_rows,

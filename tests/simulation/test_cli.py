@@ -92,7 +92,8 @@ def test_failover_moves_the_query_and_shows_what_it_did(world: World, capsys: py
         "hold", "fence", "resolve", "prepare", "commit", "start", "verify",
     ]  # fmt: skip
     assert set(shown["measured"]) == {
-        "detect_seconds", "switch_seconds", "replay_records", "exposure_records", "dropped_late_rows",
+        "detect_seconds", "switch_seconds", "first_commit_at", "replay_records", "exposure_records",
+        "dropped_late_rows",
     }  # fmt: skip
     assert shown["measured"]["detect_seconds"] is None
     assert shown["measured"]["exposure_records"] == 20
@@ -102,6 +103,19 @@ def test_failover_moves_the_query_and_shows_what_it_did(world: World, capsys: py
     assert (row["cluster"], row["epoch"], row["state"], row["operation"]) == ("west", 2, "running", None)
     code, out, err = run(capsys, "failover", "revenue", "--to", "west", "--yes")
     assert (code, out, err) == (0, "", "revenue is already there: nothing done\n")
+
+
+def test_show_tells_of_the_runner_the_checkpoint_and_the_last_report(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.runner.live()
+    code, shown = run_json(capsys, "show", "revenue")
+    assert code == 0
+    assert isinstance(shown, dict)
+    assert shown["runner"]["warm"] is True
+    assert shown["checkpoint"] == "/cp/revenue"
+    assert shown["report"]["offsets"] == {"orders": {"orders": {"0": 100, "1": 100}}}
+    assert run(capsys, "show", "revenue")[0] == 0
 
 
 def test_progress_goes_to_stderr_and_the_table_to_stdout(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,6 +116,33 @@ def test_the_same_verb_again_finds_the_query_there_and_does_nothing() -> None:
     assert len(world.starts) == 1
 
 
+def test_a_request_that_was_carried_out_but_not_answered_is_answered_and_not_done_again() -> None:
+    world = World()
+    request = world.request()
+    world.carry_out(request)
+    world.store._requests[request.id] = request  # type: ignore[attr-defined] # as if the answer had been lost
+    operation = world.carry_out(request)
+    assert operation is not None
+    answered = world.store.request(request.id)
+    assert answered is not None
+    assert (answered.operation, answered.refused) == (operation.id, None)
+    assert len(world.starts) == 1
+
+
+def test_only_the_first_batch_with_data_proves_the_move() -> None:
+    world = World()
+    world.runner.commits = False
+    request = world.request()
+    operation = world.carry_out(request, seconds=5)
+    assert operation is not None
+    assert operation.phase is Phase.VERIFYING
+    assert "waiting for its first batch" in operation.sentence
+    world.runner.commits = True
+    operation = world.carry_out(request)
+    assert operation is not None
+    assert operation.outcome == "done"
+
+
 def test_without_evidence_the_operation_is_blocked_until_a_consent_joins_it() -> None:
     world = World()
     world.runner.evidence = None
@@ -176,6 +203,8 @@ def test_a_runner_that_dies_with_an_intent_is_replaced_by_another(kind: IntentKi
     assert operation.outcome == "done"
     assert [start.runner for start in world.starts] == ["b"]
     assert f"{kind.value}#2" in world.other.handled
+    first = next(intent for intent in world.store.intents(operation.id) if intent.name == kind.value)
+    assert first.result == {"kind": "withdrawn", "text": "runner b was asked instead", "hint": ""}
     assert world.store.pending_intents("a") == []
 
 
@@ -197,6 +226,7 @@ def test_a_checkpoint_that_moved_on_is_read_and_resolved_again() -> None:
     assert operation.outcome == "done"
     assert "inspect" in world.runner.handled
     assert "prepare#2" in world.runner.handled
+    assert world.starts[0].checkpoint.endswith(f"{operation.id}-2")
     assert world.checkpoints[world.starts[0].checkpoint].offsets["orders"]["orders"] == {"0": PLACE + 5, "1": PLACE}
 
 

@@ -167,6 +167,7 @@ class FakeRunner:
     failures: dict[IntentKind, list[Failure]] = field(default_factory=dict)
     start_error: str | None = None
     answers: bool = True
+    commits: bool = True
     ran: dict[str, int] = field(default_factory=dict)
     handled: list[str] = field(default_factory=list)
 
@@ -234,7 +235,7 @@ class FakeRunner:
                 query=assignment.query, runner=self.name, instance=self.instance, epoch=assignment.epoch,
                 cluster=assignment.cluster, state=RunState.FAILED if failed else RunState.RUNNING, run_id="r",
                 batch=batch, offsets=checkpoint.offsets, started_at=self.clock.now(),
-                first_commit_at=self.clock.now() if committed else None, progressed_at=self.clock.now(),
+                first_commit_at=self.clock.now() if committed and self.commits else None, progressed_at=self.clock.now(),
                 input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
                 error=self.start_error, reported_at=self.clock.now(),
             )
