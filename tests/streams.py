@@ -1,0 +1,151 @@
+"""Two real clusters with shifted offsets, and queries whose output shows every record lost or read twice."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+SHIFT = {"0": 17, "1": 23}
+"""Foreign records that lie on the standby before the replicated ones, per partition."""
+
+_T0_MS = 1_700_000_000_000
+_SECONDS = 60.0
+
+
+def position(records: int, *, topic: str = "orders", shifted: bool = False) -> dict[str, dict[str, int]]:
+    """Offsets after the first so many records (an even number; ids alternate between two partitions)."""
+    return {topic: {key: records // 2 + (shift if shifted else 0) for key, shift in SHIFT.items()}}
+
+
+@dataclass
+class Cluster:
+    """One broker, by its bootstrap address, and what a test writes to it."""
+
+    bootstrap: str
+    ends: dict[str, int] = field(default_factory=dict)
+
+    def make(self, topic: str, *, foreign: bool) -> None:
+        """Make a topic of two partitions; with ``foreign`` records of somebody else come first."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        keep = {"retention.ms": "-1"}  # the records' times are long past
+        for future in admin.create_topics([NewTopic(topic, 2, 1, config=keep)]).values():
+            future.result(_SECONDS)
+        self.ends[topic] = 0
+        if foreign:
+            self._send(topic, ((int(key), -1) for key, count in SHIFT.items() for _ in range(count)))
+
+    def extend(self, topic: str, end: int) -> None:
+        """Write the ids up to ``end`` that the topic lacks."""
+        self._send(topic, ((number % 2, number) for number in range(self.ends[topic], end)))
+        self.ends[topic] = end
+
+    def _send(self, topic: str, records: Iterable[tuple[int, int]]) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0})
+        for partition, number in records:
+            value = json.dumps({"id": number, "at_ms": _T0_MS + number * 1000})
+            producer.produce(topic, value=value, key=f"k{number % 3}", partition=partition, timestamp=_T0_MS + number)
+        assert producer.flush(_SECONDS) == 0
+
+
+def read(session: SparkSession, cluster: Cluster, topic: str, **options: str) -> DataFrame:
+    """The topic as ids, keys and event times."""
+    reader = session.readStream.format("kafka").options(
+        **{"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}, **options
+    )
+    value = functions.col("value").cast("string")
+    number = functions.get_json_object(value, "$.id").cast("long").alias("id")
+    at = functions.timestamp_millis(functions.get_json_object(value, "$.at_ms").cast("long")).alias("at")
+    return reader.load().select(functions.col("key").cast("string"), number, at)
+
+
+def run(writer: DataStreamWriter, checkpoint: str) -> str | None:
+    """Run a query until it has read everything; returns its error, if it failed."""
+    query = writer.option("checkpointLocation", checkpoint).start()
+    try:
+        query.processAllAvailable()
+    except StreamingQueryException as error:
+        return str(error).partition("terminated with exception: ")[2].partition("=== Streaming Query")[0]
+    finally:
+        query.stop()
+    return None
+
+
+@dataclass
+class Ledger:
+    """A keyed sink: count and sum of ids per window and key, so that a loss and a repeat cannot cancel out."""
+
+    rows: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
+    failing: Literal["before", "after"] | None = None
+    """Fail before or after the rows of a batch are written."""
+    batches: list[int] = field(default_factory=list)
+
+    def writer(self, records: DataFrame) -> DataStreamWriter:
+        """A stateful query without de-duplication."""
+        windowed = records.withWatermark("at", "1 hour").groupBy(
+            functions.window("at", "30 seconds").alias("window"), "key"
+        )
+        summed = windowed.agg(functions.count("*").alias("count"), functions.sum("id").alias("sum"))
+        flat = summed.select(functions.unix_millis(functions.col("window.start")).alias("start"), "key", "count", "sum")
+        return flat.writeStream.outputMode("update").foreachBatch(self._write)
+
+    def _write(self, rows: DataFrame, batch: int) -> None:
+        found = {(row["start"], row["key"]): (row["count"], row["sum"]) for row in rows.collect()}
+        if self.failing == "before":
+            raise RuntimeError("the sink is down")
+        self.rows |= found
+        self.batches.append(batch)
+        if self.failing == "after":
+            raise RuntimeError("the driver is gone")
+
+    @staticmethod
+    def truth(end: int) -> dict[tuple[int, str], tuple[int, int]]:
+        """What the sink must hold after the ids below ``end``, each once."""
+        expected: dict[tuple[int, str], tuple[int, int]] = {}
+        for number in range(end):
+            at = _T0_MS + number * 1000
+            key = (at - at % 30_000, f"k{number % 3}")
+            count, total = expected.get(key, (0, 0))
+            expected[key] = (count + 1, total + number)
+        return expected
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """Spark's file sink, which drops a batch id that it knows."""
+
+    folder: Path
+
+    def writer(self, records: DataFrame) -> DataStreamWriter:
+        """A stateless query."""
+        return records.select("id").writeStream.format("parquet").option("path", str(self.folder))
+
+    def forget(self, batch: int) -> None:
+        """Undo a batch, as if the driver had died before the sink's own commit."""
+        entry = self.folder / "_spark_metadata" / str(batch)
+        for line in entry.read_text().splitlines()[1:]:
+            Path(json.loads(line)["path"].removeprefix("file://")).unlink()
+        entry.unlink()
+        entry.with_name(f".{batch}.crc").unlink()
+
+    def ids(self, session: SparkSession) -> Mapping[int, int]:
+        """Each id with how often it was delivered."""
+        rows = session.read.parquet(str(self.folder)).groupBy("id").count().collect()
+        return {row["id"]: row["count"] for row in rows}
+
+
+def uncommit(checkpoint: Path) -> int:
+    """Take back the newest commit, as if the driver had died right before it; returns its batch."""
+    newest = max(
+        (path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()), key=lambda p: int(p.name)
+    )
+    newest.unlink()
+    newest.with_name(f".{newest.name}.crc").unlink()
+    return int(newest.name)
