@@ -83,6 +83,11 @@ class Gate:
         except Exception as error:
             with self._lock:
                 self._error = one_line(type(error).__name__, str(error))
+                closed = self._closed
+            if closed:
+                # Said short: Spark matches the whole text of a cancelled callback against a pattern that overflows
+                # its stack on the traceback of a py4j error, and then prints a thousand lines of it.
+                raise RunFenced(f"batch {batch} was cut short: this run has been fenced") from None
             raise
         else:
             with self._lock:

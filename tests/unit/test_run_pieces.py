@@ -84,6 +84,18 @@ def test_what_a_callback_raised_is_kept_in_one_line() -> None:
     assert (gate.running, gate.finished) == (0, None)
 
 
+def test_a_callback_that_a_fence_cut_short_says_so_without_its_traceback() -> None:
+    gate = Gate()
+
+    def cancelled(_frame: object, _batch: int) -> None:
+        gate.close()
+        raise OSError("An error occurred while calling o1.collect")
+
+    with pytest.raises(RunFenced, match="batch 3 was cut short") as caught:
+        gate.watch(cancelled)(SimpleNamespace(), 3)  # type: ignore[arg-type] # as above
+    assert caught.value.__suppress_context__
+
+
 # -- thread of a stopped run ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("stack", "inside"),

@@ -1,0 +1,132 @@
+"""What the tracker does with a store that goes away and comes back, also for the process after it."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from state.errors import StoreUnavailable
+from state.memory import MemoryStore
+from state.model import Assignment, Desired, EndSample, Position
+from streaming.log import Log
+from streaming.spark.follow import Batch
+from streaming.spark.hosting import Subject
+from streaming.spark.spool import Spool
+from streaming.spark.tracker import ClusterTracker, _Over, _Seen
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SUBJECT = Subject("revenue", 1, "east", "/checkpoints/revenue")
+SAMPLE = EndSample(
+    cluster="east",
+    topic="orders",
+    partition=0,
+    begin=0,
+    end=120,
+    newest_timestamp_ms=None,
+    leader_epoch=None,
+    topic_id=None,
+    sampled_at=NOW,
+)
+
+
+class FragileStore(MemoryStore):
+    """A store that may be away."""
+
+    away = False
+
+    def save_positions(self, positions: Iterable[Position]) -> None:
+        if self.away:
+            raise StoreUnavailable
+        super().save_positions(positions)
+
+    def save_ends(self, samples: Iterable[EndSample]) -> None:
+        if self.away:
+            raise StoreUnavailable
+        super().save_ends(samples)
+
+
+def no_log(_cluster: str) -> Log:
+    raise AssertionError("the cluster is not asked in this test")
+
+
+def world(folder: Path, *, checkpoint: str = SUBJECT.checkpoint) -> tuple[FragileStore, ClusterTracker]:
+    store = FragileStore(lambda: NOW)
+    row = Assignment(
+        query="revenue",
+        epoch=1,
+        desired=Desired.RUNNING,
+        cluster="east",
+        runner="a",
+        checkpoint=checkpoint,
+        starting_offsets=None,
+        operation=None,
+        changed_at=NOW,
+    )
+    store.adopt(row)
+    return store, tracker(store, folder)
+
+
+def tracker(store: FragileStore, folder: Path) -> ClusterTracker:
+    return ClusterTracker("east", no_log, store, Spool(folder / "east.spool"), lambda: NOW)
+
+
+def seen(number: int) -> _Seen:
+    return _Seen(SUBJECT, Batch(id=number, offsets={"orders": {"orders": {"0": number * 10}}}, committed=True))
+
+
+def test_positions_of_an_outage_reach_the_store_through_a_new_process(tmp_path: Path) -> None:
+    store, first = world(tmp_path)
+    store.away = True
+    first._take(seen(4))
+    first._store_positions()
+    first._store_ends([SAMPLE])
+    second = tracker(store, tmp_path)
+    second._kept = second._load()
+    second._flush()
+    assert list(store.positions("revenue")) == []
+    store.away = False
+    second._flush()
+    assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
+    assert [each.end for each in store.ends("east").values()] == [120]
+    assert not (tmp_path / "east.spool").exists()
+
+
+def test_what_waits_is_stored_before_what_is_new(tmp_path: Path) -> None:
+    store, known = world(tmp_path)
+    store.away = True
+    known._take(seen(4))
+    known._store_positions()
+    store.away = False
+    known._take(seen(5))
+    known._store_positions()
+    assert list(store.positions("revenue")) == []
+    known._flush()
+    assert [each.batch for each in store.positions("revenue")] == [4, 5]
+
+
+def test_positions_of_a_checkpoint_that_is_not_in_use_any_more_are_dropped(tmp_path: Path) -> None:
+    store, known = world(tmp_path, checkpoint="/checkpoints/revenue/epoch-2-op")
+    store.away = True
+    known._take(seen(4))
+    known._store_positions()
+    store.away = False
+    known._flush()
+    assert list(store.positions("revenue")) == []
+    assert not (tmp_path / "east.spool").exists()
+
+
+def test_the_last_positions_of_a_run_are_stored_when_it_is_over(tmp_path: Path) -> None:
+    store, known = world(tmp_path)
+    known._take(seen(4))
+    known._take(_Over(SUBJECT))
+    assert [each.batch for each in store.positions("revenue")] == [4]
+    assert known._tracks == {}
+
+
+def test_a_full_disk_does_not_stop_the_tracking(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    store = FragileStore(lambda: NOW)
+    known = tracker(store, tmp_path / "file")
+    store.away = True
+    known._take(seen(4))
+    known._store_positions()
+    assert len(known._kept.positions) == 1
