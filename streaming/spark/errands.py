@@ -62,12 +62,6 @@ class Errands:
         """Take nothing more; what is under way is not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def learn_sinks(self, assignments: Sequence[Assignment]) -> None:
-        """Ask the pipelines ahead of time, so that no fence has to wait for an import."""
-        for row in assignments:
-            if row.query in self._hosting.settings.queries:
-                self._file_sink(row)
-
     def _answer(self, intent: Intent) -> None:
         log = bound(
             {"query": intent.query, "epoch": intent.epoch, "operation": intent.operation, "intent": intent.name}
@@ -105,11 +99,16 @@ class Errands:
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request)
                 hosted = self._hosted_of(intent.query)
-                return fence(self._guard, request, hosted, declared, lambda: self._file_sink(row)).as_json()
+                return fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row)).as_json()
             case IntentKind.PREPARE:
                 return prepare(files, PrepareRequest.of(intent.request), declared).as_json()
             case IntentKind.RELEASE:
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}
+
+    def _sink_of(self, hosted: Sequence[Hosted], row: Assignment | None) -> str | None:
+        """A query that ran here has told already; no failover waits for an import then."""
+        told = next((each.sink for each in hosted if each.sink is not None), None)
+        return self._file_sink(row) if told is None else told.folder
 
     def _file_sink(self, row: Assignment | None) -> str | None:
         """A pipeline that cannot be asked does not stop a fence: its sink counts as unknown then."""

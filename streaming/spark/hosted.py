@@ -18,7 +18,7 @@ from streaming.spark.facts import Ledger, bound
 from streaming.spark.follow import Follower
 from streaming.spark.hosting import Hosting, Subject
 from streaming.spark.jvm import cause_of, one_line
-from streaming.spark.launch import prepare_writer
+from streaming.spark.launch import FileSink, file_sink, prepare_writer
 from streaming.spark.obey import may_run
 from streaming.spark.run import Run
 from streaming.spark.run_errors import AssignmentMoved, RunFenced
@@ -40,6 +40,8 @@ class Hosted:
         self._subject = Subject(assignment.query, assignment.epoch, assignment.cluster, assignment.checkpoint)
         self._ledger = Ledger(hosting, assignment)
         self._log = bound({"query": assignment.query, "epoch": assignment.epoch, "cluster": assignment.cluster})
+        self.sink: FileSink | None = None
+        """Whether and where the query writes through Spark's file sink; None before its writer was first built."""
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._starting = False
@@ -127,12 +129,12 @@ class Hosted:
         with self._lock:
             self._runs = [run for run in self._runs if run.unrest() is not None]
             self._gates = [gate]
+        self._require_row()  # asked before the work as well: a store that is away should not cost a session a try
         session, writer = prepare_writer(self._hosting, assignment, gate)
+        self.sink = file_sink(self._hosting.query(assignment.query), writer)
         declared = self._hosting.declared(assignment.query, assignment.cluster)
         follower = Follower(self._hosting.files, assignment.checkpoint, declared)
-        row = self._hosting.store.assignment(assignment.query)
-        if not may_run(self._hosting.runner, row, assignment.epoch):
-            raise AssignmentMoved(f"{assignment.query}: the assignment has moved on from epoch {assignment.epoch}")
+        self._require_row()
         with self._lock:
             if self._closing.is_set():
                 raise RunFenced(f"{assignment.query} was told to stop before it started")
@@ -150,6 +152,12 @@ class Hosted:
         self._log.info("query started", run_id=run.run_id, checkpoint=assignment.checkpoint)
         self._ledger.started(run.run_id)
         return run, follower
+
+    def _require_row(self) -> None:
+        """Nothing is started that the row does not ask for. Raises ``AssignmentMoved`` and ``StoreError``."""
+        query, epoch = self._assignment.query, self._assignment.epoch
+        if not may_run(self._hosting.runner, self._hosting.store.assignment(query), epoch):
+            raise AssignmentMoved(f"{query}: the assignment has moved on from epoch {epoch}")
 
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything."""

@@ -1,12 +1,13 @@
 """From a declared query to a writer that is ready to start on one cluster."""
 
 import threading
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.model import Assignment
-from state.settings import Cluster
+from state.settings import Cluster, Query
 from streaming.spark.callbacks import Gate, gated
 from streaming.spark.hosting import Hosting
 from streaming.spark.pipeline import build_writer, direct_output, load_pipeline, sink_of
@@ -33,13 +34,27 @@ def prepare_writer(hosting: Hosting, assignment: Assignment, gate: Gate) -> tupl
     )
 
 
+@dataclass(frozen=True, slots=True)
+class FileSink:
+    """The answer to whether a query writes through Spark's file sink."""
+
+    folder: str | None
+    """Its output folder; None for any other sink."""
+
+
+def file_sink(query: Query, writer: DataStreamWriter) -> FileSink:
+    """Ask a writer."""
+    sink, path = sink_of(writer)
+    return FileSink(path if query.output is None and sink in _FILE_FORMATS else None)
+
+
 class FileSinks:
-    """Which queries write through Spark's file sink, and where to: asked of the pipeline itself, once each."""
+    """Which queries that do not run here write through Spark's file sink: asked of the pipeline itself, once each."""
 
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
         self._lock = threading.Lock()
-        self._known: dict[str, str | None] = {}
+        self._known: dict[str, FileSink] = {}
 
     def folder(self, assignment: Assignment) -> str | None:
         """The output folder of a query with a file sink, else None. Raises ``PipelineError``."""
@@ -48,10 +63,8 @@ class FileSinks:
                 query = self._hosting.query(assignment.query)
                 session = query_session(self._hosting.session, assignment.query, query, assignment.epoch)
                 writer = _pipeline_writer(self._hosting, assignment, session, Gate())
-                sink, path = sink_of(writer)
-                is_file = query.output is None and path is not None and sink in _FILE_FORMATS
-                self._known[assignment.query] = path if is_file else None
-            return self._known[assignment.query]
+                self._known[assignment.query] = file_sink(query, writer)
+            return self._known[assignment.query].folder
 
 
 def _pipeline_writer(hosting: Hosting, assignment: Assignment, session: SparkSession, gate: Gate) -> DataStreamWriter:

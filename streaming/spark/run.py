@@ -86,10 +86,6 @@ class Run:
             return "its thread is still inside a batch"
         return "tasks of its job group are active again" if active_tasks(self._session, self.run_id) else None
 
-    @property
-    def stop_returned(self) -> bool:
-        return self._returned.is_set()
-
     def _stop(self) -> None:
         try:
             java_context(self._session).cancelJobGroup(self.run_id)

@@ -156,11 +156,15 @@ class Runner:
         hosted.begin()
 
     def _retire(self, query: str) -> None:
+        """Let go of a query; it stays known until it is quiet, so that a fence never misses it."""
         with self._lock:
             hosted = self._hosted.pop(query)
-            self._retired = [each for each in self._retired if each.is_alive]
             self._retired.append(hosted)
+            retired = list(self._retired)
         hosted.close()
+        quiet = [each for each in retired if not each.is_alive and each.unrest_or_error() is None]
+        with self._lock:
+            self._retired = [each for each in self._retired if each not in quiet]
 
     def _all_of(self, query: str) -> list[Hosted]:
         return [each for each in self._everything() if each.subject.query == query]

@@ -73,16 +73,17 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
     tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))
     over = threading.Event()
     begin_warmup(hosting, runner.has_settled, registration.set_warm, over)
-    code = 0
+    code, quiet = 0, False
     with _signals(runner):
         try:
             runner.run()
         except RunError as error:
             log.warning("runner cannot go on", error=str(error))
             code = 2
-        over.set()
-        quiet = runner.close(GRACE_SECONDS)
-        tracker.close(_TRACKER_GRACE_SECONDS)
+        finally:
+            over.set()
+            quiet = runner.close(GRACE_SECONDS)
+            tracker.close(_TRACKER_GRACE_SECONDS)
     log.info("runner is down", quiet=quiet)
     _end_spark(hosting, code)
     return code
