@@ -149,6 +149,7 @@ class Executor:
             source=operation.source,
             route=self._settings.route(operation.source, operation.target),
             open_operation=None,
+            runners=facts.runners or None,  # nobody alive is waited for, not refused: the old run is stopped already
             operation=operation.id,
             epoch=operation.epoch,
             fence=snapshot.proof,

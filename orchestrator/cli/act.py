@@ -245,6 +245,8 @@ def _move(
             watch=progress.say,
         )
         work.see_through(requests, seconds=timeout)
+        for operation, error in work.failures.items():
+            render.talk(f"operation {operation} stays open: {error}" + (f" ({error.hint})" if error.hint else ""))
     return _answer(world, standing_of(store, requests), output, many=many)
 
 

@@ -185,6 +185,29 @@ def test_without_a_runner_the_operation_waits_and_says_how_to_start_one() -> Non
     assert [start.runner for start in world.starts] == ["b"]
 
 
+def test_a_runner_that_dies_right_after_its_fence_is_waited_for() -> None:
+    world = World()
+    original = world.runner._answer
+
+    def die_after_fence(intent: object) -> None:
+        original(intent)  # type: ignore[arg-type] # an intent
+        world.runner.alive = False
+        world.clusters["west"].reachable = False
+
+    world.runner._answer = die_after_fence  # type: ignore[method-assign] # the fault
+    request = world.request()
+    world.carry_out(request, seconds=12)
+    world.clusters["west"].reachable = True
+    operation = world.carry_out(request, seconds=5)
+    assert operation is not None
+    assert operation.phase is Phase.BLOCKED
+    world.runner._answer = original  # type: ignore[method-assign] # a new process
+    world.runner.alive = True
+    operation = world.carry_out(request)
+    assert operation is not None
+    assert operation.outcome == "done"
+
+
 @pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
 def test_a_runner_that_dies_with_an_intent_is_replaced_by_another(kind: IntentKind) -> None:
     world = World()
