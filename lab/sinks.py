@@ -60,7 +60,7 @@ def archived(folder: Path) -> dict[int, int]:
     )
     spark.sparkContext.setLogLevel("OFF")
     spark.catalog.clearCache()
-    counted = spark.read.parquet(str(folder)).groupBy("id").count().collect()
+    counted = spark.read.schema("id LONG").parquet(str(folder)).groupBy("id").count().collect()
     return {row[0]: row[1] for row in counted}
 
 

@@ -1,0 +1,207 @@
+"""The lab on real parts: a world comes up, suffers, is verified, and leaves nothing behind."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab import processes, topics
+from lab.errors import ClusterSilent
+from tests.world import ROOT, RunningWorld, run_lab, running_world
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWorld]:
+    with running_world(tmp_path_factory.mktemp("lab")) as up:
+        yield up
+
+
+def test_offsets_of_the_two_clusters_differ_in_every_partition_and_heartbeats_arrive(world: RunningWorld) -> None:
+    east, west = ([world.bootstrap(name)] for name in ("east", "west"))
+    on_east, on_west = (topics.ends(cluster, "orders") for cluster in (east, west))
+    shifts = [on_west[partition] - on_east[partition] for partition in on_east]
+    assert len(set(shifts)) == 4
+    assert min(shifts) > 0
+    assert sum(topics.ends(west, "east.heartbeats").values()) > 0, "east's own heartbeats, as replicated"
+    assert sum(topics.ends(west, "mm2-offset-syncs.east.internal").values()) > 0
+
+
+def test_up_again_changes_nothing_and_other_options_are_refused(world: RunningWorld) -> None:
+    before = world.status()
+    options = before["options"]
+    world.lab("up", "--base-port", str(options["base_port"]))
+    assert world.status() == before
+    world.lab("up", "--base-port", str(options["base_port"]), "--partitions", "7", exit_code=1)
+    assert world.status() == before
+
+
+def test_the_example_queries_are_verified_exactly_and_a_tampered_sink_is_found_out(world: RunningWorld) -> None:
+    sent = world.traffic("--uneven", "--burst", rate=600, seconds=4)
+    assert sent["acked"] == sent["sent"] == 2400
+    assert all(row["lost"] == row["replicated"] for row in world.verdict(wait=0).values()), "nothing delivered yet"
+    run_queries(world, "west")
+    for query, row in world.verdict().items():
+        told = {name: row[name] for name in ("replicated", "delivered", "lost", "duplicated", "exposed", "unproven")}
+        assert told == {
+            "replicated": row["acked"], "delivered": row["acked"], "lost": 0, "duplicated": 0, "exposed": 0,
+            "unproven": 0,
+        }, query  # fmt: skip
+    sinks = world.directory / "sinks"
+    change(sinks / "orders.db", "UPDATE windows SET ids = ids + 1")
+    change(sinks / "latest.db", "UPDATE orders SET deliveries = 3 WHERE id = (SELECT min(id) FROM orders)")
+    change(sinks / "latest.db", "DELETE FROM orders WHERE id = (SELECT max(id) FROM orders)")
+    found = {query: (row["lost"] > 0, row["duplicated"]) for query, row in world.verdict(wait=0).items()}
+    assert found["revenue"] == found["archive"] == (False, 0)
+    assert found["orders"][0], "a loss and a repeat that cancel out in the count"
+    assert found["orders"][1] > 0
+    assert found["latest"] == (True, 2)
+
+
+def test_traffic_lives_through_a_kill_and_a_freeze_and_notes_what_was_acknowledged(world: RunningWorld) -> None:
+    traffic = world.start_traffic(rate=300)
+    await_acked(world, more_than=count_acked(world))
+    world.lab("freeze", "east")
+    assert world.states()["east-1"] == "frozen"
+    with pytest.raises(ClusterSilent):
+        topics.ends([world.bootstrap("east")], "orders", timeout=1.0)
+    world.lab("thaw", "east")
+    await_acked(world, more_than=count_acked(world))
+    world.lab("kill", "east")
+    assert world.states()["east-1"] == "gone"
+    world.lab("freeze", "east", exit_code=1)
+    traffic.send_signal(signal.SIGTERM)
+    assert traffic.wait(30) == 0
+    acked = count_acked(world)
+    world.lab("start", "east")
+    on_east = sum(topics.ends([world.bootstrap("east")], "orders").values())
+    assert on_east >= acked, "what was acknowledged survives the kill"
+
+
+def test_traffic_to_a_new_topic_makes_it_on_both_clusters_and_it_is_replicated(world: RunningWorld) -> None:
+    world.traffic("--topic", "returns", "--same-payload", rate=100, seconds=1)
+    on_west = [world.bootstrap("west")]
+    foreign = 4 * 37 + 13 * (1 + 2 + 3)
+    await_true(lambda: sum(topics.ends(on_west, "returns").values()) == foreign + 100)
+
+
+def test_a_world_of_which_everything_was_killed_comes_up_again_with_its_data(world: RunningWorld) -> None:
+    held = sum(topics.ends([world.bootstrap("west")], "orders").values())
+    for pid in world.pids():
+        os.kill(pid, signal.SIGKILL)
+    await_true(lambda: set(world.states().values()) == {"gone"})
+    world.lab("up", "--base-port", str(world.status()["options"]["base_port"]))
+    assert set(world.states().values()) == {"running"}
+    assert sum(topics.ends([world.bootstrap("west")], "orders").values()) >= held
+
+
+def test_two_worlds_live_side_by_side_and_an_interrupted_up_leaves_no_process(
+    world: RunningWorld, tmp_path: Path
+) -> None:
+    before = world.pids()
+    with running_world(tmp_path) as other:
+        own = other.pids()
+        assert not set(own) & set(before)
+        # As if `up` had been killed before it could write down a pid, or that it was done.
+        forgotten = json.loads((other.directory / "world.json").read_text())
+        forgotten |= {"phase": "rising", "started": dict.fromkeys(forgotten["started"])}
+        (other.directory / "world.json").write_text(json.dumps(forgotten))
+        other.lab("down")
+        assert [processes.identify(pid) for pid in own] == [None] * len(own)
+    assert world.pids() == before
+
+
+def test_a_port_that_is_taken_ends_up_with_the_end_of_the_brokers_log_and_nothing_running(
+    world: RunningWorld, tmp_path: Path
+) -> None:
+    base = world.status()["options"]["base_port"]
+    done = subprocess.run(
+        [sys.executable, "-m", "lab", "up", "--dir", str(tmp_path / "second"), "--base-port", str(base)],
+        check=False, capture_output=True, text=True, timeout=200, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "the end of" in done.stderr
+    told = run_lab(tmp_path / "second", "status")
+    assert "running" not in told
+
+
+@pytest.mark.long
+def test_three_brokers_survive_the_loss_of_one(tmp_path: Path) -> None:
+    with running_world(tmp_path, brokers=3) as world:
+        world.lab("kill", "east-2")
+        sent = world.traffic(rate=200, seconds=20)
+        assert sent["acked"] == sent["sent"]
+        world.lab("start", "east-2")
+        assert set(world.states().values()) == {"running"}
+
+
+@pytest.mark.long
+def test_the_older_kafka_replicates_as_well(tmp_path: Path) -> None:
+    with running_world(tmp_path, kafka="3.9.1") as world:
+        sent = world.traffic(rate=200, seconds=2)
+        assert sent["acked"] == 400
+        row = world.verdict(wait=0)["latest"]
+        assert row["replicated"] + row["exposed"] == 400
+
+
+def run_queries(world: RunningWorld, cluster: str) -> None:
+    """Run every query of the configuration once over all that a cluster holds."""
+    from pyspark.sql import SparkSession
+
+    from streaming.jars import jar_paths
+
+    configured = yaml.safe_load(world.config.read_text())
+    spark = (
+        SparkSession.builder.master("local[4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.jars", ",".join(map(str, jar_paths("spark-4.2.0"))))
+        .getOrCreate()
+    )
+    try:
+        for query in configured["queries"].values():
+            module, function = query["pipeline"].split(":")
+            orders = (
+                spark.readStream.format("kafka")
+                .option("kafka.bootstrap.servers", world.bootstrap(cluster))
+                .option("subscribe", "orders")
+                .option("startingOffsets", "earliest")
+                .load()
+            )
+            writer = getattr(import_module(module), function)({"orders": orders}, query["settings"])
+            run = writer.option("checkpointLocation", query["checkpoint"]).trigger(availableNow=True).start()
+            assert run.awaitTermination(120)
+    finally:
+        spark.stop()
+
+
+def change(database: Path, statement: str) -> None:
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute(statement)
+
+
+def count_acked(world: RunningWorld) -> int:
+    lines = [line for file in world.directory.glob("acked/orders.*.ids") for line in file.read_text().splitlines()]
+    return sum(1 for line in lines if " -1 " not in line)
+
+
+def await_acked(world: RunningWorld, *, more_than: int) -> None:
+    await_true(lambda: count_acked(world) > more_than)
+
+
+def await_true(holds, seconds: float = 60.0) -> None:  # type: ignore[no-untyped-def]  # any condition
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"it did not become true within {seconds:g} s"
+        time.sleep(0.2)
