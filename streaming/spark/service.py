@@ -18,6 +18,7 @@ from streaming.spark.hadoop import HadoopFiles
 from streaming.spark.hosting import Hosting
 from streaming.spark.identity import own_identity
 from streaming.spark.logs import set_up_logs
+from streaming.spark.partitions import count_partitions
 from streaming.spark.registration import Registration, clear_name
 from streaming.spark.run_errors import RunError
 from streaming.spark.runner import Runner
@@ -49,7 +50,7 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
         settings.spark,
         name=name,
         instance=instance,
-        partitions=partitions_at_once(settings, name),
+        partitions=_count_partitions(settings, name),
         python_path=search_path(base),
     )
     tracker = Tracker(
@@ -89,14 +90,11 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
     return code
 
 
-def partitions_at_once(settings: Tideover, runner: str) -> int:
-    """How many partitions the queries that may run here read together, as far as it is known before Spark is up."""
-    return sum(
-        4 * max(1, len(source.topics))
-        for query in settings.queries.values()
-        if runner in query.runners
-        for source in query.sources.values()
-    )
+def _count_partitions(settings: Tideover, name: str) -> int:
+    with contextlib.ExitStack() as links:
+        return count_partitions(
+            settings, name, lambda cluster: links.enter_context(Link(settings.clusters[cluster], name=cluster))
+        )
 
 
 def _utc_now() -> datetime:

@@ -36,6 +36,7 @@ _DEFAULTS = {
 """HDFS-backed state and few shuffle partitions restart fastest; a checkpoint pins both at its first start."""
 
 _QUIET = {
+    "org.apache.hadoop.util.Shell": "ERROR",  # it warns of every interrupted chmod of a run that is stopped
     "org.apache.kafka": "ERROR",  # a dead cluster would be reported by each client ten times a second
     "org.apache.spark.sql.kafka010": "ERROR",
     "org.apache.spark.sql.execution.streaming": "ERROR",

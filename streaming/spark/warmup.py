@@ -16,6 +16,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming.query import StreamingQuery
 
 from state.settings import Tideover
+from streaming.spark.callbacks import Gate, gated
 from streaming.spark.facts import bound
 from streaming.spark.hosting import Hosting
 from streaming.spark.jvm import cause_of
@@ -83,15 +84,14 @@ def _run_once(session: SparkSession, options: dict[str, str], folder: Path, over
         .groupBy(sql.window("timestamp", "1 minute"))
         .count()
     )
-    query = (
-        frame.writeStream.outputMode("update")
-        .foreachBatch(_collect)
-        .option("checkpointLocation", folder.as_uri())
-        .start()
-    )
+    gate = Gate()
+    with gated(gate):
+        writer = frame.writeStream.outputMode("update").foreachBatch(_collect)
+    query = writer.option("checkpointLocation", folder.as_uri()).start()
     try:
         _await_batch(query, over)
     finally:
+        gate.close()
         query.stop()
 
 
