@@ -93,13 +93,17 @@ def _want(
 
 
 def _best_ring(rows: Sequence[Position], offset: int) -> tuple[tuple[Fingerprint, ...], int | None]:
-    """The ring that reaches nearest to ``offset``, of these the longest; a ring from beyond is cut."""
+    """The ring that reaches nearest to ``offset``, of these the longest.
+
+    A ring from beyond is cut, and then reaches only as far as its last record: what lay between that and ``offset`` may
+    have been skipped when the later end was read.
+    """
     best: tuple[tuple[Fingerprint, ...], int | None] = ((), None)
     for row in rows:
         ring = tuple(fingerprint for fingerprint in row.ring if fingerprint.offset < offset)
         if not ring:
             continue
-        reach = min(row.offset, offset)
+        reach = row.offset if row.offset <= offset else ring[-1].offset + 1
         if best[1] is None or (reach, len(ring)) >= (best[1], len(best[0])):
             best = (ring, reach)
     return best

@@ -1,5 +1,6 @@
 """From checkpoint and tracking to wants: rings cut to the position, gaps proven dense or not, and T."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +15,9 @@ NOW_MS = int(NOW.timestamp() * 1000)
 ROUTE = Route.model_validate({"from": "east", "to": "west"})
 
 
-def row(batch: int, offset: int, ring: range = range(0), *, dense: bool | None = None, at: datetime = NOW) -> Position:
+def row(
+    batch: int, offset: int, ring: Iterable[int] = (), *, dense: bool | None = None, at: datetime = NOW
+) -> Position:
     fingerprints = tuple(Fingerprint(number, number * 10, bytes([number])) for number in ring)
     return Position(
         query="q", source="s", topic="t", partition=0, batch=batch, offset=offset,
@@ -49,6 +52,12 @@ def test_current_tracking_gives_the_ring_at_the_position() -> None:
 def test_a_ring_tracked_past_the_position_is_cut_to_the_records_before_it() -> None:
     found = want(20, [row(8, 25, range(12, 25))])
     assert (offsets_of(found), found.ring_offset, found.timestamp_ms) == (list(range(12, 20)), 20, 190)
+
+
+def test_a_cut_ring_reaches_no_further_than_its_last_record() -> None:
+    """The end of a later batch was read, the end of this one was not: the ring's older chunk ends well before it."""
+    found = want(20, [row(8, 25, [*range(5, 10), *range(22, 25)])])
+    assert (offsets_of(found), found.ring_offset, found.dense) == (list(range(5, 10)), 10, None)
 
 
 def test_a_ring_wholly_past_the_position_says_nothing() -> None:
