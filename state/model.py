@@ -39,7 +39,8 @@ class Position:
     offset: int
     """Next offset to read: the batch's end offset as in the checkpoint."""
     timestamp_ms: int | None
-    """Largest timestamp among the remembered records."""
+    """Largest timestamp among the remembered records; where the position equalled the partition's sampled end, the
+    time of that sample if it is later: an idle partition counts as read up to it."""
     leader_epoch: int | None
     topic_id: str | None
     ring: tuple[Fingerprint, ...]
