@@ -1,7 +1,7 @@
 """3,500 partitions looked up by time on one real broker: ours, librdkafka's, and Kafka's own tool.
 
 In the figures: *warm*, the look-up alone, by a client that is connected and knows the leaders; *cold*, everything from
-making the client to the last answer (connect, version negotiation, metadata, look-up), in a process that has its
+making the client to closing it (connect, version negotiation, metadata, look-up), in a process that has its
 libraries imported. GetOffsetShell is a program, so its figure holds the start of its JVM as well, as it does for
 whoever uses it. Not in the figures: starting Python, making the broker's page cache warm (every partition is asked
 once before), networks (all on loopback), replication, more than one leader.

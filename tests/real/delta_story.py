@@ -33,7 +33,7 @@ from streaming.spark.session import connector_jars, open_session
 PARTITIONS = 2
 FOREIGN = 9
 CALM, IN_FLIGHT, LATER = range(80), range(80, 120), range(120, 200)
-_SECONDS = 60
+_SECONDS = 120
 
 
 class SinkFailed(Exception):

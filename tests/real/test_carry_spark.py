@@ -1,31 +1,28 @@
 """Real queries are carried between two real clusters: every record once, whatever became of batch N + 1."""
 
 import os
-import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession, functions
 
 from lab import cluster
 from lab.world import CLUSTERS, Options, World
-from state.protocol import CheckpointReport, PrepareRequest, ReleaseRequest, SinkState, Treatment
+from state.protocol import PrepareRequest, ReleaseRequest, SinkState, Treatment
 from streaming.jars import jar_paths
 from streaming.spark.carry import prepare
 from streaming.spark.checkpoint import read_checkpoint
-from streaming.spark.errors import NoSpace
 from streaming.spark.hadoop import HadoopFiles
 from streaming.spark.plant import plant, release
-from tests.checkpoints import CheckpointFolder, orders
 from tests.ports import free_base_port
-from tests.streams import Cluster, Ledger, Parquet, position, read, run, uncommit
+from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Ledger, Move, Parquet, position, read, run, uncommit
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.matrix]
 
 _STORE = "spark.sql.streaming.stateStore"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -39,7 +36,6 @@ STORES = {
         f"{_STORE}.checkpointFormatVersion": "2",
     },
 }
-COMMITTED, PLANNED, ALL = 50, 60, 90
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +57,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": ",".join(str(path) for path in jar_paths("spark-4.2.0")),
+        "spark.jars": ",".join(str(path) for path in jar_paths(f"spark-{pyspark.__version__}")),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -72,58 +68,6 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
-
-
-@dataclass
-class Move:
-    """One query on its way from east to west."""
-
-    session: SparkSession
-    files: HadoopFiles
-    east: Cluster
-    west: Cluster
-    folder: Path
-    topic: str
-    operation: str
-
-    @property
-    def old(self) -> str:
-        return str(self.folder / "checkpoint")
-
-    @property
-    def new(self) -> str:
-        return str(self.folder / "epoch-2")
-
-    def with_settings(self, settings: dict[str, str]) -> None:
-        for key, value in settings.items():
-            self.session.conf.set(key, value)
-
-    def inspect(self, file_sink: Path | None = None) -> CheckpointReport:
-        sink = None if file_sink is None else str(file_sink)
-        return read_checkpoint(self.files, self.old, {"orders": [self.topic]}, file_sink=sink)
-
-    def carry(self, treatment: Treatment, report: CheckpointReport) -> int:
-        """Fence and prepare at the very offsets of the standby; returns the first batch with new data."""
-        plant(self.files, self.old, operation=self.operation, epoch=2)
-        end = PLANNED if treatment is Treatment.PROMOTE else COMMITTED
-        request = PrepareRequest(
-            checkpoint=self.old,
-            target=self.new,
-            operation=self.operation,
-            epoch=2,
-            resume="carry",
-            batch=report.batch,
-            offsets=report.offsets,
-            target_offsets={"orders": position(end, topic=self.topic, shifted=True)},
-            treatment=treatment,
-            planned_target_offsets={"orders": position(PLANNED, topic=self.topic, shifted=True)}
-            if treatment is Treatment.REPLAN
-            else None,
-        )
-        return prepare(self.files, request, {"orders": [self.topic]}).data_batch
-
-    def commits(self) -> list[int]:
-        return sorted(int(path.name) for path in (Path(self.new) / "commits").iterdir() if path.name.isdigit())
 
 
 @pytest.fixture
@@ -373,37 +317,3 @@ def test_a_state_file_purged_while_it_is_copied_starts_the_copy_anew(move: Move)
     assert move.files.attempts == 2
     assert run(sink.writer(read(move.session, move.west, move.topic)), move.new) is None
     assert sink.rows == Ledger.truth(ALL)
-
-
-@pytest.mark.parametrize("is_announced", [True, False])
-def test_a_disk_that_is_full_is_told_and_nothing_is_left(
-    spark: SparkSession, tmp_path: Path, is_announced: bool
-) -> None:
-    class Silent(HadoopFiles):
-        def free_space(self, directory: str) -> None:
-            return None
-
-    folder = CheckpointFolder(tmp_path / "checkpoint", stores=("delta",))
-    folder.commit(0)
-    folder.write("state/0/0/1.delta", "x" * 2_000_000)
-    small = tmp_path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], check=True)
-    try:
-        files = HadoopFiles(spark) if is_announced else Silent(spark)
-        request = PrepareRequest(
-            checkpoint=str(folder.path),
-            target=str(small / "epoch-2"),
-            operation="move",
-            epoch=2,
-            resume="carry",
-            batch=0,
-            offsets={"orders": orders(0)},
-            target_offsets={"orders": orders(0, 900)},
-        )
-        with pytest.raises(NoSpace):
-            prepare(files, request, {"orders": ["orders"]})
-        assert list(small.iterdir()) == []
-    finally:
-        # lazily: Hadoop leaves a stream that broke on a full disk to the garbage collector
-        subprocess.run(["umount", "--lazy", str(small)], check=True)
