@@ -13,8 +13,17 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from state.protocol import CheckpointReport, PrepareRequest, Treatment
+from streaming.spark.carry import prepare
+from streaming.spark.checkpoint import read_checkpoint
+from streaming.spark.hadoop import HadoopFiles
+from streaming.spark.plant import plant
+
 SHIFT = {"0": 17, "1": 23}
 """Foreign records that lie on the standby before the replicated ones, per partition."""
+
+COMMITTED, PLANNED, ALL = 50, 60, 90
+"""How many ids are in committed batches, in the planned one too, and in the standby's topic."""
 
 _T0_MS = 1_700_000_000_000
 _SECONDS = 60.0
@@ -149,3 +158,55 @@ def uncommit(checkpoint: Path) -> int:
     newest.unlink()
     newest.with_name(f".{newest.name}.crc").unlink()
     return int(newest.name)
+
+
+@dataclass
+class Move:
+    """One query on its way from east to west."""
+
+    session: SparkSession
+    files: HadoopFiles
+    east: Cluster
+    west: Cluster
+    folder: Path
+    topic: str
+    operation: str
+
+    @property
+    def old(self) -> str:
+        return str(self.folder / "checkpoint")
+
+    @property
+    def new(self) -> str:
+        return str(self.folder / "epoch-2")
+
+    def with_settings(self, settings: dict[str, str]) -> None:
+        for key, value in settings.items():
+            self.session.conf.set(key, value)
+
+    def inspect(self, file_sink: Path | None = None) -> CheckpointReport:
+        sink = None if file_sink is None else str(file_sink)
+        return read_checkpoint(self.files, self.old, {"orders": [self.topic]}, file_sink=sink)
+
+    def carry(self, treatment: Treatment, report: CheckpointReport) -> int:
+        """Fence and prepare at the very offsets of the standby; returns the first batch with new data."""
+        plant(self.files, self.old, operation=self.operation, epoch=2)
+        end = PLANNED if treatment is Treatment.PROMOTE else COMMITTED
+        request = PrepareRequest(
+            checkpoint=self.old,
+            target=self.new,
+            operation=self.operation,
+            epoch=2,
+            resume="carry",
+            batch=report.batch,
+            offsets=report.offsets,
+            target_offsets={"orders": position(end, topic=self.topic, shifted=True)},
+            treatment=treatment,
+            planned_target_offsets={"orders": position(PLANNED, topic=self.topic, shifted=True)}
+            if treatment is Treatment.REPLAN
+            else None,
+        )
+        return prepare(self.files, request, {"orders": [self.topic]}).data_batch
+
+    def commits(self) -> list[int]:
+        return sorted(int(path.name) for path in (Path(self.new) / "commits").iterdir() if path.name.isdigit())
