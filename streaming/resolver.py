@@ -255,6 +255,8 @@ def _regroup(run: _Run, cases: list[_Case]) -> list[_Case]:
     for group, members in groups.items():
         stranger = topics.mismatch((case.key.partition, case.alignment) for case in members if case.partner)
         if stranger is None or len(run.facts[group[2]].partitions) == 1:
+            for case in members:
+                case.alignment = topics.behind(case.alignment, run.bound(case.key, Spec.LATEST))
             kept += members
         else:
             kept += _common_cases(run, [case.want for case in members], notes.unaligned(stranger))

@@ -55,8 +55,9 @@ class Found:
     offset: int
     exact: bool = True
     """Right after the first copy of the last consumed record, and nothing else could be meant."""
-    missing: int = 0
-    """Consumed records that the standby does not hold yet: they come later, and are read again then."""
+    missing: int | None = 0
+    """Consumed records that the standby does not hold yet: they come later, and are read again then; None: some, but
+    how many cannot be told."""
     repeats: int | None = 0
     """At most so many records from ``offset`` on were already read; None when that cannot be told."""
     note: str = ""

@@ -69,7 +69,7 @@ def exposure(want: Want, found: Found | None, facts: Facts, old: EndSample | Non
     seconds = None
     if old.newest_timestamp_ms is not None and facts.newest_ms is not None and not facts.append_time:
         seconds = max(0, old.newest_timestamp_ms - facts.newest_ms) / 1000
-    if found is None or found.repeats != 0:
+    if found is None or found.repeats != 0 or found.missing is None:
         return None, seconds
     ahead_there = max(0, old.end - want.offset)
     ahead_here = facts.log_end - found.offset - found.missing

@@ -40,6 +40,17 @@ def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None]]) -> int | No
     )
 
 
+def behind(outcome: Found | NoPlace | None, end: int) -> Found | NoPlace | None:
+    """A standby without any record as new as the last one read ends before the position: resume at that end.
+
+    Holds for a replicator that keeps partitions and their order, and no partition of the topic spoke against it. Not
+    exact: which of the remembered records are missing is not known, only that the last one is.
+    """
+    if not isinstance(outcome, NoPlace) or outcome.cause not in (Cause.LAGS, Cause.EMPTY):
+        return outcome
+    return Found(end, exact=False, missing=None, note=f"{notes.CAUSES[outcome.cause]}: resumed at its end")
+
+
 def expired(outcome: Found | NoPlace | None, want: Want, first: Looked | None) -> Found | NoPlace:
     """A mismatch is retention's work where the standby's first record is younger than all that is remembered."""
     if outcome is None:
