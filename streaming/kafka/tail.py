@@ -144,7 +144,7 @@ class _Search:
 
 
 def _fingerprints(records: Iterable[LogRecord]) -> Iterable[Fingerprint]:
-    return (Fingerprint(record.offset, record.timestamp_ms, record.digest) for record in records)
+    return (Fingerprint(offset, timestamp, digest) for offset, timestamp, digest, _, _ in records)
 
 
 def _cut_short(end: int) -> PartitionError:
