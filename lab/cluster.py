@@ -98,7 +98,8 @@ def _await(world: World, brokers: Sequence[Broker]) -> None:
             if world.look(broker.name) != "running":
                 raise _failed(world, broker, "ended while starting")
         try:
-            if wanted <= topics.broker_ids(world.bootstrap(cluster), timeout=1.0):
+            identity, known = topics.broker_ids(world.bootstrap(cluster), timeout=1.0)
+            if identity == world.cluster_ids[cluster] and wanted <= known:  # else another world has our port
                 return
         except ClusterSilent:
             pass

@@ -21,9 +21,10 @@ TIMEOUT_SECONDS = 10.0
 _FOREIGN_AGE_MS = 3_600_000
 
 
-def broker_ids(bootstrap: Sequence[str], *, timeout: float = TIMEOUT_SECONDS) -> set[int]:
-    """Return the node ids of the brokers that their cluster knows."""
-    return set(_metadata(bootstrap, None, timeout).brokers)
+def broker_ids(bootstrap: Sequence[str], *, timeout: float = TIMEOUT_SECONDS) -> tuple[str, set[int]]:
+    """Return the id of the cluster that answers, and the node ids of the brokers that it knows."""
+    metadata = _metadata(bootstrap, None, timeout)
+    return metadata.cluster_id, set(metadata.brokers)
 
 
 def partition_count(bootstrap: Sequence[str], topic: str, *, timeout: float = TIMEOUT_SECONDS) -> int:
@@ -51,16 +52,21 @@ def create(bootstrap: Sequence[str], topic: str, partitions: int, replicas: int)
 
 
 def ends(bootstrap: Sequence[str], topic: str, *, timeout: float = TIMEOUT_SECONDS) -> dict[int, int]:
-    """Return the end offset of every partition."""
+    """Return the end offset of every partition; asks again for a while: a broker that starts leads nothing yet."""
     count = partition_count(bootstrap, topic, timeout=timeout)
     consumer = Consumer({"bootstrap.servers": ",".join(bootstrap), "group.id": "lab", **QUIET})
+    deadline = time.monotonic() + timeout
     try:
-        return {
-            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout)[1]
-            for partition in range(count)
-        }
-    except KafkaException as error:
-        raise ClusterSilent(f"no end offsets of {topic}: {error.args[0].str()}") from error
+        while True:
+            try:
+                return {
+                    partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout)[1]
+                    for partition in range(count)
+                }
+            except KafkaException as error:
+                if time.monotonic() > deadline:
+                    raise ClusterSilent(f"no end offsets of {topic}: {error.args[0].str()}") from error
+                time.sleep(0.2)
     finally:
         consumer.close()
 
