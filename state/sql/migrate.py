@@ -5,6 +5,8 @@ does not know it could not keep. Alembic is imported only when there is somethin
 a second, and a command line pays that at every call.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import sqlalchemy as sa
@@ -41,12 +43,19 @@ def _bring_up_to_date(engines: Engines) -> None:
     with engines.read.connect() as connection:
         if schema_version(connection) == HEAD:
             return
-    with engines.write.begin() as connection:
-        if engines.dialect == "postgresql":
-            connection.execute(_ONE_AT_A_TIME)
+    with building(engines) as connection:
         version = schema_version(connection)
         if version != HEAD:
             _upgrade(connection, version)
+
+
+@contextmanager
+def building(engines: Engines) -> Iterator[sa.Connection]:
+    """A transaction that keeps every other builder out until its end; on SQLite each writing one does."""
+    with engines.write.begin() as connection:
+        if engines.dialect == "postgresql":
+            connection.execute(_ONE_AT_A_TIME)
+        yield connection
 
 
 def schema_version(connection: sa.Connection) -> str | None:

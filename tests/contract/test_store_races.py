@@ -5,16 +5,17 @@ import sys
 import threading
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from state.errors import StaleTerm
+from state.errors import StaleTerm, StoreUnavailable
 from state.guards import CONTROLLER
 from state.sql.engine import make_engines
 from state.sql.history import append
-from state.sql.migrate import open_store
+from state.sql.migrate import building, open_store
 from state.sql.schema import leases
 from state.sql.store import SqlStore
 from tests.contract import samples
@@ -69,6 +70,14 @@ def test_processes_that_open_a_new_store_at_once_build_it_once(url: str) -> None
     store = opened(url)
     assert len(store.history()) == 4
     store.close()
+
+
+def test_while_one_builds_nobody_else_does(url: str) -> None:
+    engines = make_engines(url)
+    with building(engines), pytest.raises(StoreUnavailable):
+        open_store(url, timedelta(milliseconds=300))
+    opened(url).close()
+    engines.dispose()
 
 
 def test_read_modify_write_by_threads_loses_nothing(url: str) -> None:
