@@ -77,7 +77,10 @@ CASES = [Case(treatment, has) for treatment in (Treatment.REPLAN, Treatment.BRID
 def main(arguments: Sequence[str]) -> int:
     old, new, directory = arguments
     session = _session()
-    told = {case.name: _play(session, case, [old], [new], Path(directory) / case.name) for case in CASES}
+    told: dict[str, dict[str, object]] = {}
+    for case in CASES:
+        told[case.name] = _play(session, case, [old], [new], Path(directory) / case.name)
+        print(case.name, told[case.name], file=sys.stderr)  # what there is, should the time run out
     session.stop()
     print(json.dumps(told))
     return 0
