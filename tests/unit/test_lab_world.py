@@ -80,7 +80,7 @@ def test_a_process_is_known_by_pid_and_start_time_and_a_stranger_is_never_signal
     assert processes.look(own) == "running"
     stranger = replace(own, started=own.started + "1")
     assert processes.look(stranger) == "gone"
-    assert not processes.send(stranger, signal.SIGKILL)
+    assert not processes.send(stranger, signal.SIGCONT)
 
 
 def test_a_process_whose_pid_was_not_written_down_is_found_by_its_marker(tmp_path: Path) -> None:
