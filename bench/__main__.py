@@ -81,7 +81,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--dir", default="build/bench", help="everything is written here; its measurements are emptied")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=sorted(MEASUREMENTS), help="some of them")
     parser.add_argument("--runs", type=_positive, default=3, help="whole failovers to measure (default 3)")
-    parser.add_argument("--base-port", type=int, default=45600, help="first of 30 ports that nothing else uses")
+    parser.add_argument("--base-port", type=int, default=31600, help="first of 30 ports that nothing else uses")
     return parser.parse_args(arguments)
 
 
