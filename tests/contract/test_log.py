@@ -1,5 +1,6 @@
 """What every ``Log`` promises, asked of the cluster in memory and of the link to brokers made of sockets."""
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 
@@ -186,6 +187,20 @@ def test_a_cluster_that_never_speaks_is_unreachable_by_the_deadline(protocol: st
             link.describe(["t"], timeout=0.3)
         link.close()
         link.close()
+
+
+def test_a_tls_handshake_that_is_never_answered_leaves_no_connection_behind() -> None:
+    security = Security.model_validate({"protocol": "SSL"})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with Link(Cluster(bootstrap=(address,), security=security)) as link:
+            with pytest.raises(ClusterUnreachable):
+                link.describe(["t"], timeout=0.3)
+            connection, _ = silent.accept()
+            with connection:
+                connection.settimeout(20)
+                while connection.recv(4096):
+                    pass  # its greeting; then the end, while the link is still open
 
 
 def test_a_cluster_that_refuses_is_unreachable_and_says_why(fake: FakeCluster, link: Link) -> None:
