@@ -3,6 +3,8 @@
 ``state/<id>/_metadata/metadata`` (v1) or ``state/<id>/_metadata/v2/<batch>`` holds the version and one JSON object.
 Spark numbers the operators of a plan from the sink upwards, parents before children (seen with pyspark 4.2.0: in a
 chain the operator next to the source has the highest id; below a join the left side is numbered before the right).
+Spark before 4.0 writes no such metadata: then the stores are counted from their folders, and the operators have no
+name, so that nothing is believed of what they do.
 """
 
 import json
@@ -12,7 +14,11 @@ from dataclasses import dataclass
 from streaming.spark.errors import HalfWritten, MalformedEntry
 from streaming.spark.filesystem import CheckpointFiles, join
 
+UNNAMED = "unknown"
+"""Name of an operator that a Spark before 4.0 keeps."""
 _DEDUPLICATION = {"dedupe", "dedupeWithinWatermark"}
+_JOIN_STORES = {f"{side}-{store}" for side in ("left", "right") for store in ("keyToNumValues", "keyWithIndexToValue")}
+"""The only stores with folders of their own before 4.0."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,8 +61,11 @@ def parse_operator(content: bytes, where: str) -> Operator:
 
 def read_operators(files: CheckpointFiles, checkpoint: str) -> tuple[Operator, ...]:
     """Every stateful operator of a checkpoint, by id; none for a stateless query."""
-    ids = sorted(int(name) for name in files.list_names(join(checkpoint, "state")) if name.isdigit())
-    return tuple(_read_operator(files, checkpoint, operator_id) for operator_id in ids)
+    state = join(checkpoint, "state")
+    below = {int(name): files.list_names(join(state, name)) for name in files.list_names(state) if name.isdigit()}
+    if below and not any("_metadata" in names for names in below.values()):
+        return tuple(_count_stores(files, join(state, str(each)), each, below[each]) for each in sorted(below))
+    return tuple(_read_operator(files, checkpoint, operator_id) for operator_id in sorted(below))
 
 
 def deduplicates_ahead(operators: Sequence[Operator], sources: int) -> bool:
@@ -81,3 +90,13 @@ def _read_operator(files: CheckpointFiles, checkpoint: str, operator_id: int) ->
             raise HalfWritten(f"{folder}: the state of operator {operator_id} has no metadata")
         path = join(folder, "v2", max(batches, key=int))
     return parse_operator(files.read_bytes(path), path)
+
+
+def _count_stores(files: CheckpointFiles, folder: str, operator_id: int, names: Sequence[str]) -> Operator:
+    """An operator by its folders. Raises ``HalfWritten`` when its partitions are not all there, or differ."""
+    partitions = sorted(int(name) for name in names if name.isdigit())
+    kept = {frozenset(_JOIN_STORES & set(files.list_names(join(folder, str(each))))) for each in partitions}
+    if len(kept) != 1 or partitions != list(range(len(partitions))):
+        raise HalfWritten(f"{folder}: the state of operator {operator_id} has no metadata, and partitions are missing")
+    stores = next(iter(kept)) or {"default"}
+    return Operator(id=operator_id, name=UNNAMED, stores=dict.fromkeys(sorted(stores), len(partitions)))
