@@ -220,7 +220,7 @@ def await_running(on: Stage, runner: subprocess.Popen[bytes], *, warm: bool, tim
         running = [row for row in rows if row["state"] == "running" and (row["batch"] or 0) >= 3]
         if rows and len(running) == len(rows) and (not warm or is_warm(on, rows[0]["query"])):
             return
-        time.sleep(0.5)
+        time.sleep(2.0)  # each look is a process of its own
     raise StoryFailed(f"not every query ran within {timeout:g} s: see runner-a.log")
 
 

@@ -1,10 +1,15 @@
 """Reads what the example pipelines wrote, each in its own way."""
 
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow.parquet
 
 from lab.judge import Tally, Truth, Verdict, judge_by_id, judge_by_window
 
@@ -43,25 +48,25 @@ JUDGES: Mapping[str, Judge] = {
 def archived(folder: Path) -> dict[int, int]:
     """Return how often each id stands in the Parquet files that the file sink committed.
 
-    Spark reads them, because only it follows the sink's own log: a folder also holds files of batches that failed.
+    The sink's own log names them (Spark's ``FileStreamSinkLog``): the folder also holds files of batches that failed.
     """
-    if not (folder / "_spark_metadata").exists():
-        return {}
-    from pyspark.sql import SparkSession
+    counted: Counter[int] = Counter()
+    for path in committed_files(folder / "_spark_metadata"):
+        counted.update(pyarrow.parquet.read_table(path, columns=["id"]).column("id").to_pylist())
+    return dict(counted)
 
-    # The settings keep it quiet and small: it counts ids, once in a while.
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .appName("lab verify")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    spark.catalog.clearCache()
-    counted = spark.read.schema("id LONG").parquet(str(folder)).groupBy("id").count().collect()
-    return {row[0]: row[1] for row in counted}
+
+def committed_files(log: Path) -> list[Path]:
+    """Return the files that a file sink's log names: the newest compacted entry, and the entries after it."""
+    entries = {int(path.stem): path for path in sorted(log.glob("[0-9]*"), key=lambda path: path.suffix)}
+    compacted = max((batch for batch, path in entries.items() if path.suffix == ".compact"), default=0)
+    lines = [line for batch in sorted(entries) if batch >= compacted for line in _entry_lines(entries[batch])]
+    return [Path(unquote(urlparse(json.loads(line)["path"]).path)) for line in lines]
+
+
+def _entry_lines(entry: Path) -> list[str]:
+    """Return one entry's lines without the version that heads them."""
+    return [line for line in entry.read_text(encoding="utf-8").splitlines()[1:] if line]
 
 
 def _rows(database: Path, query: str) -> list[Any]:

@@ -70,8 +70,12 @@ def _kafka(version: str, *extra: str) -> Roots:
 
 
 def _connector(scala: str, spark: str, token_provider: str, kafka_clients: str, pool: str) -> Roots:
-    """Name the connector's jars one by one: their other dependencies are inside Spark already, in Spark's versions."""
+    """Name the connector's jars one by one: their other dependencies are inside Spark already, in Spark's versions.
+
+    With them comes a local file system that does not start a process for every ``chmod`` (``streaming.spark.disk``).
+    """
     coordinates = (
+        "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
         f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}",
         f"org.apache.spark:spark-token-provider-kafka-0-10_{scala}:{token_provider}",
         f"org.apache.kafka:kafka-clients:{kafka_clients}",

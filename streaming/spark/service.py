@@ -13,8 +13,8 @@ from types import FrameType
 from state.ports import Store
 from state.settings import Tideover
 from streaming.kafka.link import Link
+from streaming.spark.disk import checkpoint_files, keeps_local_checkpoints
 from streaming.spark.facts import bound
-from streaming.spark.hadoop import HadoopFiles
 from streaming.spark.hosting import Hosting
 from streaming.spark.identity import own_identity
 from streaming.spark.logs import set_up_logs
@@ -46,11 +46,13 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
     dead = clear_name(store, name, here)
     if dead is not None:
         log.info("taking over from a dead process", pid=dead)
+    local = keeps_local_checkpoints(settings, name)
     session = open_session(
         settings.spark,
         name=name,
         instance=instance,
         partitions=_count_partitions(settings, name),
+        local_checkpoints=local,
         python_path=search_path(base),
     )
     tracker = Tracker(
@@ -63,7 +65,7 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
         base=base,
         here=here,
         session=session,
-        files=HadoopFiles(session),
+        files=checkpoint_files(session, local=local),
         store=store,
         watch=tracker,
     )

@@ -16,6 +16,7 @@ from state.errors import TideoverError
 from state.settings import Query, Spark
 from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary
+from streaming.spark.disk import local_disk_conf
 from streaming.spark.jvm import JavaObject, java_view
 from streaming.spark.run_errors import SparkMissing
 
@@ -93,12 +94,20 @@ def connector_jars(spark: Spark, version: str) -> list[Path]:
 
 
 def open_session(
-    spark: Spark, *, name: str, instance: str, partitions: int, python_path: Sequence[Path] = ()
+    spark: Spark,
+    *,
+    name: str,
+    instance: str,
+    partitions: int,
+    local_checkpoints: bool = False,
+    python_path: Sequence[Path] = (),
 ) -> SparkSession:
     """Start (or join) the driver's session. Raises ``SparkMissing`` and the errors of ``jar_paths``."""
     jars = connector_jars(spark, pyspark.__version__)
     _prepare_environment(python_path)
     extra = {"spark.app.name": f"tideover {name}", INSTANCE_KEY: instance}
+    if local_checkpoints:
+        extra |= local_disk_conf(pyspark.__version__, jars)
     if not spark.master.startswith("local"):
         extra["spark.executorEnv.PYTHONPATH"] = os.environ["PYTHONPATH"]
     conf = session_conf(spark, jars=jars, partitions=partitions, cores=os.cpu_count() or 1, extra=extra)
