@@ -112,24 +112,37 @@ def replay(facts: Facts) -> Gate | None:
 
 
 def repeats(facts: Facts) -> int | None:
-    """Records that are forecast to reach the sink twice, of the place and of the planned batch; None unknown."""
-    total = facts.choice.repeats if facts.choice else 0
-    for target in _targets(facts):
-        if target.replay_records is None or total is None:
-            return None
-        total += target.replay_records
-    return total
+    """Records that may reach the sink twice: those of the place, and those of the planned batch; None unknown."""
+    certain, possible = replayed(facts), possibly_replayed(facts)
+    return None if certain is None or possible is None else certain + possible
+
+
+def replayed(facts: Facts) -> int | None:
+    """Records of committed batches that are read again; None unknown."""
+    counts = [target.replay_records for target in _targets(facts)]
+    return None if None in counts else sum(count or 0 for count in counts)
+
+
+def possibly_replayed(facts: Facts) -> int | None:
+    """Records of the planned batch, which the sink may have; 0 where it is known not to, None unknown."""
+    return facts.choice.repeats if facts.choice else 0
 
 
 def repeats_into_state(facts: Facts) -> Gate | None:
-    """A repeat counted into state stays there for ever, so a stateful query refuses any, known or feared."""
+    """A repeat counted into state stays there for ever, so a stateful query refuses any, known or feared.
+
+    Records that a lagging replicator would append *later* do not refuse: they come only if it runs again, which is in
+    the operator's hands, and waiting would cost more. They are announced.
+    """
     if facts.resumes_at is None or facts.fresh or not facts.stateful:
         return None
-    risky = [target for target in _targets(facts) if not target.exact and target.replay_records != 0] + [
-        target for target in _targets(facts) if target.replay_later_records
-    ]
+    risky = [target for target in _targets(facts) if not target.exact and target.replay_records != 0]
     unknown = any(target.replay_records is None for target in risky)
-    count = sum((target.replay_records or 0) + (target.replay_later_records or 0) for target in risky)
+    count = sum(target.replay_records or 0 for target in risky)
+    later = sum(target.replay_later_records or 0 for target in _targets(facts))
+    calm = "nothing is read twice into state" + (
+        f" now; {later} records would be if the replicator ran again and appended them" if later else ""
+    )
     excuses = {
         "state metadata shows de-duplication ahead": bool(facts.report and facts.report.deduplicates_ahead),
         "the query says replay_safe": facts.settings.replay_safe,
@@ -141,7 +154,7 @@ def repeats_into_state(facts: Facts) -> Gate | None:
         not risky or excuse is not None,
         "unknown" if unknown else f"{count} records",
         "0 records",
-        excuse if risky and excuse else "nothing is read twice into state",
+        excuse if risky and excuse else calm,
         f"{_named(risky)} would be read twice into state; consent repeats, or say replay_safe",
     )
 

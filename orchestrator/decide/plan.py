@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from orchestrator.decide.costs import repeats
+from orchestrator.decide.costs import possibly_replayed, replayed
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
 from state.protocol import Offsets, PrepareRequest, Treatment
@@ -28,7 +28,8 @@ def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
         "partitions": [partition_json(target) for target in targets],
         "starting_offsets": _merged(target_offsets(targets)),
         "totals": {
-            "replay_records": repeats(facts) if targets else None,
+            "replay_records": replayed(facts) if targets else None,
+            "possible_replay_records": possibly_replayed(facts) if targets else None,
             "replay_later_records": _sum(target.replay_later_records for target in targets),
             "exposure_records": _sum(target.exposure_records for target in targets),
             "exposure_seconds": _largest(target.exposure_seconds for target in targets),

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import utils as pyspark_utils
 
+from state.protocol import SinkState
 from streaming.spark.jvm import one_line
 from streaming.spark.run_errors import RunFenced
 
@@ -55,6 +56,18 @@ class Gate:
         """What the last callback raised, as one line."""
         with self._lock:
             return self._error
+
+    def sink_state(self, batch: int) -> SinkState:
+        """Whether the callback has delivered a planned batch.
+
+        A run that finished the batch before planned this one itself, so what it did not hand over nobody did. Of a
+        callback that was cut short, and of what an earlier run did, nothing is known.
+        """
+        with self._lock:
+            if self._finished == batch:
+                return SinkState.HAS
+            untouched = self._finished == self._entered == batch - 1
+            return SinkState.HAS_NOT if untouched else SinkState.UNKNOWN
 
     def close(self) -> None:
         """Let nobody in any more; returns at once, whoever is inside."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from urllib.request import urlopen
 
-from state.protocol import Evidence, FenceReport, FenceRequest, Process
+from state.protocol import CheckpointReport, Evidence, FenceReport, FenceRequest, Process, SinkState
 from state.settings import Spark
 from streaming.spark.binding import Declared
 from streaming.spark.checkpoint import read_checkpoint
@@ -61,12 +61,22 @@ def fence(
         proof = _prove(guard, request.hosting, hosted)
     # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
     planted = plant(guard.files, request.checkpoint, operation=request.operation, epoch=request.epoch) or planted
+    report = read_checkpoint(guard.files, request.checkpoint, declared, file_sink=file_sink())
     return FenceReport(
-        checkpoint=read_checkpoint(guard.files, request.checkpoint, declared, file_sink=file_sink()),
+        checkpoint=_with_callbacks(report, hosted),
         planted=planted,
         evidence=proof.evidence,
         detail=proof.detail,
     )
+
+
+def _with_callbacks(report: CheckpointReport, hosted: Sequence[Hosted]) -> CheckpointReport:
+    """The report, with what the callbacks know of a planned batch where the files cannot tell."""
+    planned = report.planned
+    if planned is None or planned.sink is not SinkState.UNKNOWN or not hosted:
+        return report
+    told = hosted[-1].sink_state(planned.batch)
+    return report.model_copy(update={"planned": planned.model_copy(update={"sink": told})})
 
 
 def _prove(guard: Guard, hosting: Process | None, hosted: Sequence[Hosted]) -> Proof:

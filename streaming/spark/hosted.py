@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 
 from state.errors import StoreError, TideoverError
 from state.model import Assignment
+from state.protocol import SinkState
 from streaming.spark.backoff import pause_seconds
 from streaming.spark.callbacks import Gate
 from streaming.spark.errors import CheckpointError
@@ -93,6 +94,12 @@ class Hosted:
                 return "a start was under way and has not returned"
             runs = list(self._runs)
         return next((sentence for run in runs if (sentence := run.unrest()) is not None), None)
+
+    def sink_state(self, batch: int) -> SinkState:
+        """Whether a ``foreachBatch`` sink has a planned batch, as far as the present run's own callbacks tell."""
+        with self._lock:
+            gates = list(self._gates)
+        return gates[-1].sink_state(batch) if gates else SinkState.UNKNOWN
 
     def _live(self) -> None:
         failures = 0

@@ -27,6 +27,7 @@ def test_a_failover_resumes_at_the_exact_place_and_settles() -> None:
     assert plan["refused"] is False
     assert plan["totals"] == {
         "replay_records": 0,
+        "possible_replay_records": 0,
         "replay_later_records": 0,
         "exposure_records": 20,
         "exposure_seconds": pytest.approx(10.0),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from state.protocol import SinkState
 from state.settings import Cluster, Route, Sasl, Security, Tideover
 from streaming.spark.callbacks import Gate
 from streaming.spark.follow import Batch, Follower
@@ -53,6 +54,24 @@ def test_a_closed_gate_lets_no_callback_start() -> None:
         guarded(SimpleNamespace(), 2)  # type: ignore[arg-type] # as above
     assert calls == [1]
     assert (gate.entered, gate.finished, gate.running) == (1, 1, 0)
+
+
+def test_a_run_knows_of_the_batch_that_it_planned_itself_whether_the_sink_has_it() -> None:
+    gate = Gate()
+
+    frame: Any = SimpleNamespace()
+
+    def refuse(_frame: Any, _batch: int) -> None:
+        raise OSError("the sink is away")
+
+    assert gate.sink_state(7) is SinkState.UNKNOWN, "an earlier run may have planned it"
+    gate.watch(lambda _frame, _batch: None)(frame, 6)
+    assert gate.sink_state(7) is SinkState.HAS_NOT
+    with pytest.raises(OSError, match="away"):
+        gate.watch(refuse)(frame, 7)
+    assert gate.sink_state(7) is SinkState.UNKNOWN, "the callback was cut short"
+    gate.watch(lambda _frame, _batch: None)(frame, 7)
+    assert gate.sink_state(7) is SinkState.HAS
 
 
 def test_a_callback_that_is_inside_when_the_gate_closes_is_counted_until_it_is_out() -> None:
