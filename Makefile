@@ -49,8 +49,11 @@ test-matrix: ## the core of it on Spark 3.5.7 and 4.0.0, each in its own virtual
 bench: java ## measure us and the alternative side by side; writes build/bench/report.md
 	$(BIN)/python -m bench --dir build/bench
 
+docs: $(STAMP) ## print the reference page anew
+	$(BIN)/python -m orchestrator.cli.reference > docs/reference.md
+
 lock: ## make the lock files anew (needs uv)
-	@for version in 3.5.7 4.0.0 4.2.0; do \
+	@mkdir -p build; for version in 3.5.7 4.0.0 4.2.0; do \
 	  echo "pyspark==$$version" > build/constraint.txt; \
 	  uv pip compile pyproject.toml --extra dev --constraint build/constraint.txt --generate-hashes --universal \
 	    --python-version 3.11 --no-emit-index-url --no-header --no-annotate -q -o conf/locks/pyspark-$$version.lock; done
@@ -58,4 +61,4 @@ lock: ## make the lock files anew (needs uv)
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java demo check test test-long test-matrix bench lock clean
+.PHONY: help setup java demo check test test-long test-matrix bench docs lock clean
