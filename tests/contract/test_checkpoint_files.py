@@ -10,6 +10,7 @@ import pytest
 from streaming.spark.errors import FileVanished
 from streaming.spark.filesystem import CheckpointFiles, join
 from streaming.spark.local import LocalFiles
+from tests.jars import connector_jars
 
 
 @pytest.fixture(params=["local", pytest.param("hadoop", marks=pytest.mark.real)])
@@ -26,7 +27,8 @@ def hadoop_files() -> Iterator[CheckpointFiles]:
 
     from streaming.spark.hadoop import HadoopFiles
 
-    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    conf = {"spark.ui.enabled": "false", "spark.jars": connector_jars()}
+    session = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
     yield HadoopFiles(session)
     session.stop()
 

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession, functions
 from lab import cluster
 from lab.world import CLUSTERS, Options, World
 from state.protocol import PrepareRequest, ReleaseRequest, SinkState, Treatment
-from streaming.jars import jar_paths
 from streaming.spark.carry import prepare
 from streaming.spark.checkpoint import read_checkpoint
 from streaming.spark.hadoop import HadoopFiles
 from streaming.spark.operators import UNNAMED
 from streaming.spark.plant import plant, release
+from tests.jars import connector_jars
 from tests.ports import free_base_port
 from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Ledger, Move, Parquet, position, read, run, uncommit
 
@@ -61,7 +61,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": ",".join(str(path) for path in jar_paths(f"spark-{pyspark.__version__}")),
+        "spark.jars": connector_jars(),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",

@@ -12,13 +12,15 @@ from streaming.spark.carry import prepare
 from streaming.spark.errors import NoSpace
 from streaming.spark.hadoop import HadoopFiles
 from tests.checkpoints import CheckpointFolder, orders
+from tests.jars import connector_jars
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    conf = {"spark.ui.enabled": "false", "spark.jars": connector_jars()}
+    session = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
     yield session
     session.stop()
 

@@ -17,6 +17,7 @@ import yaml
 
 from lab import processes, topics
 from lab.errors import ClusterSilent
+from tests.jars import connector_jars
 from tests.world import ROOT, RunningWorld, run_lab, running_world
 
 pytestmark = pytest.mark.real
@@ -34,8 +35,18 @@ def test_offsets_of_the_two_clusters_differ_in_every_partition_and_heartbeats_ar
     shifts = [on_west[partition] - on_east[partition] for partition in on_east]
     assert len(set(shifts)) == 4
     assert min(shifts) > 0
-    assert sum(topics.ends(west, "east.heartbeats").values()) > 0, "east's own heartbeats, as replicated"
-    assert sum(topics.ends(west, "mm2-offset-syncs.east.internal").values()) > 0
+    assert await_records(west, "east.heartbeats"), "east's own heartbeats, as replicated"
+    assert await_records(west, "mm2-offset-syncs.east.internal")
+
+
+def await_records(cluster: list[str], topic: str, seconds: float = 30.0) -> bool:
+    """The replicator begins each of its tasks in its own time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if sum(topics.ends(cluster, topic).values()):
+            return True
+        time.sleep(0.5)
+    return False
 
 
 def test_up_again_changes_nothing_and_other_options_are_refused(world: RunningWorld) -> None:
@@ -159,14 +170,12 @@ def run_queries(world: RunningWorld, cluster: str) -> None:
     """Run every query of the configuration once over all that a cluster holds."""
     from pyspark.sql import SparkSession
 
-    from streaming.jars import jar_paths
-
     configured = yaml.safe_load(world.config.read_text())
     spark = (
         SparkSession.builder.master("local[4]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.jars", ",".join(map(str, jar_paths("spark-4.2.0"))))
+        .config("spark.jars", connector_jars())
         .getOrCreate()
     )
     try:
