@@ -17,8 +17,8 @@ Printed by `make docs` from the program itself.
 | 2 | failed, or bad usage; `offsets`: a row has an error, the other rows are still right |
 | 3 | unknown: the operation is still open (it is joined by the same command) |
 
-Data goes to stdout, talk to stderr. With `-o json` an error is `{"error": {"kind", "text", "hint"}}`. Times are ISO 8601
-in UTC; an unknown number is `null`, never 0.
+Data goes to stdout, talk to stderr. With `-o json` an error is `{"error": {"kind", "text", "hint"}}`. Times are ISO
+8601 in UTC; an unknown number is `null`, never 0.
 
 ## Phases of an operation
 
