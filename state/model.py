@@ -119,6 +119,7 @@ class QueryFact:
     first_commit_at: datetime | None
     """When the first batch *with new data possible* was committed by this run."""
     progressed_at: datetime | None
+    """When this run last committed a batch, or asked the cluster and found nothing new to read."""
     input_rows: int | None
     dropped_late_rows: int | None
     """Rows dropped by the watermark since this run started."""

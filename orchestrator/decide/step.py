@@ -252,7 +252,7 @@ def _verifying(snapshot: Snapshot, now: datetime) -> Decision:
     wanted = (operation.plan or {}).get("data_batch")
     reached = not isinstance(wanted, int) or (fact.batch is not None and fact.batch >= wanted)
     if fact.first_commit_at is not None and reached:
-        measured = _measured(snapshot, fact, fact.first_commit_at)
+        measured = _measured(snapshot, fact, fact.first_commit_at, committed=True)
         seconds = measured["switch_seconds"]
         text = f"batch {fact.batch} is committed on {operation.target}, {seconds:.1f} s after the decision"
         return _moved(snapshot, Happening.PROVEN, text, Settle(measured=measured), detail=measured)
@@ -261,16 +261,21 @@ def _verifying(snapshot: Snapshot, now: datetime) -> Decision:
         return _stay(snapshot, f"the query fails on {operation.target} and is tried again: {error}")
     if not snapshot.is_alive(fact.runner):
         return _stay(snapshot, _waiting_for_start(snapshot))
+    if fact.first_commit_at is None and fact.progressed_at is not None:
+        measured = _measured(snapshot, fact, fact.progressed_at, committed=False)
+        seconds = measured["switch_seconds"]
+        text = f"running on {operation.target}, where nothing is left to read yet, {seconds:.1f} s after the decision"
+        return _moved(snapshot, Happening.PROVEN, text, Settle(measured=measured), detail=measured)
     return _stay(snapshot, f"running on {operation.target}; waiting for its first batch with data to be committed")
 
 
-def _measured(snapshot: Snapshot, fact: QueryFact, committed_at: datetime) -> dict[str, object]:
+def _measured(snapshot: Snapshot, fact: QueryFact, proven_at: datetime, *, committed: bool) -> dict[str, object]:
     totals = (snapshot.operation.plan or {}).get("totals")
     known = totals if isinstance(totals, Mapping) else {}
     return {
         **snapshot.operation.measured,
-        "switch_seconds": round((committed_at - snapshot.operation.started_at).total_seconds(), 3),
-        "first_commit_at": iso(committed_at),
+        "switch_seconds": round((proven_at - snapshot.operation.started_at).total_seconds(), 3),
+        "first_commit_at": iso(proven_at) if committed else None,
         "replay_records": known.get("replay_records"),
         "exposure_records": known.get("exposure_records"),
         "dropped_late_rows": fact.dropped_late_rows,

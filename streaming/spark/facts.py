@@ -65,6 +65,10 @@ class Ledger:
         if fresh:
             self._fact = replace(self._fact, progressed_at=now, error=None)
 
+    def waiting(self) -> None:
+        """The run asked its sources and found nothing new: progress, too, for an idle topic is not a dead one."""
+        self._fact = replace(self._fact, progressed_at=self._hosting.now(), error=None)
+
     def counted(self, totals: Totals) -> None:
         self._fact = replace(self._fact, input_rows=totals.input_rows, dropped_late_rows=totals.dropped_late_rows)
 

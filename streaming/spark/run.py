@@ -19,6 +19,8 @@ from streaming.spark.jvm import JavaObject, java_context, java_query, java_view,
 
 _IN_BATCH = ("runBatch", "constructNextBatch")
 """Frames of Spark's stream thread that plan a batch or write one (3.5.7, 4.0.0, 4.2.0)."""
+_WAITING = "Waiting for data to arrive"
+"""Spark's status after a trigger that planned no batch (3.5.7, 4.0.0, 4.2.0)."""
 _STILL_ASKING = "latestOffset"
 """A frame inside ``constructNextBatch`` from before the offset log entry: nothing is planned yet."""
 
@@ -59,6 +61,11 @@ class Run:
         """The newest progress report."""
         report = java_query(self._query).lastProgress()
         return None if report is None else json.loads(report.json())
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has asked its sources and found nothing new (``MicroBatchExecution``)."""
+        return self.is_active and self._query.status["message"] == _WAITING
 
     def begin_stop(self) -> None:
         """Close the gate, cancel the jobs and ask Spark to stop, all without waiting; doing it again is harmless."""

@@ -50,6 +50,8 @@ class Watch:
         if time.monotonic() - self._reported >= _REPORT_SECONDS or self._uncounted:
             self._count()
         if not news and time.monotonic() - self._reported >= _REPORT_SECONDS:
+            if self._run.is_waiting:
+                self._ledger.waiting()
             self._inspect()
             self._ledger.report()
             self._reported = time.monotonic()

@@ -130,6 +130,17 @@ def test_a_request_that_was_carried_out_but_not_answered_is_answered_and_not_don
     assert len(world.starts) == 1
 
 
+def test_a_query_that_finds_nothing_left_to_read_has_moved_all_the_same() -> None:
+    world = World()
+    world.runner.commits, world.runner.idle = False, True
+    operation = world.carry_out(world.request(), seconds=5)
+    assert operation is not None
+    assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
+    assert "nothing is left to read" in operation.sentence
+    assert operation.measured["first_commit_at"] is None
+    assert operation.measured["switch_seconds"] is not None
+
+
 def test_only_the_first_batch_with_data_proves_the_move() -> None:
     world = World()
     world.runner.commits = False

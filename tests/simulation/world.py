@@ -168,6 +168,8 @@ class FakeRunner:
     start_error: str | None = None
     answers: bool = True
     commits: bool = True
+    idle: bool = False
+    """The standby has nothing new: the query asks, and commits nothing."""
     ran: dict[str, int] = field(default_factory=dict)
     handled: list[str] = field(default_factory=list)
 
@@ -235,7 +237,7 @@ class FakeRunner:
                 query=assignment.query, runner=self.name, instance=self.instance, epoch=assignment.epoch,
                 cluster=assignment.cluster, state=RunState.FAILED if failed else RunState.RUNNING, run_id="r",
                 batch=batch, offsets=checkpoint.offsets, started_at=self.clock.now(),
-                progressed_at=self.clock.now(),
+                progressed_at=self.clock.now() if committed and (self.commits or self.idle) else None,
                 first_commit_at=self.clock.now() if committed and self.commits else None,
                 input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
                 error=self.start_error, reported_at=self.clock.now(),
