@@ -15,7 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyspark
+
 from lab.rehearsal import Script, Story, StoryFailed, tell
+from streaming.jars import jar_paths
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,6 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def say(text: str) -> None:
         print(f"{time.monotonic() - begun:6.1f} s  {text}", flush=True)
 
+    for jars in (f"kafka-{options.kafka}", f"spark-{pyspark.__version__}"):
+        jar_paths(jars, progress=say)
     script = Script(fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka)
     try:
         story = tell(script, directory, say)

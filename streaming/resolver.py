@@ -6,6 +6,7 @@ number behind which nothing unread can hide. Errors stay with their partition. D
 functions of ``streaming.resume``; this module only asks, and lays facts before them.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,9 @@ from datetime import datetime
 
 from state.model import EndSample, TopicPartition
 from state.settings import MethodName
+from streaming.deadline import Deadline
 from streaming.log import Log, Looked, PartitionError, Spec, TopicFacts
-from streaming.lookup import Deadline, Question, ask
+from streaming.lookup import Question, ask
 from streaming.resume import notes, topics
 from streaming.resume.answer import failed_target, target
 from streaming.resume.choose import Question as Choice
@@ -102,8 +104,8 @@ def resolve(
     times. A topic with another partition count yields one target per partition of the standby. Raises
     ``ClusterUnreachable`` when no server of the standby answers.
     """
-    deadline = Deadline(timeout)
-    facts = log.describe(sorted({want.target_topic for want in wants}), timeout=deadline.left)
+    began, deadline = time.monotonic(), Deadline.after(timeout)
+    facts = log.describe(sorted({want.target_topic for want in wants}), timeout=deadline.remaining)
     run = _Run(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
     targets: list[Target] = []
     cases: list[_Case] = []
@@ -126,7 +128,7 @@ def resolve(
     return Resolution(
         targets=_in_order(targets, wants),
         asked_at=now,
-        seconds=deadline.spent,
+        seconds=time.monotonic() - began,
         missing_topics=tuple(missing),
         fewer_partitions=counts,
         timestamp_types={name: topic.timestamp_type for name, topic in facts.items() if topic.timestamp_type},

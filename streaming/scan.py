@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from state.model import TopicPartition
+from streaming.deadline import Deadline
 from streaming.log import Fetched, Log, LogRecord
-from streaming.lookup import Deadline, ask
+from streaming.lookup import ask
 from streaming.resume.context import Ring
 from streaming.resume.exact import Cause, Found, NeedMore, NoPlace, Outcome, Search
 from streaming.resume.gap import OFFSET, move_on, stay
@@ -68,13 +69,13 @@ def scan(log: Log, scans: Iterable[Scan], deadline: Deadline) -> None:
             _settle(item, item.search.feed((), item.next))
     todo = [item for item in todo if item.outcome is None]
     while todo:
-        if not deadline.left:
+        if deadline.passed:
             for item in todo:
                 item.outcome = NoPlace(Cause.DEADLINE)
             return
         batch = _batch(todo)
         starts = {key: (item.next, item.size) for key, item in batch.items()}
-        answers = log.fetch(starts, timeout=deadline.left)
+        answers = log.fetch(starts, timeout=deadline.remaining)
         restamped = [item for key, item in batch.items() if key in answers and _take(item, answers[key])]
         _restart_earlier(log, restamped, deadline)
         todo = [item for item in (*todo[1:], todo[0]) if item.outcome is None]

@@ -6,9 +6,9 @@ from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
+from streaming.deadline import Deadline
 from streaming.errors import ClusterUnreachable, CredentialRefused
 from streaming.kafka.answers import in_words, silent
-from streaming.kafka.deadline import Deadline
 from streaming.kafka.network import Network, Node, Question
 from streaming.kafka.security import refusal
 

@@ -11,10 +11,10 @@ from typing import Self
 
 from state.model import TopicPartition
 from state.settings import Cluster
+from streaming.deadline import Deadline
 from streaming.kafka import fetch, offsets
 from streaming.kafka.collector import Collector
 from streaming.kafka.contact import Contact
-from streaming.kafka.deadline import Deadline
 from streaming.kafka.metadata import Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions

@@ -10,10 +10,10 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from state.model import TopicPartition
+from streaming.deadline import Deadline
 from streaming.errors import ClusterUnreachable
 from streaming.kafka.answers import UNKNOWN, code_error, unknown_partition
 from streaming.kafka.contact import Contact, metadata_request
-from streaming.kafka.deadline import Deadline
 from streaming.kafka.network import Network
 from streaming.log import PartitionError, PartitionFacts, TopicFacts
 

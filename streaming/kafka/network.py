@@ -20,8 +20,8 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport
 
+from streaming.deadline import Deadline
 from streaming.errors import ClusterUnreachable
-from streaming.kafka.deadline import Deadline
 
 # A dead broker is our callers' news: the library's own lines would tell each attempt at level ERROR.
 logging.getLogger("kafka").addHandler(logging.NullHandler())

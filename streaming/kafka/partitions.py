@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from state.model import TopicPartition
+from streaming.deadline import Deadline
 from streaming.errors import ClusterUnreachable
 from streaming.kafka.answers import broken, no_leader, unknown_partition
 from streaming.kafka.contact import pauses
-from streaming.kafka.deadline import Deadline
 from streaming.kafka.metadata import Metadata
 from streaming.kafka.network import Network, Question
 from streaming.log import PartitionError

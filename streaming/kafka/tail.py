@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from state.model import Fingerprint, TopicPartition
-from streaming.kafka.deadline import Deadline
+from streaming.deadline import Deadline
 from streaming.log import Fetched, Log, LogRecord, Looked, PartitionError, Spec
 
 _OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
