@@ -10,7 +10,7 @@ from state.model import Assignment, Intent, IntentState, Operation, Request
 CONTROLLER = "controller"
 """Name of the lease whose term guards every controller write."""
 
-KEPT_BATCHES = 6
+KEPT_BATCHES = 12
 """Batches of positions kept for each query: enough for a planned batch, the two that Spark may still replay, and a
 spool that is flushed late."""
 

@@ -138,7 +138,7 @@ class Store(Protocol):
     def query_facts(self) -> Sequence[QueryFact]: ...
 
     def save_positions(self, positions: Iterable[Position]) -> None:
-        """Bulk upsert by (query, source, topic, partition, batch); keeps the newest 6 batches of each query.
+        """Bulk upsert by (query, source, topic, partition, batch); keeps the newest 12 batches of each query.
 
         A batch id that starts low again belongs to a new checkpoint: the higher batches tracked before it are dropped.
         """

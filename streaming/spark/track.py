@@ -21,7 +21,7 @@ TAIL = 32
 """Records read before each end."""
 _SURE = 8
 """Records of a partition that must lie side by side before a row count is believed."""
-_KEPT = 6
+_KEPT = 12
 
 
 class Place(NamedTuple):
@@ -85,8 +85,12 @@ class Track:
     def positions(
         self, now: datetime, samples: Mapping[TopicPartition, EndSample], topics: Mapping[str, TopicFacts]
     ) -> list[Position]:
-        """Positions that are new or better known than when they were last asked for."""
-        due = [batch for batch in self._due() if batch not in self._stored]
+        """Positions that are new or better known than when they were last asked for.
+
+        Also those of batches whose ends were never read: consecutive rows are what proves a gap dense when the newest
+        ring is older than the checkpoint.
+        """
+        due = [batch for batch in sorted(self._batches) if batch not in self._stored]
         for batch in due:
             self._believe(batch)
             self._stored[batch] = batch in self._rows

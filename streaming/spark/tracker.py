@@ -1,8 +1,8 @@
 """Tracks positions beside the queries: hears of batches, reads the records before their ends, stores both.
 
 One thread per cluster, so that a dead one holds up nobody else. The queries never wait for it: they leave word and go
-on. It spends at most a fiftieth of one core: after each look it rests for as long as its own CPU time demands, and
-then only the newest batches count.
+on. It spends at most a twentieth of one core: after each look it rests for as long as its own CPU time demands, but
+never longer than a second, and then only the newest batches are read; those between are counted.
 """
 
 import queue
@@ -32,8 +32,8 @@ _FLUSH_SECONDS = 2.0
 _STORE_SECONDS = 1.0
 """How long a position may wait for the records before it, or for its row count, until it is stored without."""
 _IDLE_SECONDS = 0.25
-_SHARE = 0.02
-_LONGEST_REST_SECONDS = 5.0
+_SHARE = 0.05
+_LONGEST_REST_SECONDS = 1.0
 _DEAD_PAUSE_SECONDS = 2.0
 
 OpenLog = Callable[[str], Log]

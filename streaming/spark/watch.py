@@ -12,7 +12,7 @@ from streaming.spark.progress import Totals, rows_by_source
 from streaming.spark.run import Run
 
 _REPORT_SECONDS = 1.0
-_KEPT_BATCHES = 4
+_KEPT_BATCHES = 12
 
 
 class Watch:

@@ -117,11 +117,11 @@ def test_positions_are_upserted_and_come_back_in_order(store: Store) -> None:
 
 
 def test_the_newest_batches_are_kept(store: Store) -> None:
-    for batch in range(1, 10):
+    for batch in range(1, 20):
         store.save_positions(samples.position(batch=batch, partition=p, tracked_at=AT + batch * SECOND) for p in (0, 1))
     store.save_positions([samples.position(query="late", batch=1)])
     kept = [position.batch for position in store.positions("revenue")]
-    assert kept == [batch for batch in range(10 - KEPT_BATCHES, 10) for _ in (0, 1)]
+    assert kept == [batch for batch in range(20 - KEPT_BATCHES, 20) for _ in (0, 1)]
     assert len(store.positions("late")) == 1
 
 

@@ -61,6 +61,26 @@ def test_a_position_has_a_ring_only_where_the_log_was_read_at_its_very_offset() 
     assert positions[8].ring == ()
 
 
+def test_batches_that_nobody_had_time_to_read_are_still_told_so_that_the_gap_can_be_counted() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(6, 80, committed=True))
+    track.see(batch(7, 100, committed=True))
+    track.learn(PLACE, 100, prints(range(68, 100)))
+    track.count(7, {"orders": 20})
+    newest(track)
+    for number, end in ((8, 120), (9, 150), (10, 190)):
+        track.see(batch(number, end, committed=True))
+        track.count(number, {"orders": end - track_end(number)})
+    told = newest(track)
+    assert [told[number].dense for number in (8, 9, 10)] == [True, True, True]
+    assert [told[number].ring for number in (8, 9, 10)] == [(), (), ()]
+
+
+def track_end(number: int) -> int:
+    """Where the batch before ended."""
+    return {8: 100, 9: 120, 10: 150}[number]
+
+
 def test_a_planned_batch_is_to_be_read_before_it_commits_and_the_committed_one_first() -> None:
     track = Track(SUBJECT)
     track.see(batch(7, 100, committed=True))
