@@ -99,6 +99,7 @@ class Executor:
             raise UnknownName(f"query {operation.query!r} of operation {operation.id} is not declared here")
         steps = self._store.steps(operation.id)
         abort = next((s for s in reversed(steps) if "outcome" in s.detail), None)
+        since = steps[-1].started_at if steps and steps[-1].ended_at is None else operation.started_at
         return Snapshot(
             operation=operation,
             settings=settings,
@@ -109,7 +110,7 @@ class Executor:
             hosting=hosting_of(steps[0].detail) if steps else None,
             findings=self._findings,
             ending=str(abort.detail["outcome"]) if abort else None,
-            patient=self._clock.now() - operation.started_at < PATIENCE,
+            patient=self._clock.now() - since < PATIENCE,
         )
 
     def _fact(self, query: str) -> QueryFact | None:
@@ -200,7 +201,8 @@ class Executor:
         journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, plan=plan)
 
     def _go_back(self, snapshot: Snapshot, back: GoBack, journal: Journal) -> None:
-        runner = snapshot.chosen_runner
+        # Without proof that the old run is quiet, the query stays with the runner that may still be running it.
+        runner = snapshot.chosen_runner if snapshot.proof is not None else None
         assignment = replace(
             snapshot.assignment,
             epoch=snapshot.operation.epoch + 1,

@@ -14,7 +14,7 @@ from orchestrator.execute import Executor
 from orchestrator.lease import Lead
 from orchestrator.places import Logs, Places
 from orchestrator.requests import Taker, standing_of
-from state.errors import StaleTerm, StoreUnavailable, TideoverError
+from state.errors import Conflict, StaleTerm, StoreUnavailable, TideoverError
 from state.model import Operation, Request
 from state.ports import Store
 from state.settings import Tideover
@@ -85,7 +85,7 @@ class Work:
                 operation = taker.take(request)
                 if operation is not None:
                     self._start(operation, until)
-        except (NotLeading, StaleTerm, StoreUnavailable):
+        except (NotLeading, StaleTerm, StoreUnavailable, Conflict):
             return
 
     def _start(self, operation: str, until: float) -> None:

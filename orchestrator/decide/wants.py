@@ -26,12 +26,13 @@ def standby_topic(route: Route, topic: str) -> str | None:
 
 
 def since_move(positions: Iterable[Position], moved_at: datetime | None, data_batch: int | None) -> list[Position]:
-    """Positions of the cluster in use: rows of before the last move speak of another cluster's offsets."""
+    """Positions of the cluster in use: rows of before the last move speak of another cluster's offsets.
+
+    ``data_batch`` forgives a clock that differs between hosts; a fresh start (0) has no batch id that would tell.
+    """
     if moved_at is None:
         return list(positions)
-    return [
-        row for row in positions if row.tracked_at >= moved_at or (data_batch is not None and row.batch >= data_batch)
-    ]
+    return [row for row in positions if row.tracked_at >= moved_at or (data_batch and row.batch >= data_batch)]
 
 
 def report_of_fact(fact: QueryFact, checkpoint: str) -> CheckpointReport:

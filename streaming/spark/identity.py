@@ -5,6 +5,7 @@ processes: ours and the JVM that it launched, which outlives a killed parent by 
 runner counts as gone only when both are.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -32,7 +33,15 @@ class Identity:
 def own_identity() -> Identity:
     """Who we are."""
     pid = os.getpid()
-    return Identity(host=socket.gethostname(), boot_id=_boot_id(), pid=pid, pid_started=started_at(pid) or 0)
+    return Identity(host=_host(), boot_id=_boot_id(), pid=pid, pid_started=started_at(pid) or 0)
+
+
+def _host() -> str:
+    """Host name and pid namespace: not to see a process of another container proves nothing about it."""
+    namespace = ""
+    with contextlib.suppress(OSError):
+        namespace = str((_PROC / "self/ns/pid").readlink()).strip("pid:[]")
+    return f"{socket.gethostname()}/{namespace}"
 
 
 def started_at(pid: int) -> int | None:

@@ -67,6 +67,13 @@ def test_a_process_that_lives_is_no_proof_but_the_checkpoint_is_planted(folder: 
     assert "alive" in report.detail
 
 
+def test_another_container_of_the_same_host_cannot_be_looked_at(folder: Path) -> None:
+    name, _, namespace = HERE.host.partition("/")
+    assert namespace, "the identity tells one pid namespace from another"
+    report = fenced(folder, process(host=f"{name}/{int(namespace) + 1}", pid_started=GONE_PID_STARTED))
+    assert report.evidence is None
+
+
 def test_another_host_cannot_be_looked_at(folder: Path) -> None:
     report = fenced(folder, process(host="elsewhere", pid_started=GONE_PID_STARTED))
     assert report.evidence is None

@@ -124,3 +124,4 @@ def test_rows_of_before_the_last_move_speak_of_another_cluster() -> None:
     assert since_move([before, after], moved_at, None) == [after]
     assert since_move([before, after], NOW + timedelta(seconds=1), 8) == [after]
     assert since_move([before, after], None, None) == [before, after]
+    assert since_move([before, after], moved_at, 0) == [after], "a fresh start begins at batch 0, which tells nothing"
