@@ -27,8 +27,8 @@ $(STAMP): $(LOCK) pyproject.toml
 java: $(STAMP) ## find Java 17, or install it by the system's package manager where that is allowed
 	@PYTHON=$(BIN)/python conf/ensure-java
 
-demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze)
-	$(BIN)/python -m lab.demo --fault $(FAULT) --dir build/demo
+demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1)
+	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) --dir build/demo
 
 check: $(STAMP) ## seconds: format, lint, types, import rules, unit and contract tests
 	$(BIN)/ruff format --check .
@@ -49,8 +49,9 @@ test-matrix: ## the core of it on Spark 3.5.7 and 4.0.0, each in its own virtual
 bench: java ## measure us and the alternative side by side; writes build/bench/report.md
 	$(BIN)/python -m bench --dir build/bench
 
-docs: $(STAMP) ## print the reference page anew
-	$(BIN)/python -m orchestrator.cli.reference > docs/reference.md
+docs: $(STAMP) ## print the page of verbs, the chapter on phases and the table of faults anew
+	$(BIN)/python -m orchestrator.cli.reference write docs
+	$(BIN)/python -m tests.simulation.faults.table
 
 lock: ## make the lock files anew (needs uv)
 	@mkdir -p build; for version in 3.5.7 4.0.0 4.2.0; do \

@@ -1,17 +1,16 @@
 """From the decision to the first batch committed on the standby: carried by a warmed and by a cold runner, and naively.
 
-One world per sample: two clusters, MirrorMaker 2, load, and the same stateful query twice, hosted by a runner that is
-warmed up and by one that never was (its first move, all classes of the move still to be loaded). The primary is
-killed; both queries are failed over, one after the other, in turns which goes first. Then both runners are stopped and
-the naive way is taken on the same standby: a new driver process with ``startingOffsetsByTimestamp`` from five seconds
-before the kill and a new checkpoint, the same pipeline and session settings.
+Two worlds per sample, each with two clusters, MirrorMaker 2, load, and one stateful query: hosted by a runner that is
+warmed up and has run for a while, as one in service has, and by one that never was warmed up (its first move, all
+classes of the move still to be loaded). The primary is killed, and the query is failed over. Then the runner is stopped
+and the naive way is taken on the same standby: a new driver process with ``startingOffsetsByTimestamp`` from five
+seconds before the kill and a new checkpoint, the same pipeline and session settings.
 
 In our figure: hold, fence, look-up, forecast, preparing and checking the checkpoint, start, the bridge batch if there
 is one, and the first batch that can hold data, to its commit. It starts when the operation is recorded; *typed* starts
 half a second earlier, with the command line's own process, and so is what an operator feels. In the naive figure:
 process start to commit of the first batch, and nothing of what a person does before. Not in either: noticing that the
-cluster is gone. The naive driver has the machine to itself; ours shares it with the other runner. It starts without its
-state, and nobody knows what it lost or repeated.
+cluster is gone. The naive driver starts without its state, and nobody knows what it lost or repeated.
 """
 
 import json
@@ -29,7 +28,7 @@ from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.setting import Setting
 from bench.spread import Spread
-from lab.rehearsal import Script, Stage, open_world, stage
+from lab.rehearsal import Script, Stage, is_warm, open_world, stage
 from lab.world import TOPIC
 
 NAME = "switch"
@@ -37,13 +36,15 @@ WARM_SECONDS = 1.2
 COLD_SECONDS = 2.0
 QUERY = "revenue"
 RATE = 2000
-_CALM_SECONDS = 6.0
+_BATCHES = {"warm": 60, "cold": 10}
+"""Committed by the query before the primary is killed."""
 _DECIDE_SECONDS = 1.0
 _GUESS_SECONDS = 5.0
 _RUNNING_SECONDS = 400.0
 _NAIVE_SECONDS = 120.0
 _POLL_SECONDS = 0.01
-_RUNNERS = {"warm": "a", "cold": "b"}
+_RUNNER = "a"
+_PROGRAMS = {"warm": "orchestrator", "cold": "bench.cold_runner"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,81 +58,63 @@ class Moved:
 
 
 def measure(setting: Setting) -> list[Row]:
-    """Take ``setting.runs`` samples of each kind, one world for each round."""
-    moves: dict[str, list[Moved]] = {kind: [] for kind in _RUNNERS}
+    """Take ``setting.runs`` samples of each kind, a world for each."""
+    moves: dict[str, list[Moved]] = {kind: [] for kind in _PROGRAMS}
     naive: list[float] = []
     for number in range(setting.runs):
-        setting.say(f"world {number + 1} of {setting.runs}")
-        with stage(setting.directory / f"world-{number}", setting.say) as on:
-            for kind, moved in _carry_both(on, setting.base_port, cold_first=number % 2 == 1).items():
-                moves[kind].append(moved)
-            naive.append(_restart_naively(on))
+        for kind, program in _PROGRAMS.items():
+            setting.say(f"world {number + 1} of {setting.runs}, {kind} runner")
+            with stage(setting.directory / f"{kind}-{number}", setting.say) as on:
+                moves[kind].append(_carry(on, setting.base_port, program, warm=kind == "warm"))
+                naive.append(_restart_naively(on))
     return _rows(moves, naive)
 
 
-def _carry_both(on: Stage, base_port: int, *, cold_first: bool) -> Mapping[str, Moved]:
+def _carry(on: Stage, base_port: int, program: str, *, warm: bool) -> Moved:
     open_world(on, Script(base_port=base_port))
-    _declare_twice(on.config)
-    runners = {
-        "warm": on.start_runner(_RUNNERS["warm"]),
-        "cold": on.start("runner-b", "bench.cold_runner", "-c", str(on.config), "run", "--name", _RUNNERS["cold"]),
-    }
+    _declare_alone(on.config)
+    runner = on.start("runner", program, "-c", str(on.config), "run", "--name", _RUNNER)
     traffic = on.start_traffic("east", RATE, 600)
-    _await_running(on, list(runners.values()))
-    time.sleep(_CALM_SECONDS)
+    _await_running(on, runner, warm=warm)
     on.lab("kill", "east")
     (on.directory / "struck").write_text(str(time.time()), encoding="ascii")
     time.sleep(_DECIDE_SECONDS)
-    moved = {kind: _fail_over(on, _query_of(kind)) for kind in sorted(_RUNNERS, reverse=not cold_first)}
-    for process in (traffic, *runners.values()):
+    moved = _fail_over(on)
+    for process in (traffic, runner):
         on.stop(process)
     return moved
 
 
-def _query_of(kind: str) -> str:
-    return f"{QUERY}-{kind}"
-
-
-def _declare_twice(config: Path) -> None:
-    """Leave only the query that is measured, once for each runner, with a sink and a checkpoint of its own."""
+def _declare_alone(config: Path) -> None:
+    """Leave only the query that is measured."""
     declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    template = declared["queries"][QUERY]
-    declared["queries"] = {
-        _query_of(kind): {
-            **template,
-            "runners": [runner],
-            "checkpoint": f"{template['checkpoint']}-{kind}",
-            "settings": {**template["settings"], "sink": f"{template['settings']['sink']}.{kind}"},
-        }
-        for kind, runner in _RUNNERS.items()
-    }
-    declared["runners"] = {runner: {"site": "bench"} for runner in _RUNNERS.values()}
+    declared["queries"] = {QUERY: {**declared["queries"][QUERY], "runners": [_RUNNER]}}
+    declared["runners"] = {_RUNNER: {"site": "bench"}}
     config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
 
 
-def _await_running(on: Stage, runners: list[subprocess.Popen[bytes]]) -> None:
+def _await_running(on: Stage, runner: subprocess.Popen[bytes], *, warm: bool) -> None:
     deadline = time.monotonic() + _RUNNING_SECONDS
     while time.monotonic() < deadline:
-        for runner in runners:
-            if runner.poll() is not None:
-                raise BenchError(f"a runner ended with exit code {runner.returncode}: see {on.directory}")
-        rows = on.ask("list")
-        running = [row for row in rows if row["state"] == "running" and (row["batch"] or 0) >= 3]
-        if len(running) == len(_RUNNERS) and on.ask("show", _query_of("warm"))["runner"]["warm"]:
+        if runner.poll() is not None:
+            raise BenchError(f"the runner ended with exit code {runner.returncode}: see {on.directory}")
+        shown = on.ask("list")
+        ran = bool(shown) and shown[0]["state"] == "running" and (shown[0]["batch"] or 0)
+        if ran and ran >= _BATCHES["warm" if warm else "cold"] and (not warm or is_warm(on, QUERY)):
             return
-        time.sleep(0.5)
-    raise BenchError(f"not both queries ran, one of them warmed up, within {_RUNNING_SECONDS:g} s: see {on.directory}")
+        time.sleep(3.0)  # each look is a process of its own
+    raise BenchError(f"the query did not run for long enough within {_RUNNING_SECONDS:g} s: see {on.directory}")
 
 
-def _fail_over(on: Stage, query: str) -> Moved:
+def _fail_over(on: Stage) -> Moved:
     typed_at = time.time()
-    code, printed = on.tideover("failover", query, "--to", "west", "--yes", "--reason", "bench", "-o", "json")
+    code, printed = on.tideover("failover", QUERY, "--to", "west", "--yes", "--reason", "bench", "-o", "json")
     told = json.loads(printed)
     identity = (told[0] if isinstance(told, list) else told)["id"]
     operation = on.ask("show-op", identity)
     seconds = operation["measured"].get("switch_seconds")
     if code or seconds is None:
-        raise BenchError(f"{query} was not moved: {operation['outcome']}, see {on.directory / 'commands.log'}")
+        raise BenchError(f"{QUERY} was not moved: {operation['outcome']}, see {on.directory / 'commands.log'}")
     decided_at = datetime.fromisoformat(operation["started_at"]).timestamp()
     return Moved(switch=seconds, typed=decided_at + seconds - typed_at)
 
@@ -154,7 +137,7 @@ def _restart_naively(on: Stage) -> float:
 
 def _naive_settings(on: Stage, checkpoint: Path) -> dict[str, Any]:
     declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-    query = declared["queries"][_query_of("warm")]
+    query = declared["queries"][QUERY]
     struck_at = float((on.directory / "struck").read_text(encoding="ascii"))
     return {
         "bootstrap": declared["clusters"]["west"]["bootstrap"][0],

@@ -2,26 +2,30 @@
 
 One broker, one Spark session, one query per partition count (stateless, collects in foreachBatch, trigger 1 s, all
 partitions written to all the time). It never stops; tracking is switched on and off by turns, a few batches each, and
-the first batch after each switch is left out. A pair is two blocks next to each other; every second pair runs the
-other way round, so that a slow drift of the machine falls on both. Batch time is Spark's own ``triggerExecution``.
+the batch that runs at a switch is left out. A pair is two blocks next to each other; every second pair runs the other
+way round, so that a slow drift of the machine falls on both. Batch time is Spark's own ``triggerExecution``.
+
+Spark keeps 64 Kafka consumers in each process by default. Here it may keep one per partition, so that no batch has to
+make any anew. A partition count ends after ``_COUNT_SECONDS`` with the pairs that were taken, or says that none was.
 
 With tracking: what the runner does, by the runner's own classes. The checkpoint is followed, every batch goes to the
 ``Tracker``, which reads the records before each end, samples the ends of the cluster and writes positions to SQLite.
 Without: none of it, so that the cost of following is in the figure. The processor time is that of the Python threads
-that tracking started, over the batches that ran meanwhile; what they ask of the JVM (is a file there) is not in it.
+that tracking started, over the batches of a block; what they ask of the JVM (what a batch read) is not in it.
 
 The difference is a difference of two noisy numbers: where its range crosses zero it says "less than the noise" only.
+The share is the tighter figure: the processor time of a batch's tracking in percent of the batch's time without it.
 """
 
+import json
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
@@ -32,27 +36,35 @@ from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.setting import Setting
 from bench.spread import Spread, paired_percent
+from state.model import Assignment, Desired
 from state.ports import Store
+from state.protocol import Offsets
 from state.settings import Cluster, Spark
 from state.sql.migrate import open_store
 from streaming.kafka.link import Link
+from streaming.spark.callbacks import Gate
 from streaming.spark.follow import Follower
 from streaming.spark.hadoop import HadoopFiles
 from streaming.spark.hosting import Subject
+from streaming.spark.jvm import JavaObject, java_query
 from streaming.spark.progress import rows_by_source
+from streaming.spark.run import Run
 from streaming.spark.session import open_session
 from streaming.spark.tracker import Tracker
 
 NAME = "tracking"
 LIMIT_PERCENT = 2.0
 RATE = 2000
-BATCHES = {4: 8, 100: 6, 1000: 2}
+BATCHES = {4: 6, 100: 5, 1000: 1}
 """Partitions to the batches of one block."""
 PAIRS = 4
 _LOOK_SECONDS = 0.1
-_BATCH_SECONDS = 120.0
-_COUNT_SECONDS = 120.0
-"""How long one partition count may take; what there is of whole pairs by then counts."""
+_COUNT_SECONDS = 65.0
+"""How long one partition count may take."""
+
+
+class TimeIsUp(BenchError):
+    """No more blocks: what was taken counts."""
 
 
 @dataclass
@@ -72,118 +84,158 @@ def measure(setting: Setting) -> list[Row]:
     with broker(setting) as bootstrap:
         cluster = Cluster(bootstrap=(bootstrap,))
         make_topics(bootstrap, {_topic(count): count for count in BATCHES})
-        session = open_session(Spark(master="local[4]"), name=NAME, instance="bench", partitions=4)
+        spark = Spark(master="local[4]", conf={"spark.kafka.consumer.cache.capacity": sum(BATCHES)})
+        session = open_session(spark, name=NAME, instance="bench", partitions=4)
         try:
             for count in BATCHES:
                 setting.say(f"{count} partitions")
                 directory = setting.directory / str(count)
-                with _load(bootstrap, count), _query(session, bootstrap, count, directory) as query:
-                    rows += _rows(count, _alternate(session, query, cluster, count, directory))
+                with (
+                    _load(bootstrap, count),
+                    _query(session, bootstrap, count, directory) as query,
+                    _tracking(session, query, cluster, count, directory) as tracking,
+                ):
+                    rows += _rows(count, _alternate(query, tracking, BATCHES[count]))
         finally:
             session.stop()
     return rows
 
 
-def _alternate(session: SparkSession, query: StreamingQuery, cluster: Cluster, count: int, directory: Path) -> Taken:
+def _alternate(query: StreamingQuery, tracking: "_Tracking", batches: int) -> Taken:
     """Blocks without and with tracking by turns, until all pairs are taken or time is up."""
-    taken, batches = Taken(), BATCHES[count]
-    store = open_store(f"sqlite:///{directory / 'positions.db'}")
+    taken = Taken()
     deadline = time.monotonic() + _COUNT_SECONDS
-    _block(query, 1)
-    for pair in range(PAIRS):
-        if pair and time.monotonic() > deadline:
-            break
-        halves: list[Callable[[], None]] = [
-            lambda: taken.without.append(statistics.median(_block(query, batches))),
-            lambda: _tracked(session, query, cluster, count, directory, store, taken),
-        ]
-        for half in halves if pair % 2 == 0 else reversed(halves):
-            half()
-    store.close()
+    with suppress(TimeIsUp):
+        _block(query, 1, deadline)
+        for pair in range(PAIRS):
+            for with_it in (False, True) if pair % 2 == 0 else (True, False):
+                tracking.switch(on=with_it)
+                durations, cpu_seconds = _block(query, batches, deadline, tracking.cpu_seconds)
+                (taken.with_it if with_it else taken.without).append(statistics.median(durations))
+                if with_it:
+                    taken.cpu_per_batch.append(cpu_seconds * 1000 / batches)
     return taken
 
 
-def _tracked(
-    session: SparkSession,
-    query: StreamingQuery,
-    cluster: Cluster,
-    count: int,
-    directory: Path,
-    store: Store,
-    taken: Taken,
-) -> None:
-    with _tracking(session, query, cluster, count, directory, store) as cpu_seconds:
-        before = cpu_seconds()
-        durations = _block(query, BATCHES[count])
-        taken.with_it.append(statistics.median(durations))
-        taken.cpu_per_batch.append((cpu_seconds() - before) * 1000 / (len(durations) + 1))
+def _adopt(store: Store, checkpoint: str) -> None:
+    """The row without which no position of the query is stored."""
+    row = Assignment(
+        query="bench",
+        epoch=1,
+        placed_epoch=1,
+        desired=Desired.RUNNING,
+        cluster="bench",
+        runner="bench",
+        checkpoint=checkpoint,
+        starting_offsets=None,
+        operation=None,
+        changed_at=datetime.now(UTC),
+    )
+    store.adopt(row)
 
 
-def _block(query: StreamingQuery, batches: int) -> list[float]:
-    """Durations in milliseconds of so many batches with data; the one that is running when it begins is left out."""
-    seen: dict[int, float] = {}
-    first = _newest(query)
-    deadline = time.monotonic() + _BATCH_SECONDS * (batches + 1)
+def _block(
+    query: StreamingQuery, batches: int, deadline: float, clock: Callable[[], float] = time.monotonic
+) -> tuple[list[float], float]:
+    """So many batches with data, after the one that is running: their durations in milliseconds, and by how much the
+    clock went on from the end of that one to the end of the last. Raises ``TimeIsUp`` at the deadline."""
+    reports, seen = java_query(query), dict[int, float]()
+    first, began = _newest(reports), None
     while len(seen) < batches:
-        if not query.isActive or time.monotonic() > deadline:
-            raise BenchError(f"the query made no progress: {query.exception() or 'time is up'}")
+        if not query.isActive:
+            raise BenchError(f"the query ended: {query.exception() or 'without saying why'}")
+        if time.monotonic() > deadline:
+            raise TimeIsUp("the partition count has had its time")
         time.sleep(_LOOK_SECONDS)
-        for progress in query.recentProgress:
-            if progress["batchId"] > first + 1 and progress["numInputRows"] > 0:
-                seen[progress["batchId"]] = float(progress["durationMs"]["triggerExecution"])
-    return [seen[batch] for batch in sorted(seen)[:batches]]
+        newest = _newest(reports)
+        if newest <= first or newest in seen:
+            continue
+        if began is None:
+            began = clock()
+        if newest == first + 1:
+            continue
+        progress = json.loads(reports.lastProgress().json())
+        if "addBatch" in progress["durationMs"] and progress["numInputRows"] > 0:
+            seen[progress["batchId"]] = float(progress["durationMs"]["triggerExecution"])
+    return list(seen.values()), clock() - (began or 0.0)
 
 
-def _newest(query: StreamingQuery) -> int:
-    progress = query.lastProgress
-    return -1 if progress is None else int(progress["batchId"])
+def _newest(reports: JavaObject) -> int:
+    """The batch of the newest report, by one number: a whole report of 1,000 partitions is a page of text."""
+    report = reports.lastProgress()
+    return -1 if report is None else int(report.batchId())
 
 
 @contextmanager
 def _tracking(
-    session: SparkSession, query: StreamingQuery, cluster: Cluster, count: int, directory: Path, store: Store
-) -> Iterator[Callable[[], float]]:
-    """Track for the length of a block; gives the processor time that its threads have spent, in seconds."""
+    session: SparkSession, query: StreamingQuery, cluster: Cluster, count: int, directory: Path
+) -> Iterator["_Tracking"]:
+    """Tracking of one query, switched off."""
     before = {thread.ident for thread in threading.enumerate()}
     subject = Subject("bench", 1, "bench", str(directory / "checkpoint"))
-    links: list[Link] = []
-
-    def open_log(_: str) -> Link:
-        links.append(Link(cluster, name="bench"))
-        return links[-1]
-
-    tracker = Tracker(open_log, store, directory / "spool", lambda: datetime.now(UTC))
-    follower = Follower(HadoopFiles(session), subject.checkpoint, {"orders": (_topic(count),)})
-    over = threading.Event()
-    thread = threading.Thread(target=_follow, args=(query, follower, tracker, subject, over), name="follow")
-    thread.start()
-    spent = _ThreadClock(before)
-    try:
-        yield spent
-    finally:
-        over.set()
-        thread.join()
-        tracker.forget(subject)
-        tracker.close(5.0)
-        for link in links:
-            link.close()
+    store = open_store(f"sqlite:///{directory / 'positions.db'}")
+    _adopt(store, subject.checkpoint)
+    with Link(cluster, name="bench") as link:
+        tracker = Tracker(lambda _: link, store, directory / "spool", lambda: datetime.now(UTC))
+        run = Run(session, query, Gate())
+        files, declared = HadoopFiles(session), {"orders": (_topic(count),)}
+        tracking = _Tracking(
+            run, tracker, subject, lambda: Follower(files, subject.checkpoint, declared), _ThreadClock(before)
+        )
+        try:
+            yield tracking
+        finally:
+            tracking.switch(on=False)
+            tracker.close(5.0)
+            store.close()
 
 
-def _follow(
-    query: StreamingQuery, follower: Follower, tracker: Tracker, subject: Subject, over: threading.Event
-) -> None:
-    """What the runner's watch does on its way: follow the checkpoint, hand batches and row counts on."""
-    counted = -1
-    offsets: dict[int, Any] = {}
-    while not over.wait(_LOOK_SECONDS):
-        for batch in follower.look():
-            offsets[batch.id] = batch.offsets
-            tracker.see(subject, batch)
-        progress = query.lastProgress
-        if progress is not None and progress["batchId"] > counted and progress["batchId"] in offsets:
-            counted = progress["batchId"]
-            tracker.count(subject, counted, rows_by_source(progress, offsets[counted]))
-            offsets = {batch: each for batch, each in offsets.items() if batch > counted}
+class _Tracking:
+    """What the runner's watch does on its way, while it is switched on: follow the checkpoint, hand batches and row
+    counts on."""
+
+    def __init__(
+        self,
+        run: Run,
+        tracker: Tracker,
+        subject: Subject,
+        new_follower: Callable[[], Follower],
+        cpu_seconds: "_ThreadClock",
+    ) -> None:
+        self._run = run
+        self._tracker = tracker
+        self._subject = subject
+        self._new_follower = new_follower
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.cpu_seconds = cpu_seconds
+
+    def switch(self, *, on: bool) -> None:
+        """Begin anew, or stop and forget."""
+        if self._thread is not None:
+            self._over.set()
+            self._thread.join()
+            self._thread = None
+            self._tracker.forget(self._subject)
+        if on:
+            self._over = threading.Event()
+            self._thread = threading.Thread(target=self._follow, name="follow")
+            self._thread.start()
+
+    def _follow(self) -> None:
+        follower = self._new_follower()
+        counted = committed = -1
+        offsets: dict[int, Offsets] = {}
+        while not self._over.wait(_LOOK_SECONDS):
+            for batch in follower.look():
+                offsets[batch.id] = batch.offsets
+                committed = batch.id if batch.committed else committed
+                self._tracker.see(self._subject, batch)
+            progress = self._run.last_progress() if committed > counted else None
+            if progress is not None and progress["batchId"] > counted and progress["batchId"] in offsets:
+                counted = progress["batchId"]
+                self._tracker.count(self._subject, counted, rows_by_source(progress, offsets[counted]))
+                offsets = {batch: each for batch, each in offsets.items() if batch > counted}
 
 
 class _ThreadClock:
@@ -257,10 +309,8 @@ def _topic(count: int) -> str:
 def _rows(count: int, taken: Taken) -> list[Row]:
     pairs = min(len(taken.without), len(taken.with_it))
     extra = paired_percent(taken.without[:pairs], taken.with_it[:pairs])
-    note = (
-        "Extra batch time, pair by pair of neighbouring blocks; processor time: what tracking's Python threads spent "
-        "per batch. Every partition gets records all the time."
-    )
+    shares = [cpu * 100 / base for cpu, base in zip(taken.cpu_per_batch, taken.without, strict=False)]
+    why_not = "" if pairs else f"not one pair of blocks was over after {_COUNT_SECONDS:.0f} s"
     return [
         Row(
             measurement=NAME,
@@ -269,10 +319,22 @@ def _rows(count: int, taken: Taken) -> list[Row]:
             ours=Spread.of(extra),
             limit=LIMIT_PERCENT,
             others=(
-                Other(name="batch with tracking", spread=Spread.of(taken.with_it), unit="ms"),
-                Other(name="batch without tracking", spread=Spread.of(taken.without), unit="ms"),
-                Other(name="tracking's own processor time per batch", spread=Spread.of(taken.cpu_per_batch), unit="ms"),
+                Other(name="batch with tracking", spread=Spread.of(taken.with_it), unit="ms", why_not=why_not),
+                Other(name="batch without tracking", spread=Spread.of(taken.without), unit="ms", why_not=why_not),
             ),
-            note=note,
-        )
+            note="Pair by pair of neighbouring blocks. Every partition gets records all the time.",
+        ),
+        Row(
+            measurement=NAME,
+            what=f"tracking, {count:,} partitions: processor time as a share of batch time",
+            unit="%",
+            ours=Spread.of(shares),
+            limit=LIMIT_PERCENT,
+            others=(
+                Other(
+                    name="processor time per batch", spread=Spread.of(taken.cpu_per_batch), unit="ms", why_not=why_not
+                ),
+            ),
+            note="What tracking's Python threads computed from one batch to the next, of one core.",
+        ),
     ]

@@ -33,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     for jars in (f"kafka-{options.kafka}", f"spark-{pyspark.__version__}"):
         jar_paths(jars, progress=say)
-    script = Script(fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka)
+    script = Script(
+        fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka, automatic=options.auto
+    )  # fmt: skip
     try:
         story = tell(script, directory, say)
     except StoryFailed as failure:
@@ -89,6 +91,8 @@ def _page(story: Story, problems: Sequence[str]) -> list[str]:
         operation = story.operation(query)
         if operation["plan"]["resume"] == "fresh":
             lines += ["", *_fresh(query, operation, story.verdict[query])]
+    if story.script.automatic:
+        lines += ["", *_events(story)]
     lines += ["", "verdict: " + ("; ".join(problems) if problems else _kept(story))]
     return lines
 
@@ -105,6 +109,15 @@ def _fresh(query: str, operation: Mapping[str, Any], row: Mapping[str, Any]) -> 
     lines.append(f"  startingOffsets {json.dumps(plan['starting_offsets'])}")
     lines.append(f"  replay: forecast {_forecast(plan['totals'])}, measured {row['duplicated']:,}")
     return lines
+
+
+def _events(story: Story) -> list[str]:
+    """What the history says of it, from the fault to the last query that settled, but for the waiting in between."""
+    told = [event for event in story.events if not event["text"].startswith(("asking", "waiting"))]
+    return ["what happened, as tideover history tells it:"] + [
+        f"  {event['at'][11:23]}  {event['kind']:<10}{event['query'] or '':<10}{event['text']}"
+        for event in sorted(told, key=lambda event: event["at"])
+    ]
 
 
 def _kept(story: Story) -> str:
@@ -127,6 +140,7 @@ def _seconds(number: float | None) -> str:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fault", choices=("kill", "freeze"), default="kill", help="what happens to the primary")
+    parser.add_argument("--auto", action="store_true", help="nobody types anything: a controller sees it and acts")
     parser.add_argument("--dir", default="build/demo", help="everything that the demo writes goes here; emptied first")
     parser.add_argument("--rate", type=int, default=2000, help="records per second")
     parser.add_argument("--base-port", type=int, default=19092, help="first port of the two clusters")

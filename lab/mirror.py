@@ -33,6 +33,7 @@ def properties(world: World) -> dict[str, object]:
         f"{route}.topics": ".*",
         f"{route}.offset.lag.max": 10,
         f"{route}.consumer.fetch.max.wait.ms": 50,
+        f"{route}.consumer.fetch.min.bytes": 65536,  # not every record by itself: fifty milliseconds of them
         "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
         "offset-syncs.topic.location": "target",
         "emit.heartbeats.interval.seconds": 1,

@@ -19,10 +19,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
+
 Fault = Literal["kill", "freeze"]
 Say = Callable[[str], None]
 
 _GRACE_SECONDS = 30.0
+_MOVED_SECONDS = 90.0
 
 
 class StoryFailed(Exception):
@@ -46,6 +49,8 @@ class Script:
     kafka: str = "4.3.1"
     brokers: int = 1
     wait_warm: bool = True
+    automatic: bool = False
+    """A controller watches, and nobody types anything."""
 
     @classmethod
     def at_random(cls, seed: int, *, fault: Fault, base_port: int, wait_warm: bool) -> "Script":
@@ -72,6 +77,8 @@ class Story:
     """``python -m lab verify -o json``."""
     failover_exit: int
     fault_to_first_commit_seconds: Mapping[str, float | None]
+    events: Sequence[Mapping[str, Any]] = ()
+    """``history -o json`` from the fault on, oldest first."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """How long the parts of the story took."""
 
@@ -113,6 +120,10 @@ class Stage:
     def start_runner(self, name: str = "a") -> subprocess.Popen[bytes]:
         """Start ``tideover run``."""
         return self.start(f"runner-{name}", "orchestrator", "-c", str(self.config), "run", "--name", name)
+
+    def start_controller(self, name: str = "one") -> subprocess.Popen[bytes]:
+        """Start ``tideover control``."""
+        return self.start(f"controller-{name}", "orchestrator", "-c", str(self.config), "control", "--name", name)
 
     def start_traffic(self, cluster: str, rate: int, seconds: float) -> subprocess.Popen[bytes]:
         """Start producers against one cluster."""
@@ -164,30 +175,33 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
     with stage(directory, say) as on:
         watch = _Stopwatch()
         open_world(on, script)
+        if script.automatic:
+            allow_automatic(on.config)
         watch.mark("world_up")
         runner = on.start_runner()
+        if script.automatic:
+            on.start_controller()
         traffic = on.start_traffic("east", script.rate, 600)
         await_running(on, runner, warm=script.wait_warm)
+        if script.automatic:
+            await_verdicts(on)
         watch.mark("queries_running")
         time.sleep(script.calm_seconds)
         plan = on.ask("plan", "failover", "--all", "--to", "west")
+        before = max((event["sequence"] for event in on.ask("history")), default=0)
         say(f"{script.fault} east, under {script.rate:,} records/s")
         struck_at = time.time()
         on.lab(script.fault, "east")
-        time.sleep(max(0.0, struck_at + script.decide_seconds - time.time()))
         watch.mark("struck")
-        say("tideover failover --all --to west --yes")
-        code, printed = on.tideover(
-            "failover", "--all", "--to", "west", "--yes", "--reason", f"rehearsal: {script.fault}", "-o", "json",
-            check=False,
-        )  # fmt: skip
+        code, identities = (_watch_it if script.automatic else _type_it)(on, script, struck_at)
         watch.mark("failover")
         on.stop(traffic)
         after = on.start_traffic("west", script.rate, script.after_seconds)
         after.wait(script.after_seconds + _GRACE_SECONDS)
         verdict = json.loads(on.lab("verify", "--wait", "60", "-o", "json"))
         watch.mark("verdict")
-        operations = [on.ask("show-op", identity) for identity in _operation_ids(printed)]
+        operations = [on.ask("show-op", identity) for identity in identities]
+        events = [event for event in on.ask("history") if event["sequence"] > before]
         on.stop(runner)
         return Story(
             script=script,
@@ -196,8 +210,51 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
             verdict=verdict,
             failover_exit=code,
             fault_to_first_commit_seconds={op["query"]: first_commit_after(op, struck_at) for op in operations},
+            events=events,
             seconds=watch.seconds,
         )
+
+
+def _type_it(on: Stage, script: Script, struck_at: float) -> tuple[int, list[str]]:
+    """An operator types the failover, some time after the fault; its exit code and operations."""
+    time.sleep(max(0.0, struck_at + script.decide_seconds - time.time()))
+    on.say("tideover failover --all --to west --yes")
+    code, printed = on.tideover(
+        "failover", "--all", "--to", "west", "--yes", "--reason", f"rehearsal: {script.fault}", "-o", "json",
+        check=False,
+    )  # fmt: skip
+    rows = json.loads(printed)
+    return code, [row["id"] for row in (rows if isinstance(rows, list) else [rows])]
+
+
+def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
+    """Nobody types anything: wait until every query has left, each by one operation."""
+    on.say("nobody types anything; the controller watches")
+    while time.time() < struck_at + _MOVED_SECONDS:
+        rows = on.ask("list")
+        if all(row["cluster"] == "west" and row["operation"] is None for row in rows):
+            held = {event["query"]: event["operation"] for event in on.ask("history") if event["kind"] == "hold"}
+            return 0, [held[row["query"]] for row in rows]
+        time.sleep(0.5)
+    raise StoryFailed(f"not every query was moved within {_MOVED_SECONDS:g} s: see controller-one.log")
+
+
+def allow_automatic(config: Path) -> None:
+    """Let the configuration's policy move queries by itself."""
+    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
+    declared["policy"] = {"automatic": True}
+    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+
+
+def await_verdicts(on: Stage, timeout: float = 60.0) -> None:
+    """Wait until the controller has given a verdict on both clusters."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        told = {event["text"].partition(" is ")[0] for event in on.ask("history") if event["kind"] == "verdict"}
+        if {"east", "west"} <= told:
+            return
+        time.sleep(1.0)
+    raise StoryFailed(f"the controller gave no verdict within {timeout:g} s: see controller-one.log")
 
 
 def open_world(on: Stage, script: Script) -> None:
@@ -235,11 +292,6 @@ def first_commit_after(operation: Mapping[str, Any], struck_at: float) -> float 
     if at is None:
         return None
     return datetime.fromisoformat(at).timestamp() - struck_at
-
-
-def _operation_ids(printed: str) -> list[str]:
-    rows = json.loads(printed)
-    return [row["id"] for row in (rows if isinstance(rows, list) else [rows])]
 
 
 def _environment() -> dict[str, str]:

@@ -48,7 +48,7 @@ class Sender:
             {
                 "bootstrap.servers": ",".join(bootstrap),
                 "enable.idempotence": True,
-                "linger.ms": 5,
+                "linger.ms": 20,
                 "message.timeout.ms": 120_000,
                 "reconnect.backoff.max.ms": 500,
                 "queue.buffering.max.messages": max(1000, shape.rate * _WAITING_SECONDS),

@@ -15,16 +15,17 @@ import yaml
 from pydantic import ValidationError
 
 from orchestrator.errors import ConfigError
-from orchestrator.mistakes import undeclared_names, worded
+from orchestrator.mistakes import worded
+from orchestrator.references import Broken, has_password, is_reference, is_secret, secret_behind
+from state.consistency import contradictions
 from state.settings import Tideover
 
 VARIABLE = "TIDEOVER_CONFIG"
 DEFAULT = "tideover.yaml"
 
-_SECRETS = re.compile(r"store|http\.token|clusters\.[^.]+\.security\.(key_password|sasl\.password)")
-_FILES = re.compile(r"clusters\.[^.]+\.security\.(ca|cert|key)")
-_INLINE_PASSWORD = re.compile(r"^[^:]+://[^/@:]*:[^/@]+@")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
+_STORE = re.compile(r"(sqlite(\+pysqlite)?:///|postgresql(\+psycopg)?://).")
+_NO_FILE = "name one with -c FILE or TIDEOVER_CONFIG, or change to the folder that holds tideover.yaml"
 
 
 class _Loader(yaml.CSafeLoader):
@@ -67,12 +68,11 @@ class Loaded:
 
 def locate(given: str | Path | None, environment: Mapping[str, str] = os.environ) -> Path:
     """The file to read: the one given, else ``TIDEOVER_CONFIG``, else ``./tideover.yaml``. ``ConfigError`` if none."""
+    if given == "":
+        raise ConfigError("no configuration: -c names no file", hint=_NO_FILE)
     path = Path(given or environment.get(VARIABLE) or DEFAULT)
     if not path.is_file():
-        raise ConfigError(
-            f"no configuration: {path} is not a file",
-            hint=f"name one with -c FILE or {VARIABLE}, or change to the folder that holds {DEFAULT}",
-        )
+        raise ConfigError(f"no configuration: {path} is not a file", hint=_NO_FILE)
     return path.resolve()
 
 
@@ -80,15 +80,15 @@ def load(given: str | Path | None = None, environment: Mapping[str, str] = os.en
     """Read, resolve and validate. Raises ``ConfigError`` with every mistake."""
     path = locate(given, environment)
     raw = _read(path)
-    mistakes: list[str] = []
-    resolved = _resolve(raw, "", base=path.parent, environment=environment, mistakes=mistakes)
-    _place_queries(resolved, path.parent)
+    resolver = _Resolver(path.parent, environment)
+    resolved = resolver.resolve(raw)
+    mistakes = resolver.mistakes
     settings: Tideover | None = None
     try:
         settings = Tideover.model_validate(resolved)
     except ValidationError as error:
-        mistakes += worded(error)
-        mistakes += [mistake for mistake in undeclared_names(resolved) if mistake not in mistakes]
+        mistakes += [mistake for mistake in worded(error) if mistake.partition(": ")[0] not in resolver.unresolved]
+        mistakes += [mistake for mistake in contradictions(resolved) if mistake not in mistakes]
     if settings is None or mistakes:
         count = f"{len(mistakes)} mistake{'s' if len(mistakes) != 1 else ''}"
         raise ConfigError(f"{count} in {path}:", hint="conf/tideover.yaml shows every key", mistakes=mistakes)
@@ -98,67 +98,74 @@ def load(given: str | Path | None = None, environment: Mapping[str, str] = os.en
 def _read(path: Path) -> dict[str, object]:
     try:
         raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", hint="check who may read it") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not text in UTF-8", hint=str(error)) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ConfigError(f"{path}{where}: {error.problem}", hint="the file is not valid YAML there") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}", hint="start from conf/tideover.yaml") from error
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} holds no groups of settings", hint="start from conf/tideover.yaml")
     return raw
 
 
-def _resolve(value: object, path: str, *, base: Path, environment: Mapping[str, str], mistakes: list[str]) -> object:
-    if isinstance(value, dict):
-        return {
-            key: _resolve(
-                inner, f"{path}.{key}" if path else str(key), base=base, environment=environment, mistakes=mistakes
-            )
-            for key, inner in value.items()
-        }
-    if not isinstance(value, str):
+class _Resolver:
+    """The file's mapping with secrets in place of their references, and paths that no working folder changes."""
+
+    def __init__(self, base: Path, environment: Mapping[str, str]) -> None:
+        self._base = base
+        self._environment = environment
+        self.mistakes: list[str] = []
+        self.unresolved: set[str] = set()
+        """Paths whose mistake is told already."""
+
+    def resolve(self, value: object, path: tuple[str, ...] = ()) -> object:
+        if isinstance(value, dict):
+            return {key: self.resolve(inner, (*path, key)) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self.resolve(inner, (*path, str(index))) for index, inner in enumerate(value)]
+        if value is None:
+            return None
+        if is_secret(path):
+            return self._secret(value, path)
+        if not isinstance(value, str):
+            return value
+        match path:
+            case ("store",):
+                return self._store(value, path)
+            case ("clusters", _, "security", "ca" | "cert" | "key"):
+                return self._file(value, path)
+            case ("queries", _, "checkpoint") if value and not _SCHEME.match(value):
+                return str((self._base / value).resolve())
         return value
-    if _SECRETS.fullmatch(path):
-        return _resolve_secret(value, path, base=base, environment=environment, mistakes=mistakes)
-    if _FILES.fullmatch(path):
-        file = base / value
-        if not file.is_file():
-            mistakes.append(f"{path}: {file} is not a file")
-        return str(file)
-    return value
 
-
-def _resolve_secret(value: str, path: str, *, base: Path, environment: Mapping[str, str], mistakes: list[str]) -> str:
-    scheme, _, name = value.partition(":")
-    if scheme == "env":
-        if name not in environment:
-            mistakes.append(f"{path}: the environment variable {name} is not set")
-        value = environment.get(name, "")
-    elif scheme == "file":
-        file = base / name
-        if not file.is_file():
-            mistakes.append(f"{path}: {file} is not a file")
+    def _secret(self, value: object, path: tuple[str, ...]) -> str:
+        try:
+            return secret_behind(value, self._base, self._environment)
+        except Broken as error:
+            self._wrong(path, error.why)
             return ""
-        value = file.read_text(encoding="utf-8").strip()
-    elif path != "store" or _INLINE_PASSWORD.match(value):
-        mistakes.append(f"{path}: a secret is not written here; name it as env:NAME or file:PATH")
-        return ""
-    return _place_store(value, base) if path == "store" else value
 
+    def _store(self, value: str, path: tuple[str, ...]) -> str:
+        if is_reference(value) or has_password(value):
+            value = self._secret(value, path)
+        if value and not _STORE.match(value):
+            self._wrong(path, "write sqlite:///path (one host) or postgresql+psycopg://... (several)")
+        prefix, file = value[: len("sqlite:///")], value[len("sqlite:///") :]
+        if prefix != "sqlite:///" or not file or file.startswith((":memory:", "file:")):
+            return value
+        return f"{prefix}{(self._base / file).resolve()}"
 
-def _place_store(url: str, base: Path) -> str:
-    prefix, file = url[: len("sqlite:///")], url[len("sqlite:///") :]
-    if prefix != "sqlite:///" or not file or file.startswith((":memory:", "file:")):
-        return url
-    return f"{prefix}{(base / file).resolve()}"
+    def _file(self, value: str, path: tuple[str, ...]) -> str:
+        file = self._base / value
+        if not file.is_file():
+            self._wrong(path, f"{file} is not a file")
+        return str(file)
 
-
-def _place_queries(raw: object, base: Path) -> None:
-    queries = raw.get("queries") if isinstance(raw, dict) else None
-    for query in queries.values() if isinstance(queries, dict) else ():
-        checkpoint = query.get("checkpoint") if isinstance(query, dict) else None
-        if isinstance(query, dict) and isinstance(checkpoint, str) and not _SCHEME.match(checkpoint):
-            query["checkpoint"] = str((base / checkpoint).resolve())
+    def _wrong(self, path: tuple[str, ...], why: str) -> None:
+        self.unresolved.add(".".join(path))
+        self.mistakes.append(f"{'.'.join(path)}: {why}")

@@ -7,18 +7,21 @@ write; whoever comes next reads the same rows, decides the same, and goes on.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from orchestrator.clock import Clock
 from orchestrator.decide import gates
+from orchestrator.decide.landing import LANDING, joins
 from orchestrator.decide.plan import plan_json, prepare_request
-from orchestrator.decide.snapshot import Ask, Commit, Findings, GoBack, Resolve, Settle, Snapshot, Wait
+from orchestrator.decide.snapshot import Ask, Commit, Findings, GoBack, Land, Resolve, Settle, Snapshot, TakeOver, Wait
 from orchestrator.decide.step import folder, step
 from orchestrator.decide.wants import report_of_fact
 from orchestrator.errors import UnknownName
 from orchestrator.journal import Journal
 from orchestrator.lease import Lead
 from orchestrator.places import Logs, Places
+from orchestrator.requests import hold_detail, hosting_process
+from state.automation import AUTOMATIC
 from state.errors import StoreUnavailable
 from state.model import Assignment, Desired, Intent, IntentKind, IntentState, Operation, QueryFact
 from state.ports import Store
@@ -30,7 +33,9 @@ POLL_SECONDS = 0.025
 STORE_PAUSE_SECONDS = 0.5
 UNREACHABLE_PAUSE_SECONDS = 0.5
 PATIENCE = timedelta(seconds=90)
-"""How long a standby that does not answer is asked again, from the start of the operation, before it is given up."""
+"""How long a step may fail for a reason that can pass, before it is given up."""
+DOUBT = timedelta(seconds=2)
+"""How long a start on the standby may take before the standby is asked whether it is still there."""
 
 
 class Executor:
@@ -44,6 +49,8 @@ class Executor:
         self._actor = actor
         self._places = Places(store=store, settings=settings, logs=logs, clock=clock)
         self._findings: Findings | None = None
+        self._now: datetime
+        """At the beginning of this tick, on the store's clock: what one leader wrote, the next one counts from."""
 
     def drive(self, operation_id: str, *, going_on: Callable[[], bool] = lambda: True) -> Operation:
         """Drive until the operation is closed or ``going_on`` says no; returns it as it stands then.
@@ -70,16 +77,21 @@ class Executor:
 
     def _tick(self, operation: Operation) -> float:
         """One look, one decision, one act; returns how long to wait before the next."""
+        self._now = self._store.now()
         snapshot = self._look(operation)
-        decision = step(snapshot, self._store.now())
+        decision = step(snapshot, self._now)
         act = decision.act
-        journal = Journal(self._store, snapshot.operation, decision, at=self._clock.now(), actor=self._actor)
+        journal = Journal(self._store, snapshot.operation, decision, at=self._now, actor=self._actor)
         if isinstance(act, Commit):
             self._commit(snapshot, act, journal)
         elif isinstance(act, GoBack):
             self._go_back(snapshot, act, journal)
+        elif isinstance(act, TakeOver):
+            self._take_over(snapshot, journal)
+        elif isinstance(act, Land):
+            self._land(snapshot, act, journal)
         elif isinstance(act, Settle):
-            journal.close(term=self._lead.term, outcome="done", measured=act.measured)
+            journal.close(term=self._lead.term, outcome=act.outcome, measured=act.measured)
         else:
             intents = [self._intent(snapshot, act)] if isinstance(act, Ask) else []
             if isinstance(act, Ask):
@@ -94,23 +106,33 @@ class Executor:
     # -- looking ---------------------------------------------------------------------------------------------------
     def _look(self, operation: Operation) -> Snapshot:
         settings = self._settings.queries.get(operation.query)
-        assignment = self._store.assignment(operation.query)
+        fact = self._fact(operation.query)
+        assignment = self._store.assignment(operation.query)  # after the fact: no report is newer than the row then
         if settings is None or assignment is None:
             raise UnknownName(f"query {operation.query!r} of operation {operation.id} is not declared here")
         steps = self._store.steps(operation.id)
         abort = next((s for s in reversed(steps) if "outcome" in s.detail), None)
+        hold = next((s for s in reversed(steps) if s.name == "hold"), None)
         since = steps[-1].started_at if steps and steps[-1].ended_at is None else operation.started_at
+        waited = self._now - since
+        doubtful = operation.phase in LANDING and waited >= DOUBT
         return Snapshot(
             operation=operation,
             settings=settings,
             assignment=assignment,
             intents=tuple(self._store.intents(operation.id)),
             alive=self._places.alive(operation.query),
-            fact=self._fact(operation.query),
-            hosting=hosting_of(steps[0].detail) if steps else None,
+            fact=fact,
+            hosting=hosting_of(hold.detail) if hold else None,
             findings=self._findings,
             ending=str(abort.detail["outcome"]) if abort else None,
-            patient=self._clock.now() - since < PATIENCE,
+            patient=waited < PATIENCE,
+            unreachable=self._places.silence_of(operation) if doubtful else "",
+            awaited=doubtful
+            and any(
+                request.query == operation.query and not joins(request, operation)
+                for request in self._store.open_requests()
+            ),
         )
 
     def _fact(self, query: str) -> QueryFact | None:
@@ -129,7 +151,7 @@ class Executor:
             request=ask.request,
             state=IntentState.PENDING,
             result=None,
-            created_at=self._clock.now(),
+            created_at=self._now,
             ended_at=None,
         )
 
@@ -138,7 +160,7 @@ class Executor:
         reason = Failure(kind="withdrawn", text=f"runner {ask.runner} was asked instead").as_json()
         for intent in snapshot.intents:
             if intent.id in ask.withdraw:
-                self._store.report(replace(intent, state=IntentState.FAILED, result=reason, ended_at=self._clock.now()))
+                self._store.report(replace(intent, state=IntentState.FAILED, result=reason, ended_at=self._now))
 
     def _resolve(self, snapshot: Snapshot, report: CheckpointReport) -> float:
         operation = snapshot.operation
@@ -154,6 +176,7 @@ class Executor:
             operation=operation.id,
             epoch=operation.epoch,
             fence=snapshot.proof,
+            attended=operation.actor != AUTOMATIC,
         )
         try:
             facts = self._places.after(facts, report)
@@ -189,16 +212,36 @@ class Executor:
         assignment = Assignment(
             query=snapshot.operation.query,
             epoch=snapshot.operation.epoch,
+            placed_epoch=snapshot.operation.epoch,
             desired=Desired.RUNNING,
             cluster=snapshot.operation.target,
             runner=commit.runner,
             checkpoint=request.target,
             starting_offsets=request.target_offsets if fresh else None,
             operation=snapshot.operation.id,
-            changed_at=self._clock.now(),
+            changed_at=self._now,
         )
         plan = {**(snapshot.operation.plan or {}), "data_batch": commit.data_batch}
-        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, plan=plan)
+        mark = ("commit", {"checkpoint": assignment.checkpoint, "epoch": assignment.epoch})
+        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, mark=mark, plan=plan)
+
+    def _take_over(self, snapshot: Snapshot, journal: Journal) -> None:
+        """Hold the query again, where it is placed: nobody may start it before the lost run is proven gone."""
+        assignment = replace(
+            snapshot.assignment,
+            epoch=snapshot.operation.epoch + 1,
+            desired=Desired.HELD,
+            operation=snapshot.operation.id,
+            changed_at=self._now,
+        )
+        hosting = hosting_process(snapshot.assignment, snapshot.fact, self._store.runners())
+        mark = ("hold", hold_detail(assignment.epoch, hosting))
+        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, mark=mark)
+
+    def _land(self, snapshot: Snapshot, land: Land, journal: Journal) -> None:
+        assignment = replace(snapshot.assignment, desired=Desired.RUNNING, runner=land.runner, changed_at=self._now)
+        epoch = snapshot.operation.epoch
+        journal.place(assignment, from_epoch=epoch, term=self._lead.term, outcome=land.outcome)
 
     def _go_back(self, snapshot: Snapshot, back: GoBack, journal: Journal) -> None:
         # Without proof that the old run is quiet, the query stays with the runner that may still be running it.
@@ -210,7 +253,7 @@ class Executor:
             cluster=snapshot.operation.source,
             runner=runner.runner if runner else snapshot.assignment.runner,
             operation=snapshot.operation.id,
-            changed_at=self._clock.now(),
+            changed_at=self._now,
         )
         journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, outcome=back.outcome)
 

@@ -21,7 +21,13 @@ STEP_OF = {
 }
 """The step that a phase is at work on."""
 
-_NOT_DONE = {Happening.GIVEN_UP: "failed", Happening.UNPROVEN: "failed", Happening.NO_RUNNER: "failed"}
+_NOT_DONE = frozenset(
+    {Happening.GIVEN_UP, Happening.UNPROVEN, Happening.NO_RUNNER, Happening.RUNNER_LOST, Happening.UNVERIFIED}
+)
+_BEGINS = {Happening.RUNNER_LOST: "takeover", Happening.TAKEN_OVER: "start"}
+"""The step that begins with a happening which leads to STARTING from STARTING, too."""
+_WORDS = {**_BEGINS, Happening.UNVERIFIED: "unverified"}
+"""The word of the line of history, where it is not that of the phase's step."""
 
 
 class Journal:
@@ -63,23 +69,26 @@ class Journal:
         *,
         from_epoch: int,
         term: int,
+        mark: tuple[str, Mapping[str, object]] | None = None,
         plan: Mapping[str, object] | None = None,
         outcome: str | None = None,
     ) -> None:
-        """Record the commit, or (with an outcome) the way back, together with the assignment.
+        """Record what changes the assignment, together with it: a commit, a way back, a takeover.
 
-        Raises ``Conflict`` when the assignment has an epoch that this operation does not know of.
+        ``mark`` is a step of its own, name and detail; with an outcome the operation is closed. Raises ``Conflict``
+        when the assignment has an epoch that this operation does not know of.
         """
         operation = replace(self._operation, plan=plan if plan is not None else self._operation.plan)
         if outcome is not None:
             operation = replace(operation, outcome=outcome, ended_at=self._at)
-        mark = None if outcome else {"checkpoint": assignment.checkpoint, "epoch": assignment.epoch}
+        else:
+            operation = replace(operation, epoch=assignment.epoch)
         done = self._store.place(
             assignment,
             operation=operation,
             from_epoch=from_epoch,
             term=term,
-            steps=self._steps(commit=mark),
+            steps=self._steps(mark),
             event=self._event(epoch=assignment.epoch),
         )
         if not done:
@@ -88,30 +97,31 @@ class Journal:
                 hint="the store may have been restored or edited: nothing was changed",
             )
 
-    def _steps(self, *, commit: Mapping[str, object] | None = None) -> list[Step]:
-        """The step at work is completed, a commit is one of its own, and the next phase's step is opened."""
+    def _steps(self, mark: tuple[str, Mapping[str, object]] | None = None) -> list[Step]:
+        """The step at work is completed, what changes the assignment is one of its own, and the next one is opened."""
         happening = self._decision.happening
         steps = list(self._store.steps(self._before.id))
         at_work = bool(steps) and steps[-1].ended_at is None
         written: list[Step] = []
         if happening is None:
-            return [] if at_work else [self._open_step(len(steps) + 1)]
+            return [] if at_work else [self._open_step(len(steps) + 1, STEP_OF[self._decision.phase])]
         if at_work:
-            ended = _NOT_DONE.get(happening, "done")
+            ended = "failed" if happening in _NOT_DONE else "done"
             if self._decision.ending == "refused":
                 ended = "refused"
             last = replace(steps[-1], ended_at=self._at, outcome=ended, detail=dict(self._decision.detail or {}))
             written.append(last)
         sequence = len(steps) + 1
-        if commit is not None:
-            written.append(self._done_step(sequence, "commit", commit))
+        if mark is not None:
+            written.append(self._done_step(sequence, *mark))
             sequence += 1
-        if self._decision.phase != self._before.phase and self._decision.phase is not Phase.SETTLED:
-            written.append(self._open_step(sequence))
+        if happening in _BEGINS:
+            written.append(self._open_step(sequence, _BEGINS[happening]))
+        elif self._decision.phase != self._before.phase and self._decision.phase is not Phase.SETTLED:
+            written.append(self._open_step(sequence, STEP_OF[self._decision.phase]))
         return written
 
-    def _open_step(self, sequence: int) -> Step:
-        name = STEP_OF[self._decision.phase]
+    def _open_step(self, sequence: int, name: str) -> Step:
         return Step(operation=self._before.id, sequence=sequence, name=name, started_at=self._at)
 
     def _done_step(self, sequence: int, name: str, detail: Mapping[str, object]) -> Step:
@@ -126,10 +136,12 @@ class Journal:
         )
 
     def _event(self, *, epoch: int | None = None) -> Event:
+        happening = self._decision.happening
+        word = _WORDS.get(happening) if happening is not None else None
         return Event(
             sequence=None,
             at=self._at,
-            kind=STEP_OF.get(self._decision.phase, "settled"),
+            kind=word or STEP_OF.get(self._decision.phase, "settled"),
             query=self._before.query,
             operation=self._before.id,
             epoch=self._before.epoch if epoch is None else epoch,

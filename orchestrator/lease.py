@@ -12,6 +12,7 @@ from datetime import timedelta
 from orchestrator.clock import Clock
 from orchestrator.errors import NotLeading
 from orchestrator.process import is_gone
+from state.errors import StoreUnavailable
 from state.model import Lease
 from state.ports import Store
 
@@ -20,6 +21,8 @@ TTL = timedelta(seconds=10)
 MARGIN = 3.0
 """Seconds before the end of the lease at which its holder stops acting."""
 RENEW_EVERY = 2.0
+AGAIN_EVERY = 0.5
+"""Seconds between two tries to lead, while somebody else does."""
 
 
 class Lead:
@@ -34,6 +37,7 @@ class Lead:
         self._lease: Lease | None = None
         self._until = 0.0
         self._renewed = 0.0
+        self._next_try = -AGAIN_EVERY
 
     @property
     def term(self) -> int:
@@ -43,6 +47,12 @@ class Lead:
             if self._lease is None:
                 raise NotLeading
             return self._lease.term
+
+    @property
+    def term_or_none(self) -> int | None:
+        """The term while there is time left to act in it; asks nobody."""
+        with self._lock:
+            return self._lease.term if self._lease is not None and self._clock.monotonic() < self._until else None
 
     def take(self) -> bool:
         """Take the lease if it is free, expired, ours, or held by a process that is proven dead."""
@@ -63,6 +73,30 @@ class Lead:
                 if not self._ask() or self._lease.term != term:
                     self._lease = None
                     raise NotLeading("another process took the lease")
+
+    def stands(self) -> bool:
+        """Whether this process leads: kept, or tried for again, at most every ``AGAIN_EVERY`` seconds.
+
+        False while another leads, and while the store is away: whoever calls this in a loop leads as soon as it can.
+        """
+        try:
+            self.keep()
+        except NotLeading:
+            with self._lock:
+                now = self._clock.monotonic()
+                if now < self._next_try:
+                    return False
+                self._next_try = now + AGAIN_EVERY
+            return self._took()
+        except StoreUnavailable:
+            return False
+        return True
+
+    def _took(self) -> bool:
+        try:
+            return self.take()
+        except StoreUnavailable:
+            return False
 
     def give_up(self) -> None:
         """Let the next process lead at once."""

@@ -5,49 +5,73 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from state.settings import Tideover
 
 _SAID_BY_US = ("Value error, ", "Assertion failed, ")
 
+_WORDS: Mapping[str, str] = {
+    "missing": "is needed",
+    "string_type": "must be text",
+    "path_type": "must be a path",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a group of keys",
+    "model_type": "must be a group of keys",
+    "too_short": "must have {min_length} or more entries",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+}
+"""Pydantic's kinds of mistakes as an operator would say them, who knows YAML and not Python."""
+
 
 def worded(error: ValidationError) -> list[str]:
-    """One sentence per mistake, ``path: what``; several of one check stand on lines of their own."""
-    sentences: list[str] = []
-    for mistake in error.errors(include_url=False, include_input=False):
+    """One sentence per mistake, ``path: what``; several of one check stand on lines of their own.
+
+    A value that may be of several kinds and is of none gets one sentence, not one for each kind.
+    """
+    told: dict[str, list[str]] = {}
+    found = error.errors(include_url=False, include_input=False)
+    for mistake in found:
+        if mistake["type"] == "too_short" and any(_is_inside(other["loc"], mistake["loc"]) for other in found):
+            continue  # it is too short because of the mistaken entries
         path = ".".join(str(part) for part in _readable(mistake["loc"]))
-        text = mistake["msg"]
-        for prefix in _SAID_BY_US:
-            text = text.removeprefix(prefix)
-        if mistake["type"] == "extra_forbidden":
-            text = "no such key" + _suggestion(mistake["loc"])
-        elif mistake["type"] == "missing":
-            text = "is needed"
-        sentences += [f"{path}: {line}" if path else line for line in text.splitlines()]
-    return list(dict.fromkeys(sentences))
+        told.setdefault(path, []).extend(_lines(mistake))
+    return [f"{path}: {line}" if path else line for path, lines in told.items() for line in _alternatives(lines)]
 
 
-def undeclared_names(raw: object) -> Iterator[str]:
-    """Names that queries and routes use and no group declares; told even when other mistakes hide the full check."""
-    if not isinstance(raw, Mapping):
-        return
-    clusters, runners = _keys(raw.get("clusters")), _keys(raw.get("runners"))
-    routes = raw.get("routes")
-    for index, route in enumerate(routes if isinstance(routes, list) else ()):
-        for name in (route.get("from"), route.get("to")) if isinstance(route, Mapping) else ():
-            if isinstance(name, str) and name not in clusters:
-                yield f"routes.{index}: cluster {name!r} is not declared"
-    queries = raw.get("queries")
-    for query, value in queries.items() if isinstance(queries, Mapping) else ():
-        for key, noun, known in (("clusters", "cluster", clusters), ("runners", "runner", runners)):
-            names = value.get(key) if isinstance(value, Mapping) else None
-            for name in names if isinstance(names, list) else ():
-                if isinstance(name, str) and name not in known:
-                    yield f"queries.{query}.{key}: {noun} {name!r} is not declared"
+def _lines(mistake: ErrorDetails) -> list[str]:
+    if mistake["type"] == "extra_forbidden":
+        return ["no such key" + _suggestion(mistake["loc"])]
+    if mistake["type"] in _WORDS:
+        return [_WORDS[mistake["type"]].format(**mistake.get("ctx", {}))]
+    text = mistake["msg"]
+    for prefix in _SAID_BY_US:
+        text = text.removeprefix(prefix)
+    return text.splitlines()
 
 
-def _keys(value: object) -> frozenset[str]:
-    return frozenset(str(key) for key in value) if isinstance(value, Mapping) else frozenset()
+def _is_inside(location: Sequence[str | int], group: Sequence[str | int]) -> bool:
+    return len(location) > len(group) and location[: len(group)] == group
+
+
+def _alternatives(lines: Sequence[str]) -> list[str]:
+    """Several ``must be`` of one value are its alternatives; what else was said stays as it is."""
+    must = "must be "
+    kinds = list(dict.fromkeys(line.removeprefix(must) for line in lines if line.startswith(must)))
+    others = [line for line in dict.fromkeys(lines) if not line.startswith(must)]
+    if not kinds:
+        return others
+    return [must + (", ".join(kinds[:-1]) + " or " if kinds[1:] else "") + kinds[-1], *others]
 
 
 def _readable(location: Sequence[str | int]) -> Iterator[str | int]:

@@ -4,18 +4,20 @@ The same gathering serves ``plan`` (from what runners last reported) and an oper
 fence), so that a plan shows what the operation would do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from orchestrator.clock import Clock
 from orchestrator.decide.facts import Facts, Standby
+from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.decide.treatment import choose_fresh, choose_treatment
-from orchestrator.decide.wants import since_move, standby_topic, wants_of
-from state.model import Operation, OperationKind, Phase, RunnerFact
+from orchestrator.decide.unread import Arrival, arrival, shifted
+from orchestrator.decide.wants import since_placed, standby_topic, wants_of
+from state.model import Operation, OperationKind, Position, RunnerFact
 from state.ports import Store
-from state.protocol import CheckpointReport
-from state.settings import Query, Tideover
+from state.protocol import CheckpointReport, Offsets
+from state.settings import Query, Route, Tideover
 from streaming.errors import ClusterUnreachable, KafkaError
 from streaming.log import Log
 from streaming.resolver import resolve
@@ -27,6 +29,8 @@ Logs = Callable[[str], Log]
 DESCRIBE_SECONDS = 2.0
 STANDBY_SECONDS = 3.0
 """How long an answer about topics stands."""
+SILENCE_SECONDS = 0.5
+"""How long it stands that there was none: a hundred queries need not wait for a dead standby one after the other."""
 RESOLVE_SECONDS = 5.0
 FRESH_HEARTBEAT = timedelta(seconds=5)
 DEFAULT_BUFFER = timedelta(minutes=15)
@@ -37,6 +41,8 @@ DEFAULT_BUFFER = timedelta(minutes=15)
 class _Asked:
     """What was asked ahead of need, and the answer."""
 
+    at: float
+    """On the monotonic clock."""
     target: str
     wants: tuple[Want, ...]
     resolution: Resolution
@@ -52,6 +58,7 @@ class Places:
         self._clock = clock
         self._ahead: _Asked | None = None
         self._standby: tuple[str, float, Standby] | None = None
+        self._silences: dict[str, tuple[float, str]] = {}
 
     def alive(self, query: str) -> tuple[RunnerFact, ...]:
         """Eligible runners whose heartbeat is fresh, by the store's clock."""
@@ -71,7 +78,8 @@ class Places:
     ) -> Facts:
         """Facts that need no checkpoint: for the look before anything is stopped. ``look`` asks the standby too."""
         settings = self._settings.queries[query]
-        assignment = self._store.assignment(query)
+        fact = next((fact for fact in self._store.query_facts() if fact.query == query), None)
+        assignment = self._store.assignment(query)  # after the fact: else a move in between looks like an older store
         source = assignment.cluster if assignment else settings.clusters[0]
         route = self._settings.route(source, target)
         names = {topic for declared in settings.sources.values() for topic in declared.topics}
@@ -87,6 +95,7 @@ class Places:
             consents=consents,
             route=route,
             assignment=assignment,
+            fact=fact,
             open_operation=open_now.id if open_now else None,
             runners=self.alive(query),
             topics={name: standby_topic(route, name) if route else None for name in sorted(names)},
@@ -103,18 +112,47 @@ class Places:
             if target == facts.target and started - asked < STANDBY_SECONDS and set(wanted) <= set(answer.topics or {}):
                 return answer
         limit = DESCRIBE_SECONDS
+        silent, why = self._silences.get(facts.target, (-SILENCE_SECONDS, ""))
+        if why and started - silent < SILENCE_SECONDS:
+            return Standby(reachable=False, seconds=limit, limit_seconds=limit, error=why)
         try:
             described = self._logs(facts.target).describe(wanted, timeout=limit)
         except KafkaError as error:
-            seconds = self._clock.monotonic() - started
-            return Standby(reachable=False, seconds=seconds, limit_seconds=limit, error=str(error))
+            ended = self._clock.monotonic()
+            self._silences[facts.target] = (ended, str(error))
+            return Standby(reachable=False, seconds=ended - started, limit_seconds=limit, error=str(error))
         seconds = self._clock.monotonic() - started
         answer = Standby(reachable=True, seconds=seconds, limit_seconds=limit, topics=dict(described))
         self._standby = (facts.target, started, answer)
         return answer
 
+    def silence_of(self, operation: Operation) -> str:
+        """Why the target of a committed operation does not answer, in one bounded question; empty when it does.
+
+        An answer of a moment ago stands, so that asking in every tick costs nothing.
+        """
+        asked, answer = self._silences.get(operation.target, (-STANDBY_SECONDS, ""))
+        if self._clock.monotonic() - asked < STANDBY_SECONDS:
+            return answer
+        route = self._settings.route(operation.source, operation.target)
+        declared = self._settings.queries[operation.query].sources.values()
+        topics = {there for source in declared for name in source.topics if (there := _named(route, name))}
+        answer = ""
+        try:
+            self._logs(operation.target).describe(sorted(topics), timeout=DESCRIBE_SECONDS)
+        except KafkaError as error:
+            answer = str(error)
+        self._silences[operation.target] = (self._clock.monotonic(), answer)
+        return answer
+
     def after(self, facts: Facts, report: CheckpointReport, *, stateful: bool | None = None) -> Facts:
-        """The facts completed from a checkpoint report. Raises ``KafkaError``."""
+        """The facts completed from a checkpoint report. Raises ``KafkaError``.
+
+        A fresh start that has committed nothing stands where it was told to start.
+        """
+        arrived = self._arrived(facts)
+        if facts.fresh and report.batch is None and arrived is not None:
+            report = report.model_copy(update={"offsets": arrived.reached})
         topics = {topic: None for by_topic in report.offsets.values() for topic in by_topic}
         if facts.route is None:
             return replace(facts, report=report, topics={**topics, **(facts.topics or {})})
@@ -124,7 +162,7 @@ class Places:
             facts = replace(facts, standby=self.standby(facts))
         if facts.standby is not None and not facts.standby.reachable:
             raise ClusterUnreachable(facts.standby.error)
-        if None in named.values() or report.batch is None:
+        if None in named.values() or not report.offsets:
             return facts
         resolution, planned = self._resolve(facts, report)
         choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned)
@@ -132,32 +170,58 @@ class Places:
 
     def look_ahead(self, facts: Facts, report: CheckpointReport) -> None:
         """Resolve before the fence is done; used afterwards only if the position is the same and every place exact."""
-        if facts.route is None or self._ahead is not None:
+        if facts.route is None or self._fresh_ahead() is not None:
             return
         try:
             self.standby(facts)
-            wants = self._wants(facts, report)
-            self._ahead = _Asked(target=facts.target, wants=wants, resolution=self._ask(facts, wants))
+            wants = self._wants(facts, report.offsets, self._read(facts, report))
+            asked_at = self._clock.monotonic()
+            self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=self._ask(facts, wants))
         except KafkaError:
             return
 
-    def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Resolution, Resolution | None]:
-        wants = self._wants(facts, report)
+    def _fresh_ahead(self) -> _Asked | None:
+        """A fence may be waited for by the hour, and the standby's retention and its topics do not wait."""
         ahead = self._ahead
+        return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
+
+    def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Resolution, Resolution | None]:
+        wants = self._wants(facts, report.offsets, self._read(facts, report))
+        ahead = self._fresh_ahead()
         if report.planned is None or facts.fresh:
             if ahead and (ahead.target, ahead.wants) == (facts.target, wants) and _all_exact(ahead.resolution):
                 return ahead.resolution, None
             return self._ask(facts, wants), None
-        planned = self._wants(facts, report.model_copy(update={"offsets": report.planned.offsets}))
-        both = self._ask(facts, tuple(dict.fromkeys(wants + planned)))
+        planned = self._wants(facts, report.planned.offsets, self._tracked(facts))
+        together = tuple(dict.fromkeys(wants + planned))
+        both = self._ask(facts, together)
+        if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
+            return self._ask(facts, wants), self._ask(facts, planned)
         return _part(both, wants), _part(both, planned)
 
-    def _wants(self, facts: Facts, report: CheckpointReport) -> tuple[Want, ...]:
+    def _wants(self, facts: Facts, offsets: Offsets, positions: Sequence[Position]) -> tuple[Want, ...]:
         if facts.route is None:
             raise ValueError(f"no route from {facts.source} to {facts.target}")
-        last = last_move(self._store, facts.query)
-        positions = since_move(self._store.positions(facts.query), *moved(self._store, last))
-        return wants_of(report.offsets, positions=positions, ends=self._store.ends(facts.source), route=facts.route)
+        return wants_of(offsets, positions=positions, ends=self._store.ends(facts.source), route=facts.route)
+
+    def _tracked(self, facts: Facts) -> list[Position]:
+        return since_placed(self._store.positions(facts.query), facts.assignment)
+
+    def _read(self, facts: Facts, report: CheckpointReport) -> list[Position]:
+        """What is remembered of the records up to batch N: from the place before, too, if nothing was read in this."""
+        tracked, assignment, arrived = self._tracked(facts), facts.assignment, self._arrived(facts)
+        if assignment is None or arrived is None or not arrived.is_unread(report):
+            return tracked
+        before = replace(assignment, cluster=arrived.source, placed_epoch=1)
+        return shifted(since_placed(self._store.positions(facts.query), before), arrived) + tracked
+
+    def _arrived(self, facts: Facts) -> Arrival | None:
+        """The move that brought the query to where it is placed; None when it began there."""
+        placing = next((o for o in self._store.operations(query=facts.query) if o.phase in BEHIND_COMMIT), None)
+        if facts.assignment is None or placing is None or placing.target != facts.assignment.cluster:
+            return None
+        route = self._settings.route(placing.source, placing.target)
+        return arrival(self._store.intents(placing.id), route) if route is not None else None
 
     def _ask(self, facts: Facts, wants: Sequence[Want]) -> Resolution:
         return resolve(
@@ -182,19 +246,8 @@ def rules_of(query: Query, on_no_match: str) -> Rules:
     )
 
 
-def last_move(store: Store, query: str) -> Operation | None:
-    """The newest operation that passed its point of no return."""
-    past = {Phase.STARTING, Phase.VERIFYING, Phase.SETTLED}
-    return next((operation for operation in store.operations(query=query) if operation.phase in past), None)
-
-
-def moved(store: Store, operation: Operation | None) -> tuple[datetime | None, int | None]:
-    """When that move was committed, and its first batch with data."""
-    if operation is None:
-        return None, None
-    batch = (operation.plan or {}).get("data_batch")
-    commit = next((step for step in store.steps(operation.id) if step.name == "commit"), None)
-    return (commit.started_at if commit else operation.started_at), batch if isinstance(batch, int) else None
+def _named(route: Route | None, topic: str) -> str | None:
+    return standby_topic(route, topic) if route is not None else topic
 
 
 def _all_exact(resolution: Resolution) -> bool:
@@ -203,9 +256,16 @@ def _all_exact(resolution: Resolution) -> bool:
 
 def _part(both: Resolution, wants: Sequence[Want]) -> Resolution:
     """Of one answer to two questions, the targets that belong to one of them."""
-    keys = {(want.source, want.topic, want.partition, want.offset) for want in wants}
-    targets = tuple(target for target in both.targets if _key(target) in keys)
-    return replace(both, targets=targets)
+    keys = _wanted(wants)
+    return replace(both, targets=tuple(target for target in both.targets if _key(target) in keys))
+
+
+def _wanted(wants: Iterable[Want]) -> set[tuple[str, str, int, int]]:
+    return {(want.source, want.topic, want.partition, want.offset) for want in wants}
+
+
+def _keys(targets: Iterable[Target]) -> set[tuple[str, str, int, int]]:
+    return {_key(target) for target in targets}
 
 
 def _key(target: Target) -> tuple[str, str, int, int]:

@@ -1,21 +1,26 @@
 """A plan without an operation: the same facts and gates, from what the runners last reported. Changes nothing."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.decide import gates
-from orchestrator.decide.facts import Standby
+from orchestrator.clock import Clock
+from orchestrator.decide import gates, readiness
+from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.plan import plan_json
+from orchestrator.decide.readiness import Condition, Readiness
 from orchestrator.decide.wants import report_of_fact
-from orchestrator.places import DESCRIBE_SECONDS, Places
+from orchestrator.places import DESCRIBE_SECONDS, Logs, Places
+from orchestrator.requests import default_target
 from state.model import OperationKind, QueryFact
 from state.ports import Store
 from state.protocol import CheckpointReport
+from state.settings import Tideover
 from streaming.errors import KafkaError
+from streaming.log import TopicFacts
 
 
 def plan_query(
     places: Places,
-    store: Store,
     kind: OperationKind,
     query: str,
     target: str,
@@ -24,18 +29,66 @@ def plan_query(
     expect_active: str | None = None,
 ) -> dict[str, object]:
     """The plan as JSON (DESIGN section 6), ``refused`` when a gate says no."""
+    facts = foresee(places, kind, query, target, consents=consents, expect_active=expect_active)
+    return plan_json(facts, gates.judge(facts))
+
+
+def foresee(
+    places: Places,
+    kind: OperationKind,
+    query: str,
+    target: str,
+    *,
+    consents: frozenset[str] = frozenset(),
+    expect_active: str | None = None,
+) -> Facts:
+    """Everything that can be known of a move before anything is stopped, places on the standby included."""
     facts = places.before(kind, query, target, consents=consents, expect_active=expect_active)
     facts = replace(facts, fence="pending")
-    fact: QueryFact | None = next((fact for fact in store.query_facts() if fact.query == query), None)
     movable = facts.route is not None and facts.source != target and facts.assignment is not None
     if movable and facts.assignment is not None and facts.standby is not None and facts.standby.reachable:
-        report = _last_report(fact, facts.assignment.checkpoint, facts.source)
+        report = _last_report(facts.fact, facts.assignment.checkpoint, facts.source)
         try:
-            facts = places.after(facts, report, stateful=fact.stateful if fact else None)
+            facts = places.after(facts, report, stateful=facts.fact.stateful if facts.fact else None)
         except KafkaError as error:
             gone = Standby(reachable=False, seconds=0.0, limit_seconds=DESCRIBE_SECONDS, error=str(error))
             facts = replace(facts, standby=gone)
-    return plan_json(facts, gates.judge(facts))
+    return facts
+
+
+def check_queries(
+    names: Sequence[str], *, store: Store, settings: Tideover, logs: Logs, clock: Clock
+) -> Iterator[Readiness]:
+    """Whether each of these queries could be failed over now, one after the other; changes nothing.
+
+    The clusters in use are asked once for all of them; one that does not answer tells nothing about its topics, which
+    is no reason against leaving it.
+    """
+    active: dict[str, str] = {}
+    topics: dict[str, frozenset[str]] = {}
+    for name in names:
+        query, assignment = settings.queries[name], store.assignment(name)
+        active[name] = assignment.cluster if assignment else query.clusters[0]
+        declared = {topic for source in query.sources.values() for topic in source.topics}
+        topics[active[name]] = topics.get(active[name], frozenset()) | declared
+    described = _describe(logs, topics)
+    places = Places(store=store, settings=settings, logs=logs, clock=clock)
+    for name in names:
+        target = default_target(settings.queries[name], active[name])
+        facts = foresee(places, OperationKind.FAILOVER, name, target)
+        there = described.get(active[name], {})
+        yield readiness.judge(Condition(facts=facts, now=store.now(), ends=store.ends(facts.source), topics=there))
+
+
+def _describe(logs: Logs, topics: Mapping[str, frozenset[str]]) -> dict[str, Mapping[str, TopicFacts]]:
+    """Topics by cluster, one bounded question to each; a cluster that does not answer is left out."""
+    described: dict[str, Mapping[str, TopicFacts]] = {}
+    for cluster, names in topics.items():
+        try:
+            described[cluster] = logs(cluster).describe(sorted(names), timeout=DESCRIBE_SECONDS)
+        except KafkaError:
+            continue
+    return described
 
 
 def _last_report(fact: QueryFact | None, checkpoint: str, source: str) -> CheckpointReport:

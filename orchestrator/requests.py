@@ -9,15 +9,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator.clock import Clock
 from orchestrator.decide import gates
 from orchestrator.decide.facts import Facts
+from orchestrator.decide.landing import LANDING, joins, stranded
 from orchestrator.lease import Lead
 from orchestrator.places import Places
-from state.model import Event, Operation, OperationKind, Phase, QueryFact, Request, RunnerFact, Step
+from state.model import (
+    Assignment,
+    Desired,
+    Event,
+    Operation,
+    OperationKind,
+    Phase,
+    QueryFact,
+    Request,
+    RunnerFact,
+    Step,
+)
 from state.ports import Store
 from state.protocol import Process
 from state.settings import Query
+from state.sighting import Verdict
 
 ATTEMPTS = 5
 """How often a hold is tried when the assignment moves under it."""
@@ -47,7 +59,7 @@ def ask(store: Store, wish: Wish, at: datetime) -> tuple[Request, ...]:
     group = new_id(at)
     requests = tuple(
         Request(
-            id=group if len(wish.targets) == 1 else f"{group}-{index}",
+            id=group if len(wish.targets) == 1 else f"{group}-{index:0{len(str(len(wish.targets)))}}",
             group=group,
             kind=wish.kind,
             query=query,
@@ -74,22 +86,32 @@ def default_target(query: Query, active: str) -> str:
 class Taker:
     """Takes requests for the one that leads."""
 
-    def __init__(self, *, store: Store, queries: dict[str, Query], places: Places, clock: Clock, lead: Lead) -> None:
+    def __init__(self, *, store: Store, queries: dict[str, Query], places: Places, lead: Lead) -> None:
         self._store = store
         self._queries = queries
         self._places = places
-        self._clock = clock
         self._lead = lead
 
     def take(self, request: Request) -> str | None:
-        """Answer a request: the id of its operation, or None when it was refused."""
+        """Answer a request: the id of its operation, or None when it was refused.
+
+        Where the request has to wait for the end of another operation, that one's id is returned, so that it is seen
+        to, and the request stays open: take it again.
+        """
         for _ in range(ATTEMPTS):
             taken = self._store.operation(request.id)
             if taken is not None:
                 return self._answered(request, taken)
+            if request.query not in self._queries:
+                self._refuse(request, f"query {request.query!r} is not declared")
+                return None
             standing = next(iter(self._store.operations(query=request.query, only_open=True, limit=1)), None)
+            if standing is not None and not joins(request, standing):
+                return self._after(request, standing)
             if standing is not None:
-                return self._answered(request, self._joined(request, standing))
+                if self._joined(request, standing):
+                    return self._answered(request, standing)
+                continue
             refused = self._refusal(request)
             if isinstance(refused, str):
                 self._refuse(request, refused)
@@ -104,19 +126,30 @@ class Taker:
         self._store.answer(request.id, term=self._lead.term, operation=operation.id)
         return operation.id
 
-    def _joined(self, request: Request, standing: Operation) -> Operation:
-        """A second request of the same query joins; what it consents to counts from now on."""
-        consents = tuple(dict.fromkeys((*standing.consents, *request.consents)))
-        if consents != standing.consents:
-            standing = replace(standing, consents=consents)
-            text = f"{request.actor} consents to {', '.join(request.consents)}"
-            self._store.record(standing, term=self._lead.term, events=[self._event(request, "consent", text)])
-        return standing
+    def _joined(self, request: Request, standing: Operation) -> bool:
+        """A second request of the same query joins; what it consents to counts from now on. False: it just closed."""
+        if not request.consents:
+            return True
+        text = f"{request.actor} consents to {', '.join(request.consents)}"
+        event = replace(self._event(request, "consent", text), operation=standing.id, epoch=standing.epoch)
+        return self._store.consent(standing.id, request.consents, term=self._lead.term, event=event)
+
+    def _after(self, request: Request, standing: Operation) -> str | None:
+        """Another aim than the open operation's: that one has to end first, and is waited for only if stranded."""
+        held = self._store.assignment(request.query)
+        unreachable = self._places.silence_of(standing) if standing.phase in LANDING else ""
+        reason = stranded(standing, self._fact(request.query), unreachable)
+        if reason is not None and held is not None and held.desired is Desired.RUNNING:
+            return standing.id
+        text = (
+            f"operation {standing.id}, a {standing.kind.value} to {standing.target}, is open ({standing.phase.value}): "
+            f"wait for its end (tideover show-op {standing.id}), or join it with its own verb and target"
+        )
+        self._refuse(request, text)
+        return None
 
     def _refusal(self, request: Request) -> str | Facts:
         """Why the request is turned down before anything is stopped, or the facts on which it may go on."""
-        if request.query not in self._queries:
-            return f"query {request.query!r} is not declared"
         query = self._queries[request.query]
         assignment = self._store.assignment(request.query)
         target = request.target or default_target(query, assignment.cluster if assignment else query.clusters[0])
@@ -138,7 +171,7 @@ class Taker:
         assignment = facts.assignment
         if assignment is None:
             return None
-        at = self._clock.now()
+        at = self._store.now()
         text = f"{request.kind.value} of {request.query} from {facts.source} to {facts.target}"
         operation = Operation(
             id=request.id,
@@ -154,12 +187,12 @@ class Taker:
             reason=request.reason,
             consents=request.consents,
             plan=None,
-            measured={"detect_seconds": None},
+            measured={"detect_seconds": self._detect_seconds(facts.source)},
             sentence=text,
             started_at=request.created_at,
             ended_at=None,
         )
-        hosting = hosting_process(self._fact(request.query), self._store.runners())
+        hosting = hosting_process(assignment, self._fact(request.query), self._store.runners())
         held = Step(
             operation=operation.id,
             sequence=1,
@@ -167,11 +200,18 @@ class Taker:
             started_at=at,
             ended_at=at,
             outcome="done",
-            detail={"epoch": operation.epoch, "hosting": hosting.as_json() if hosting else None},
+            detail=hold_detail(operation.epoch, hosting),
         )
         event = replace(self._event(request, "hold", text), operation=operation.id, epoch=operation.epoch)
         taken = self._store.hold(operation, from_epoch=assignment.epoch, term=self._lead.term, step=held, event=event)
         return operation if taken is not None else None
+
+    def _detect_seconds(self, cluster: str) -> float | None:
+        """From the first look that failed to the verdict DOWN; None where nobody watched, or it is not down."""
+        belief = next((each for each in self._store.beliefs() if each.cluster == cluster), None)
+        if belief is None or belief.verdict is not Verdict.DOWN or belief.first_failed_at is None:
+            return None
+        return round((belief.since - belief.first_failed_at).total_seconds(), 3)
 
     def _fact(self, query: str) -> QueryFact | None:
         return next((fact for fact in self._store.query_facts() if fact.query == query), None)
@@ -179,7 +219,7 @@ class Taker:
     def _event(self, request: Request, kind: str, text: str) -> Event:
         return Event(
             sequence=None,
-            at=self._clock.now(),
+            at=self._store.now(),
             kind=kind,
             query=request.query,
             operation=None,
@@ -190,16 +230,21 @@ class Taker:
         )
 
 
-def hosting_process(fact: QueryFact | None, runners: Iterable[RunnerFact]) -> Process | None:
-    """The process that ran the query last. One that is not registered any more is known by its instance alone."""
-    if fact is None:
-        return None
-    registered = next((r for r in runners if (r.runner, r.instance) == (fact.runner, fact.instance)), None)
-    if registered is not None:
-        return Process.of_fact(registered)
-    return Process(
-        runner=fact.runner, instance=fact.instance, host="", boot_id="", pid=0, pid_started=0, spark_master=""
-    )
+def hold_detail(epoch: int, hosting: Process | None) -> dict[str, object]:
+    """What a hold records: the epoch that it took, and the process whose run has to be proven gone."""
+    return {"epoch": epoch, "hosting": hosting.as_json() if hosting else None}
+
+
+def hosting_process(assignment: Assignment, fact: QueryFact | None, runners: Iterable[RunnerFact]) -> Process | None:
+    """The process that ran the query last, or may have.
+
+    A runner to which the query was given without a word from it since, where the fact is another runner's of before,
+    may have started it all the same.
+    """
+    if fact is None or (fact.epoch != assignment.epoch and fact.runner != assignment.runner):
+        given = next((registered for registered in runners if registered.runner == assignment.runner), None)
+        return Process.of_fact(given) if given is not None else None
+    return Process.of_query(fact)
 
 
 def standing_of(store: Store, requests: Sequence[Request]) -> tuple[Request, ...]:

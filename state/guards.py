@@ -4,15 +4,24 @@
 ``StoreError`` for one that contradicts what the store holds.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from state.automation import Acknowledgement, Pause
 from state.errors import Conflict, StaleTerm
-from state.model import Assignment, Intent, IntentState, Operation, Request
+from state.model import Assignment, Event, Intent, IntentState, Operation, Phase, Position, Request
+from state.sighting import Belief
 
 CONTROLLER = "controller"
 """Name of the lease whose term guards every controller write."""
 
 KEPT_BATCHES = 12
-"""Batches of positions kept for each query: enough for a planned batch, the two that Spark may still replay, and a
-spool that is flushed late."""
+"""Batches of positions kept for each query, newest epoch first: enough for a planned batch, the two that Spark may
+still replay, and a spool that is flushed late."""
+
+PLACED = frozenset({Phase.STARTING, Phase.VERIFYING, Phase.SETTLED})
+"""Phases of an operation that has placed its query: where it stands now may have to be told from one of them."""
 
 StepKey = tuple[str, int]
 
@@ -24,9 +33,9 @@ def check_answer(operation: str | None, refused: str | None) -> None:
 
 
 def check_adopted(assignment: Assignment) -> None:
-    """The first assignment of a query has epoch 1."""
-    if assignment.epoch != 1:
-        raise ValueError(f"a first assignment has epoch 1, not {assignment.epoch}")
+    """The first assignment of a query has epoch 1, and is placed by it."""
+    if (assignment.epoch, assignment.placed_epoch) != (1, 1):
+        raise ValueError(f"a first assignment has epoch 1, not {assignment.epoch} (placed {assignment.placed_epoch})")
 
 
 def check_held(operation: Operation, from_epoch: int) -> None:
@@ -38,15 +47,60 @@ def check_held(operation: Operation, from_epoch: int) -> None:
 
 
 def check_placed(assignment: Assignment, from_epoch: int) -> None:
-    """A commit keeps the epoch of the hold, an abort takes the next."""
+    """A commit keeps the epoch of the hold; an abort or another hold takes the next, which places nothing."""
     if assignment.epoch not in {from_epoch, from_epoch + 1}:
         raise ValueError(f"epoch {assignment.epoch} is neither {from_epoch} (commit) nor {from_epoch + 1} (abort)")
+    if assignment.placed_epoch > from_epoch:
+        raise ValueError(f"epoch {assignment.placed_epoch} is no commit, and places nothing")
+
+
+def check_reconciled(assignment: Assignment, from_epoch: int | None) -> None:
+    """Reconciling lifts the epoch."""
+    if from_epoch is not None and assignment.epoch <= from_epoch:
+        raise ValueError(f"epoch {assignment.epoch} does not lie above {from_epoch}")
+
+
+def placed_at(assignment: Assignment, from_epoch: int | None) -> int:
+    """The epoch on the way to a reconciled one at which the row takes its place: that under which it was placed."""
+    return max(assignment.placed_epoch, from_epoch or 0)
+
+
+def put_back(operation: Operation, event: Event) -> Operation:
+    """An operation that came back open with an older store, closed."""
+    return replace(operation, outcome="failed", sentence=event.text, ended_at=event.at)
 
 
 def check_reported(intent: Intent) -> None:
     """A runner reports what it did or why it could not."""
     if intent.state not in {IntentState.DONE, IntentState.FAILED}:
         raise ValueError(f"a runner reports done or failed, not {intent.state}")
+
+
+def check_pause(pause: Pause) -> None:
+    """A pause has a scope, and ends after it begins."""
+    if not pause.scope:
+        raise ValueError("a pause is of one query or of all")
+    if pause.until is not None and pause.until <= pause.since:
+        raise ValueError(f"a pause from {pause.since} cannot end at {pause.until}")
+
+
+def check_believed(belief: Belief, term: int) -> None:
+    """A verdict carries the term under which it was given."""
+    if belief.term != term:
+        raise ValueError(f"a verdict of term {belief.term} cannot be written with term {term}")
+
+
+def check_pruned(before: datetime, now: datetime, *, keep: int, limit: int) -> None:
+    """What is pruned lies in the past, and something of each query is left."""
+    if before >= now:
+        raise ValueError(f"{before} is not over: only what ended before a time in the past is pruned")
+    if keep < 1 or limit < 1:
+        raise ValueError(f"keep ({keep}) and limit ({limit}) are at least 1")
+
+
+def is_newer(position: Position, other: Position) -> bool:
+    """Whether a position was tracked later than, or together with, another: by epoch first, for clocks differ."""
+    return (position.epoch, position.tracked_at) >= (other.epoch, other.tracked_at)
 
 
 def refuse_stale(term: int, stands: int | None) -> None:
@@ -57,10 +111,24 @@ def refuse_stale(term: int, stands: int | None) -> None:
         raise StaleTerm(f"term {stands} leads; the write with term {term} is refused", hint="stop, and lead again")
 
 
+def refuse_misplaced(stands: Assignment, wanted: Assignment) -> None:
+    """Raise ``Conflict`` when a query would move without saying so: what was tracked before would pass for the new."""
+    moves = (stands.cluster, stands.checkpoint) != (wanted.cluster, wanted.checkpoint)
+    if moves and wanted.placed_epoch != wanted.epoch:
+        raise Conflict(f"{wanted.query} moves to {wanted.cluster} with epoch {wanted.epoch}, which must place it")
+    if wanted.placed_epoch < stands.placed_epoch:
+        raise Conflict(f"{wanted.query} was placed by epoch {stands.placed_epoch}, not {wanted.placed_epoch}")
+
+
 def refuse_other_outcome(stands: Operation | None, wanted: Operation) -> None:
     """Raise ``Conflict`` when a closed operation would be opened again or end differently."""
     if stands is not None and stands.outcome is not None and wanted.outcome != stands.outcome:
         raise Conflict(f"operation {stands.id} is closed: {stands.outcome}", hint="open a new operation")
+
+
+def joined_consents(stands: tuple[str, ...], added: Iterable[str]) -> tuple[str, ...]:
+    """All consents, each once, in the order in which they were given."""
+    return tuple(dict.fromkeys((*stands, *added)))
 
 
 def refuse_other_answer(request_id: str, stands: Request | None, operation: str | None, refused: str | None) -> None:
@@ -69,3 +137,9 @@ def refuse_other_answer(request_id: str, stands: Request | None, operation: str 
         raise Conflict(f"there is no request {request_id}")
     if (stands.operation, stands.refused) != (operation, refused):
         raise Conflict(f"request {request_id} is answered already: {stands.operation or stands.refused}")
+
+
+def refuse_stranger(given: Acknowledgement, owner: str | None) -> None:
+    """Raise ``Conflict`` unless the operation that is acknowledged is one of that query (``owner``)."""
+    if owner != given.query:
+        raise Conflict(f"there is no operation {given.operation} of {given.query} to acknowledge")

@@ -10,20 +10,32 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from state.automation import Acknowledgement, Pause
 from state.errors import Conflict
 from state.guards import (
     CONTROLLER,
     StepKey,
     check_adopted,
     check_answer,
+    check_believed,
     check_held,
+    check_pause,
     check_placed,
+    check_pruned,
+    check_reconciled,
     check_reported,
+    joined_consents,
+    placed_at,
+    put_back,
+    refuse_misplaced,
     refuse_other_answer,
     refuse_other_outcome,
     refuse_stale,
+    refuse_stranger,
 )
-from state.kept import KeptPositions
+from state.kept import KeptPositions, KeptSightings
+from state.kept_automation import KeptAutomation
+from state.kept_upkeep import KeptHistory, KeptReadiness, oldest, prunable
 from state.model import (
     Assignment,
     Desired,
@@ -37,11 +49,14 @@ from state.model import (
     QueryFact,
     Request,
     RunnerFact,
+    RunState,
     Step,
     TopicPartition,
 )
 from state.plain import plain
 from state.ports import Store
+from state.sighting import Belief, Sighting
+from state.upkeep import Pruned, ReadinessFact
 
 
 class MemoryStore(Store):
@@ -60,7 +75,10 @@ class MemoryStore(Store):
         self._query_facts: dict[str, QueryFact] = {}
         self._positions: defaultdict[str, KeptPositions] = defaultdict(KeptPositions)
         self._ends: dict[tuple[str, TopicPartition], EndSample] = {}
-        self._history: list[Event] = []
+        self._automation = KeptAutomation()
+        self._seen = KeptSightings()
+        self._readiness = KeptReadiness()
+        self._history = KeptHistory()
 
     # -- leading ---------------------------------------------------------------------------------------------------
     def now(self) -> datetime:
@@ -172,7 +190,27 @@ class MemoryStore(Store):
             stands = self._assignments.get(assignment.query)
             if stands is None or stands.epoch != from_epoch:
                 return False
+            refuse_misplaced(stands, assignment)
             self._write(operation, steps, [event], [])
+            self._assignments[assignment.query] = replace(
+                assignment, starting_offsets=plain(assignment.starting_offsets)
+            )
+            return True
+
+    def reconcile(self, assignment: Assignment, *, from_epoch: int | None, event: Event) -> bool:
+        check_reconciled(assignment, from_epoch)
+        with self._lock:
+            stands, fact = self._assignments.get(assignment.query), self._query_facts.get(assignment.query)
+            went_on = fact is not None and fact.epoch >= assignment.epoch
+            if went_on or (stands.epoch if stands else None) != from_epoch:
+                return False
+            if stands is not None:
+                refuse_misplaced(stands, replace(assignment, epoch=placed_at(assignment, from_epoch)))
+            under_way = self._open_operation(assignment.query)
+            if under_way is None:
+                self._append(event)
+            else:
+                self._write(put_back(self._operations[under_way], event), [], [event], [])
             self._assignments[assignment.query] = replace(
                 assignment, starting_offsets=plain(assignment.starting_offsets)
             )
@@ -228,7 +266,8 @@ class MemoryStore(Store):
         if strangers or any(intent.id in self._intents for intent in fresh):
             raise Conflict
         plan, measured = plain(operation.plan), plain(operation.measured)
-        self._operations[operation.id] = replace(operation, plan=plan, measured=measured)
+        consents = operation.consents if stands is None else stands.consents
+        self._operations[operation.id] = replace(operation, plan=plan, measured=measured, consents=consents)
         self._steps.update(
             {(step.operation, step.sequence): replace(step, detail=plain(step.detail)) for step in steps}
         )
@@ -245,6 +284,18 @@ class MemoryStore(Store):
                 self._intents[intent.id] = replace(
                     intent, state=IntentState.WITHDRAWN, ended_at=operation.ended_at or self._clock()
                 )
+
+    def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
+        with self._lock:
+            self._check_term(term)
+            stands = self._operations.get(operation_id)
+            if stands is None or not stands.is_open:
+                return False
+            joined = joined_consents(stands.consents, consents)
+            if joined != stands.consents:
+                self._operations[operation_id] = replace(stands, consents=joined)
+                self._append(event)
+            return True
 
     def steps(self, operation_id: str) -> Sequence[Step]:
         with self._lock:
@@ -272,12 +323,12 @@ class MemoryStore(Store):
             return True
 
     # -- facts -----------------------------------------------------------------------------------------------------
-    def register(self, fact: RunnerFact, *, stale_after: timedelta) -> RunnerFact | None:
+    def register(self, fact: RunnerFact) -> RunnerFact | None:
         with self._lock:
-            now, stands = self._clock(), self._runners.get(fact.runner)
-            if stands is not None and stands.instance != fact.instance and stands.seen_at > now - stale_after:
+            stands = self._runners.get(fact.runner)
+            if stands is not None and stands.instance != fact.instance:
                 return stands
-            self._runners[fact.runner] = replace(fact, seen_at=now)
+            self._runners[fact.runner] = replace(fact, seen_at=self._clock())
             return None
 
     def unregister(self, runner: str, instance: str) -> None:
@@ -293,7 +344,14 @@ class MemoryStore(Store):
     def report_query(self, fact: QueryFact) -> bool:
         with self._lock:
             stands = self._query_facts.get(fact.query)
-            if stands is not None and stands.epoch > fact.epoch:
+            registered = self._runners.get(fact.runner)
+            starts = fact.state is RunState.STARTING
+            if starts and (registered is None or registered.instance != fact.instance):
+                return False
+            if stands is not None and (
+                stands.epoch > fact.epoch
+                or (stands.epoch == fact.epoch and stands.instance != fact.instance and not starts)
+            ):
                 return False
             self._query_facts[fact.query] = replace(fact, offsets=plain(fact.offsets))
             return True
@@ -326,24 +384,116 @@ class MemoryStore(Store):
         with self._lock:
             return {key[1]: self._ends[key] for key in sorted(self._ends) if key[0] == cluster}
 
+    # -- automatic mode --------------------------------------------------------------------------------------------
+    def pause(self, pause: Pause, *, event: Event) -> None:
+        check_pause(pause)
+        with self._lock:
+            self._automation.pause(pause)
+            self._append(event)
+
+    def resume(self, scope: str, *, at: datetime, event: Event) -> Pause | None:
+        with self._lock:
+            ended = self._automation.resume(scope, at)
+            if ended is not None:
+                self._append(event)
+            return ended
+
+    def pauses(self) -> Sequence[Pause]:
+        with self._lock:
+            return self._automation.pauses()
+
+    def acknowledge(self, given: Acknowledgement, *, event: Event) -> bool:
+        with self._lock:
+            operation = self._operations.get(given.operation)
+            refuse_stranger(given, operation.query if operation else None)
+            fresh = self._automation.acknowledge(given)
+            if fresh:
+                self._append(event)
+            return fresh
+
+    def acknowledgements(self, query: str) -> Sequence[Acknowledgement]:
+        with self._lock:
+            return self._automation.acknowledgements(query)
+
+    # -- watching --------------------------------------------------------------------------------------------------
+    def see(self, sightings: Iterable[Sighting]) -> None:
+        with self._lock:
+            self._seen.see(sightings, self._clock())
+
+    def sightings(self, cluster: str | None = None) -> Sequence[Sighting]:
+        with self._lock:
+            return self._seen.of(cluster)
+
+    def believe(self, belief: Belief, *, term: int, event: Event) -> bool:
+        check_believed(belief, term)
+        with self._lock:
+            self._check_term(term)
+            changed = self._seen.believe(belief)
+            if changed:
+                self._append(event)
+            return changed
+
+    def beliefs(self) -> Sequence[Belief]:
+        with self._lock:
+            return self._seen.beliefs()
+
+    # -- upkeep ----------------------------------------------------------------------------------------------------
+    def keep_readiness(self, fact: ReadinessFact, *, term: int, event: Event) -> bool:
+        with self._lock:
+            self._check_term(term)
+            changed = self._readiness.keep(fact)
+            if changed:
+                self._append(event)
+            return changed
+
+    def readiness(self) -> Sequence[ReadinessFact]:
+        with self._lock:
+            return self._readiness.all()
+
+    def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
+        with self._lock:
+            check_pruned(before, self._clock(), keep=keep, limit=limit)
+            self._check_term(term)
+            in_use = {assignment.operation for assignment in self._assignments.values()}
+            gone = prunable(self._operations.values(), before, keep=keep, limit=limit, in_use=in_use)
+            for name in gone:
+                del self._operations[name]
+            self._steps = {key: step for key, step in self._steps.items() if key[0] in self._operations}
+            self._intents = {key: each for key, each in self._intents.items() if each.operation in self._operations}
+            self._automation.forget(gone)
+            return Pruned(
+                operations=len(gone),
+                requests=self._prune_requests(before, limit),
+                sightings=self._seen.prune(before, limit),
+                readiness=self._readiness.prune(before, limit),
+                events=self._history.prune(before, limit, self._operations.keys()),
+            )
+
+    def _prune_requests(self, before: datetime, limit: int) -> int:
+        over = [
+            request.id
+            for request in self._requests.values()
+            if request.refused is not None
+            or (request.operation is not None and request.operation not in self._operations)
+        ]
+        gone = oldest(over, limit, lambda request: self._requests[request].created_at, before)
+        for request in gone:
+            del self._requests[request]
+        return len(gone)
+
     # -- history ---------------------------------------------------------------------------------------------------
     def note(self, event: Event) -> None:
         with self._lock:
             self._append(event)
 
     def _append(self, event: Event) -> None:
-        self._history.append(replace(event, sequence=len(self._history) + 1, detail=plain(event.detail)))
+        self._history.append(event)
 
     def history(
         self, *, query: str | None = None, operation: str | None = None, after: int = 0, limit: int = 200
     ) -> Sequence[Event]:
         with self._lock:
-            found = [
-                event
-                for event in self._history[max(after, 0) :]
-                if (query is None or event.query == query) and (operation is None or event.operation == operation)
-            ]
-        return found[max(0, len(found) - limit) :]
+            return self._history.of(query, operation, after, limit)
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -4,7 +4,7 @@ Units are in the names (``timestamp_ms``, ``buffer_ms``); every ``datetime`` is 
 ``None``, never 0. Offsets are Kafka's: a *position* is the next offset to read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -32,6 +32,10 @@ class Position:
     """Where a query stood in one partition at the end of one batch."""
 
     query: str
+    epoch: int
+    """The assignment's epoch under which it was tracked."""
+    cluster: str
+    """Whose offsets these are."""
     source: str
     topic: str
     partition: int
@@ -43,8 +47,9 @@ class Position:
     time of that sample if it is later: an idle partition counts as read up to it."""
     leader_epoch: int | None
     topic_id: str | None
-    ring: tuple[Fingerprint, ...]
-    """Records right before ``offset``, oldest first, at most 256; empty when none could be read."""
+    ring: Sequence[Fingerprint]
+    """Records right before ``offset``, oldest first, at most 256; empty when none could be read. Trackers and stores
+    keep it packed, as ``state.ring.Ring``."""
     dense: bool | None
     """Whether every offset between the previous position and this one held a record that was read; None unknown."""
     tracked_at: datetime
@@ -78,6 +83,9 @@ class Assignment:
 
     query: str
     epoch: int
+    placed_epoch: int
+    """The epoch under which it came to this cluster and checkpoint: 1, or that of the last commit. A hold and an abort
+    leave it as it is; what was tracked under an earlier epoch speaks of another place."""
     desired: Desired
     cluster: str
     runner: str
@@ -94,21 +102,34 @@ class RunState(StrEnum):
     """What a runner reports of a query that it hosts."""
 
     STARTING = "starting"
+    """Reported before anything is started: whoever reads another state knows that nothing was begun since."""
     RUNNING = "running"
     FAILED = "failed"
     """The run ended with an error; the runner tries again with growing pauses."""
     STOPPED = "stopped"
+    """It was told to stop and is quiet: nothing of it can write any more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueryFact:
-    """A runner's latest report on one query; one row per query, a fact of a stale epoch never replaces a newer one."""
+    """A runner's latest report on one query; one row per query, a fact of a stale epoch never replaces a newer one.
+
+    It names its process in full, because what proves that process gone is asked for when its registration is too.
+    """
 
     query: str
     runner: str
     instance: str
+    host: str
+    boot_id: str
+    pid: int
+    pid_started: int
+    spark_master: str
+    application_id: str | None
     epoch: int
     cluster: str
+    checkpoint: str
+    """Absolute path or URI of the checkpoint that it runs from."""
     state: RunState
     run_id: str | None
     batch: int | None

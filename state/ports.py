@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from state.automation import Acknowledgement, Pause
 from state.model import (
     Assignment,
     EndSample,
@@ -23,6 +24,8 @@ from state.model import (
     Step,
     TopicPartition,
 )
+from state.sighting import Belief, Sighting
+from state.upkeep import Pruned, ReadinessFact
 
 
 class Store(Protocol):
@@ -87,6 +90,14 @@ class Store(Protocol):
         written, when the stored epoch is not ``from_epoch``.
         """
 
+    def reconcile(self, assignment: Assignment, *, from_epoch: int | None, event: Event) -> bool:
+        """Write what runs over what a store that was put back says of a query: one transaction, without a term.
+
+        The epoch may grow by more than one here, and only here. The query's open operation, which came back with the
+        old rows, is closed as ``failed``. False, and nothing written, when the stored epoch is not ``from_epoch``
+        (None: no row), or a runner reports ``assignment.epoch`` or more by now.
+        """
+
     # -- operations ------------------------------------------------------------------------------------------------
     def operation(self, operation_id: str) -> Operation | None: ...
 
@@ -108,7 +119,16 @@ class Store(Protocol):
 
         A closed operation (outcome set) is never opened again: ``StaleTerm`` is not the only guard, the store raises
         ``Conflict``. A step is upserted by ``(operation, sequence)``; an intent that exists by ``(operation, name)``
-        is left as it is. Closing an operation withdraws what it asked for earlier and nobody did yet.
+        is left as it is. Closing an operation withdraws what it asked for earlier and nobody did yet. The consents of
+        an operation that exists stay as they are, here and in ``place``: only ``consent`` adds to them, so that who
+        drives an operation never undoes what an operator typed meanwhile.
+        """
+
+    def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
+        """Add to the consents of an open operation and append the event: one transaction. Nothing else is touched.
+
+        False, and nothing written, when the operation is closed or not known. Consents that stand already are not
+        added again; if all of them do, the event is not written either.
         """
 
     def steps(self, operation_id: str) -> Sequence[Step]:
@@ -124,32 +144,97 @@ class Store(Protocol):
         """A runner's answer (DONE or FAILED) to a PENDING intent; False when it is no longer pending."""
 
     # -- facts -----------------------------------------------------------------------------------------------------
-    def register(self, fact: RunnerFact, *, stale_after: timedelta) -> RunnerFact | None:
-        """Register or refresh a runner. Returns the standing fact of *another* live instance (seen within
-        ``stale_after``) instead of writing, else None. ``seen_at`` is stamped with the store's own clock."""
+    def register(self, fact: RunnerFact) -> RunnerFact | None:
+        """Register or refresh a runner. Returns the standing fact of *another* instance instead of writing, however
+        long that is silent, else None. ``seen_at`` is stamped with the store's own clock."""
 
-    def unregister(self, runner: str, instance: str) -> None: ...
+    def unregister(self, runner: str, instance: str) -> None:
+        """Free a runner's name, if that instance has it: its own doing, or that of who can prove it gone."""
 
     def runners(self) -> Sequence[RunnerFact]: ...
 
     def report_query(self, fact: QueryFact) -> bool:
-        """Upsert by query; False when a fact of a higher epoch stands."""
+        """Upsert by query; False, and nothing written, when a fact of a higher epoch stands.
+
+        STARTING is written only for the instance that has the runner's name, and then takes the query over from another
+        instance of the same epoch; what else another instance says is late. False in both cases as well.
+        """
 
     def query_facts(self) -> Sequence[QueryFact]: ...
 
     def save_positions(self, positions: Iterable[Position]) -> None:
-        """Bulk upsert by (query, source, topic, partition, batch); keeps the newest 12 batches of each query.
+        """Bulk upsert by (query, epoch, batch, source, topic, partition); keeps the newest 12 batches of each query.
 
-        A batch id that starts low again belongs to a new checkpoint: the higher batches tracked before it are dropped.
+        The newest are those of the highest epoch: what comes late from an earlier one replaces and displaces nothing.
+        A batch id that starts low again under one epoch belongs to a checkpoint that was made anew by hand: the higher
+        batches tracked before it are dropped.
         """
 
     def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
-        """Of one batch, or all that are kept; ordered by batch, source, topic, partition."""
+        """Of one batch, or all that are kept; ordered by epoch, batch, source, topic, partition."""
 
     def save_ends(self, samples: Iterable[EndSample]) -> None:
         """Bulk upsert by (cluster, topic, partition); an older sample never replaces a newer one."""
 
     def ends(self, cluster: str) -> dict[TopicPartition, EndSample]: ...
+
+    # -- automatic mode --------------------------------------------------------------------------------------------
+    def pause(self, pause: Pause, *, event: Event) -> None:
+        """Keep automatic mode from one query or from all; replaces the scope's earlier pause."""
+
+    def resume(self, scope: str, *, at: datetime, event: Event) -> Pause | None:
+        """End the scope's pause, and return it as it stands now. None, and nothing written, when none is in force."""
+
+    def pauses(self) -> Sequence[Pause]:
+        """The newest pause of each scope, those that are over included; ordered by scope."""
+
+    def acknowledge(self, given: Acknowledgement, *, event: Event) -> bool:
+        """Record that a person has seen an operation; False, and nothing written, when one has already.
+
+        An operation that is unknown, or of another query, is a ``Conflict``.
+        """
+
+    def acknowledgements(self, query: str) -> Sequence[Acknowledgement]:
+        """Newest first."""
+
+    # -- watching --------------------------------------------------------------------------------------------------
+    def see(self, sightings: Iterable[Sighting]) -> None:
+        """Upsert by (cluster, viewpoint), in one transaction; an older sighting never replaces a newer one.
+
+        One that claims to come from the future (a clock was set back since) is replaced by any that comes.
+        """
+
+    def sightings(self, cluster: str | None = None) -> Sequence[Sighting]:
+        """Of one cluster, or all; ordered by cluster and viewpoint."""
+
+    def believe(self, belief: Belief, *, term: int, event: Event) -> bool:
+        """Give a verdict: one transaction. True, and ``event`` appended, when it differs from the one that stands.
+
+        The same verdict again keeps its ``since`` and replaces the rest.
+        """
+
+    def beliefs(self) -> Sequence[Belief]:
+        """Ordered by cluster."""
+
+    # -- upkeep ----------------------------------------------------------------------------------------------------
+    def keep_readiness(self, fact: ReadinessFact, *, term: int, event: Event) -> bool:
+        """Upsert by query: one transaction. True, and ``event`` appended, when the answer is another than before.
+
+        The same answer again keeps its ``since`` and replaces the rest.
+        """
+
+    def readiness(self) -> Sequence[ReadinessFact]:
+        """Ordered by query."""
+
+    def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
+        """Forget what ended before a time in the past: one transaction, at most ``limit`` rows of each kind.
+
+        An operation goes with its steps, intents and acknowledgement, unless it is open, or an assignment names it, or
+        it is among the newest ``keep`` of its query that placed the query, or among the newest ``keep`` that did not.
+        A request goes when it was refused or its operation is gone, a line of history when it has no operation or that
+        is gone, a sighting and a readiness when nobody has renewed them since. Pauses stay: one row a scope, and their
+        end must be known.
+        """
 
     # -- history ---------------------------------------------------------------------------------------------------
     def note(self, event: Event) -> None:
@@ -158,6 +243,6 @@ class Store(Protocol):
     def history(
         self, *, query: str | None = None, operation: str | None = None, after: int = 0, limit: int = 200
     ) -> Sequence[Event]:
-        """Append-only; ordered by sequence, the newest ``limit`` of those after ``after``."""
+        """Append-only, but for ``prune``; ordered by sequence, the newest ``limit`` of those after ``after``."""
 
     def close(self) -> None: ...

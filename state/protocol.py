@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from state.model import RunnerFact
+from state.model import QueryFact, RunnerFact, RunState
 
 Offsets = dict[str, dict[str, dict[str, int]]]
 """Per source, topic and partition (as text, like Spark's JSON): the next offset to read."""
@@ -91,7 +91,7 @@ class InspectRequest(Message):
 
 
 class Process(Message):
-    """A runner's process, as it registered itself."""
+    """A runner's process, as it names itself."""
 
     runner: str
     instance: str
@@ -101,11 +101,19 @@ class Process(Message):
     pid_started: int
     spark_master: str
     application_id: str | None = None
+    stopped: bool = False
+    """It has said itself that the query is stopped and quiet, and of nothing begun since."""
 
     @classmethod
     def of_fact(cls, fact: RunnerFact) -> Self:
         """The process behind a runner's registration."""
         return cls.model_validate(fact, from_attributes=True)
+
+    @classmethod
+    def of_query(cls, fact: QueryFact) -> Self:
+        """The process that hosted a query last."""
+        named = cls.model_validate(fact, from_attributes=True)
+        return named.model_copy(update={"stopped": fact.state is RunState.STOPPED})
 
 
 class FenceRequest(Message):
@@ -175,6 +183,7 @@ class Failure(Message):
     """The result of a FAILED intent."""
 
     kind: str
-    """``moved-on``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``target-taken``, ``internal``."""
+    """``moved-on``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``target-taken``, ``overtaken``,
+    ``internal``."""
     text: str
     hint: str = ""

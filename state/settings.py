@@ -5,30 +5,16 @@ Declared once, here, because all layers read it; loaded from YAML, secrets resol
 plain number of seconds, and are kept as ``timedelta``.
 """
 
-import re
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h|d)?")
-_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
-
-
-def parse_duration(value: object) -> timedelta:
-    """Turn ``"500ms"``, ``"15m"`` or a number of seconds into a ``timedelta``; anything else is a ``ValueError``."""
-    if isinstance(value, timedelta):
-        return value
-    match = _DURATION.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
-    if match is None:
-        raise ValueError(f"{value!r} is not a duration: write a number with ms, s, m, h or d, for example 15m")
-    return timedelta(seconds=float(match["number"]) * _UNIT_SECONDS[match["unit"]])
-
-
-Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
+from state.consistency import contradictions
+from state.written import Address, Buffer, Duration, Name, Pipeline, between
 
 
 class Settings(BaseModel):
@@ -72,9 +58,9 @@ class MethodName(StrEnum):
 class Sasl(Settings):
     """SASL credentials; secrets only by reference (``env:NAME`` or ``file:PATH``), resolved at load."""
 
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
-    username: str | None = None
-    password: SecretStr | None = None
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    username: str
+    password: SecretStr
 
 
 class Security(Settings):
@@ -102,16 +88,8 @@ class Security(Settings):
 class Cluster(Settings):
     """A Kafka cluster by its name."""
 
-    bootstrap: Annotated[tuple[str, ...], Field(min_length=1)]
+    bootstrap: Annotated[tuple[Address, ...], Field(min_length=1)]
     security: Security = Security()
-
-    @model_validator(mode="after")
-    def _bootstrap_has_ports(self) -> Self:
-        for server in self.bootstrap:
-            host, _, port = server.rpartition(":")
-            if not host or not port.isdigit():
-                raise ValueError(f"bootstrap server {server!r} is not host:port")
-        return self
 
 
 class Route(Settings):
@@ -126,9 +104,19 @@ class Route(Settings):
     target: Name = Field(alias="to")
     topics: Literal["identity"] | dict[str, str] = "identity"
     heartbeats: str | None = None
+    """The topic on ``to`` in which heartbeats written on ``from`` arrive, as any record does: ``east.heartbeats``."""
     offset_syncs: str | None = None
     keeps_offsets: bool = False
     """The replicator copies bytes and offsets (method ``identity``)."""
+
+    @model_validator(mode="after")
+    def _heartbeats_travelled(self) -> Self:
+        if self.heartbeats == "heartbeats":
+            raise ValueError(
+                "heartbeats: MirrorMaker 2 writes the plain topic 'heartbeats' on the target itself, so it proves "
+                f"nothing of {self.source}; name the replicated one, such as {self.source}.heartbeats"
+            )
+        return self
 
 
 class Spark(Settings):
@@ -146,6 +134,20 @@ class Runner(Settings):
     site: str = "default"
 
 
+_WHERE_IT_READS = frozenset(
+    {"kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign"}
+    | {"startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"}
+)
+_WHERE_IT_WRITES = frozenset({"kafka.bootstrap.servers", "topic", "checkpointlocation"})
+
+
+def _leave_to_us(options: Iterable[str], ours: Collection[str]) -> None:
+    """A query that names its own cluster would stay there when it is moved. Spark's options know no case."""
+    named = [key for key in options if key.lower() in ours]
+    if named:
+        raise ValueError("\n".join(f"options.{key} is Tideover's to set: it changes with the cluster" for key in named))
+
+
 class Source(Settings):
     """One Kafka source of a query."""
 
@@ -159,6 +161,7 @@ class Source(Settings):
     def _topics_or_pattern(self) -> Self:
         if bool(self.topics) == (self.pattern is not None):
             raise ValueError("name either topics or a pattern")
+        _leave_to_us(self.options, _WHERE_IT_READS)
         return self
 
 
@@ -169,6 +172,11 @@ class Output(Settings):
     """``active``: the cluster that the query reads from; or a cluster's name."""
     topic: str
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _options_leave_the_place_to_us(self) -> Self:
+        _leave_to_us(self.options, _WHERE_IT_WRITES)
+        return self
 
 
 class Policy(Settings):
@@ -184,7 +192,7 @@ class Policy(Settings):
 class Query(Settings):
     """A Spark streaming query that Tideover owns."""
 
-    pipeline: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+    pipeline: Pipeline
     settings: dict[str, object] = Field(default_factory=dict)
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
     clusters: Annotated[tuple[Name, ...], Field(min_length=2)]
@@ -196,7 +204,7 @@ class Query(Settings):
     methods: tuple[MethodName, ...] = tuple(MethodName)
     sink: Sink = Sink.APPEND
     replay_safe: bool = False
-    buffer: Duration | Literal["measured"] = timedelta(minutes=15)
+    buffer: Buffer = timedelta(minutes=15)
     trigger: Duration = timedelta(seconds=1)
     output: Output | None = None
     spark: dict[str, str | int | float | bool] = Field(default_factory=dict)
@@ -204,18 +212,50 @@ class Query(Settings):
     policy: Policy | None = None
 
 
-class Detection(Settings):
-    """The layered probe: a verdict DOWN needs ``failures`` in a row."""
+_LookTime = Annotated[Duration, between(timedelta(milliseconds=50), timedelta(minutes=1))]
 
-    interval: Duration = timedelta(milliseconds=500)
-    timeout: Duration = timedelta(seconds=1)
+
+class Detection(Settings):
+    """The layered look at a cluster: a verdict DOWN needs ``failures`` looks in a row that failed.
+
+    A look begins every ``interval``, also while earlier ones still wait, up to ``failures`` at a time. So an outage
+    shorter than ``(failures - 1) × interval`` is never DOWN, nor a freeze that is shorter by ``timeout`` more.
+    """
+
+    interval: _LookTime = timedelta(milliseconds=500)
+    timeout: _LookTime = timedelta(seconds=1)
     failures: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @property
+    def after_kill(self) -> timedelta:
+        """From a cluster that refuses connections to DOWN, at the latest."""
+        return self.failures * self.interval
+
+    @property
+    def after_freeze(self) -> timedelta:
+        """From a cluster that falls silent to DOWN, at the latest."""
+        return self.after_kill + self.timeout
+
+
+class Operations(Settings):
+    """How many queries are moved side by side; they are begun in the order in which they are declared."""
+
+    at_once: Annotated[int, Field(ge=1, le=1000)] = 128
+
+
+class Retention(Settings):
+    """How long the store remembers what is over; a cool-down that stands is never forgotten."""
+
+    history: Annotated[Duration, between(timedelta(days=1), timedelta(days=36_500))] = timedelta(days=90)
+    """Lines of history, closed operations with all that belongs to them, and answered requests."""
+    operations: Annotated[int, Field(ge=1)] = 20
+    """So many of each query stay however old they are."""
 
 
 class Http(Settings):
     """The page and API of the controller."""
 
-    listen: str = "127.0.0.1:8340"
+    listen: Address = "127.0.0.1:8340"
     token: SecretStr | None = None
 
 
@@ -231,38 +271,26 @@ class Tideover(Settings):
     queries: dict[Name, Query] = Field(default_factory=dict)
     detection: Detection = Detection()
     policy: Policy = Policy()
+    operations: Operations = Operations()
+    retention: Retention = Retention()
     http: Http = Http()
 
     def policy_of(self, query: str) -> Policy:
-        """The query's own policy, or the common one."""
-        return self.queries[query].policy or self.policy
+        """The common policy, with what the query's own says differently."""
+        own = self.queries[query].policy
+        return (
+            self.policy
+            if own is None
+            else self.policy.model_copy(update={k: getattr(own, k) for k in own.model_fields_set})
+        )
 
     def route(self, source: str, target: str) -> Route | None:
         """The declared replication from one cluster to another, or nothing."""
         return next((route for route in self.routes if (route.source, route.target) == (source, target)), None)
 
     @model_validator(mode="after")
-    def _names_are_declared(self) -> Self:
-        mistakes = []
-        for index, route in enumerate(self.routes):
-            mistakes += [
-                f"routes.{index}: cluster {name!r} is not declared"
-                for name in (route.source, route.target)
-                if name not in self.clusters
-            ]
-        for name, query in self.queries.items():
-            mistakes += [
-                f"queries.{name}.clusters: cluster {cluster!r} is not declared"
-                for cluster in query.clusters
-                if cluster not in self.clusters
-            ]
-            mistakes += [
-                f"queries.{name}.runners: runner {runner!r} is not declared"
-                for runner in query.runners
-                if runner not in self.runners
-            ]
-            if query.output and query.output.cluster not in {"active", *self.clusters}:
-                mistakes.append(f"queries.{name}.output.cluster: {query.output.cluster!r} is not declared")
+    def _groups_agree(self) -> Self:
+        mistakes = list(contradictions(self.model_dump(by_alias=True)))
         if mistakes:
             raise ValueError("\n".join(mistakes))
         return self

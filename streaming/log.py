@@ -106,6 +106,14 @@ class Log(Protocol):
         """Look up one time or ``Spec`` per partition, all leaders in parallel. Never raises for a partition."""
 
     def fetch(
-        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
+        self,
+        starts: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        until: Mapping[TopicPartition, int] | None = None,
+        read_committed: bool = False,
+        timeout: float,
     ) -> Mapping[TopicPartition, Fetched]:
-        """Read from ``(offset, max bytes)`` per partition, one request per leader, all leaders in parallel."""
+        """Read from ``(offset, max bytes)`` per partition, one request per leader, all leaders in parallel.
+
+        Records at an offset in ``until`` or after it are not asked for; some may come all the same.
+        """

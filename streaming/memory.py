@@ -115,12 +115,18 @@ class MemoryCluster:
         }
 
     def fetch(
-        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
+        self,
+        starts: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        until: Mapping[TopicPartition, int] | None = None,
+        read_committed: bool = False,
+        timeout: float,
     ) -> Mapping[TopicPartition, Fetched]:
         """Records from ``(offset, max bytes)`` per partition, as ``Log.fetch``; each counts ``RECORD_BYTES``."""
         self._reach(timeout)
+        until = until or {}
         return {
-            partition: self._read(partition, offset, size, read_committed=read_committed)
+            partition: self._read(partition, offset, size, until.get(partition), read_committed=read_committed)
             for partition, (offset, size) in starts.items()
         }
 
@@ -167,13 +173,16 @@ class MemoryCluster:
             return Looked(offset=None, timestamp_ms=None, leader_epoch=None)
         return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=found.leader_epoch)
 
-    def _read(self, partition: TopicPartition, offset: int, size: int, *, read_committed: bool) -> Fetched:
+    def _read(
+        self, partition: TopicPartition, offset: int, size: int, until: int | None, *, read_committed: bool
+    ) -> Fetched:
         log, error = self._find(partition)
         if log is not None and error is None and not log.begin <= offset <= log.end:
             error = PartitionError(name="OFFSET_OUT_OF_RANGE", text="the log has no such offset", retriable=False)
         if log is None or error is not None:
             return Fetched(records=(), next_offset=offset, high_watermark=None, log_start=None, error=error)
         end = _visible_end(log, read_committed=read_committed)
+        end = end if until is None else min(end, until)
         ahead = [record for record in log.records if offset <= record.offset < end]
         given = ahead[: size // RECORD_BYTES]
         more = len(given) < len(ahead)

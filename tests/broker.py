@@ -11,16 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from streaming.jars import jar_paths, java_home_binary
+from tests.ports import free_port
 
 _FORMAT_SECONDS = 120
 _START_SECONDS = 120.0
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -56,6 +56,9 @@ class FakeCluster:
         """How many more times a partition's leader says that it is not."""
         self.hung: set[int] = set()
         """Brokers that accept and read, and never answer."""
+        self.lagging: set[int] = set()
+        """Brokers whose replicas are not in sync."""
+        self.min_in_sync = 1
         self.delay_seconds = 0.0
         self.asked: list[tuple[int, int, int]] = []
         """Broker, api key and version of every request."""
@@ -65,6 +68,7 @@ class FakeCluster:
         self.topic_ids = {topic: uuid.uuid4() for topic in topics}
         self.ports: dict[int, int] = {}
         self._sockets: dict[int, list[socket.socket]] = {}
+        self._deaf: set[socket.socket] = set()
         for node in range(brokers):
             listener = socket.create_server(("127.0.0.1", 0))
             self.ports[node] = listener.getsockname()[1]
@@ -92,6 +96,10 @@ class FakeCluster:
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
 
+    def deafen(self) -> None:
+        """Let every connection that is open now hear no more, as a middlebox that forgot it; new ones work."""
+        self._deaf.update(each for sockets in self._sockets.values() for each in sockets[1:])
+
     def leader(self, topic: str, partition: int) -> int:
         return -1 if (topic, partition) in self.leaderless else partition % len(self.ports)
 
@@ -110,7 +118,7 @@ class FakeCluster:
                 frame = stream.read(struct.unpack(">i", size)[0])
                 key, version, correlation = struct.unpack_from(">hhi", frame)
                 self.asked.append((node, key, version))
-                if node in self.hung:
+                if node in self.hung or connection in self._deaf:
                     continue
                 time.sleep(self.delay_seconds)
                 response = _SPOKEN[key][1]
@@ -176,7 +184,7 @@ class FakeCluster:
             leader_id=leader,
             leader_epoch=3,
             replica_nodes=list(self.ports),
-            isr_nodes=list(self.ports),
+            isr_nodes=[each for each in self.ports if each not in self.lagging],
             offline_replicas=[],
         )
 
@@ -256,7 +264,11 @@ class FakeCluster:
 
     def _describe_configs(self, node: int, version: int, request: Any) -> Any:
         result_class = DescribeConfigsResponse.DescribeConfigsResult
-        config = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete"}
+        config = {
+            "message.timestamp.type": "CreateTime",
+            "cleanup.policy": "delete",
+            "min.insync.replicas": str(self.min_in_sync),
+        }
         results = [
             result_class(
                 version=version,

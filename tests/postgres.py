@@ -8,7 +8,6 @@ import itertools
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +17,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
+
+from tests.ports import free_port
 
 _HOMES = Path("/usr/lib/postgresql")
 _SECONDS = 60
@@ -116,9 +117,3 @@ def as_server_user(*command: str) -> None:
         if done.returncode:
             output.seek(0)
             raise subprocess.CalledProcessError(done.returncode, command, output.read().decode(errors="replace"))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

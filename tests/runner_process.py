@@ -11,6 +11,7 @@ from pathlib import Path
 from state.errors import TideoverError
 from state.settings import Tideover
 from state.sql.migrate import open_store
+from streaming.logs import set_up_logs
 from streaming.spark.service import run_runner
 
 
@@ -60,6 +61,7 @@ def main() -> int:
     settings = Tideover.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
     store = open_store(settings.store.get_secret_value())
     try:
+        set_up_logs()
         return run_runner(settings, sys.argv[2], store=store, base=Path(sys.argv[1]).parent)
     except TideoverError as error:
         sys.stderr.write(f"{error.kind}: {error}\n{error.hint}\n")

@@ -40,10 +40,12 @@ class Cluster:
 
     bootstrap: str
     ends: dict[str, int] = field(default_factory=dict)
+    security: dict[str, str] = field(default_factory=dict)
+    """What a client must say to be let in, beside the address."""
 
     def make(self, topic: str, *, foreign: bool) -> None:
         """Make a topic of two partitions; with ``foreign`` records of somebody else come first."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, **self.security})
         keep = {"retention.ms": "-1"}  # the records' times are long past
         for future in admin.create_topics([NewTopic(topic, 2, 1, config=keep)]).values():
             future.result(_SECONDS)
@@ -57,7 +59,7 @@ class Cluster:
         self.ends[topic] = end
 
     def _send(self, topic: str, records: Iterable[tuple[int, int]]) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0, **self.security})
         for partition, number in records:
             value = json.dumps({"id": number, "at_ms": _T0_MS + number * 1000})
             producer.produce(topic, value=value, key=f"k{number % 3}", partition=partition, timestamp=_T0_MS + number)

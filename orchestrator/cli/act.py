@@ -1,28 +1,26 @@
 """Verbs that move queries, and their plan: ``plan failover`` and ``failover``."""
 
-import getpass
-import os
-import socket
-import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
 
 import click
 
-from orchestrator.cli import options, render, shapes
+from orchestrator.cli import options, render
+from orchestrator.cli.answer import answer, nothing_done
+from orchestrator.cli.person import ask_to_type, ask_yes, is_attended, this_person
 from orchestrator.cli.progress import Progress
 from orchestrator.cli.world import World, pass_world
-from orchestrator.clock import SystemClock
-from orchestrator.errors import ExitCode, OutcomeUnknown, Refused, UsageError
+from orchestrator.clock import Clock, SystemClock
+from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError
 from orchestrator.lease import Lead
 from orchestrator.places import Places
 from orchestrator.planning import plan_query
 from orchestrator.process import this_process
 from orchestrator.requests import Wish, ask, default_target, standing_of
-from orchestrator.work import Work, outcome_of
-from state.model import Operation, OperationKind, Request
+from orchestrator.work import Work
+from state.errors import StoreUnavailable
+from state.model import OperationKind, Request
 
 CONSENTS = {
     "unfenced": "start although nothing proves that the old run has stopped: it may still write",
@@ -32,7 +30,7 @@ CONSENTS = {
     "fresh": "the state, or batches that the sink drops by id, are lost",
 }
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+_GO_ON = "tideover list shows it, and the same command goes on with it"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +44,7 @@ class Flags:
     consents: tuple[str, ...]
 
 
-def _which(command: Command) -> Command:
+def _which(command: options.Command) -> options.Command:
     """The query or all, the target, what is believed now, and consents."""
     for decorate in (
         click.option("--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
@@ -86,17 +84,17 @@ def plan_failover(
       tideover plan failover --all --to west -o json
     """
     flags = _flags(world, query, every, to, expect_active, consents, "")
-    plans = [_plan(world, name, flags) for name in flags.queries]
+    plans = list(_plans(world, flags.queries, flags))
     _print_plans(plans, output, many=every)
     return ExitCode.REFUSED if any(value["refused"] for value in plans) else ExitCode.DONE
 
 
 @click.command()
 @_which
-@click.option("--reason", default="", metavar="TEXT", help="Why; it is kept in the history.")
+@options.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Follow the operation to its end.")
-@click.option("--timeout", type=click.FloatRange(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
+@click.option("--timeout", type=options.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
               help="How long to wait; the operation stays open after that.")  # fmt: skip
 @options.output
 @pass_world
@@ -131,10 +129,8 @@ def failover(
         if name not in moving:
             render.talk(f"{name} is already there: nothing done")
     if not moving:
-        if output in {"json", "yaml"}:
-            render.document([], output)
-        return ExitCode.DONE
-    if sys.stdin.isatty() and not yes:
+        return nothing_done(output, many=every)
+    if is_attended() and not yes:
         _ask_person(world, moving, flags)
     return _move(world, moving, flags, wait=wait, timeout=timeout, output=output, many=every)
 
@@ -148,21 +144,22 @@ def _flags(
     consents: tuple[str, ...],
     reason: str,
 ) -> Flags:
-    if (query is None) is not every:
-        raise UsageError("name one query, or say --all")
-    if query is not None:
-        world.query(query)
+    options.check_one_or_all(world, query, every=every)
     for cluster in (to, expect_active):
         if cluster is not None:
             world.known_cluster(cluster)
     names = tuple(world.settings.queries) if query is None else (query,)
     if not names:
-        raise UsageError("no query is declared")
+        raise UsageError("no query is declared", hint="declare queries in the configuration")
+    for name in names if to is not None else ():
+        if to not in world.query(name).clusters:
+            allowed = ", ".join(world.query(name).clusters)
+            raise UsageError(f"{name} may not run on {to}", hint=f"its clusters are {allowed}")
     return Flags(queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents)
 
 
 def _check_unattended(flags: Flags, *, yes: bool) -> None:
-    if sys.stdin.isatty():
+    if is_attended():
         return
     if not yes or (flags.to is None and flags.expect_active is None):
         raise UsageError(
@@ -179,17 +176,21 @@ def _is_there(world: World, name: str, to: str | None) -> bool:
 
 
 def _target(world: World, name: str, flags: Flags) -> str:
+    """Where to: as typed, else where an open operation goes already, else the next of the query's clusters."""
     query, assignment = world.query(name), world.store.assignment(name)
+    standing = next(iter(world.store.operations(query=name, only_open=True, limit=1)), None)
+    if flags.to is None and standing is not None:
+        return standing.target
     return flags.to or default_target(query, assignment.cluster if assignment else query.clusters[0])
 
 
-def _plan(world: World, name: str, flags: Flags) -> dict[str, object]:
-    target = _target(world, name, flags)
+def _plans(world: World, names: tuple[str, ...], flags: Flags) -> Iterator[dict[str, object]]:
     places = Places(store=world.store, settings=world.settings, logs=world.log, clock=SystemClock())
-    return plan_query(
-        places, world.store, OperationKind.FAILOVER, name, target,
-        consents=frozenset(flags.consents), expect_active=flags.expect_active,
-    )  # fmt: skip
+    for name in names:
+        yield plan_query(
+            places, OperationKind.FAILOVER, name, _target(world, name, flags),
+            consents=frozenset(flags.consents), expect_active=flags.expect_active,
+        )  # fmt: skip
 
 
 def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> None:
@@ -198,28 +199,26 @@ def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> 
     elif output == "tsv":
         found = [{**row, "query": value["query"]} for value in plans for row in render.rows_of(value)]
         render.show(found, output, columns=("query", *render.PARTITION_COLUMNS))
+        for line in render.refusals(plans):
+            render.talk(line)
     else:
-        click.echo("\n\n".join(render.plan(value) for value in plans))
+        render.say("\n\n".join(render.plan(value) for value in plans))
 
 
 def _ask_person(world: World, moving: tuple[str, ...], flags: Flags) -> None:
-    """Show the plan, then ask; a consent is typed, so that it is not given in passing."""
-    for name in moving:
-        render.talk(render.plan(_plan(world, name, flags)) + "\n")
-    if not click.confirm(f"Move {', '.join(moving)}?", err=True):
-        raise click.Abort
-    for consent in flags.consents:
-        word = moving[0] if len(moving) == 1 else "all"
-        typed = click.prompt(f"{consent}: {CONSENTS[consent]}. Type {word!r} to accept", err=True)
-        if typed != word:
-            raise Refused(f"{consent} was not consented to", hint=f"{word!r} was not typed")
+    """Show the plan, then ask; a consent is typed, so that it is not given in passing. Raises ``Refused``."""
+    for value in _plans(world, moving, flags):
+        render.talk(render.plan(value) + "\n")
+    ask_yes(f"Move {', '.join(moving)}?")
+    for consent in dict.fromkeys(flags.consents):
+        ask_to_type(moving[0] if len(moving) == 1 else "all", f"{consent}: {CONSENTS[consent]}.")
 
 
 def _move(
     world: World, moving: tuple[str, ...], flags: Flags, *, wait: bool, timeout: float, output: str, many: bool
 ) -> int:
     clock, store = SystemClock(), world.store
-    actor = f"{_user()}@{socket.gethostname()}"
+    actor = this_person()
     lead = Lead(store, clock, this_process())
     if not wait and lead.take():
         lead.give_up()
@@ -233,67 +232,28 @@ def _move(
         consents=flags.consents,
     )
     requests = ask(store, wish, datetime.now(UTC))
-    if wait:
-        progress = Progress(store, requests)
-        work = Work(
-            store=store,
-            settings=world.settings,
-            logs=world.log,
-            clock=clock,
-            lead=lead,
-            actor=actor,
-            watch=progress.say,
-        )
-        work.see_through(requests, seconds=timeout)
-        for operation, error in work.failures.items():
-            render.talk(f"operation {operation} stays open: {error}" + (f" ({error.hint})" if error.hint else ""))
-    return _answer(world, standing_of(store, requests), output, many=many)
-
-
-def _user() -> str:
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid-{os.getuid()}"
+        if wait:
+            _see_through(world, requests, lead, clock, seconds=timeout, actor=actor)
+        return answer(store, standing_of(store, requests), output, many=many)
+    except KeyboardInterrupt:
+        raise OutcomeUnknown("interrupted: what was begun stays open", hint=_GO_ON) from None
+    except StoreUnavailable as error:
+        raise OutcomeUnknown(f"what was begun stays open: {error}", hint=_GO_ON) from error
 
 
-def _answer(world: World, requests: tuple[Request, ...], output: str, *, many: bool) -> int:
-    """Print the operations and give the worst of the exit codes."""
-    found = [(request, outcome_of(world.store, request)) for request in requests]
-    values = [
-        shapes.operation_json(operation, world.store.steps(operation.id))
-        for _, operation in found
-        if operation is not None
-    ]
-    codes = [_code(world, request, operation) for request, operation in found]
-    if output in {"json", "yaml"} and values:
-        render.document(values if many else values[0], output)
-    elif values:
-        columns = ("id", "query", "from", "to", "phase", "outcome", "sentence")
-        render.show(values, output, columns=columns)
-    if not values:
-        _raise_first(found, codes)
-    for request, _ in found:
-        if request.refused is not None:
-            render.talk(f"{request.query}: refused: {request.refused}")
-    return max(codes, key=(ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILED).index)
-
-
-def _code(world: World, request: Request, operation: Operation | None) -> ExitCode:
-    if request.refused is not None:
-        there = request.refused.startswith("not-already-there")
-        return ExitCode.DONE if there else ExitCode.REFUSED
-    if operation is None or operation.outcome is None:
-        return ExitCode.UNKNOWN
-    return {"done": ExitCode.DONE, "refused": ExitCode.REFUSED}.get(operation.outcome, ExitCode.FAILED)
-
-
-def _raise_first(found: list[tuple[Request, Operation | None]], codes: list[ExitCode]) -> None:
-    """Nothing became an operation: the one answer is an error, in whatever form was asked for."""
-    for (request, _), code in zip(found, codes, strict=True):
-        if code is ExitCode.REFUSED:
-            raise Refused(f"{request.query}: {request.refused}", hint="tideover plan failover shows every gate")
-        if code is ExitCode.UNKNOWN:
-            raise OutcomeUnknown(
-                f"request {request.id} was not taken in time", hint="the same verb again joins what became of it"
-            )
+def _see_through(
+    world: World, requests: tuple[Request, ...], lead: Lead, clock: Clock, *, seconds: float, actor: str
+) -> None:
+    work = Work(
+        store=world.store,
+        settings=world.settings,
+        logs=world.log,
+        clock=clock,
+        lead=lead,
+        actor=actor,
+        watch=Progress(world.store, requests).say,
+    )
+    work.see_through(requests, seconds=seconds)
+    for operation, error in work.failures.items():
+        render.talk(f"operation {operation} stays open: {error}" + (f" ({error.hint})" if error.hint else ""))

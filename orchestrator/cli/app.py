@@ -1,6 +1,7 @@
 """The parser's root, and the edge where errors become exit codes."""
 
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import metadata
 
@@ -8,12 +9,16 @@ import click
 
 from orchestrator.cli.act import failover, plan
 from orchestrator.cli.ends import offsets
+from orchestrator.cli.live import watch
 from orchestrator.cli.look import history, list_queries, show, show_operation
-from orchestrator.cli.render import print_error
-from orchestrator.cli.serve import run
+from orchestrator.cli.mend import reconcile
+from orchestrator.cli.ready import check
+from orchestrator.cli.render import print_error, talk
+from orchestrator.cli.serve import control, run
 from orchestrator.cli.settings import config
+from orchestrator.cli.steer import ack, pause, resume
 from orchestrator.cli.world import World
-from orchestrator.errors import ExitCode, exit_code
+from orchestrator.errors import ExitCode, UsageError, exit_code
 from state.errors import TideoverError
 
 
@@ -31,17 +36,37 @@ def cli(context: click.Context, config: str | None) -> None:
     context.call_on_close(context.obj.close)
 
 
-for verb in (run, list_queries, show, plan, failover, history, show_operation, offsets, config):
+for verb in (
+    *(
+        run,
+        control,
+        list_queries,
+        show,
+        plan,
+        failover,
+        pause,
+        resume,
+        ack,
+        check,
+        history,
+        show_operation,
+        offsets,
+        config,
+    ),
+    watch,
+    reconcile,
+):
     cli.add_command(verb)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb and return its exit code."""
+    """Run one verb and return its exit code. Nothing escapes: an uncaught error would read as exit 1, refused."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        _check_text(given)
         result = cli.main(args=given, prog_name="tideover", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        talk(error.format_message())
         return ExitCode.FAILED
     except click.ClickException as error:
         hint = error.ctx.command_path + " --help" if isinstance(error, click.UsageError) and error.ctx else ""
@@ -53,4 +78,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TideoverError as error:
         print_error(error.kind, str(error), error.hint, given)
         return exit_code(error)
+    except OSError as error:
+        print_error("system", f"the operating system refused: {error}", "", given)
+        return ExitCode.FAILED
+    except SystemExit:  # the parser ends the process when nobody reads its help
+        return ExitCode.FAILED
+    except Exception as error:  # noqa: BLE001 # the outermost edge: a defect must not look like a refusal
+        talk(traceback.format_exc())
+        print_error(
+            "defect",
+            f"{type(error).__name__}: {error}",
+            "this is a defect of Tideover, and the trace says where; an operation that was under way stays open, "
+            "and the same command goes on with it",
+            given,
+        )
+        return ExitCode.FAILED
     return int(result or ExitCode.DONE)
+
+
+def _check_text(given: Sequence[str]) -> None:
+    """Arguments that are not text in the terminal's encoding could not be stored or printed later."""
+    for argument in given:
+        if any("\ud800" <= letter <= "\udfff" for letter in argument):
+            raise UsageError(f"{argument!r} is not text in UTF-8", hint="type it again, or set the terminal to UTF-8")

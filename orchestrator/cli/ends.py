@@ -9,6 +9,8 @@ from orchestrator.cli.world import World, pass_world
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import ExitCode, UnknownName, UsageError
 from state.model import TopicPartition
+from streaming.deadline import Deadline
+from streaming.errors import KafkaError
 from streaming.log import Log, Looked, Spec
 
 COLUMNS = ("topic", "partition", "query_time", "offset", "timestamp_ms", "leader_epoch", "error")
@@ -28,7 +30,8 @@ COLUMNS = ("topic", "partition", "query_time", "offset", "timestamp_ms", "leader
     default="read_uncommitted",
     show_default=True,
 )
-@click.option("--timeout", type=click.FloatRange(0.05, 600), default=5.0, show_default=True, metavar="SECONDS")
+@click.option("--timeout", type=options.Seconds(0.05, 600), default=5.0, show_default=True, metavar="SECONDS",
+              help="For all answers together; one that is late is an error of its row.")  # fmt: skip
 @options.output
 @pass_world
 def offsets(
@@ -59,12 +62,12 @@ def offsets(
     if (len(specs) + bool(times)) != 1:
         raise UsageError("ask for one thing: --at TIME (repeatable), --earliest, --latest or --max-timestamp")
     wanted: list[int] = list(specs) or [_time(text) for text in times]
-    log = world.log(cluster)
-    partitions = _partitions(log, cluster, topic, partition, timeout)
+    log, deadline = world.log(cluster), Deadline.after(timeout)
+    partitions = _partitions(log, cluster, topic, partition, deadline)
     found: list[dict[str, object]] = []
     for time in wanted:
         asked = {TopicPartition(topic, number): time for number in partitions}
-        answers = log.offsets(asked, read_committed=isolation == "read_committed", timeout=timeout)
+        answers = log.offsets(asked, read_committed=isolation == "read_committed", timeout=deadline.remaining)
         found += [_row(key, time, answers.get(key)) for key in sorted(asked)]
     found.sort(key=lambda row: int(str(row["partition"])))
     render.show(found, output, columns=COLUMNS)
@@ -78,11 +81,12 @@ def _time(text: str) -> int:
         raise UsageError(str(error)) from None
 
 
-def _partitions(log: Log, cluster: str, topic: str, partition: int | None, timeout: float) -> list[int]:
-    facts = log.describe([topic], timeout=timeout).get(topic)
+def _partitions(log: Log, cluster: str, topic: str, partition: int | None, deadline: Deadline) -> list[int]:
+    facts = log.describe([topic], timeout=deadline.remaining).get(topic)
+    if facts is not None and facts.error is not None and facts.error.name != "UNKNOWN_TOPIC_OR_PARTITION":
+        raise KafkaError(f"{cluster} does not describe {topic!r}: {facts.error.name}: {facts.error.text}")
     if facts is None or facts.error is not None or not facts.partitions:
-        reason = facts.error.text if facts and facts.error else "it does not exist"
-        raise UnknownName(f"{cluster} has no topic {topic!r}: {reason}", hint="the name is looked up, never created")
+        raise UnknownName(f"{cluster} has no topic {topic!r}", hint="the name is looked up, never created")
     if partition is None:
         return sorted(facts.partitions)
     if partition not in facts.partitions:

@@ -1,8 +1,18 @@
-"""The reference page's chapter of verbs, printed from the verbs themselves: ``make docs``; a test guards the drift."""
+"""What the documents say of the program, printed by the program: ``make docs``; a test guards the drift.
 
+``python -m orchestrator.cli.reference`` prints the page of verbs, ``... phases`` the chapter on phases, and
+``... write FOLDER`` puts both where they belong.
+"""
+
+import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import click
+
+from orchestrator.decide.phases import diagram, meanings
 
 _HEAD = """# Reference
 
@@ -13,42 +23,74 @@ Printed by `make docs` from the program itself.
 | Code | Meaning |
 |---|---|
 | 0 | done; or already there, and nothing was done |
-| 1 | refused by a gate |
+| 1 | refused by a gate, or by the person who was asked; nothing was moved, or it was taken back |
 | 2 | failed, or bad usage; `offsets`: a row has an error, the other rows are still right |
-| 3 | unknown: the operation is still open (it is joined by the same command) |
+| 3 | unknown: the operation is still open (the same command joins it), or the verb was interrupted |
 
-Data goes to stdout, talk to stderr. With `-o json` an error is `{"error": {"kind", "text", "hint"}}`. Times are ISO
-8601 in UTC; an unknown number is `null`, never 0.
-
-## Phases of an operation
-
-```mermaid
-{phases}
-```
+Data goes to stdout, talk to stderr; [for programs](programs.md) shows the JSON of each verb. A reader that goes away
+(`| head`) does not stop a verb.
 
 ## Verbs
 """
 
 
-def page(root: click.Group, phases: str) -> str:
-    """The whole page, in Markdown."""
-    chapters = [f"### {name}\n\n```\n{text}\n```" for name, text in _verbs(root, ["tideover"])]
-    return "\n\n".join([_HEAD.replace("{phases}", phases.rstrip()).rstrip(), *chapters]) + "\n"
+_PHASES = """{begin}
+```mermaid
+{diagram}
+```
+
+{meanings}
+{end}"""
+_BEGIN, _END = "<!-- printed by make docs: phases -->", "<!-- end of what is printed -->"
 
 
-def _verbs(group: click.Group, path: list[str]) -> Iterator[tuple[str, str]]:
+def phases() -> str:
+    """The table of phases as a diagram and in words, between the marks that ``with_phases`` looks for."""
+    return _PHASES.format(begin=_BEGIN, diagram=diagram().rstrip(), meanings=meanings().rstrip(), end=_END)
+
+
+def with_phases(text: str) -> str:
+    """A document with its chapter on phases printed anew. Raises ``ValueError`` where it has no place for it."""
+    replaced, places = re.subn(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", lambda _: phases(), text, flags=re.DOTALL)
+    if places != 1:
+        raise ValueError(f"{places} places for the phases: one is marked by {_BEGIN} and {_END}")
+    return replaced
+
+
+def page(root: click.Group) -> str:
+    """The whole page of verbs, in Markdown."""
+    settings: dict[str, Any] = {**root.context_settings, "terminal_width": 100, "max_content_width": 100}
+    top = click.Context(root, info_name="tideover", **settings)
+    chapters = [f"### {verb}\n\n```\n{text}\n```" for verb, text in _verbs(root, top)]
+    return "\n\n".join([_HEAD.rstrip(), *chapters]) + "\n"
+
+
+def _verbs(group: click.Group, above: click.Context) -> Iterator[tuple[str, str]]:
     for name in sorted(group.commands):
         command = group.commands[name]
-        here = [*path, name]
+        here = click.Context(command, info_name=name, parent=above)
         if isinstance(command, click.Group):
             yield from _verbs(command, here)
         else:
-            context = click.Context(command, info_name=" ".join(here), terminal_width=100, max_content_width=100)
-            yield " ".join(here), command.get_help(context)
+            yield here.command_path, command.get_help(here)
+
+
+def main(arguments: list[str]) -> None:
+    """Print the page, or the chapter on phases, or write both into a folder of documents."""
+    from orchestrator.cli.app import cli  # imported when needed: the verbs know nothing of their page
+
+    match arguments:
+        case []:
+            click.echo(page(cli), nl=False)
+        case ["phases"]:
+            click.echo(phases())
+        case ["write", folder]:
+            Path(folder, "reference.md").write_text(page(cli), encoding="utf-8")
+            concepts = Path(folder, "concepts.md")
+            concepts.write_text(with_phases(concepts.read_text(encoding="utf-8")), encoding="utf-8")
+        case _:
+            raise SystemExit("python -m orchestrator.cli.reference [phases | write FOLDER]")
 
 
 if __name__ == "__main__":
-    from orchestrator.cli.app import cli
-    from orchestrator.decide.phases import diagram
-
-    click.echo(page(cli, diagram()), nl=False)
+    main(sys.argv[1:])

@@ -1,16 +1,28 @@
-"""Data for people and for programs: tables, TSV, JSON and YAML on stdout; talk on stderr."""
+"""Data for people and for programs: tables, TSV, JSON and YAML on stdout; talk on stderr.
 
+A reader that went away (``| head``, a closed terminal) does not stop a verb: what it does to queries matters more than
+who looks on, and its exit code stays its own.
+"""
+
+import contextlib
+import errno
 import json
+import os
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
 
 import click
 import yaml
 
 Row = Mapping[str, object]
 
+_CUT = "..."
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+NOBODY_READS = frozenset({errno.EPIPE, errno.EIO})
 
 
 def show(rows: Sequence[Row], output: str, *, columns: Sequence[str]) -> None:
@@ -18,19 +30,19 @@ def show(rows: Sequence[Row], output: str, *, columns: Sequence[str]) -> None:
     if output in {"json", "yaml"}:
         document(list(rows), output)
     elif output == "tsv":
-        click.echo("\t".join(columns))
+        say("\t".join(columns))
         for row in rows:
-            click.echo("\t".join(cell(row.get(column)) for column in columns))
+            say("\t".join(cell(row.get(column)) for column in columns))
     else:
-        click.echo(table(rows, columns))
+        say(table(rows, columns))
 
 
 def document(value: object, output: str) -> None:
     """Print one value as JSON or YAML."""
     if output == "yaml":
-        click.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=True), nl=False)
+        say(yaml.safe_dump(value, sort_keys=False, allow_unicode=_takes_all_letters(sys.stdout)).removesuffix("\n"))
     else:
-        click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+        say(json.dumps(value, ensure_ascii=not _takes_all_letters(sys.stdout), indent=2))
 
 
 def table(rows: Sequence[Row], columns: Sequence[str], *, indent: str = "") -> str:
@@ -57,31 +69,85 @@ def cell(value: object, *, blank: str = "") -> str:
     return _CONTROL.sub(" ", str(value))
 
 
+def say(text: str) -> None:
+    """Print data. Raises ``OSError`` when it cannot be written, unless nobody is there to read it."""
+    _print(text, sys.stdout)
+
+
 def talk(text: str) -> None:
-    """Say something to the person at the terminal."""
-    click.echo(text, err=True)
+    """Say something to the person at the terminal; a terminal that is gone misses it."""
+    with contextlib.suppress(OSError):
+        _print(text, sys.stderr)
+
+
+def _print(text: str, stream: TextIO | None) -> None:
+    if stream is None:  # closed by whoever started us
+        return
+    try:
+        click.echo(in_letters_of(stream, text), file=stream)
+    except OSError as error:
+        if error.errno not in NOBODY_READS:
+            raise
+        # What is still buffered would raise again when the interpreter ends, and change the exit code.
+        with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def in_letters_of(stream: TextIO, text: str) -> str:
+    """The text in letters that the stream's encoding has."""
+    if _takes_all_letters(stream):
+        return text
+    return text.encode(stream.encoding, "backslashreplace").decode(stream.encoding)
+
+
+def _takes_all_letters(stream: TextIO | None) -> bool:
+    return (getattr(stream, "encoding", None) or "utf-8").lower().startswith("utf")
 
 
 def wanted_output(arguments: Sequence[str]) -> str:
     """The output form that a command line asks for, read without parsing it: it may be what is wrong."""
-    for index, argument in enumerate(arguments):
-        if argument in {"-o", "--output"} and index + 1 < len(arguments):
-            return arguments[index + 1]
-        if argument.startswith("--output="):
-            return argument.partition("=")[2]
-        if argument.startswith("-o") and not argument.startswith("--"):
-            return argument[2:].removeprefix("=")
-    return "table"
+    wanted = "table"
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument == "--":
+            break
+        if argument in {"-o", "--output"}:
+            wanted = following
+        elif argument.startswith("--output="):
+            wanted = argument.partition("=")[2]
+        elif argument.startswith("-o"):
+            wanted = argument[2:].removeprefix("=")
+    return wanted
+
+
+def error_json(kind: str, text: str, hint: str) -> dict[str, object]:
+    """One error, as every verb tells it to programs."""
+    return {"error": {"kind": kind, "text": text, "hint": hint or None}}
 
 
 def print_error(kind: str, text: str, hint: str, arguments: Sequence[str]) -> None:
     """One error: an object on stdout for programs, sentences on stderr for people."""
-    if wanted_output(arguments) == "json":
-        click.echo(json.dumps({"error": {"kind": kind, "text": text, "hint": hint or None}}, ensure_ascii=False))
-        return
+    output = wanted_output(arguments)
+    if output in {"json", "yaml"}:
+        try:
+            document(error_json(kind, text, hint), output)
+            return
+        except OSError:  # a full disk behind stdout is what is being told: then people are
+            pass
     talk(f"tideover: {text}")
     if hint:
         talk(f"hint: {hint}")
+
+
+def cut(line: str, width: int) -> str:
+    """A line that fits into so many columns."""
+    if _width(line) <= width:
+        return line
+    kept = ""
+    for letter in line:
+        if _width(kept + letter) > width - len(_CUT):
+            break
+        kept += letter
+    return kept + _CUT[:width]
 
 
 def _is_number(value: object) -> bool:
@@ -125,6 +191,16 @@ def plan(value: Mapping[str, object]) -> str:
     if value.get("refused"):
         parts.append("  REFUSED")
     return "\n\n".join(parts)
+
+
+def refusals(plans: Sequence[Mapping[str, object]]) -> list[str]:
+    """One line for each gate that refuses."""
+    return [
+        f"{value['query']}: refused: {gate['name']}: {gate['text']}"
+        for value in plans
+        for gate in (value["gates"] if isinstance(value["gates"], list) else ())
+        if not gate["ok"]
+    ]
 
 
 def rows_of(value: Mapping[str, object]) -> list[Row]:

@@ -33,7 +33,7 @@ def check(world: World, output: str) -> None:
     }
     if output == "table":
         counts = ", ".join(f"{count} {noun}" for noun, count in found.items() if noun != "file")
-        click.echo(f"{found['file']}: no mistakes; {counts}")
+        render.say(f"{found['file']}: no mistakes; {counts}")
     elif output == "tsv":
         render.show([found], output, columns=list(found))
     else:

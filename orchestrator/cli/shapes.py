@@ -3,15 +3,22 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from orchestrator.decide.automatic import pause_in_force
+from orchestrator.decide.awaited import announced
+from orchestrator.decide.cooldown import Cooldown
+from orchestrator.decide.situation import automatic_of, state_of
 from orchestrator.decide.times import iso
-from state.model import Assignment, Desired, Event, Operation, QueryFact, RunnerFact, Step
+from state.automation import Acknowledgement, Pause
+from state.model import Assignment, Event, Operation, Position, QueryFact, RunnerFact, Step
 from state.settings import Tideover
+from state.upkeep import ReadinessFact
 
 MEASURED = (
     "detect_seconds",
     "switch_seconds",
     "first_commit_at",
     "replay_records",
+    "replay_later_records",
     "exposure_records",
     "dropped_late_rows",
 )
@@ -23,13 +30,23 @@ def query_rows(
     facts: Iterable[QueryFact],
     operations: Iterable[Operation],
     now: datetime,
+    *,
+    automatic: Mapping[str, Mapping[str, object]],
+    ready: Mapping[str, bool | None],
 ) -> list[dict[str, object]]:
-    """One row per query, declared or merely known to the store."""
+    """One row per query, declared or merely known to the store; ``automatic`` as ``automatic_json`` tells it.
+
+    ``ready`` is what the last readiness check found, as far as it still speaks for now.
+    """
     assigned = {assignment.query: assignment for assignment in assignments}
     known = {fact.query: fact for fact in facts}
     at_work = {operation.query: operation.id for operation in operations}
     return [
-        query_row(name, assigned.get(name), known.get(name), at_work.get(name), now)
+        {
+            **query_row(name, assigned.get(name), known.get(name), at_work.get(name), now),
+            "automatic": automatic.get(name, {}).get("state"),
+            "ready": ready.get(name),
+        }
         for name in sorted({*settings.queries, *assigned})
     ]
 
@@ -40,16 +57,14 @@ def query_row(
     """Where one query runs and how it goes."""
     if assignment is None:
         blank = dict.fromkeys(("cluster", "runner", "epoch", "batch", "progress_age_seconds", "operation"))
-        return {"query": name, **blank, "state": "never-run"}
-    current = fact if fact is not None and fact.epoch == assignment.epoch else None
-    state = "held" if assignment.desired is Desired.HELD else current.state.value if current else "waiting"
+        return {"query": name, **blank, "state": state_of(assignment, fact)}
     progressed = fact.progressed_at if fact else None
     return {
         "query": name,
         "cluster": assignment.cluster,
         "runner": assignment.runner,
         "epoch": assignment.epoch,
-        "state": state,
+        "state": state_of(assignment, fact),
         "batch": fact.batch if fact else None,
         "progress_age_seconds": round(max(0.0, (now - progressed).total_seconds()), 1) if progressed else None,
         "operation": operation,
@@ -77,6 +92,24 @@ def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
         "error": fact.error,
         "reported_at": iso(fact.reported_at),
     }
+
+
+def position_rows(positions: Iterable[Position]) -> list[dict[str, object]]:
+    """The newest position of each partition; ``remembered`` records stand right before it, to be found again."""
+    newest = {(row.source, row.topic, row.partition): row for row in sorted(positions, key=lambda row: row.batch)}
+    return [
+        {
+            "source": row.source,
+            "topic": row.topic,
+            "partition": row.partition,
+            "offset": row.offset,
+            "timestamp_ms": row.timestamp_ms,
+            "batch": row.batch,
+            "remembered": len(row.ring),
+            "tracked_at": iso(row.tracked_at),
+        }
+        for _, row in sorted(newest.items())
+    ]
 
 
 def runner_row(fact: RunnerFact, now: datetime) -> dict[str, object]:
@@ -111,9 +144,15 @@ def operation_json(operation: Operation, steps: Sequence[Step]) -> dict[str, obj
         "started_at": iso(operation.started_at),
         "ended_at": iso(operation.ended_at),
         "steps": [step_json(step) for step in steps],
-        "measured": {name: operation.measured.get(name) for name in MEASURED},
+        "measured": measured_json(operation),
         "plan": dict(plan) if plan is not None else None,
     }
+
+
+def measured_json(operation: Operation) -> dict[str, object]:
+    """What was measured. Of records announced to come later, none come where none were announced."""
+    known = {name: operation.measured.get(name) for name in MEASURED}
+    return known | {"replay_later_records": 0} if announced(operation) == 0 else known
 
 
 def step_json(step: Step) -> dict[str, object]:
@@ -138,4 +177,84 @@ def event_row(event: Event) -> dict[str, object]:
         "epoch": event.epoch,
         "actor": event.actor,
         "text": event.text,
+    }
+
+
+def automatic_json(
+    settings: Tideover, query: str, pauses: tuple[Pause, ...], cooldown: Cooldown | None, now: datetime
+) -> dict[str, object]:
+    """Whether automatic mode may act on a query, and what keeps it from that."""
+    pause = pause_in_force(pauses, query, now)
+    cooling = cooldown if cooldown is not None and cooldown.until > now else None
+    return {
+        "state": automatic_of(settings, query, pauses, cooling, now),
+        "on": settings.policy_of(query).automatic,
+        "pause": pause_row(pause) if pause else None,
+        "cooldown": {"operation": cooling.operation, "until": iso(cooling.until)} if cooling else None,
+    }
+
+
+def readiness_json(fact: ReadinessFact | None) -> dict[str, object] | None:
+    """What the last readiness check found, with the gates that refused."""
+    if fact is None:
+        return None
+    return {
+        "target": fact.target,
+        "ready": fact.ready,
+        "since": iso(fact.since),
+        "sampled_at": iso(fact.sampled_at),
+        "refused": [dict(gate) for gate in fact.gates if not gate["ok"]],
+    }
+
+
+def pause_row(pause: Pause) -> dict[str, object]:
+    """One pause; ``resumed_at`` where somebody ended it before its time."""
+    return {
+        "scope": pause.scope,
+        "since": iso(pause.since),
+        "until": iso(pause.until),
+        "actor": pause.actor,
+        "reason": pause.reason,
+        "resumed_at": iso(pause.resumed_at),
+    }
+
+
+def acknowledgement_row(given: Acknowledgement) -> dict[str, object]:
+    """One acknowledgement."""
+    return {
+        "query": given.query,
+        "operation": given.operation,
+        "actor": given.actor,
+        "reason": given.reason,
+        "at": iso(given.at),
+    }
+
+
+def assignment_side(assignment: Assignment | None) -> dict[str, object]:
+    """What the store says of a query, to be laid beside what runs."""
+    if assignment is None:
+        return {"side": "store", **dict.fromkeys(("epoch", "cluster", "runner", "checkpoint", "state", "batch", "at"))}
+    return {
+        "side": "store",
+        "epoch": assignment.epoch,
+        "cluster": assignment.cluster,
+        "runner": assignment.runner,
+        "checkpoint": assignment.checkpoint,
+        "state": assignment.desired.value,
+        "batch": None,
+        "at": iso(assignment.changed_at),
+    }
+
+
+def fact_side(fact: QueryFact) -> dict[str, object]:
+    """What runs, to be laid beside what the store says."""
+    return {
+        "side": "runner",
+        "epoch": fact.epoch,
+        "cluster": fact.cluster,
+        "runner": fact.runner,
+        "checkpoint": fact.checkpoint,
+        "state": fact.state.value,
+        "batch": fact.batch,
+        "at": iso(fact.reported_at),
     }

@@ -8,9 +8,12 @@ import click
 
 from orchestrator.config import Loaded, load
 from orchestrator.errors import UnknownName
+from state.errors import StoreUnavailable
 from state.ports import Store
 from state.settings import Query, Tideover
 from streaming.log import Log
+
+_NO_STORE = "check the key store: that the database runs, and that this user may read and write it; it may be busy, too"
 
 
 @dataclass(kw_only=True)
@@ -43,7 +46,10 @@ class World:
         if self._store is None:
             from state.sql.migrate import open_store  # imported when needed: help need not wait for SQLAlchemy
 
-            self._store = open_store(self.settings.store.get_secret_value())
+            try:
+                self._store = open_store(self.settings.store.get_secret_value())
+            except StoreUnavailable as error:
+                raise StoreUnavailable(str(error), hint=_NO_STORE) from error
         return self._store
 
     def log(self, cluster: str) -> Log:

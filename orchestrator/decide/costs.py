@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from orchestrator.decide.facts import Facts
-from orchestrator.decide.gate import Gate, answer
+from orchestrator.decide.gate import UNKNOWN, Gate, answer
 from state.model import TopicPartition
 from state.settings import Sink
 from streaming.resume.model import Target
@@ -24,15 +24,15 @@ def place_found(facts: Facts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     lost = [target for target in _targets(facts) if target.target_offset is None]
-    why = (lost[0].error or lost[0].note) if lost else ""
+    why = (lost[0].error or lost[0].note) if lost else "no partition was looked up"
     count = len(_targets(facts))
     return answer(
         "place-found",
-        not lost,
+        count > 0 and not lost,
         f"{count - len(lost)} of {count}",
         f"{count} partitions",
         "every partition has its place",
-        f"no place for {_named(lost)}: {why}",
+        f"no place for {_named(lost) or 'anything'}: {why}",
     )
 
 
@@ -57,6 +57,8 @@ def _place(target: Target) -> TopicPartition:
 
 
 def _is_gone(target: Target, earliest_ms: int | None) -> bool:
+    if target.expired:
+        return True
     if target.exact or not target.begin or target.target_offset != target.begin:
         return False
     return earliest_ms is not None and target.timestamp_ms is not None and earliest_ms > target.timestamp_ms
@@ -79,20 +81,27 @@ def timestamp_type(facts: Facts) -> Gate | None:
 
 
 def exposure(facts: Facts) -> Gate | None:
-    """Time's worth of records that the standby does not have. Unknown is shown, and judged by the operator."""
+    """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who asked."""
     if facts.resumes_at is None:
         return None
+    untold = [target for target in _targets(facts) if target.exposure_seconds is None and target.exposure_records != 0]
     seconds = [target.exposure_seconds for target in _targets(facts) if target.exposure_seconds is not None]
     worst = max(seconds, default=None)
     limit = facts.policy.max_exposure.total_seconds()
-    ok = worst is None or worst <= limit or "loss" in facts.consents
+    within = worst is None or worst <= limit
+    told = facts.attended or not untold
+    bad = (
+        f"the standby lacks {worst or 0:.1f} s of records"
+        if not within
+        else f"nobody can tell what {_named(untold)} lacks"
+    )
     return answer(
         "exposure",
-        ok,
-        "unknown" if worst is None else f"{worst:.1f} s",
+        (within and told) or "loss" in facts.consents,
+        UNKNOWN if worst is None or (within and not told) else f"{worst:.1f} s",
         f"{limit:g} s",
         "what the standby lacks is within the limit" if worst is not None else "no sample tells what it lacks",
-        f"the standby lacks {worst or 0:.1f} s of records; consent loss accepts it",
+        f"{bad}; consent loss accepts it",
     )
 
 
@@ -104,7 +113,7 @@ def replay(facts: Facts) -> Gate | None:
     return answer(
         "replay",
         count is None or count <= limit or "repeats" in facts.consents,
-        "unknown" if count is None else f"{count} records",
+        UNKNOWN if count is None else f"{count} records",
         f"{limit} records",
         "what is read twice is within the limit" if count is not None else "what is read twice cannot be told",
         f"{count} records would be read twice; consent repeats accepts it",
@@ -152,7 +161,7 @@ def repeats_into_state(facts: Facts) -> Gate | None:
     return answer(
         "repeats-into-state",
         not risky or excuse is not None,
-        "unknown" if unknown else f"{count} records",
+        UNKNOWN if unknown else f"{count} records",
         "0 records",
         excuse if risky and excuse else calm,
         f"{_named(risky)} would be read twice into state; consent repeats, or say replay_safe",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.decide.treatment import Choice
-from state.model import Assignment, OperationKind, RunnerFact
+from state.model import Assignment, OperationKind, QueryFact, RunnerFact
 from state.protocol import CheckpointReport, Treatment
 from state.settings import Policy, Query, Resume, Route
 from streaming.log import TopicFacts
@@ -34,8 +34,12 @@ class Facts:
     target: str
     expect_active: str | None = None
     consents: frozenset[str] = frozenset()
+    attended: bool = True
+    """A person asked, and takes upon himself what nobody can tell; automatic mode has nobody for that."""
     route: Route | None = None
     assignment: Assignment | None = None
+    fact: QueryFact | None = None
+    """What a runner last reported of the query, under whatever epoch."""
     open_operation: str | None = None
     runners: tuple[RunnerFact, ...] | None = None
     """Eligible runners with a fresh heartbeat."""

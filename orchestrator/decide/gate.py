@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+UNKNOWN = "unknown"
+"""What a gate has measured when it could not measure."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gate:

@@ -12,6 +12,7 @@ from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
 
 GATES: tuple[Callable[[Facts], Gate | None], ...] = (
+    standing.store_current,
     standing.assigned,
     standing.expect_active,
     standing.not_already_there,

@@ -2,10 +2,11 @@
 
 Rules of the table. An operation is opened by its hold, so it starts in FENCING; WATCHING, SUSPECT and CONFIRMED come
 before there is an operation. Only FENCING, RESOLVING and PREPARING lead to ABORTED: from STARTING on the point of no
-return is passed. BLOCKED waits for a condition or an operator, before the commit only. A pair that is not in the table
-is an ``IllegalMove``. Pause, cool-down, leadership and readiness are gates, not phases.
+return is passed, and the ways out are SETTLED, proven or not, and another runner, with which STARTING begins anew.
+BLOCKED waits for a condition or an operator, before the commit only. A pair that is not in the table is an
+``IllegalMove``. Pause, cool-down, leadership and readiness are gates, not phases.
 
-``docs`` shows the diagram made from this very table.
+``docs/concepts.md`` shows the diagram made from this very table.
 """
 
 from enum import StrEnum
@@ -30,6 +31,9 @@ class Happening(StrEnum):
     COMMITTED = "commit"
     STARTED = "runner starts"
     PROVEN = "first batch committed"
+    UNVERIFIED = "standby gone or query failing"
+    RUNNER_LOST = "runner silent, another alive"
+    TAKEN_OVER = "lost run proven gone"
     GIVEN_UP = "refused or failed"
     RELEASED = "old run released"
 
@@ -64,12 +68,35 @@ TABLE: dict[tuple[Phase, Happening], Phase] = {
     (Phase.PREPARING, Happening.NO_RUNNER): Phase.BLOCKED,
     (Phase.PREPARING, Happening.GIVEN_UP): Phase.ABORTED,
     (Phase.STARTING, Happening.STARTED): Phase.VERIFYING,
+    (Phase.STARTING, Happening.RUNNER_LOST): Phase.STARTING,
+    (Phase.STARTING, Happening.TAKEN_OVER): Phase.STARTING,
+    (Phase.STARTING, Happening.UNVERIFIED): Phase.SETTLED,
     (Phase.VERIFYING, Happening.PROVEN): Phase.SETTLED,
+    (Phase.VERIFYING, Happening.RUNNER_LOST): Phase.STARTING,
+    (Phase.VERIFYING, Happening.UNVERIFIED): Phase.SETTLED,
     (Phase.ABORTED, Happening.RELEASED): Phase.ABORTED,
 }
 
 BEFORE_COMMIT = frozenset({Phase.FENCING, Phase.BLOCKED, Phase.RESOLVING, Phase.PREPARING})
 """Where an operation can still be given up."""
+BEHIND_COMMIT = frozenset({Phase.STARTING, Phase.VERIFYING, Phase.SETTLED})
+"""Where an operation has placed its query."""
+
+
+MEANING: dict[Phase, str] = {
+    Phase.WATCHING: "there is no operation; the cluster answers",
+    Phase.SUSPECT: "there is no operation; the cluster does not answer, but not for long enough",
+    Phase.CONFIRMED: "there is no operation yet; the cluster is believed down, or a person asked",
+    Phase.FENCING: "the query is held; the old run is stopped, and the evidence for that gathered",
+    Phase.BLOCKED: "nothing proves that the old run is stopped, or no runner is alive: it waits",
+    Phase.RESOLVING: "every partition's place on the standby is looked up, and the gates judge",
+    Phase.PREPARING: "the checkpoint for the standby is made and read back; then comes the commit",
+    Phase.STARTING: "committed: a runner starts the query on the standby",
+    Phase.VERIFYING: "the query runs there; its first committed batch is waited for",
+    Phase.SETTLED: "over behind the commit: `done`, or `failed` where no batch came in time",
+    Phase.ABORTED: "over before the commit: the query stays where it was",
+}
+"""What each phase means, in one sentence."""
 
 
 def move(phase: Phase, happening: Happening) -> Phase:
@@ -78,6 +105,11 @@ def move(phase: Phase, happening: Happening) -> Phase:
         return TABLE[phase, happening]
     except KeyError:
         raise IllegalMove(f"{phase} does not know {happening.value!r}") from None
+
+
+def meanings() -> str:
+    """The phases as a Markdown table."""
+    return "".join(["| Phase | Meaning |\n|---|---|\n", *(f"| {phase} | {MEANING[phase]} |\n" for phase in Phase)])
 
 
 def diagram() -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from orchestrator.decide.awaited import awaited_json
 from orchestrator.decide.costs import possibly_replayed, replayed
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
@@ -35,6 +36,7 @@ def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
             "exposure_seconds": _largest(target.exposure_seconds for target in targets),
         },
         "refused": any(not gate.ok for gate in gates),
+        **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
     }
 
 

@@ -1,6 +1,6 @@
 """What one tick of an operation sees, and what it decides: frozen values on both sides."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.decide.gate import Gate
@@ -41,16 +41,20 @@ class Snapshot:
     """Eligible runners with a fresh heartbeat."""
     fact: QueryFact | None
     hosting: Process | None
-    """The process that ran the query when the hold was taken."""
+    """The process that ran the query when the last hold was taken."""
     findings: Findings | None = None
     ending: str | None = None
     """Of an operation that was given up: the outcome it ends with once the old run is released."""
     patient: bool = True
     """Whether there is still time to ask again for what failed."""
+    unreachable: str = ""
+    """Behind the commit: why the target cannot be asked; empty while it answers, or was not asked."""
+    awaited: bool = False
+    """Another request of the query waits for the end of this operation."""
 
     def of(self, kind: IntentKind) -> tuple[Intent, ...]:
-        """Intents of one kind, oldest first."""
-        return tuple(intent for intent in self.intents if intent.kind is kind)
+        """Intents of one kind, oldest first, of the operation's present epoch."""
+        return tuple(i for i in self.intents if i.kind is kind and i.epoch == self.operation.epoch)
 
     def last(self, kind: IntentKind) -> Intent | None:
         """The newest intent of one kind."""
@@ -58,6 +62,18 @@ class Snapshot:
 
     def is_alive(self, runner: str) -> bool:
         return any(fact.runner == runner for fact in self.alive)
+
+    @property
+    def hosted_by(self) -> Process | None:
+        """The process that ran the query last, as it names itself by now.
+
+        Read behind the hold, a fact is the last word: whoever may start the query says so before it looks at the row,
+        so that a start which saw the row of before the hold was announced before this. And a runner that stopped the
+        query because of the hold has said so since.
+        """
+        if self.fact is not None and (self.hosting is None or self.fact.runner == self.hosting.runner):
+            return Process.of_query(self.fact)
+        return self.hosting
 
     @property
     def chosen_runner(self) -> RunnerFact | None:
@@ -94,12 +110,19 @@ class Snapshot:
     @property
     def report(self) -> CheckpointReport | None:
         """The newest reading of the checkpoint, by fence or inspection."""
-        for intent in reversed(self.intents):
-            if intent.state is IntentState.DONE and intent.kind is IntentKind.FENCE:
-                return FenceReport.of(intent.result).checkpoint
-            if intent.state is IntentState.DONE and intent.kind is IntentKind.INSPECT:
-                return CheckpointReport.of(intent.result)
-        return None
+        return newest_report(self.intents)
+
+
+def newest_report(intents: Sequence[Intent]) -> CheckpointReport | None:
+    """The newest reading of the old checkpoint, by fence or inspection; what a takeover fenced is another one."""
+    made = next((i for i in reversed(intents) if i.kind is IntentKind.PREPARE), None)
+    before = [i for i in intents if i.state is IntentState.DONE and (made is None or i.epoch == made.epoch)]
+    for intent in reversed(before):
+        if intent.kind is IntentKind.FENCE:
+            return FenceReport.of(intent.result).checkpoint
+        if intent.kind is IntentKind.INSPECT:
+            return CheckpointReport.of(intent.result)
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,13 +169,28 @@ class GoBack:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TakeOver:
+    """Behind the commit: hold the query anew under the next epoch, so that its lost run can be fenced."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Land:
+    """End a takeover: give the query to a runner where it is placed."""
+
+    runner: str
+    outcome: str | None = None
+    """With one, the operation closes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Settle:
-    """Close as done, with what was measured."""
+    """Close with what was measured, leaving the query where it is placed."""
 
     measured: Mapping[str, object]
+    outcome: str = "done"
 
 
-Act = Wait | Ask | Resolve | Commit | GoBack | Settle
+Act = Wait | Ask | Resolve | Commit | GoBack | TakeOver | Land | Settle
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,20 @@
 
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate, answer
+from orchestrator.decide.reconcile import is_put_back, put_back_text
+
+
+def store_current(facts: Facts) -> Gate | None:
+    if facts.fact is None:
+        return None
+    return answer(
+        "store-current",
+        not is_put_back(facts.assignment, facts.fact),
+        f"epoch {facts.fact.epoch} runs",
+        f"epoch {facts.assignment.epoch} {facts.assignment.desired}" if facts.assignment else "no assignment",
+        "what runs is what the store knows",
+        put_back_text(facts.assignment, facts.fact),
+    )
 
 
 def assigned(facts: Facts) -> Gate:
@@ -141,10 +155,10 @@ def position_known(facts: Facts) -> Gate | None:
     batch = facts.report.batch
     return answer(
         "position-known",
-        batch is not None and bool(facts.report.offsets),
+        (batch is not None or facts.fresh) and bool(facts.report.offsets),
         f"batch {batch}" if batch is not None else "no committed batch",
         "a committed batch",
-        f"batch {batch} is the last one committed",
+        f"batch {batch} is the last one committed" if batch is not None else "nothing was read yet since a fresh start",
         f"the checkpoint {facts.report.checkpoint} holds no committed batch: there is no position to carry",
     )
 

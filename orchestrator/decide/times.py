@@ -3,31 +3,51 @@
 import re
 from datetime import UTC, datetime
 
-from state.settings import parse_duration
+from state.written import parse_duration
 
-_MILLISECONDS = re.compile(r"\d{1,18}")
+_AHEAD = re.compile(r"\+?\s*(\d+(?:\.\d+)?\s*(?:ms|s|m|h|d))")
+_MILLISECONDS = re.compile(r"\d+", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999, which is as far as a time can be written out."""
 
 
 def parse_time(text: str, now: datetime) -> int:
     """Milliseconds since the epoch, not negative. Raises ``ValueError`` with a sentence."""
     text = text.strip()
     if _MILLISECONDS.fullmatch(text):
-        return int(text)
-    if text.startswith("-") and not text[1:].strip().replace(".", "", 1).isdigit():
-        milliseconds = round((now - parse_duration(text[1:])).timestamp() * 1000)
+        milliseconds = int(text) if len(text) <= len(str(_LAST_MS)) else _LAST_MS + 1
+    elif text.startswith("-") and not text[1:].strip().replace(".", "", 1).isdigit():
+        before = parse_duration(text[1:])
+        milliseconds = round((now - before).timestamp() * 1000) if before < now - _EPOCH else -1
     else:
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
             raise ValueError(
-                f"{text!r} is not a time: write milliseconds since the epoch, ISO 8601 with a zone, or -15m"
+                f"{text!r} is not a time: write milliseconds since the epoch (not negative), ISO 8601 with a zone, "
+                "or -15m"
             ) from None
         if moment.tzinfo is None:
             raise ValueError(f"{text!r} has no zone: add Z or an offset such as +02:00")
         milliseconds = round(moment.timestamp() * 1000)
+    if milliseconds > _LAST_MS:
+        raise ValueError(f"{text!r} lies after the year 9999: are these microseconds?")
     if milliseconds < 0:
         raise ValueError(f"{text!r} lies before 1970: Kafka knows no negative times")
     return milliseconds
+
+
+def parse_end(text: str, now: datetime) -> datetime:
+    """A time to come: as ``parse_time`` reads it, or ``2h`` from now. Raises ``ValueError`` with a sentence."""
+    ahead = _AHEAD.fullmatch(text.strip())
+    try:
+        end = now + parse_duration(ahead[1]) if ahead else datetime.fromtimestamp(parse_time(text, now) / 1000, UTC)
+    except OverflowError:
+        raise ValueError(f"{text!r} lies too far ahead") from None
+    if end <= now:
+        raise ValueError(f"{text!r} is over already: name a time to come, such as 2h or 2030-01-31T18:00:00Z")
+    return end
 
 
 def instant(timestamp_ms: int | None) -> str | None:

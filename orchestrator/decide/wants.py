@@ -7,10 +7,9 @@ where consecutive rows prove it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import pairwise
 
-from state.model import EndSample, Fingerprint, Position, QueryFact, TopicPartition
+from state.model import Assignment, EndSample, Fingerprint, Position, QueryFact, TopicPartition
 from state.protocol import CheckpointReport, Offsets
 from state.settings import Route
 from streaming.resume.model import Want
@@ -25,14 +24,19 @@ def standby_topic(route: Route, topic: str) -> str | None:
     return route.topics.get(topic)
 
 
-def since_move(positions: Iterable[Position], moved_at: datetime | None, data_batch: int | None) -> list[Position]:
-    """Positions of the cluster in use: rows of before the last move speak of another cluster's offsets.
+def since_placed(positions: Iterable[Position], assignment: Assignment | None) -> list[Position]:
+    """Positions of the place in use: what was tracked before the last commit speaks of other offsets or batches.
 
-    ``data_batch`` forgives a clock that differs between hosts; a fresh start (0) has no batch id that would tell.
+    A hold and an abort change the epoch, not the place: a batch that was tracked before and after one counts once, as
+    it was seen last.
     """
-    if moved_at is None:
-        return list(positions)
-    return [row for row in positions if row.tracked_at >= moved_at or (data_batch and row.batch >= data_batch)]
+    if assignment is None:
+        return []
+    seen_last: dict[tuple[int, str, str, int], Position] = {}
+    for row in sorted(positions, key=lambda position: position.epoch):
+        if row.epoch >= assignment.placed_epoch and row.cluster == assignment.cluster:
+            seen_last[row.batch, row.source, row.topic, row.partition] = row
+    return list(seen_last.values())
 
 
 def report_of_fact(fact: QueryFact, checkpoint: str) -> CheckpointReport:

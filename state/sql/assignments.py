@@ -4,17 +4,17 @@ from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
-from state.guards import check_adopted, check_held, check_placed
+from state.guards import check_adopted, check_held, check_placed, check_reconciled, placed_at, put_back
 from state.model import Assignment, Desired, Event, Operation, Step
-from state.sql.database import Part, values_of
+from state.sql.database import Part, upsert, values_of
 from state.sql.operations import OperationWriter
-from state.sql.schema import assignments, operations
+from state.sql.schema import assignments, operations, query_facts
 
 _ALL = sa.select(assignments).order_by(assignments.c.query)
 
 
 class Assignments(OperationWriter, Part):
-    """Adopt, hold, place."""
+    """Adopt, hold, place, reconcile."""
 
     def assignments(self) -> Sequence[Assignment]:
         return self._rows(Assignment, _ALL)
@@ -68,3 +68,30 @@ class Assignments(OperationWriter, Part):
             self._write_operation(connection, operation)
             self._write_parts(connection, steps, [event], [])
             return True
+
+    def reconcile(self, assignment: Assignment, *, from_epoch: int | None, event: Event) -> bool:
+        check_reconciled(assignment, from_epoch)
+        query, place_at = assignment.query, placed_at(assignment, from_epoch)
+        with self._writing() as connection:
+            reported = sa.select(query_facts.c.epoch).where(query_facts.c.query == query)
+            row = sa.select(assignments.c.epoch).where(assignments.c.query == query).with_for_update()
+            if (connection.execute(reported).scalar() or 0) >= assignment.epoch:
+                return False
+            if connection.execute(row).scalar() != from_epoch:
+                return False
+            self._lift(connection, query, from_epoch or place_at, place_at - 1)
+            values = values_of(assignment) | {"epoch": place_at}
+            connection.execute(upsert(self._insert(assignments), assignments, values))
+            self._lift(connection, query, place_at, assignment.epoch)
+            open_one = sa.select(operations).where(operations.c.query == query, operations.c.outcome.is_(None))
+            under_way = connection.execute(open_one).first()
+            if under_way is not None:
+                self._write_operation(connection, put_back(Operation(**under_way._asdict()), event))
+            self._write_parts(connection, [], [event], [])
+            return True
+
+    def _lift(self, connection: sa.Connection, query: str, from_epoch: int, to_epoch: int) -> None:
+        """Lift a row's epoch step by step, because the table lets nobody jump."""
+        change = sa.update(assignments).where(assignments.c.query == query).values(epoch=assignments.c.epoch + 1)
+        for _ in range(from_epoch, to_epoch):
+            connection.execute(change)

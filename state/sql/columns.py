@@ -1,9 +1,8 @@
 """Column types that turn what a database keeps into the nouns of ``state.model``, the same on both databases."""
 
-import struct
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -11,6 +10,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from state.model import Fingerprint
+from state.ring import Ring
 
 Member = TypeVar("Member", bound=StrEnum)
 
@@ -19,10 +19,6 @@ Name = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 Big = sa.BigInteger()
 Json = sa.JSON(none_as_null=True)
-
-DIGEST_BYTES = 16
-_HEADER = struct.Struct("<Bq")
-_NARROW, _WIDE = 1, 2
 
 
 class Instant(TypeDecorator[datetime]):
@@ -80,51 +76,40 @@ class Words(TypeDecorator[tuple[str, ...]]):
         return tuple(value)
 
 
-class Ring(TypeDecorator[tuple[Fingerprint, ...]]):
-    """A ring of fingerprints, kept as ``pack_ring`` writes it."""
+class Objects(TypeDecorator[tuple[Mapping[str, object], ...]]):
+    """A tuple of JSON objects, kept as a JSON array."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[Mapping[str, object], ...] | None, dialect: Dialect) -> Any:
+        return list(value or ())
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[Mapping[str, object], ...]:
+        return tuple(value)
+
+
+class Instants(TypeDecorator[tuple[datetime, ...]]):
+    """A tuple of aware times in UTC, kept as a JSON array."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[datetime, ...] | None, dialect: Dialect) -> Any:
+        return [bind_instant(each, "sqlite") for each in value or ()]
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[datetime, ...]:
+        return tuple(map(datetime.fromisoformat, value))
+
+
+class Packed(TypeDecorator[Ring]):
+    """A ring of fingerprints, kept as it lies in memory."""
 
     impl = sa.LargeBinary
     cache_ok = True
 
-    def process_bind_param(self, value: tuple[Fingerprint, ...] | None, dialect: Dialect) -> bytes:
-        return pack_ring(value or ())
+    def process_bind_param(self, value: Sequence[Fingerprint] | None, dialect: Dialect) -> bytes:
+        return Ring.of(value or ()).packed
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[Fingerprint, ...]:
-        return unpack_ring(value)
-
-
-@cache
-def _layout(version: int, length: int) -> struct.Struct:
-    return struct.Struct(f"<{length}{'I' if version == _NARROW else 'Q'}{length}q")
-
-
-def pack_ring(ring: tuple[Fingerprint, ...]) -> bytes:
-    """28 bytes a fingerprint: all distances from the first offset, all timestamps, all digests.
-
-    A distance takes 8 bytes instead of 4 when one is 2**32 or more. Column by column, because that is three times as
-    fast as record by record. Raises ``ValueError`` when an offset lies before the first, or a digest is not 16 bytes.
-    """
-    if not ring:
-        return b""
-    offsets, timestamps, digests = zip(*ring, strict=True)
-    base = offsets[0]
-    distances = [offset - base for offset in offsets]
-    if min(distances) < 0 or set(map(len, digests)) != {DIGEST_BYTES}:
-        raise ValueError("a ring holds ascending offsets and digests of 16 bytes")
-    version = _NARROW if max(distances) < 2**32 else _WIDE
-    numbers = _layout(version, len(ring)).pack(*distances, *timestamps)
-    return b"".join((_HEADER.pack(version, base), numbers, *digests))
-
-
-def unpack_ring(packed: bytes) -> tuple[Fingerprint, ...]:
-    """The ring as it was packed."""
-    if not packed:
-        return ()
-    version, base = _HEADER.unpack_from(packed)
-    length = (len(packed) - _HEADER.size) // (_layout(version, 1).size + DIGEST_BYTES)
-    layout = _layout(version, length)
-    numbers = layout.unpack_from(packed, _HEADER.size)
-    offsets = [base + distance for distance in numbers[:length]]
-    starts = range(_HEADER.size + layout.size, len(packed), DIGEST_BYTES)
-    digests = [packed[start : start + DIGEST_BYTES] for start in starts]
-    return tuple(map(Fingerprint, offsets, numbers[length:], digests))
+    def process_result_value(self, value: Any, dialect: Dialect) -> Ring:
+        return Ring(bytes(value))

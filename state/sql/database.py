@@ -1,6 +1,6 @@
 """What every part of the SQL store shares: transactions, the term's guard, and rows as nouns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -79,11 +79,15 @@ def values_of(noun: Noun) -> dict[str, Any]:
 
 
 def upsert(
-    insert: Insert, table: sa.Table, values: Mapping[str, Any], where: sa.ColumnElement[bool] | None = None
+    insert: Insert,
+    table: sa.Table,
+    values: Mapping[str, Any],
+    where: sa.ColumnElement[bool] | None = None,
+    keep: Collection[str] = (),
 ) -> Insert:
-    """Insert one row, or change the one with its key where the condition holds."""
+    """Insert one row, or change the one with its key where the condition holds, except the columns to keep."""
     keys = [column.name for column in table.primary_key.columns]
-    changes = {name: insert.excluded[name] for name in values if name not in keys}
+    changes = {name: insert.excluded[name] for name in values if name not in keys and name not in keep}
     return insert.values(**values).on_conflict_do_update(index_elements=keys, set_=changes, where=where)
 
 

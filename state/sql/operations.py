@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
 
-from state.guards import check_reported
+from state.guards import check_reported, joined_consents
 from state.model import Event, Intent, IntentState, Operation, Step
 from state.sql.database import Part, upsert, values_of
 from state.sql.history import append
@@ -15,9 +15,9 @@ class OperationWriter(Part):
     """Writes an operation and what belongs to it, inside a transaction of the caller."""
 
     def _write_operation(self, connection: sa.Connection, operation: Operation) -> None:
-        """Upsert; closing withdraws the intents that nobody answered."""
+        """Upsert, the consents of a row that stands excepted; closing withdraws the intents that nobody answered."""
         values = values_of(operation)
-        connection.execute(upsert(self._insert(operations), operations, values))
+        connection.execute(upsert(self._insert(operations), operations, values, keep=("consents",)))
         if not operation.is_open:
             waiting = sa.and_(intents.c.operation == operation.id, intents.c.state == IntentState.PENDING)
             ended_at = self._clock() if operation.ended_at is None else operation.ended_at
@@ -65,6 +65,18 @@ class Operations(OperationWriter):
         with self._leading(term) as connection:
             self._write_operation(connection, operation)
             self._write_parts(connection, steps, events, intents)
+
+    def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
+        this = sa.and_(operations.c.id == operation_id, operations.c.outcome.is_(None))
+        with self._leading(term) as connection:
+            stands = connection.execute(sa.select(operations.c.consents).where(this).with_for_update()).scalar()
+            if stands is None:
+                return False
+            joined = joined_consents(stands, consents)
+            if joined != stands:
+                connection.execute(sa.update(operations).where(this).values(consents=joined))
+                append(connection, [event])
+            return True
 
     def steps(self, operation_id: str) -> Sequence[Step]:
         return self._rows(Step, sa.select(steps).where(steps.c.operation == operation_id).order_by(steps.c.sequence))

@@ -1,32 +1,53 @@
 """Positions and samples of ends: the only bulk of the store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from state.guards import KEPT_BATCHES
+from state.guards import KEPT_BATCHES, is_newer
 from state.model import EndSample, Position, TopicPartition
+from state.ring import Ring
 from state.sql import bulk
-from state.sql.columns import Instant, bind_instant, pack_ring
+from state.sql.columns import Instant, bind_instant
 from state.sql.database import Part
 from state.sql.schema import ends, positions
 
-_ORDER = (positions.c.batch, positions.c.source, positions.c.topic, positions.c.partition)
+_KEY = 6
+"""Columns of the positions' key."""
 
-_FORGET_OLD = sa.text("""
-    WITH RECURSIVE newest (batch, place) AS (
-        SELECT max(batch), 1 FROM positions WHERE query = :query
+_ORDER = tuple(positions.primary_key.columns)[1:]
+
+_OLDEST = """
+    WITH RECURSIVE epochs (epoch) AS (
+        SELECT max(epoch) FROM positions WHERE query = :query
         UNION ALL
-        SELECT (SELECT max(positions.batch) FROM positions WHERE query = :query AND positions.batch < newest.batch),
+        SELECT (SELECT max(p.epoch) FROM positions AS p WHERE p.query = :query AND p.epoch < epochs.epoch)
+        FROM epochs WHERE epoch IS NOT NULL
+    ), newest (epoch, batch, place) AS (
+        SELECT epoch, (SELECT max(p.batch) FROM positions AS p WHERE p.query = :query AND p.epoch = epochs.epoch), 1
+        FROM epochs WHERE epoch IS NOT NULL
+        UNION ALL
+        SELECT epoch,
+               (SELECT max(p.batch) FROM positions AS p
+                WHERE p.query = :query AND p.epoch = newest.epoch AND p.batch < newest.batch),
                place + 1
-        FROM newest WHERE place < :kept AND newest.batch IS NOT NULL
+        FROM newest WHERE place < :kept AND batch IS NOT NULL
+    ), oldest AS (
+        SELECT epoch, batch FROM newest WHERE batch IS NOT NULL ORDER BY epoch DESC, batch DESC LIMIT 1 OFFSET :kept - 1
     )
-    DELETE FROM positions WHERE query = :query AND batch < (SELECT batch FROM newest WHERE place = :kept)
-""")
-"""Walks from batch to batch by the key, where ``SELECT DISTINCT`` would read every row of the query."""
+    DELETE FROM positions WHERE query = :query
+"""
+"""Walks from epoch to epoch, and in each from batch to batch, by the key; ``SELECT DISTINCT`` would read every row
+of the query."""
+
+_FORGET_OLD = (
+    sa.text(f"{_OLDEST} AND epoch < (SELECT epoch FROM oldest)"),
+    sa.text(f"{_OLDEST} AND epoch = (SELECT epoch FROM oldest) AND batch < (SELECT batch FROM oldest)"),
+)
+"""Two, because an ``OR`` would read every row, too."""
 
 _FORGET_FORMER = sa.text(
-    "DELETE FROM positions WHERE query = :query AND batch > :batch AND tracked_at < :tracked_at"
+    "DELETE FROM positions WHERE query = :query AND epoch = :epoch AND batch > :batch AND tracked_at < :tracked_at"
 ).bindparams(sa.bindparam("tracked_at", type_=Instant()))
 
 
@@ -39,15 +60,10 @@ class Positions(Part):
         newest: dict[str, Position] = {}
         for position in positions:
             row = _position_row(position, dialect)
-            rows[row[:5]] = row
-            if position.query not in newest or newest[position.query].tracked_at <= position.tracked_at:
+            rows[row[:_KEY]] = row
+            if position.query not in newest or is_newer(position, newest[position.query]):
                 newest[position.query] = position
-        self._write_chunks(_POSITIONS, rows, None)
-        for query, position in newest.items():
-            with self._writing() as connection:
-                former = {"query": query, "batch": position.batch, "tracked_at": position.tracked_at}
-                connection.execute(_FORGET_FORMER, former)
-                connection.execute(_FORGET_OLD, {"query": query, "kept": KEPT_BATCHES})
+        self._write_chunks(_POSITIONS, rows, None, lambda connection: _forget(connection, newest))
 
     def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
         found = sa.select(positions).where(positions.c.query == query).order_by(*_ORDER)
@@ -66,31 +82,50 @@ class Positions(Part):
         return {TopicPartition(sample.topic, sample.partition): sample for sample in found}
 
     def _write_chunks(
-        self, table: sa.Table, rows: dict[tuple[object, ...], tuple[object, ...]], newer_by: str | None
+        self,
+        table: sa.Table,
+        rows: dict[tuple[object, ...], tuple[object, ...]],
+        newer_by: str | None,
+        at_last: Callable[[sa.Connection], None] = lambda _: None,
     ) -> None:
-        """Sorted by key, so that two writers lock rows in the same order."""
+        """Sorted by key, so that two writers lock rows in the same order; ``at_last`` joins the last transaction."""
         ordered = [rows[key] for key in sorted(rows, key=str)]
+        left = len(ordered)
         for chunk in bulk.chunks(ordered):
+            left -= len(chunk)
             with self._writing() as connection:
                 bulk.upsert(connection, table, chunk, newer_by)
+                if not left:
+                    at_last(connection)
 
 
 _POSITIONS = positions
+
+
+def _forget(connection: sa.Connection, newest: Mapping[str, Position]) -> None:
+    """Drop what the newest position of each query leaves behind."""
+    for query, position in sorted(newest.items()):
+        former = {"epoch": position.epoch, "batch": position.batch, "tracked_at": position.tracked_at}
+        connection.execute(_FORGET_FORMER, {"query": query, **former})
+        for forget in _FORGET_OLD:
+            connection.execute(forget, {"query": query, "kept": KEPT_BATCHES})
 
 
 def _position_row(position: Position, dialect: str) -> tuple[object, ...]:
     """Driver values in the order of the table's columns."""
     return (
         position.query,
+        position.epoch,
         position.batch,
         position.source,
         position.topic,
         position.partition,
+        position.cluster,
         position.offset,
         position.timestamp_ms,
         position.leader_epoch,
         position.topic_id,
-        pack_ring(position.ring),
+        Ring.of(position.ring).packed,
         position.dense,
         bind_instant(position.tracked_at, dialect),
     )

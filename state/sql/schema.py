@@ -8,7 +8,8 @@ from enum import StrEnum
 import sqlalchemy as sa
 
 from state.model import Desired, IntentKind, IntentState, OperationKind, Phase, RunState
-from state.sql.columns import Big, Instant, Json, Name, Ring, Word, Words
+from state.sighting import Fault, Layer, Verdict
+from state.sql.columns import Big, Instant, Instants, Json, Name, Objects, Packed, Word, Words
 
 metadata = sa.MetaData()
 
@@ -60,6 +61,7 @@ assignments = sa.Table(
     metadata,
     sa.Column("query", Name, primary_key=True),
     sa.Column("epoch", Big, nullable=False),
+    sa.Column("placed_epoch", Big, nullable=False),
     sa.Column("desired", Word(Desired), nullable=False),
     sa.Column("cluster", Name, nullable=False),
     sa.Column("runner", Name, nullable=False),
@@ -68,6 +70,7 @@ assignments = sa.Table(
     sa.Column("operation", Name),
     sa.Column("changed_at", Instant, nullable=False),
     sa.CheckConstraint("epoch >= 1", name="assignments_epoch_positive"),
+    sa.CheckConstraint("placed_epoch >= 1 AND placed_epoch <= epoch", name="assignments_placed_before"),
     _one_of("desired", Desired, "assignments"),
 )
 
@@ -165,8 +168,15 @@ query_facts = sa.Table(
     sa.Column("query", Name, primary_key=True),
     sa.Column("runner", Name, nullable=False),
     sa.Column("instance", Name, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("boot_id", sa.Text, nullable=False),
+    sa.Column("pid", Big, nullable=False),
+    sa.Column("pid_started", Big, nullable=False),
+    sa.Column("spark_master", sa.Text, nullable=False),
+    sa.Column("application_id", sa.Text),
     sa.Column("epoch", Big, nullable=False),
     sa.Column("cluster", Name, nullable=False),
+    sa.Column("checkpoint", sa.Text, nullable=False),
     sa.Column("state", Word(RunState), nullable=False),
     sa.Column("run_id", sa.Text),
     sa.Column("batch", Big),
@@ -187,15 +197,17 @@ positions = sa.Table(
     "positions",
     metadata,
     sa.Column("query", Name, primary_key=True),
+    sa.Column("epoch", Big, primary_key=True),
     sa.Column("batch", Big, primary_key=True),
     sa.Column("source", Name, primary_key=True),
     sa.Column("topic", Name, primary_key=True),
     sa.Column("partition", sa.Integer, primary_key=True),
+    sa.Column("cluster", Name, nullable=False),
     sa.Column("offset", Big, nullable=False),
     sa.Column("timestamp_ms", Big),
     sa.Column("leader_epoch", sa.Integer),
     sa.Column("topic_id", sa.Text),
-    sa.Column("ring", Ring, nullable=False),
+    sa.Column("ring", Packed, nullable=False),
     sa.Column("dense", sa.Boolean),
     sa.Column("tracked_at", Instant, nullable=False),
 )
@@ -214,6 +226,95 @@ ends = sa.Table(
     sa.Column("sampled_at", Instant, nullable=False),
 )
 
+pauses = sa.Table(
+    "pauses",
+    metadata,
+    sa.Column("scope", Name, primary_key=True),
+    sa.Column("since", Instant, nullable=False),
+    sa.Column("until", Instant),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("resumed_at", Instant),
+    sa.CheckConstraint("until IS NULL OR until > since", name="pauses_end_later"),
+)
+
+acknowledgements = sa.Table(
+    "acknowledgements",
+    metadata,
+    sa.Column("operation", Name, sa.ForeignKey("operations.id"), primary_key=True),
+    sa.Column("query", Name, nullable=False),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("at", Instant, nullable=False),
+)
+
+sightings = sa.Table(
+    "sightings",
+    metadata,
+    sa.Column("cluster", Name, primary_key=True),
+    sa.Column("viewpoint", Name, primary_key=True),
+    sa.Column("instance", Name, nullable=False),
+    sa.Column("layer", Word(Layer)),
+    sa.Column("fault", Word(Fault)),
+    sa.Column("kind", sa.Text),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("retriable", sa.Boolean),
+    sa.Column("latency_ms", sa.Double),
+    sa.Column("brokers", sa.Integer),
+    sa.Column("brokers_silent", sa.Integer),
+    sa.Column("partitions", sa.Integer),
+    sa.Column("leaderless", sa.Integer),
+    sa.Column("unreadable", sa.Integer),
+    sa.Column("under_replicated", sa.Integer),
+    sa.Column("under_min_isr", sa.Integer),
+    sa.Column("successes_in_a_row", Big, nullable=False),
+    sa.Column("failures_in_a_row", Big, nullable=False),
+    sa.Column("failed_at", Instants, nullable=False),
+    sa.Column("first_failed_at", Instant),
+    sa.Column("longest_row", Big, nullable=False),
+    sa.Column("last_ok_at", Instant),
+    sa.Column("voided_at", Instant),
+    sa.Column("seen_at", Instant, nullable=False),
+    _one_of("layer", Layer, "sightings"),
+    _one_of("fault", Fault, "sightings"),
+)
+
+beliefs = sa.Table(
+    "beliefs",
+    metadata,
+    sa.Column("cluster", Name, primary_key=True),
+    sa.Column("verdict", Word(Verdict), nullable=False),
+    sa.Column("since", Instant, nullable=False),
+    sa.Column("reasons", Words, nullable=False),
+    sa.Column("first_failed_at", Instant),
+    sa.Column("leaderless", sa.Integer),
+    sa.Column("unreadable", sa.Integer),
+    sa.Column("under_replicated", sa.Integer),
+    sa.Column("under_min_isr", sa.Integer),
+    sa.Column("decided_at", Instant, nullable=False),
+    sa.Column("term", Big, nullable=False),
+    _one_of("verdict", Verdict, "beliefs"),
+)
+
+readiness = sa.Table(
+    "readiness",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("target", Name, nullable=False),
+    sa.Column("ready", sa.Boolean),
+    sa.Column("gates", Objects, nullable=False),
+    sa.Column("since", Instant, nullable=False),
+    sa.Column("sampled_at", Instant, nullable=False),
+)
+
+retention = sa.Table(
+    "retention",
+    metadata,
+    sa.Column("kind", Name, primary_key=True),
+    sa.Column("kept_from", Instant, nullable=False),
+)
+"""From when on history is kept: its lines of before may be deleted, and no others."""
+
 history = sa.Table(
     "history",
     metadata,
@@ -228,5 +329,6 @@ history = sa.Table(
     sa.Column("detail", Json, nullable=False),
     sqlite_autoincrement=True,
 )
+sa.Index("history_at", history.c.at)
 sa.Index("history_query", history.c.query, history.c.sequence)
 sa.Index("history_operation", history.c.operation, history.c.sequence)

@@ -23,8 +23,10 @@ _OLDEST_VERSION = 4  # the first that can carry record batches with headers and 
 _NEWEST_VERSION = 12
 
 
-def inquiry(starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool) -> Inquiry[Fetched]:
-    """Return the question for these ``(offset, max bytes)``."""
+def inquiry(
+    starts: Mapping[TopicPartition, tuple[int, int]], until: Mapping[TopicPartition, int], *, read_committed: bool
+) -> Inquiry[Fetched]:
+    """Return the question for these ``(offset, max bytes)``; what comes from ``until`` on is left unread."""
 
     def request(partitions: list[TopicPartition]) -> Any:
         topic_class = FetchRequest.FetchTopic
@@ -63,7 +65,7 @@ def inquiry(starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed:
     return Inquiry(
         chunks=_by_bytes(starts),
         request=request,
-        replies=lambda response: _replies(response, starts, read_committed=read_committed),
+        replies=lambda response: _replies(response, starts, until, read_committed=read_committed),
         failure=lambda partition, error: _failure(starts[partition][0], error),
     )
 
@@ -87,20 +89,26 @@ def _by_bytes(
 
 
 def _replies(
-    response: Any, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool
+    response: Any,
+    starts: Mapping[TopicPartition, tuple[int, int]],
+    until: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool,
 ) -> Iterator[Reply[Fetched]]:
     for topic in response.responses:
         for partition in topic.partitions:
             key = TopicPartition(topic.topic, partition.partition_index)
-            yield key, _reply(partition, *starts[key], read_committed=read_committed)
+            yield key, _reply(partition, *starts[key], until.get(key), read_committed=read_committed)
 
 
-def _reply(partition: Any, wanted: int, asked: int, *, read_committed: bool) -> Fetched | PartitionError:
+def _reply(
+    partition: Any, wanted: int, asked: int, until: int | None, *, read_committed: bool
+) -> Fetched | PartitionError:
     error = code_error(partition.error_code)
     if error is not None:
         return error
     aborted = [(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
-    decoded = decode(bytes(partition.records or b""), wanted=wanted, aborted=aborted)
+    decoded = decode(bytes(partition.records or b""), wanted=wanted, until=until, aborted=aborted)
     visible_end = partition.last_stable_offset if read_committed else partition.high_watermark
     needs = decoded.needs_bytes
     if not needs and not decoded.next_offset and wanted < visible_end:

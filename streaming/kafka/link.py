@@ -70,11 +70,16 @@ class Link:
             return self._partitions.ask(question, times, Deadline.after(timeout))
 
     def fetch(
-        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
+        self,
+        starts: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        until: Mapping[TopicPartition, int] | None = None,
+        read_committed: bool = False,
+        timeout: float,
     ) -> Mapping[TopicPartition, Fetched]:
         """Read from ``(offset, max bytes)`` per partition, all leaders in parallel; never waits for new records.
 
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
-        question = fetch.inquiry(starts, read_committed=read_committed)
+        question = fetch.inquiry(starts, until or {}, read_committed=read_committed)
         return self._partitions.ask(question, starts, Deadline.after(timeout))

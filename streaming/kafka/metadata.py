@@ -64,7 +64,7 @@ class Metadata:
         self._keep(answered)
         existing = [topic.name for topic in answered if not topic.error_code]
         configs = self._configs(existing, deadline) if existing else {}
-        return {topic.name: _facts(topic, configs.get(topic.name, {})) for topic in answered}
+        return {topic.name: facts_of(topic, configs.get(topic.name, {})) for topic in answered}
 
     def _ask(self, topics: Collection[str], deadline: Deadline) -> list[Any]:
         response = self._contact.ask(lambda: metadata_request(list(topics)), deadline)
@@ -93,24 +93,8 @@ class Metadata:
         return fresh
 
     def _configs(self, topics: Collection[str], deadline: Deadline) -> Mapping[str, Mapping[str, str]]:
-        resource = DescribeConfigsRequest.DescribeConfigsResource
-
-        def request() -> Any:
-            return DescribeConfigsRequest(
-                resources=[
-                    resource(
-                        resource_type=_TOPIC_RESOURCE,
-                        resource_name=topic,
-                        configuration_keys=[_TIMESTAMP_TYPE, _CLEANUP_POLICY],
-                    )
-                    for topic in topics
-                ],
-                include_synonyms=False,
-                include_documentation=False,
-            )
-
         try:
-            response = self._contact.ask(request, deadline)
+            response = self._contact.ask(lambda: config_request(topics, [_TIMESTAMP_TYPE, _CLEANUP_POLICY]), deadline)
         except ClusterUnreachable:
             return {}  # metadata has been answered: the configuration alone is not known
         return {
@@ -120,7 +104,24 @@ class Metadata:
         }
 
 
-def _facts(topic: Any, config: Mapping[str, str]) -> TopicFacts:
+def config_request(topics: Collection[str], keys: Collection[str]) -> Any:
+    """Ask for these settings of these topics, those at their default included."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(keys))
+            for topic in topics
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+
+
+_NO_CONFIG: Mapping[str, str] = {}
+
+
+def facts_of(topic: Any, config: Mapping[str, str] = _NO_CONFIG) -> TopicFacts:
+    """One topic of a metadata response."""
     return TopicFacts(
         name=topic.name,
         topic_id=str(topic.topic_id) if topic.topic_id not in (None, _NO_ID) else None,

@@ -8,28 +8,24 @@ answers late, never a caller.
 
 import contextlib
 import logging
-import ssl
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kafka import errors
-from kafka.net.inet import create_connection
-from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.net.transport import KafkaSSLTransport
 
 from streaming.deadline import Deadline
 from streaming.errors import ClusterUnreachable
+from streaming.kafka.connections import Connections, Milestones, Node
+
+__all__ = ["Answers", "Milestones", "Network", "Node", "Question"]
 
 # A dead broker is our callers' news: the library's own lines would tell each attempt at level ERROR.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 _CLOSING_SECONDS = 1.0
-
-Node = int | str
-"""A broker's id, or the library's name for a bootstrap server (``bootstrap-0``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +70,11 @@ class Network:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._loop = NetworkSelector(**settings)
-        self._connections = _Connections(self._loop, **settings)
+        self._connections = Connections(self._loop, **settings)
+        self._thread: threading.Thread | None = None
+        self._closed = False
         self._loop.start()
+        self._soon(self._note_thread)
 
     @property
     def nodes(self) -> list[Node]:
@@ -88,17 +87,35 @@ class Network:
         broker = self._connections.cluster.broker_metadata(node)
         return f"broker {node}" if broker is None else f"{broker.host}:{broker.port}"
 
+    def milestones(self, node: Node) -> Milestones | None:
+        """How far the newest connection to a node came; None when there was none."""
+        return self._connections.milestones.get(node)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is closed and its thread has ended; a name look-up can hold that up for a while."""
+        return self._closed and (self._thread is None or not self._thread.is_alive())
+
     def learn_brokers(self, metadata: Any) -> None:
         """Take broker addresses from a metadata response that has been stripped of its topics."""
         self._connections.cluster.update_metadata(metadata)
 
-    def ask(self, questions: Sequence[Question], deadline: Deadline) -> list[Any]:
-        """Send all at once; return, by the deadline, a response, an exception or None (no answer) for each."""
-        return list(self._send(questions, deadline, first_success_ends=False).outcomes)
+    def ask(self, questions: Sequence[Question], deadline: Deadline, *, patience: float | None = None) -> list[Any]:
+        """Send all at once; return, by the deadline, a response, an exception or None (no answer) for each.
+
+        With ``patience`` the wait ends after so many seconds if anybody has answered by then: a silent broker among
+        living ones does not hold the others up.
+        """
+        answers = self._send(questions, deadline, first_success_ends=False)
+        answers.wait(deadline if patience is None else deadline.soonest(patience))
+        if answers.winner is None:
+            answers.wait(deadline)
+        return list(answers.outcomes)
 
     def race(self, questions: Sequence[Question], deadline: Deadline) -> tuple[int | None, list[Any]]:
         """Send all at once and return when the first response is in, with its index; slower connections are closed."""
         answers = self._send(questions, deadline, first_success_ends=True)
+        answers.wait(deadline)
         winner, outcomes = answers.winner, list(answers.outcomes)
         losers = [question.node for index, question in enumerate(questions) if index != winner]
         self._soon(lambda: self._connections.drop(losers))
@@ -109,6 +126,7 @@ class Network:
         with contextlib.suppress(ClusterUnreachable):  # closed before
             self._soon(self._connections.close)
         self._loop.stop(timeout_ms=int(_CLOSING_SECONDS * 1000))
+        self._closed = True
         with contextlib.suppress(RuntimeError):  # the thread still sits in a name look-up: it ends by itself after it
             self._loop.close()
 
@@ -120,8 +138,10 @@ class Network:
                 self._send_one(question, deadline, lambda outcome, index=index: answers.take(index, outcome))
 
         self._soon(send)
-        answers.wait(deadline)
         return answers
+
+    def _note_thread(self) -> None:
+        self._thread = threading.current_thread()
 
     def _send_one(self, question: Question, deadline: Deadline, take: Any) -> None:
         milliseconds = max(1, int(deadline.remaining * 1000))
@@ -143,48 +163,3 @@ class Network:
             self._loop.call_soon_threadsafe(action)
         except RuntimeError as error:
             raise ClusterUnreachable("the link to the cluster is closed") from error
-
-
-class _Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library ships no types for it
-    """The library's connections, with the TLS handshake under the same bound as the connect before it."""
-
-    def forget_failures(self, node: Node) -> None:
-        """Let the next question try at once: pauses between attempts, and giving up, are decided by the caller."""
-        self.reset_backoff(node)
-        self._auth_failures.pop(node, None)  # kept for ever otherwise, though a password can be mended on the broker
-
-    def drop(self, nodes: Sequence[Node]) -> None:
-        """Close what lost a race: extra connections to bootstrap servers, and connections that are not ready."""
-        for node in nodes:
-            connection = self._conns.get(node)
-            if connection is not None and (self.cluster.is_bootstrap(node) or not connection.connected):
-                connection.close()
-
-    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
-        if not self.ssl_enabled:
-            return await super()._build_transport(node, timeout_at=timeout_at)
-        sock = await create_connection(
-            self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
-        )
-        transport = _TlsTransport(self._net, sock, host=node.host, ssl_context=self.config["ssl_context"])
-        try:
-            await transport.handshake_by(timeout_at)
-        except (OSError, errors.KafkaError) as error:
-            transport.abort()
-            raise errors.KafkaConnectionError(error) from error
-        return transport
-
-
-class _TlsTransport(KafkaSSLTransport):  # type: ignore[misc]  # the library ships no types for it
-    """A TLS transport whose handshake ends in time even if the other side never speaks."""
-
-    async def handshake_by(self, timeout_at: float | None) -> None:
-        """Shake hands; raises KafkaTimeoutError at ``timeout_at``, ``ssl.SSLError`` when a certificate is refused."""
-        while True:
-            try:
-                self._sock.do_handshake()
-                return
-            except ssl.SSLWantReadError:
-                await self._net.wait_read(self._sock, timeout_at=timeout_at)
-            except ssl.SSLWantWriteError:
-                await self._net.wait_write(self._sock, timeout_at=timeout_at)

@@ -57,7 +57,7 @@ def inquiry(times: Mapping[TopicPartition, int], *, read_committed: bool) -> Inq
             max_version=_NEWEST_VERSION,
         )
 
-    return Inquiry(chunks=_chunks, request=request, replies=_replies, failure=_failure)
+    return Inquiry(chunks=_chunks, request=request, replies=replies, failure=_failure)
 
 
 def _oldest_version(times: Mapping[TopicPartition, int], *, read_committed: bool) -> int:
@@ -72,7 +72,8 @@ def _chunks(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
         yield partitions[start : start + _CHUNK]
 
 
-def _replies(response: Any) -> Iterator[Reply[Looked]]:
+def replies(response: Any) -> Iterator[Reply[Looked]]:
+    """Read a response: per partition its answer, or its error."""
     for topic in response.topics:
         name = topic.name
         for partition in topic.partitions:

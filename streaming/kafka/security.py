@@ -50,7 +50,7 @@ def library_settings(cluster: Cluster) -> Mapping[str, Any]:
     if security.sasl is not None:
         settings["sasl_mechanism"] = security.sasl.mechanism
         settings["sasl_plain_username"] = security.sasl.username
-        settings["sasl_plain_password"] = security.sasl.password and security.sasl.password.get_secret_value()
+        settings["sasl_plain_password"] = security.sasl.password.get_secret_value()
     return settings
 
 

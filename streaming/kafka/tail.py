@@ -5,10 +5,11 @@ records steps back, twice as far each time, until it has enough, meets the log's
 Fetches go through the port, read_committed: only what an application could have seen.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from state.model import Fingerprint, TopicPartition
+from state.model import TopicPartition
+from state.ring import Ring
 from streaming.deadline import Deadline
 from streaming.log import Fetched, Log, LogRecord, Looked, PartitionError, Spec
 
@@ -24,8 +25,9 @@ _MOST_STEPS = 8
 class Tail:
     """The newest data records of one partition strictly before an end offset."""
 
-    records: tuple[Fingerprint, ...]
-    """At most the wanted count, oldest first; fewer at the log's start, across wide holes, or with an error."""
+    records: Ring
+    """At most the wanted count; fewer at the log's start, from what is known on, across wide holes, or with an
+    error."""
     start: int
     """Every offset in ``[start, end)`` was looked at, and its data records are ``records``."""
     dense: bool
@@ -36,20 +38,29 @@ class Tail:
 
 
 def read_tails(
-    log: Log, ends: Mapping[TopicPartition, int], *, count: int, timeout: float, read_committed: bool = True
+    log: Log,
+    ends: Mapping[TopicPartition, int],
+    *,
+    count: int,
+    known: Mapping[TopicPartition, int] | None = None,
+    timeout: float,
+    read_committed: bool = True,
 ) -> Mapping[TopicPartition, Tail]:
     """Read the last ``count`` data records before each end offset, within ``timeout`` seconds.
 
+    Who knows the records before some offset already says so by ``known``: nothing before it is read.
     Raises what ``log.fetch`` raises when the cluster cannot be reached at all; a partition's error is in its tail.
     """
     deadline = Deadline.after(timeout)
-    searches = {partition: _Search(end=end, count=count) for partition, end in ends.items()}
+    known = known or {}
+    searches = {each: _Search(end=end, count=count, known=known.get(each, 0)) for each, end in ends.items()}
     while not deadline.passed:
         asking = {partition: search for partition, search in searches.items() if not search.over}
         if not asking:
             break
         starts = {partition: (search.position, search.bytes) for partition, search in asking.items()}
-        answers = log.fetch(starts, read_committed=read_committed, timeout=deadline.remaining)
+        until = {partition: search.upper for partition, search in asking.items()}
+        answers = log.fetch(starts, until=until, read_committed=read_committed, timeout=deadline.remaining)
         missed = [partition for partition, search in asking.items() if not search.take(answers[partition])]
         if missed:
             begins = log.offsets(dict.fromkeys(missed, Spec.EARLIEST), timeout=deadline.remaining)
@@ -64,6 +75,7 @@ class _Search:
 
     end: int
     count: int
+    known: int
     lower: int = field(init=False)
     upper: int = field(init=False)
     position: int = field(init=False)
@@ -81,8 +93,8 @@ class _Search:
     def __post_init__(self) -> None:
         self.upper = self._covered = self.end
         # A few offsets more than records: a marker or two in between then cost no second look.
-        self.lower = self.position = max(0, self.end - self.count - max(_SLACK, self.count // 8))
-        self.over = self.end <= 0 or self.count <= 0
+        self.lower = self.position = max(self.known, self.end - self.count - max(_SLACK, self.count // 8))
+        self.over = self.end <= self.known or self.count <= 0
 
     def take(self, answer: Fetched) -> bool:
         """Use one answer; False when its offset is out of range and the log's start has to be asked for."""
@@ -121,10 +133,15 @@ class _Search:
         self._stretch = []
         self._covered = self.upper = self.lower
         self._steps += 1
-        if len(self._newer) >= self.count or self.lower <= self._log_start or self._steps >= _MOST_STEPS:
+        if len(self._newer) >= self.count or self.lower <= self._first or self._steps >= _MOST_STEPS:
             self.over = True
             return
-        self.lower = self.position = max(self._log_start, self.lower - (self.count << self._steps))
+        self.lower = self.position = max(self._first, self.lower - (self.count << self._steps))
+
+    @property
+    def _first(self) -> int:
+        """Where reading back ends at the latest."""
+        return max(self.known, self._log_start)
 
     def _stop(self, error: PartitionError) -> None:
         self._error, self.over = error, True
@@ -135,16 +152,12 @@ class _Search:
         start = records[0].offset if len(self._newer) >= self.count else self._covered
         error = self._error or (None if self.over else _timed_out())
         return Tail(
-            records=tuple(_fingerprints(records)),
+            records=Ring.of(record[:3] for record in records),
             start=start,
             dense=len(records) == self.end - start,
             leader_epoch=records[-1].leader_epoch if records else None,
             error=error,
         )
-
-
-def _fingerprints(records: Iterable[LogRecord]) -> Iterable[Fingerprint]:
-    return (Fingerprint(offset, timestamp, digest) for offset, timestamp, digest, _, _ in records)
 
 
 def _cut_short(end: int) -> PartitionError:

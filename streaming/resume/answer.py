@@ -4,9 +4,10 @@ from state.model import EndSample
 from streaming.log import PartitionError
 from streaming.resume import notes
 from streaming.resume.choose import Question, choose
-from streaming.resume.exact import Cause, NoPlace
+from streaming.resume.exact import Cause, NoPlace, is_retention
 from streaming.resume.facts import Facts, Place
 from streaming.resume.forecast import Forecast, exposure, forecast
+from streaming.resume.later import remembered
 from streaming.resume.model import Rules, Target, Want
 
 
@@ -41,6 +42,8 @@ def target(question: Question, old: EndSample | None, *, ever_read: int, note: s
         exposure_seconds=cost.exposure_seconds,
         note=notes.joined(note, place.note, cost.note),
         error=None if isinstance(place, Place) else _error(facts),
+        expired=is_retention(facts.alignment) or _emptied(question),
+        later=remembered(want, cost.replay_later_records),
     )
 
 
@@ -67,6 +70,11 @@ def failed_target(want: Want, rules: Rules, error: PartitionError | None) -> Tar
         note="" if error is None else notes.failed(error),
         error=None if error is None else error.name,
     )
+
+
+def _emptied(question: Question) -> bool:
+    """Whether the standby has deleted all it had, although unread records are known to have followed the position."""
+    return question.facts.begin == question.facts.end > 0 and question.idle is False
 
 
 def _error(facts: Facts) -> str | None:

@@ -63,6 +63,11 @@ class Found:
     note: str = ""
 
 
+def is_retention(outcome: "Found | NoPlace") -> bool:
+    """Whether the standby has deleted the records around the position: unread ones may be among them."""
+    return isinstance(outcome, NoPlace) and outcome.cause is Cause.RETENTION
+
+
 @dataclass(frozen=True, slots=True)
 class NeedMore:
     """Undecided by the records seen so far."""

@@ -66,6 +66,8 @@ def exposure(want: Want, found: Found | None, facts: Facts, old: EndSample | Non
     """Records and seconds by which the standby is behind what was last seen of the old cluster."""
     if old is None:
         return None, None
+    if old.begin == old.end:
+        return 0, 0.0
     seconds = None
     if old.newest_timestamp_ms is not None and facts.newest_ms is not None and not facts.append_time:
         seconds = max(0, old.newest_timestamp_ms - facts.newest_ms) / 1000

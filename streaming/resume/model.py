@@ -80,6 +80,10 @@ class Target:
     note: str
     error: str | None = None
     """The protocol's or the network's error for this partition, if its facts could not be had."""
+    expired: bool = False
+    """Retention on the standby has deleted the records around the position; unread ones may have been among them."""
+    later: tuple[Fingerprint, ...] = ()
+    """Of ``replay_later_records``, those that are remembered: by them they are known when they come."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

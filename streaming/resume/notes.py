@@ -3,13 +3,14 @@
 from datetime import UTC, datetime
 
 from streaming.log import PartitionError
-from streaming.resume.exact import Cause, NoPlace
+from streaming.resume.exact import Cause, Found, NoPlace
 from streaming.resume.facts import Facts
 
 NO_TIMESTAMP = "no time of a consumed record is known, so the standby cannot be asked by time"
 NOTHING_READ = "nothing was read yet: resumed at the standby's begin"
 NOTHING_LEFT = "nothing of what was read is remembered and the old partition was empty: resumed at the standby's begin"
 TIME_PAST_CONTENT = "the time look-up went past the place proven by content: resumed at that place"
+ONLY_YOUNGER = "every record that the standby still holds is younger than the last one read: resumed at its begin"
 OPEN_TRANSACTION = "an open transaction on the standby pins its last stable offset: resumed there"
 UNPROVEN_BOUND = "replay is an upper bound: the place could not be proven by content"
 APPEND_TIME = "the standby stamps records with its own clock (LogAppendTime)"
@@ -64,7 +65,8 @@ def no_match(time_ms: int, facts: Facts, now: datetime, *, idle: bool | None) ->
         return OPEN_TRANSACTION
     if facts.begin == facts.end:
         return "the standby's partition is empty: resumed at its end"
-    if idle:
+    lacks = isinstance(facts.alignment, Found) and facts.alignment.missing != 0
+    if idle and not lacks:
         return f"idle partition: nothing since {instant(time_ms)}, resumed at the standby's end"
     newest = "" if facts.newest_ms is None else f", its newest is of {instant(facts.newest_ms)}"
     return f"the standby lags: no record since {instant(time_ms)}{newest}; resumed at its end"

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from state.settings import MethodName
 from streaming.resume import notes
-from streaming.resume.exact import Found
+from streaming.resume.exact import Found, is_retention
 from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.model import Rules, Want
 
@@ -48,4 +48,8 @@ def place(want: Want, rules: Rules, facts: Facts, now: datetime, *, idle: bool |
     if isinstance(facts.alignment, Found) and facts.alignment.offset < offset:
         offset = max(facts.begin, facts.alignment.offset)
         note = notes.joined(note, notes.TIME_PAST_CONTENT)
+    if is_retention(facts.alignment) and offset > facts.begin:
+        # All that is left is younger than what was read, so T, which may be the time of a look, has nothing to say.
+        offset = facts.begin
+        note = notes.ONLY_YOUNGER
     return Place(method=MethodName.TIMESTAMP, offset=offset, note=note)

@@ -3,7 +3,7 @@
 Nothing is changed. A checkpoint of a running query may be read; what it purges meanwhile is looked for again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -118,6 +118,8 @@ def _read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
     if not names:
         raise EmptyCheckpoint(f"{checkpoint} is empty or not there")
     if "metadata" not in names:
+        if _is_only_planted(files, checkpoint, names):
+            return LogEnd(batch=None, previous=None, last=None, commit=None, planned=None)
         if {"offsets", "commits"} & set(names):
             raise HalfWritten(f"{checkpoint}: it has logs of batches, and no file metadata")
         raise NotACheckpoint(f"{checkpoint} holds other things than a checkpoint")
@@ -142,6 +144,12 @@ def _read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
         commit=parse_commit_entry(files.read_bytes(path), path),
         planned=planned,
     )
+
+
+def _is_only_planted(files: CheckpointFiles, checkpoint: str, names: Collection[str]) -> bool:
+    """Whether a fence came before any run: then the folder holds planted entries and nothing else."""
+    planted = set(names) == {"offsets"} and batch_ids(files, checkpoint, "offsets")
+    return bool(planted) and all(_read_offsets(files, checkpoint, batch) is None for batch in planted or ())
 
 
 def _read_offsets(files: CheckpointFiles, checkpoint: str, batch: int) -> OffsetEntry | None:

@@ -19,6 +19,8 @@ from streaming.spark.launch import FileSinks
 from streaming.spark.plant import release
 
 _THREADS = 8
+_CATCH_UP_SECONDS = 2.0
+"""How long a fence waits for positions that had to wait for the store themselves."""
 
 Result = Mapping[str, object]
 HostedOf = Callable[[str], Sequence[Hosted]]
@@ -28,6 +30,12 @@ class UnknownQuery(TideoverError):
     """The intent names a query that this runner does not know."""
 
     kind = "unknown-query"
+
+
+class Overtaken(TideoverError):
+    """The intent is of the past: while it is asked its epoch is held, so nothing of that epoch or a later one runs."""
+
+    kind = "overtaken"
 
 
 class Errands:
@@ -87,6 +95,9 @@ class Errands:
     def _perform(self, intent: Intent) -> Result:
         if intent.query not in self._hosting.settings.queries:
             raise UnknownQuery(f"query {intent.query} is not in this runner's configuration")
+        newest = max((each.epoch for each in self._hosted_of(intent.query)), default=0)
+        if newest >= intent.epoch:
+            raise Overtaken(f"{intent.query} runs here under epoch {newest}; epoch {intent.epoch} is of the past")
         row = self._hosting.store.assignment(intent.query)
         cluster = row.cluster if row is not None else self._hosting.query(intent.query).clusters[0]
         declared = self._hosting.declared(intent.query, cluster)
@@ -99,7 +110,9 @@ class Errands:
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request)
                 hosted = self._hosted_of(intent.query)
-                return fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row)).as_json()
+                report = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row))
+                self._hosting.watch.catch_up(cluster, _CATCH_UP_SECONDS)
+                return report.as_json()
             case IntentKind.PREPARE:
                 return prepare(files, PrepareRequest.of(intent.request), declared).as_json()
             case IntentKind.RELEASE:

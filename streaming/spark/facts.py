@@ -10,6 +10,7 @@ from state.model import Assignment, QueryFact, RunState
 from state.protocol import CheckpointReport, Offsets
 from streaming.spark.hosting import Hosting, known_offsets
 from streaming.spark.progress import Totals
+from streaming.spark.run_errors import AssignmentMoved
 
 log = structlog.get_logger()
 
@@ -20,12 +21,21 @@ class Ledger:
     def __init__(self, hosting: Hosting, assignment: Assignment) -> None:
         self._hosting = hosting
         self._unreported = False
+        self._announced = False
+        process = hosting.process
         self._fact = QueryFact(
             query=assignment.query,
-            runner=hosting.runner,
-            instance=hosting.instance,
+            runner=process.runner,
+            instance=process.instance,
+            host=process.host,
+            boot_id=process.boot_id,
+            pid=process.pid,
+            pid_started=process.pid_started,
+            spark_master=process.spark_master,
+            application_id=process.application_id,
             epoch=assignment.epoch,
             cluster=assignment.cluster,
+            checkpoint=assignment.checkpoint,
             state=RunState.STARTING,
             run_id=None,
             batch=None,
@@ -45,13 +55,26 @@ class Ledger:
     def first_commit_seen(self) -> bool:
         return self._fact.first_commit_at is not None
 
-    def starting(self) -> None:
-        """A new run begins; its error, if the last one had any, stays until a batch commits."""
+    @property
+    def has_progressed(self) -> bool:
+        """Whether the present run has read something, or found nothing new to read."""
+        return self._fact.progressed_at is not None
+
+    def announce(self) -> None:
+        """Say that a run will be started, before it is: from now on this process is the one to be proven quiet.
+
+        The error of the last run, if it had any, stays until a batch commits. Raises ``StoreError``, and
+        ``AssignmentMoved`` when the query is under a newer epoch already, or another process has our name.
+        """
         self._fact = replace(
             self._fact, state=RunState.STARTING, run_id=None, started_at=None, first_commit_at=None, progressed_at=None
         )
-        self._fact = replace(self._fact, input_rows=None, dropped_late_rows=None)
-        self.report()
+        self._fact = replace(self._fact, input_rows=None, dropped_late_rows=None, reported_at=self._hosting.now())
+        self._announced = True  # also where the store has it and we do not hear of that
+        if not self._hosting.store.report_query(self._fact):
+            raise AssignmentMoved(
+                f"{self._fact.query}: epoch {self._fact.epoch} is over, or the name {self._fact.runner} is lost"
+            )
 
     def started(self, run_id: str) -> None:
         self._fact = replace(self._fact, state=RunState.RUNNING, run_id=run_id, started_at=self._hosting.now())
@@ -79,12 +102,20 @@ class Ledger:
         self._fact = replace(self._fact, state=RunState.FAILED, error=error)
         self.report()
 
+    def restless(self, unrest: str) -> None:
+        """It was told to stop long ago, and something of it still runs."""
+        self._fact = replace(self._fact, error=f"told to stop, but {unrest}")
+        self.report()
+
     def stopped(self) -> None:
+        """It is quiet for good: a fence believes this, so nothing else may call it."""
         self._fact = replace(self._fact, state=RunState.STOPPED)
         self.report()
 
     def report(self) -> None:
         """Write the fact; what could not be written is written with the next one."""
+        if not self._announced:
+            return  # nothing was begun, so there is nothing to tell of
         self._fact = replace(self._fact, reported_at=self._hosting.now())
         try:
             self._hosting.store.report_query(self._fact)
@@ -95,7 +126,7 @@ class Ledger:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the last report was lost."""
+        """Whether the last report was lost, and is worth another try."""
         return self._unreported
 
 

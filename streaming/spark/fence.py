@@ -87,11 +87,13 @@ def _prove(guard: Guard, hosting: Process | None, hosted: Sequence[Hosted]) -> P
         return Proof(Evidence.RUNNER, "no other process ever hosted it, and nothing of it runs here")
     if hosting.instance == guard.instance:
         return Proof(Evidence.RUNNER, "stopped here: no task, no callback and no batch of it is running")
-    return _prove_gone(guard, hosting)
-
-
-def _prove_gone(guard: Guard, hosting: Process) -> Proof:
     who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"
+    if hosting.stopped:
+        return Proof(Evidence.RUNNER, f"{who} said that it had stopped the query, and that nothing of it was running")
+    return _prove_gone(guard, hosting, who)
+
+
+def _prove_gone(guard: Guard, hosting: Process, who: str) -> Proof:
     if hosting.spark_master.startswith("local"):
         return _process_gone(guard.here, hosting, who)
     application = _application_ended(guard.spark.master_ui, hosting.application_id)

@@ -5,8 +5,9 @@ look, where a listing of the logs would read hundreds of names. The listener's e
 and only as a hint.
 """
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from state.protocol import Offsets
 from streaming.spark.binding import Declared, bind_sources, source_offsets
@@ -24,6 +25,9 @@ class Batch:
     offsets: Offsets
     """End offsets per declared source."""
     committed: bool
+    planned_after: float | None = field(default=None, compare=False)
+    """The look, on the monotonic clock, at which it was not planned yet; None where it was there at the first look,
+    so that an earlier run may have planned it."""
 
 
 class Follower:
@@ -37,19 +41,28 @@ class Follower:
         self.committed = max(batch_ids(files, checkpoint, "commits"), default=None)
         """Newest committed batch id, None before the first."""
         self._next_planned = 0 if self.committed is None else self.committed
+        self._looked: float | None = None
         self.data_batch = self._first_data_batch()
         """The first batch id of this run that can hold new data."""
 
     def look(self) -> list[Batch]:
         """What is new since the last look, in order: planned batches before the commits of the same batches."""
         seen: list[Batch] = []
+        before, self._looked = self._looked, time.monotonic()
         while self._exists("offsets", self._next_planned):
             entry = self._entry(self._next_planned)
             if entry is None:
                 break  # a planted entry: this checkpoint is fenced
             offsets = source_offsets(entry, bind_sources([entry], self._declared))
             self._planned[self._next_planned] = offsets
-            seen.append(Batch(id=self._next_planned, offsets=offsets, committed=self._next_planned == self.committed))
+            seen.append(
+                Batch(
+                    id=self._next_planned,
+                    offsets=offsets,
+                    committed=self._next_planned == self.committed,
+                    planned_after=before,
+                )
+            )
             self._next_planned += 1
         following = 0 if self.committed is None else self.committed + 1
         while following < self._next_planned and self._exists("commits", following):

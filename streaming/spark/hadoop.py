@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
+from urllib.parse import urlparse
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -34,6 +35,8 @@ class HadoopFiles:
     def __init__(self, session: SparkSession) -> None:
         self._jvm = java_view(session)
         self._conf = java_context(session).hadoopConfiguration()
+        self._local: dict[str, bool] = {}
+        """Whether a path's scheme (none: that of the default file system) is a local disk."""
 
     def list_names(self, directory: str) -> Sequence[str]:
         with _translated(directory):
@@ -66,7 +69,10 @@ class HadoopFiles:
         return dict(sorted(found.items()))
 
     def exists(self, path: str) -> bool:
+        """Asked ten times a second of each query: on a local disk without the JVM."""
         with _translated(path):
+            if self._is_local(path):
+                return LocalFiles().exists(path)
             target = self._path(path)
             return bool(self._system(target).exists(target))
 
@@ -86,9 +92,9 @@ class HadoopFiles:
 
     def create_atomically(self, path: str, content: bytes) -> bool:
         with _translated(path):
-            target = self._path(path)
-            if self._system(target).getUri().getScheme() == "file":
+            if self._is_local(path):
                 return LocalFiles().create_atomically(path, content)
+            target = self._path(path)
             draft = self._jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid.uuid4()}.tmp")
             try:
                 self._put(draft, content)
@@ -172,6 +178,12 @@ class HadoopFiles:
         for index, path in enumerate(paths):
             array[index] = path
         return array
+
+    def _is_local(self, path: str) -> bool:
+        scheme = urlparse(path).scheme
+        if scheme not in self._local:
+            self._local[scheme] = self._system(self._path(path)).getUri().getScheme() == "file"
+        return self._local[scheme]
 
     def _path(self, path: str) -> JavaObject:
         return self._jvm.org.apache.hadoop.fs.Path(path)

@@ -6,6 +6,7 @@ another query. Letting go waits for nothing: the thread that is stuck in a dead 
 
 import threading
 import time
+from collections.abc import Sequence
 
 from py4j.protocol import Py4JError
 
@@ -29,15 +30,18 @@ _LOOK_SECONDS = 0.1
 _LOOK_CLOSELY_SECONDS = 0.02
 """Until the first commit of a run, which is what a move waits for."""
 _SETTLE_SECONDS = 60.0
+_RESTLESS_LOOK_SECONDS = 1.0
 _STORE_PAUSE_SECONDS = 0.5
 
 
 class Hosted:
     """One query under one epoch, from the row that asked for it to the proof that it is quiet."""
 
-    def __init__(self, hosting: Hosting, assignment: Assignment) -> None:
+    def __init__(self, hosting: Hosting, assignment: Assignment, before: Sequence["Hosted"] = ()) -> None:
+        """``before``: what this process hosted of the query under earlier epochs and has not seen quiet yet."""
         self._hosting = hosting
         self._assignment = assignment
+        self._before = tuple(before)
         self._subject = Subject(assignment.query, assignment.epoch, assignment.cluster, assignment.checkpoint)
         self._ledger = Ledger(hosting, assignment)
         self._log = bound({"query": assignment.query, "epoch": assignment.epoch, "cluster": assignment.cluster})
@@ -106,7 +110,7 @@ class Hosted:
         while not self._closing.is_set():
             error: str | None = None
             try:
-                self._ledger.starting()
+                self._ledger.announce()
                 run, follower = self._start()
                 failures = 0 if self._watch(run, follower) else failures
                 error = run.error() or "the query ended without saying why"
@@ -161,10 +165,18 @@ class Hosted:
         return run, follower
 
     def _require_row(self) -> None:
-        """Nothing is started that the row does not ask for. Raises ``AssignmentMoved`` and ``StoreError``."""
-        query, epoch = self._assignment.query, self._assignment.epoch
-        if not may_run(self._hosting.runner, self._hosting.store.assignment(query), epoch):
+        """Nothing is started that the row does not ask for, and nothing once another process has our name.
+
+        Raises ``AssignmentMoved`` and ``StoreError``.
+        """
+        query, epoch, runner = self._assignment.query, self._assignment.epoch, self._hosting.runner
+        store = self._hosting.store
+        reported = next((fact.epoch for fact in store.query_facts() if fact.query == query), None)
+        if not may_run(runner, store.assignment(query), epoch, reported):
             raise AssignmentMoved(f"{query}: the assignment has moved on from epoch {epoch}")
+        registered = {fact.runner: fact.instance for fact in store.runners()}
+        if registered.get(runner) != self._hosting.instance:
+            raise AssignmentMoved(f"{query}: this process does not have the name {runner}")
 
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything."""
@@ -182,20 +194,27 @@ class Hosted:
         return watch.committed_any
 
     def _settle(self) -> None:
-        """Say when the last run is quiet; a newer epoch's facts are not overwritten by it."""
-        deadline = time.monotonic() + _SETTLE_SECONDS
-        while (unrest := self.unrest_or_error()) is not None and time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS)
-        self._log.info("query stopped" if unrest is None else "query told to stop", unrest=unrest)
-        self._ledger.stopped()
+        """Say when nothing of the query runs here any more, however long that takes; a fence waits for it."""
+        doubt_at = time.monotonic() + _SETTLE_SECONDS
+        pause = _LOOK_SECONDS
+        while (unrest := self.unrest_or_error()) is not None:
+            if pause == _LOOK_SECONDS and time.monotonic() >= doubt_at:
+                self._log.warning("query told to stop", unrest=unrest)
+                self._ledger.restless(unrest)
+                pause = _RESTLESS_LOOK_SECONDS
+            time.sleep(pause)
+        self._log.info("query stopped")
+        while not self.report_stopped():
+            time.sleep(_STORE_PAUSE_SECONDS)
 
-    def report_stopped(self) -> None:
-        """Tell the store now, for a process that is about to end."""
+    def report_stopped(self) -> bool:
+        """Tell the store that the query is quiet, which the caller has seen; whether the store has heard it."""
         self._ledger.stopped()
+        return not self._ledger.is_behind
 
     def unrest_or_error(self) -> str | None:
-        """``unrest``, where a JVM that cannot be asked is unrest as well."""
+        """``unrest`` of this run and of those before it, where a JVM that cannot be asked is unrest as well."""
         try:
-            return self.unrest()
+            return next((said for each in (self, *self._before) if (said := each.unrest()) is not None), None)
         except Py4JError as error:
             return one_line(type(error).__name__, str(error))

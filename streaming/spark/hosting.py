@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from state.ports import Store
-from state.protocol import Offsets
+from state.protocol import Offsets, Process
 from state.settings import Query, Tideover
 from streaming.spark.binding import Declared
 from streaming.spark.filesystem import CheckpointFiles
@@ -29,7 +29,7 @@ class Subject:
 
 
 class BatchWatch(Protocol):
-    """Hears of batches; every method returns at once."""
+    """Hears of batches; every method returns at once, but for ``catch_up``."""
 
     def see(self, subject: Subject, batch: Batch) -> None:
         """A batch was planned or committed."""
@@ -39,6 +39,9 @@ class BatchWatch(Protocol):
 
     def forget(self, subject: Subject) -> None:
         """The run is over."""
+
+    def catch_up(self, cluster: str, seconds: float) -> None:
+        """Wait, at most so long, until the store has what had to wait for it."""
 
 
 class NoWatch:
@@ -53,6 +56,9 @@ class NoWatch:
     def forget(self, subject: Subject) -> None:
         """Take no notice."""
 
+    def catch_up(self, cluster: str, seconds: float) -> None:
+        """There is nothing to wait for."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hosting:
@@ -61,6 +67,8 @@ class Hosting:
     settings: Tideover
     runner: str
     instance: str
+    spark_master: str
+    application_id: str
     base: Path
     """Folder of the configuration: relative paths are relative to it."""
     here: Identity
@@ -69,6 +77,20 @@ class Hosting:
     store: Store
     watch: BatchWatch
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def process(self) -> Process:
+        """This process, as others may have to find out whether it is gone."""
+        return Process(
+            runner=self.runner,
+            instance=self.instance,
+            host=self.here.host,
+            boot_id=self.here.boot_id,
+            pid=self.here.pid,
+            pid_started=self.here.pid_started,
+            spark_master=self.spark_master,
+            application_id=self.application_id,
+        )
 
     def query(self, name: str) -> Query:
         return self.settings.queries[name]

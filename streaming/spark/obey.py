@@ -31,7 +31,8 @@ def decide_runs(
     """Compare the rows with the epochs of what is hosted, and with the newest epoch ever seen of each query.
 
     Stops come first. A query whose row is gone is left alone: a row is never deleted on purpose, and no news is no
-    order. A row with an older epoch than one seen before is never obeyed: some store was put back.
+    order. A row with an older epoch than one seen before is never obeyed, for some store was put back: what runs goes
+    on, and what its facts report tells the controllers.
     """
     rows = {row.query: row for row in assignments}
     stops: list[Action] = []
@@ -51,9 +52,9 @@ def decide_runs(
     return stops + starts
 
 
-def may_run(runner: str, row: Assignment | None, epoch: int) -> bool:
-    """Whether a start under this epoch is still what the row asks for."""
-    return row is not None and row.epoch == epoch and _is_ours(runner, row)
+def may_run(runner: str, row: Assignment | None, epoch: int, reported: int | None) -> bool:
+    """Whether a start under this epoch is still what the row asks for, and no runner reports a newer one."""
+    return row is not None and row.epoch == epoch >= (reported or 0) and _is_ours(runner, row)
 
 
 def _is_ours(runner: str, row: Assignment) -> bool:
@@ -61,7 +62,9 @@ def _is_ours(runner: str, row: Assignment) -> bool:
 
 
 def _reason_to_stop(runner: str, row: Assignment, epoch: int) -> str | None:
-    if row.epoch != epoch:
+    if row.epoch < epoch:
+        return None
+    if row.epoch > epoch:
         return f"epoch {epoch} is over, the assignment is at {row.epoch}"
     if row.desired is not Desired.RUNNING:
         return "the query is held"

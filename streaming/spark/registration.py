@@ -1,38 +1,57 @@
-"""A runner's name: one live process has it at a time, a dead one loses it at once.
+"""A runner's name: one process has it at a time, and loses it only to proof.
 
-The store's heartbeat alone would make a killed runner's successor wait until it is stale; on the same host the process
-table knows better. It also knows of a frozen process, whose heartbeat is stale although it may thaw any moment.
+A silent heartbeat proves nothing: a host that is merely cut off from the store goes on with its batches, and a second
+driver on the same checkpoint would write them again. So the name stays with the process that registered it until that
+gives it back, or is seen to be gone from the process table of its own host, or until a person answers for it.
 """
 
-from datetime import timedelta
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from state.model import RunnerFact
+from state.model import Event, RunnerFact
 from state.ports import Store
 from streaming.spark.hosting import Hosting
-from streaming.spark.identity import Identity, end_orphans, is_gone
+from streaming.spark.identity import Identity, end_orphans, is_gone, orphans
 from streaming.spark.run_errors import NameTaken
 
 STALE_AFTER = timedelta(seconds=10)
+"""A heartbeat younger than this shows a live process, whatever a person says."""
+_ORPHAN_SECONDS = 5.0
+_LOOK_SECONDS = 0.05
 
 
-def clear_name(store: Store, runner: str, here: Identity) -> int | None:
-    """Make room under a name before Spark is started for it, and return the pid of the dead process that had it.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TakeOver:
+    """A person's word that the process which has a runner's name has ended."""
 
-    What the dead process left running of its JVM is killed, so that no batch of it goes on beside ours. Raises
-    ``NameTaken`` and ``StoreError``.
+    actor: str
+    reason: str
+
+
+def clear_name(store: Store, runner: str, here: Identity, consent: TakeOver | None = None) -> RunnerFact | None:
+    """Make room under a name before Spark is started for it, and return the registration that had it, if any.
+
+    A dead process of this host leaves its JVM behind for a moment: that is killed, so that no batch of it goes on
+    beside ours. Where nobody can look, a consent is recorded in the history and then believed, unless the heart still
+    beats. Raises ``NameTaken`` and ``StoreError``.
     """
     other = next((fact for fact in store.runners() if fact.runner == runner), None)
     if other is None:
         return None
     gone = is_gone(other, here)
-    if gone is False and (other.pid, other.pid_started) != (here.pid, here.pid_started):
-        raise _taken(other)
+    if gone and other.boot_id == here.boot_id and not _end_jvm(other.instance):
+        raise NameTaken(
+            f"runner {runner} has ended, but the JVM that it launched on {other.host} cannot be killed",
+            hint="end that process first: it may still write",
+        )
     if not gone:
-        return None
-    if other.boot_id == here.boot_id:
-        end_orphans(other.instance)
+        now = store.now()
+        if gone is not None or consent is None or now - other.seen_at < STALE_AFTER:
+            raise _taken(other, now, alive=gone is False)
+        store.note(_taken_over(other, here, consent, now))
     store.unregister(other.runner, other.instance)
-    return other.pid
+    return other
 
 
 class Registration:
@@ -40,16 +59,15 @@ class Registration:
 
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
-        self._master = str(hosting.session.sparkContext.master)
-        self._application = str(hosting.session.sparkContext.applicationId)
         self._started_at = hosting.now()
         self._warm = False
 
     def renew(self) -> None:
-        """Register, or beat the heart. Raises ``NameTaken`` when another live instance stands, and ``StoreError``."""
-        standing = self._hosting.store.register(self._fact(), stale_after=STALE_AFTER)
+        """Register, or beat the heart. Raises ``NameTaken`` when another instance has the name, and ``StoreError``."""
+        standing = self._hosting.store.register(self._fact())
         if standing is not None:
-            raise _taken(standing)
+            alive = is_gone(standing, self._hosting.here) is False
+            raise _taken(standing, self._hosting.store.now(), alive=alive)
 
     def give_back(self) -> None:
         """Leave the name to the next. Raises ``StoreError``."""
@@ -69,17 +87,59 @@ class Registration:
             boot_id=here.boot_id,
             pid=here.pid,
             pid_started=here.pid_started,
-            spark_master=self._master,
-            application_id=self._application,
+            spark_master=hosting.spark_master,
+            application_id=hosting.application_id,
             warm=self._warm,
             started_at=self._started_at,
             seen_at=hosting.now(),
         )
 
 
-def _taken(other: RunnerFact) -> NameTaken:
+def _end_jvm(instance: str) -> bool:
+    """Kill what a dead runner launched; whether it is gone."""
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    end_orphans(instance)
+    while orphans(instance):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOOK_SECONDS)
+    return True
+
+
+def _taken(other: RunnerFact, now: datetime, *, alive: bool) -> NameTaken:
+    silent = now - other.seen_at
+    who = f"pid {other.pid} on {other.host}, last seen {other.seen_at:%Y-%m-%d %H:%M:%S} UTC"
+    if alive or silent < STALE_AFTER:
+        return NameTaken(
+            f"runner {other.runner} is already running as {who}",
+            hint="end that process first, or run this one under another name",
+        )
     return NameTaken(
-        f"runner {other.runner} is already running as pid {other.pid} on {other.host}, "
-        f"last seen {other.seen_at:%H:%M:%S} UTC",
-        hint="end that process first, or run this one under another name",
+        f"runner {other.runner} may still be running as {who}, {silent.total_seconds():.0f} s ago: "
+        "its host cannot be looked at from here",
+        hint="start it on that host, or end it there; if you know that it has ended, say so: "
+        f'tideover run --name {other.runner} --take-over "why"',
+    )
+
+
+def _taken_over(other: RunnerFact, here: Identity, consent: TakeOver, now: datetime) -> Event:
+    return Event(
+        sequence=None,
+        at=now,
+        kind="take-over",
+        query=None,
+        operation=None,
+        epoch=None,
+        actor=consent.actor,
+        text=f"{here.host} takes the name of runner {other.runner} over from pid {other.pid} on {other.host}: "
+        f"{consent.reason}",
+        detail={
+            "runner": other.runner,
+            "instance": other.instance,
+            "host": other.host,
+            "boot_id": other.boot_id,
+            "pid": other.pid,
+            "seen_at": other.seen_at.isoformat(),
+            "reason": consent.reason,
+        },
     )

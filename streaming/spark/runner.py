@@ -77,7 +77,11 @@ class Runner:
         return waited >= _SETTLE_SECONDS or all(each.has_committed for each in hosted)
 
     def close(self, grace_seconds: float) -> bool:
-        """Stop all queries, wait until they are quiet, give the name back; whether everything was quiet in time."""
+        """Stop all queries and wait until they are quiet; whether they were in time.
+
+        Only then each says so and the name is given back: the next process of this name, wherever it is, takes both
+        for proof. Else the registration stays, and names the process that has to be gone first.
+        """
         self._errands.close()
         everything = self._everything()
         for hosted in everything:
@@ -86,10 +90,11 @@ class Runner:
         while (restless := self._restless(everything)) and time.monotonic() < deadline:
             time.sleep(_QUIET_LOOK_SECONDS)
         for hosted in everything:
-            if hosted not in restless:
-                hosted.report_stopped()
-        with contextlib.suppress(StoreError):
-            self._registration.give_back()
+            while hosted not in restless and not hosted.report_stopped() and time.monotonic() < deadline:
+                time.sleep(_QUIET_LOOK_SECONDS)
+        if not restless:
+            with contextlib.suppress(StoreError):
+                self._registration.give_back()
         return not restless
 
     def _tick(self) -> None:
@@ -119,6 +124,7 @@ class Runner:
             wanted = Assignment(
                 query=name,
                 epoch=1,
+                placed_epoch=1,
                 desired=Desired.RUNNING,
                 cluster=query.clusters[0],
                 runner=self._hosting.runner,
@@ -150,7 +156,7 @@ class Runner:
                 self._strangers.add(row.query)
                 self._log.warning("query is assigned here but not in the configuration", query=row.query)
             return
-        hosted = Hosted(self._hosting, row)
+        hosted = Hosted(self._hosting, row, [each for each in self._all_of(row.query) if each.is_alive])
         with self._lock:
             self._hosted[row.query] = hosted
         hosted.begin()
@@ -174,7 +180,10 @@ class Runner:
             return [*self._hosted.values(), *self._retired]
 
     def _restless(self, everything: Sequence[Hosted]) -> list[Hosted]:
-        return [] if jvm_has_ended() else [each for each in everything if each.unrest_or_error() is not None]
+        """What may still write; without a JVM nothing can from here, but executors elsewhere may outlive it a while."""
+        if jvm_has_ended():
+            return [] if self._hosting.spark_master.startswith("local") else list(everything)
+        return [each for each in everything if each.unrest_or_error() is not None]
 
     def _say_away(self, error: StoreError) -> None:
         if self._away_since is None:

@@ -12,17 +12,18 @@ from types import FrameType
 
 from state.ports import Store
 from state.settings import Tideover
+from streaming.eyes import eyes_on
 from streaming.kafka.link import Link
 from streaming.spark.disk import checkpoint_files, keeps_local_checkpoints
 from streaming.spark.facts import bound
 from streaming.spark.hosting import Hosting
 from streaming.spark.identity import own_identity
-from streaming.spark.logs import set_up_logs
 from streaming.spark.partitions import count_partitions
-from streaming.spark.registration import Registration, clear_name
+from streaming.spark.registration import Registration, TakeOver, clear_name
 from streaming.spark.run_errors import RunError
 from streaming.spark.runner import Runner
 from streaming.spark.session import open_session, search_path
+from streaming.spark.sight import Listeners, Lookout
 from streaming.spark.tracker import Tracker
 from streaming.spark.warmup import begin_warmup
 
@@ -31,21 +32,21 @@ _TRACKER_GRACE_SECONDS = 2.0
 _SPARK_GRACE_SECONDS = 5.0
 
 
-def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> int:
+def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_over: TakeOver | None = None) -> int:
     """Run the runner of that name until SIGTERM or SIGINT; the exit code: 0 stopped, 2 could not go on.
 
-    ``base`` is the configuration's folder. Raises ``RunError`` when it cannot begin (``NameTaken``, ``SparkMissing``,
+    ``base`` is the configuration's folder; ``take_over`` lets it have a name that a silent process on another host has.
+    Raises ``RunError`` when it cannot begin (``NameTaken``, ``SparkMissing``,
     a name that is not configured), ``StoreError`` and ``JarError``. Ends the process by itself if Spark will not.
     """
-    set_up_logs()
     if name not in settings.runners:
         known = ", ".join(sorted(settings.runners)) or "none"
         raise RunError(f"runner {name} is not in the configuration", hint=f"there are: {known}")
     log = bound({"runner": name})
     here, instance = own_identity(), uuid.uuid4().hex
-    dead = clear_name(store, name, here)
-    if dead is not None:
-        log.info("taking over from a dead process", pid=dead)
+    former = clear_name(store, name, here, take_over)
+    if former is not None:
+        log.info("taking the name over", pid=former.pid, host=former.host, last_seen=former.seen_at.isoformat())
     local = keeps_local_checkpoints(settings, name)
     session = open_session(
         settings.spark,
@@ -58,22 +59,27 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
     tracker = Tracker(
         lambda cluster: Link(settings.clusters[cluster], name=cluster), store, base / ".tideover" / name, _utc_now
     )
+    own = [query for query, declared in settings.queries.items() if name in declared.runners]
+    lookout = Lookout(name, instance, eyes_on(settings, own), store, settings.detection)
     hosting = Hosting(
         settings=settings,
         runner=name,
         instance=instance,
         base=base,
         here=here,
+        spark_master=str(session.sparkContext.master),
+        application_id=str(session.sparkContext.applicationId),
         session=session,
         files=checkpoint_files(session, local=local),
         store=store,
-        watch=tracker,
+        watch=Listeners(tracker, lookout),
     )
     registration = Registration(hosting)
     registration.renew()
     runner = Runner(hosting, registration)
     log.info("runner is up", pid=os.getpid(), spark=session.version, master=session.sparkContext.master)
     tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))
+    lookout.begin()
     over = threading.Event()
     begin_warmup(hosting, runner.has_settled, registration.set_warm, over)
     code, quiet = 0, False
@@ -85,6 +91,7 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path) -> in
             code = 2
         finally:
             over.set()
+            lookout.close()
             quiet = runner.close(GRACE_SECONDS)
             tracker.close(_TRACKER_GRACE_SECONDS)
     log.info("runner is down", quiet=quiet)

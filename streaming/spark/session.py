@@ -54,6 +54,7 @@ _QUIET = {
 }
 
 _MOST_SLOTS = 128
+_SHORTEST_DELAY_MS, _LONGEST_DELAY_MS = 10, 1000
 
 
 def task_slots(partitions: int, cores: int) -> int:
@@ -126,9 +127,19 @@ def open_session(
     return session
 
 
+def polling_delay_ms(query: Query) -> int:
+    """How long a run that found nothing new stays in that state, which Spark shows for 10 ms only.
+
+    It is how a runner learns that an idle query reads its cluster, so it must be seen by somebody who looks a few times
+    a second. Half a trigger costs no record any time: the other half is waited for anyway.
+    """
+    return min(_LONGEST_DELAY_MS, max(_SHORTEST_DELAY_MS, round(query.trigger.total_seconds() * 500)))
+
+
 def query_session(session: SparkSession, name: str, query: Query, epoch: int) -> SparkSession:
     """A session for one run: the query's own settings, and the epoch for sinks that are conditional on it."""
     own = session.newSession()
+    own.conf.set("spark.sql.streaming.pollingDelay", f"{polling_delay_ms(query)}ms")
     for key, value in query.spark.items():
         own.conf.set(key, str(value).lower() if isinstance(value, bool) else str(value))
     own.conf.set("spark.tideover.query", name)

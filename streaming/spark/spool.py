@@ -10,32 +10,35 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 
-from state.model import EndSample, Fingerprint, Position
+from state.model import EndSample, Position
+from state.ring import Ring
+
+SHAPE = 3
+"""Of the file's content; another shape is another version's, and dropped like a damaged file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """Positions with the checkpoint that they belong to, and samples of a cluster's ends."""
+    """Positions, and samples of a cluster's ends."""
 
-    positions: tuple[tuple[str, Position], ...] = ()
-    """``(checkpoint, position)``: a position of a checkpoint that is not in use any more is not worth flushing."""
+    positions: tuple[Position, ...] = ()
     ends: tuple[EndSample, ...] = ()
 
-    def merged(self, positions: Sequence[tuple[str, Position]], ends: Sequence[EndSample]) -> "Spooled":
-        """With newer ones added: of each query's checkpoint the newest two batches stay, of each end the newest."""
-        by_key = {_key(*pair): pair for pair in [*self.positions, *positions]}
-        batches: dict[tuple[str, str], set[int]] = {}
-        for checkpoint, position in by_key.values():
-            batches.setdefault((position.query, checkpoint), set()).add(position.batch)
+    def merged(self, positions: Sequence[Position], ends: Sequence[EndSample]) -> "Spooled":
+        """With newer ones added: of each query and epoch the newest two batches stay, of each end the newest."""
+        by_key = {_key(position): position for position in [*self.positions, *positions]}
+        batches: dict[tuple[str, int], set[int]] = {}
+        for position in by_key.values():
+            batches.setdefault((position.query, position.epoch), set()).add(position.batch)
         kept = {key: set(sorted(ids)[-2:]) for key, ids in batches.items()}
         newest = {(each.cluster, each.topic, each.partition): each for each in [*self.ends, *ends]}
         return replace(
             self,
-            positions=tuple(pair for pair in by_key.values() if pair[1].batch in kept[pair[1].query, pair[0]]),
+            positions=tuple(each for each in by_key.values() if each.batch in kept[each.query, each.epoch]),
             ends=tuple(newest.values()),
         )
 
@@ -51,7 +54,7 @@ class Spool:
         self._path = path
 
     def load(self) -> Spooled:
-        """What is kept; nothing when there is no file, or a damaged one. Raises ``OSError``."""
+        """What is kept; nothing when there is no file, a damaged one, or one of another shape. Raises ``OSError``."""
         try:
             checksum, _, text = self._path.read_text(encoding="utf-8").partition("\n")
         except FileNotFoundError:
@@ -59,8 +62,10 @@ class Spool:
         if checksum != _checksum(text):
             return Spooled()
         value = json.loads(text)
+        if value.get("shape") != SHAPE:
+            return Spooled()
         return Spooled(
-            positions=tuple((checkpoint, _position(fields)) for checkpoint, fields in value["positions"]),
+            positions=tuple(_position(fields) for fields in value["positions"]),
             ends=tuple(
                 EndSample(**fields | {"sampled_at": datetime.fromisoformat(fields["sampled_at"])})
                 for fields in value["ends"]
@@ -75,8 +80,9 @@ class Spool:
             return
         text = json.dumps(
             {
-                "positions": [[checkpoint, asdict(position)] for checkpoint, position in spooled.positions],
-                "ends": [asdict(sample) for sample in spooled.ends],
+                "shape": SHAPE,
+                "positions": [_fields(each) | {"ring": Ring.of(each.ring)} for each in spooled.positions],
+                "ends": [_fields(sample) for sample in spooled.ends],
             },
             default=_plain,
         )
@@ -89,21 +95,26 @@ class Spool:
         aside.replace(self._path)
 
 
-def _key(checkpoint: str, position: Position) -> tuple[str, str, str, str, int, int]:
-    return checkpoint, position.query, position.source, position.topic, position.partition, position.batch
+def _key(position: Position) -> tuple[str, int, int, str, str, int]:
+    return position.query, position.epoch, position.batch, position.source, position.topic, position.partition
+
+
+def _fields(noun: Position | EndSample) -> dict[str, object]:
+    """What ``asdict`` gives, without its copies."""
+    return {each.name: getattr(noun, each.name) for each in fields(noun)}
 
 
 def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, bytes):
-        return value.hex()
+    if isinstance(value, Ring):
+        return value.packed.hex()
     raise TypeError(f"{type(value).__name__} has no place in the spool")
 
 
-def _position(fields: dict[str, object]) -> Position:
-    ring = tuple(Fingerprint(offset, at, bytes.fromhex(digest)) for offset, at, digest in fields["ring"])  # type: ignore[attr-defined] # JSON, checked by its sum
-    return Position(**fields | {"ring": ring, "tracked_at": datetime.fromisoformat(str(fields["tracked_at"]))})  # type: ignore[arg-type] # as above
+def _position(kept: dict[str, object]) -> Position:
+    ring, tracked_at = Ring(bytes.fromhex(str(kept["ring"]))), datetime.fromisoformat(str(kept["tracked_at"]))
+    return Position(**kept | {"ring": ring, "tracked_at": tracked_at})  # type: ignore[arg-type] # JSON, checked by its sum
 
 
 def _checksum(text: str) -> str:

@@ -1,40 +1,45 @@
 """Tracks positions beside the queries: hears of batches, reads the records before their ends, stores both.
 
 One thread per cluster, so that a dead one holds up nobody else. The queries never wait for it: they leave word and go
-on. It spends at most a twentieth of one core: after each look it rests for as long as its own CPU time demands, but
-never longer than a second, and then only the newest batches are read; those between are counted.
+on. It would take no more than a fiftieth of the machine and a twentieth of one core: after each look it rests for as
+long as its own CPU time demands, and then reads the newest batches only; those between are counted. But it never rests
+longer than a second: the store keeps twelve batches, and a ring from before them could not be counted on from.
 """
 
+import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from state.errors import StoreError, TideoverError
-from state.model import EndSample, Position, TopicPartition
+from state.model import Assignment, EndSample, Position
 from state.ports import Store
 from streaming.errors import KafkaError
-from streaming.kafka.tail import read_tails
 from streaming.log import Log
 from streaming.spark.ends import EndSampler
 from streaming.spark.facts import bound
 from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
+from streaming.spark.reading import read_ends
 from streaming.spark.spool import Spool, Spooled
-from streaming.spark.track import TAIL, Place, Track
+from streaming.spark.track import Track
 
 _ASK_SECONDS = 1.0
-_SAMPLE_SECONDS = 1.0
+_SAMPLE_SECONDS, _LONGEST_SAMPLE_SECONDS = 1.0, 5.0
+_SAMPLE_SHARE = 0.005
+"""Of one core: a hundred partitions are sampled every second, a thousand about every third."""
 _FLUSH_SECONDS = 2.0
 _STORE_SECONDS = 1.0
 """How long a position may wait for the records before it, or for its row count, until it is stored without."""
 _IDLE_SECONDS = 0.25
-_SHARE = 0.05
+_SHARE = min(0.05, 0.02 * (os.cpu_count() or 1))
 _LONGEST_REST_SECONDS = 1.0
 _DEAD_PAUSE_SECONDS = 2.0
+_LOOK_SECONDS = 0.02
 
 OpenLog = Callable[[str], Log]
 
@@ -88,6 +93,10 @@ class Tracker:
         """The run is over; returns at once."""
         self._of(subject.cluster).tell(_Over(subject))
 
+    def catch_up(self, cluster: str, seconds: float) -> None:
+        """Wait, at most so long, until the store has what is spooled; returns at once where nothing is."""
+        self._of(cluster).catch_up(seconds)
+
     def close(self, timeout: float) -> None:
         """Write or spool what is left, within about ``timeout`` seconds."""
         for each in list(self._clusters.values()):
@@ -129,6 +138,16 @@ class ClusterTracker(threading.Thread):
 
     def tell(self, word: _Word) -> None:
         self._words.put(word)
+
+    def catch_up(self, seconds: float) -> None:
+        """Wait, at most so long, until the store has what is spooled.
+
+        Whoever resolves reads positions from the store, and one that is just back lacks the newest.
+        """
+        deadline = time.monotonic() + seconds
+        self._flush_at = 0.0
+        while not self._kept.is_empty and self.is_alive() and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
 
     def ask_to_stop(self) -> None:
         self._over.set()
@@ -190,40 +209,28 @@ class ClusterTracker(threading.Thread):
         if self._log is None:
             self._log = self._open_log(self._cluster)
             self._sampler = EndSampler(self._cluster, self._log)
-        self._read_tails(self._log)
+        read_ends(self._log, self._tracks.values(), timeout=_ASK_SECONDS)
         if self._sampler is not None and now >= self._sample_at:
-            self._sample_at = now + _SAMPLE_SECONDS
+            began = time.thread_time()
             partitions = {each for track in self._tracks.values() for each in track.partitions()}
             self._store_ends(self._sampler.sample(partitions, self._now(), timeout=_ASK_SECONDS))
-
-    def _read_tails(self, log: Log) -> None:
-        """All queries together: one end per partition and call; several ends of one take several calls."""
-        rounds = [(track, ends) for track in self._tracks.values() for ends in track.unread()]
-        wanted = [(track, place, end) for track, ends in rounds for place, end in ends.items()]
-        while wanted:
-            asked = {place.partition: end for _, place, end in reversed(wanted)}
-            tails = read_tails(log, asked, count=TAIL, timeout=_ASK_SECONDS)
-            answered, wanted = _split(wanted, asked)
-            for track, place, end in answered:
-                tail = tails[place.partition]
-                if tail.records or tail.error is None:
-                    track.learn(place, end, tail.records)
+            pause = (time.thread_time() - began) / _SAMPLE_SHARE
+            self._sample_at = now + min(max(pause, _SAMPLE_SECONDS), _LONGEST_SAMPLE_SECONDS)
 
     def _store_positions(self) -> None:
         samples = self._sampler.samples if self._sampler is not None else {}
         topics = self._sampler.topics if self._sampler is not None else {}
         self._store_at = time.monotonic() + _STORE_SECONDS
-        for subject, track in self._tracks.items():
-            positions = track.positions(self._now(), samples, topics)
-            if positions:
-                self._save([(subject.checkpoint, position) for position in positions])
+        positions = [each for track in self._tracks.values() for each in track.positions(self._now(), samples, topics)]
+        if positions:
+            self._save(positions)
 
-    def _save(self, positions: list[tuple[str, Position]]) -> None:
+    def _save(self, positions: list[Position]) -> None:
         if not self._kept.is_empty:
             self._keep(positions, [])  # in their order: what waits goes first
             return
         try:
-            self._store.save_positions([position for _, position in positions])
+            self._store.save_positions(in_use(positions, self._store.assignments()))
         except StoreError:
             self._keep(positions, [])
 
@@ -233,7 +240,7 @@ class ClusterTracker(threading.Thread):
         except StoreError:
             self._keep([], samples)
 
-    def _keep(self, positions: list[tuple[str, Position]], samples: list[EndSample]) -> None:
+    def _keep(self, positions: list[Position], samples: list[EndSample]) -> None:
         self._kept = self._kept.merged(positions, samples)
         try:
             self._spool.save(self._kept)
@@ -241,15 +248,12 @@ class ClusterTracker(threading.Thread):
             self._talk.warning("positions could not be spooled", error=str(error))
 
     def _flush(self) -> None:
-        """Give the store what waits; positions of a checkpoint that is not in use any more are dropped."""
+        """Give the store what waits."""
         self._flush_at = time.monotonic() + _FLUSH_SECONDS
         if self._kept.is_empty:
             return
         try:
-            in_use = {(row.query, row.checkpoint) for row in self._store.assignments()}
-            self._store.save_positions(
-                [each for checkpoint, each in self._kept.positions if (each.query, checkpoint) in in_use]
-            )
+            self._store.save_positions(in_use(self._kept.positions, self._store.assignments()))
             self._store.save_ends(self._kept.ends)
         except StoreError:
             return
@@ -272,10 +276,11 @@ class ClusterTracker(threading.Thread):
         self._reachable = error is None
 
 
-_Wanted = tuple[Track, Place, int]
+def in_use(positions: Iterable[Position], assignments: Iterable[Assignment]) -> list[Position]:
+    """Positions of where queries are placed now: after a move nobody asks for what was read at the old place."""
+    rows = {row.query: row for row in assignments}
+    return [each for each in positions if (row := rows.get(each.query)) is not None and _is_of(row, each)]
 
 
-def _split(wanted: list[_Wanted], asked: dict[TopicPartition, int]) -> tuple[list[_Wanted], list[_Wanted]]:
-    """What one call answers, and what is left for the next."""
-    answered = [each for each in wanted if asked[each[1].partition] == each[2]]
-    return answered, [each for each in wanted if asked[each[1].partition] != each[2]]
+def _is_of(row: Assignment, position: Position) -> bool:
+    return position.cluster == row.cluster and position.epoch >= row.placed_epoch

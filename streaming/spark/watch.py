@@ -47,11 +47,15 @@ class Watch:
         if news:
             self._ledger.report()
             self._forget_old()
-        if time.monotonic() - self._reported >= _REPORT_SECONDS or self._uncounted:
+        due = time.monotonic() - self._reported >= _REPORT_SECONDS
+        if due or self._uncounted:
             self._count()
-        if not news and time.monotonic() - self._reported >= _REPORT_SECONDS:
-            if self._run.is_waiting:
-                self._ledger.waiting()
+        if news or (self._ledger.has_progressed and not due):
+            return
+        is_waiting = self._run.is_waiting
+        if is_waiting:
+            self._ledger.waiting()
+        if due or is_waiting:
             self._inspect()
             self._ledger.report()
             self._reported = time.monotonic()

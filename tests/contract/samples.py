@@ -24,6 +24,8 @@ from state.model import (
     Step,
 )
 from state.ports import Store
+from state.sighting import Belief, Layer, Sighting, Verdict
+from state.upkeep import ReadinessFact
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 TTL = timedelta(seconds=30)
@@ -41,6 +43,7 @@ def assignment(**change: Any) -> Assignment:
     values: dict[str, Any] = {
         "query": "revenue",
         "epoch": 1,
+        "placed_epoch": 1,
         "desired": Desired.RUNNING,
         "cluster": "east",
         "runner": "a",
@@ -152,8 +155,15 @@ def fact(**change: Any) -> QueryFact:
         "query": "revenue",
         "runner": "a",
         "instance": "a-1",
+        "host": "host",
+        "boot_id": "boot",
+        "pid": 4711,
+        "pid_started": 815,
+        "spark_master": "local[*]",
+        "application_id": None,
         "epoch": 1,
         "cluster": "east",
+        "checkpoint": "/checkpoints/revenue",
         "state": RunState.RUNNING,
         "run_id": "run",
         "batch": 3,
@@ -183,6 +193,8 @@ def ring(length: int, offset: int) -> tuple[Fingerprint, ...]:
 def position(**change: Any) -> Position:
     values: dict[str, Any] = {
         "query": "revenue",
+        "epoch": 1,
+        "cluster": "east",
         "source": "orders",
         "topic": "orders",
         "partition": 0,
@@ -211,6 +223,53 @@ def end(**change: Any) -> EndSample:
         "sampled_at": AT,
     }
     return EndSample(**(values | change))
+
+
+def sighting(**change: Any) -> Sighting:
+    values: dict[str, Any] = {
+        "cluster": "east",
+        "viewpoint": "controller:one",
+        "instance": "one-1",
+        "layer": Layer.READ,
+        "fault": None,
+        "kind": None,
+        "text": "",
+        "retriable": None,
+        "latency_ms": 1.25,
+        "seen_at": AT,
+    }
+    return Sighting(**(values | change))
+
+
+def belief(**change: Any) -> Belief:
+    values: dict[str, Any] = {
+        "cluster": "east",
+        "verdict": Verdict.UP,
+        "since": AT,
+        "reasons": ("it answers",),
+        "first_failed_at": None,
+        "leaderless": None,
+        "unreadable": 0,
+        "under_replicated": 0,
+        "under_min_isr": None,
+        "decided_at": AT,
+        "term": 1,
+    }
+    return Belief(**(values | change))
+
+
+def readiness(**change: Any) -> ReadinessFact:
+    values: dict[str, Any] = {
+        "query": "revenue",
+        "target": "west",
+        "ready": True,
+        "gates": (
+            {"name": "standby-reachable", "ok": True, "measured": "12 ms", "limit": "2 s", "text": "it answers"},
+        ),
+        "since": AT,
+        "sampled_at": AT,
+    }
+    return ReadinessFact(**(values | change))
 
 
 def held(store: Store) -> int:

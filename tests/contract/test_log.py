@@ -109,6 +109,14 @@ def test_a_fetch_with_too_little_room_asks_for_more(log: Log) -> None:
     assert answer.needs_bytes > 20
 
 
+def test_a_fetch_may_leave_out_what_is_not_wanted(log: Log) -> None:
+    starts = dict.fromkeys(PARTITIONS[:2], (100, 1 << 20))
+    answers = log.fetch(starts, until={PARTITIONS[0]: 110}, timeout=5)
+    assert [record.offset for record in answers[PARTITIONS[0]].records] == list(range(100, 110))
+    assert answers[PARTITIONS[0]].next_offset == 110
+    assert answers[PARTITIONS[1]].next_offset == RECORDS
+
+
 def test_a_fetch_outside_the_log_is_an_error_of_its_partition_alone(log: Log) -> None:
     starts = {PARTITIONS[0]: (RECORDS + 1, 1000), PARTITIONS[1]: (0, 1000)}
     answers = log.fetch(starts, timeout=5)
@@ -130,6 +138,14 @@ def test_a_tail_holds_the_records_right_before_its_end(log: Log, end: int) -> No
         assert (tail.start, tail.dense, tail.error) == (start, True, None)
 
 
+@pytest.mark.parametrize(("known", "start"), [(0, 468), (468, 468), (490, 490), (499, 499), (500, 500), (600, 500)])
+def test_a_tail_reaches_back_to_what_is_known(log: Log, known: int, start: int) -> None:
+    ends = dict.fromkeys(PARTITIONS, 500)
+    for tail in read_tails(log, ends, count=32, known=dict.fromkeys(PARTITIONS, known), timeout=5).values():
+        assert [record.offset for record in tail.records] == list(range(start, 500))
+        assert (tail.start, tail.dense, tail.error) == (start, True, None)
+
+
 def test_a_tail_beyond_the_end_is_an_error(log: Log) -> None:
     tail = read_tails(log, {PARTITIONS[0]: RECORDS + 500}, count=32, timeout=5)[PARTITIONS[0]]
     assert tail.records == ()
@@ -145,6 +161,15 @@ def test_a_tail_steps_back_over_a_hole() -> None:
     tail = read_tails(cluster, {PARTITIONS[0]: RECORDS}, count=32, timeout=5)[PARTITIONS[0]]
     assert [record.offset for record in tail.records] == [*range(578, 600), *range(990, 1000)]
     assert (tail.start, tail.dense, tail.error) == (578, False, None)
+
+
+def test_a_tail_steps_back_over_a_hole_no_further_than_to_what_is_known() -> None:
+    cluster = memory()
+    cluster.compact("t", 0, range(600, 990))
+    known = {PARTITIONS[0]: 595}
+    tail = read_tails(cluster, {PARTITIONS[0]: RECORDS}, count=32, known=known, timeout=5)[PARTITIONS[0]]
+    assert [record.offset for record in tail.records] == [*range(595, 600), *range(990, 1000)]
+    assert (tail.start, tail.dense, tail.error) == (595, False, None)
 
 
 def test_a_tail_gives_up_on_a_hole_that_is_too_wide() -> None:

@@ -76,7 +76,7 @@ def test_a_stale_leader_can_write_nothing(store: Store) -> None:
     store.hold(samples.operation(), from_epoch=1, term=term, step=samples.step(), event=samples.event())
     with pytest.raises(StaleTerm):
         store.place(
-            samples.assignment(epoch=2),
+            samples.assignment(epoch=2, placed_epoch=2),
             operation=samples.operation(),
             from_epoch=2,
             term=stale,
@@ -193,7 +193,8 @@ def test_a_hold_that_names_the_wrong_epoch_is_a_mistake(store: Store) -> None:
 
 def test_a_commit_keeps_the_epoch_of_the_hold(store: Store) -> None:
     term = held(store)
-    moved = samples.assignment(epoch=2, cluster="west", checkpoint="/c/2", starting_offsets=None, operation="op-1")
+    place = {"placed_epoch": 2, "cluster": "west", "checkpoint": "/c/2"}
+    moved = samples.assignment(epoch=2, starting_offsets=None, operation="op-1", **place)
     starting = samples.operation(phase=Phase.STARTING)
     step = samples.step(sequence=2, name="commit", ended_at=AT, outcome="done", detail={"files": 3})
     done = {"operation": starting, "from_epoch": 2, "term": term, "steps": [step], "event": samples.event(kind="moved")}
@@ -218,6 +219,22 @@ def test_an_abort_gives_back_with_the_next_epoch_and_happens_once(store: Store) 
         store.place(back, operation=aborted, from_epoch=4, term=term, steps=[], event=samples.event())
 
 
+@pytest.mark.parametrize("change", [{"cluster": "west"}, {"checkpoint": "/c/2"}])
+def test_a_query_does_not_move_without_being_placed_by_the_epoch_that_moves_it(
+    store: Store, change: dict[str, str]
+) -> None:
+    term = held(store)
+    stands = store.assignment("revenue")
+    done = {"operation": samples.operation(), "from_epoch": 2, "term": term, "steps": [], "event": samples.event()}
+    with pytest.raises(Conflict):
+        store.place(samples.assignment(epoch=2, **change), **done)
+    with pytest.raises(ValueError, match="no commit"):
+        store.place(samples.assignment(epoch=3, placed_epoch=3, **change), **done)
+    assert store.assignment("revenue") == stands
+    assert store.place(samples.assignment(epoch=2, placed_epoch=2, **change), **done)
+    assert store.place(samples.assignment(epoch=3, placed_epoch=2, **change), **done), "held again where it is"
+
+
 def test_after_an_abort_the_query_can_be_held_again(store: Store) -> None:
     term = held(store)
     aborted = samples.operation(phase=Phase.ABORTED, outcome="aborted", ended_at=AT)
@@ -234,7 +251,7 @@ def test_a_place_that_conflicts_leaves_everything_as_it_was(store: Store) -> Non
     before = (store.assignment("revenue"), store.operation("op-1"), store.steps("op-1"), store.history())
     with pytest.raises(Conflict):
         store.place(
-            samples.assignment(epoch=2),
+            samples.assignment(epoch=2, placed_epoch=2),
             operation=samples.operation(),
             from_epoch=2,
             term=term,
@@ -282,6 +299,59 @@ def test_a_closed_operation_is_never_opened_again_but_may_learn_more(store: Stor
     store.record(replace(closed, measured={"replay_later_records": 3}), term=term)
     assert store.operation("op-1") == replace(closed, measured={"replay_later_records": 3})
     assert store.history() == []
+
+
+def test_consents_are_added_to_an_open_operation_and_told_once(store: Store) -> None:
+    term = held(store)
+    said = samples.event(kind="consent", text="operator consents")
+    assert store.consent("op-1", ("unfenced", "loss"), term=term, event=said)
+    assert store.consent("op-1", ("unfenced",), term=term, event=said)
+    assert store.operation("op-1") == samples.operation(consents=("loss", "repeats", "unfenced"))
+    assert [event.kind for event in store.history()] == ["held", "consent"]
+
+
+def test_a_write_of_the_operation_never_undoes_a_consent(store: Store) -> None:
+    term = held(store)
+    store.consent("op-1", ("unfenced",), term=term, event=samples.event())
+    everything = ("loss", "repeats", "unfenced")
+    resolving = samples.operation(phase=Phase.RESOLVING, consents=())
+    store.record(resolving, term=term)
+    assert store.operation("op-1") == replace(resolving, consents=everything)
+    starting = samples.operation(phase=Phase.STARTING, consents=("gap",))
+    moved = samples.assignment(epoch=2, placed_epoch=2, cluster="west", operation="op-1")
+    assert store.place(moved, operation=starting, from_epoch=2, term=term, steps=[], event=samples.event())
+    assert store.operation("op-1") == replace(starting, consents=everything)
+
+
+def test_a_closed_or_unknown_operation_takes_no_consent(store: Store) -> None:
+    term = term_of(store)
+    closed = samples.operation(phase=Phase.SETTLED, outcome="done", ended_at=AT)
+    store.record(closed, term=term)
+    for name in ("op-1", "op-2"):
+        assert not store.consent(name, ("unfenced",), term=term, event=samples.event())
+    assert store.operation("op-1") == closed
+    assert store.history() == []
+    with pytest.raises(StaleTerm):
+        store.consent("op-1", ("unfenced",), term=term + 1, event=samples.event())
+
+
+def test_consents_given_while_an_operation_is_driven_are_all_kept(store: Store) -> None:
+    term = held(store)
+    names = [f"consent-{number}" for number in range(12)]
+
+    def drive(number: int) -> None:
+        standing = store.operation("op-1")
+        assert standing is not None
+        store.record(replace(standing, sentence=f"tick {number}"), term=term)
+
+    with ThreadPoolExecutor(4) as pool:
+        given = [pool.submit(store.consent, "op-1", (name,), term=term, event=samples.event()) for name in names]
+        driven = [pool.submit(drive, number) for number in range(12)]
+        assert all(future.result() for future in given)
+        assert [future.result() for future in driven] == [None] * 12
+    operation = store.operation("op-1")
+    assert operation is not None
+    assert set(operation.consents) == {"loss", "repeats", *names}
 
 
 def test_a_query_has_at_most_one_open_operation(store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -11,7 +10,7 @@ from state.guards import KEPT_BATCHES
 from state.model import IntentKind, IntentState, Phase, RunState, TopicPartition
 from state.ports import Store
 from tests.contract import samples
-from tests.contract.samples import AT, SECOND, TTL, held, term_of
+from tests.contract.samples import AT, SECOND, held, term_of
 
 
 # -- intents -----------------------------------------------------------------------------------------------------------
@@ -55,23 +54,24 @@ def test_an_intent_of_an_unknown_operation_is_a_conflict(store: Store) -> None:
 
 
 # -- facts -------------------------------------------------------------------------------------------------------------
-def test_a_second_live_instance_of_a_runner_is_told_of_the_first(store: Store) -> None:
+def test_a_second_instance_of_a_runner_is_told_of_the_first(store: Store) -> None:
     before = store.now()
-    assert store.register(samples.runner(), stale_after=TTL) is None
+    assert store.register(samples.runner()) is None
     (stands,) = store.runners()
     assert before <= stands.seen_at <= store.now()
     assert replace(stands, seen_at=AT) == samples.runner()
     other = samples.runner(instance="a-2", pid=4712)
-    assert store.register(other, stale_after=TTL) == stands
+    assert store.register(other) == stands
     assert store.runners() == [stands]
-    assert store.register(samples.runner(warm=False), stale_after=TTL) is None
+    assert store.register(samples.runner(warm=False)) is None
     assert not store.runners()[0].warm
-    assert store.register(other, stale_after=timedelta(0)) is None
+    store.unregister("a", "a-1")
+    assert store.register(other) is None
     assert [fact.instance for fact in store.runners()] == ["a-2"]
 
 
 def test_only_the_registered_instance_unregisters(store: Store) -> None:
-    store.register(samples.runner(), stale_after=TTL)
+    store.register(samples.runner())
     store.unregister("a", "a-2")
     assert len(store.runners()) == 1
     store.unregister("a", "a-1")
@@ -80,7 +80,7 @@ def test_only_the_registered_instance_unregisters(store: Store) -> None:
 
 def test_of_instances_that_register_at_once_one_stands(store: Store) -> None:
     with ThreadPoolExecutor(6) as pool:
-        told = list(pool.map(lambda i: store.register(samples.runner(instance=f"a-{i}"), stale_after=TTL), range(6)))
+        told = list(pool.map(lambda i: store.register(samples.runner(instance=f"a-{i}")), range(6)))
     assert told.count(None) == 1
     assert {fact.instance for fact in told if fact} == {store.runners()[0].instance}
 
@@ -93,6 +93,27 @@ def test_a_fact_of_an_old_epoch_never_replaces_a_newer_one(store: Store) -> None
     assert store.report_query(newer)
     assert store.report_query(samples.fact(query="late"))
     assert store.query_facts() == [samples.fact(query="late"), newer]
+
+
+def test_of_one_epoch_only_a_start_takes_a_query_over_from_another_instance(store: Store) -> None:
+    assert store.report_query(samples.fact())
+    other = {"instance": "a-2", "pid": 4712, "host": "elsewhere", "application_id": "app-1"}
+    for state in (RunState.RUNNING, RunState.FAILED, RunState.STOPPED):
+        assert not store.report_query(samples.fact(state=state, **other))
+    assert store.query_facts() == [samples.fact()]
+    begun = samples.fact(state=RunState.STARTING, **other)
+    store.register(samples.runner())
+    assert not store.report_query(begun), "another process has the name"
+    store.unregister("a", "a-1")
+    assert not store.report_query(begun), "nobody has it"
+    store.register(samples.runner(instance="a-2"))
+    assert store.report_query(begun)
+    assert not store.report_query(samples.fact(state=RunState.STARTING)), "the first one has lost its name"
+    assert not store.report_query(samples.fact(state=RunState.STOPPED)), "the first one is late"
+    assert store.query_facts() == [begun]
+    stopped = samples.fact(state=RunState.STOPPED, **other)
+    assert store.report_query(stopped)
+    assert store.report_query(samples.fact(epoch=2, state=RunState.FAILED))
 
 
 # -- positions ---------------------------------------------------------------------------------------------------------
@@ -131,10 +152,37 @@ def test_a_spool_flushed_late_drops_nothing_newer(store: Store) -> None:
     assert [position.batch for position in store.positions("revenue")] == [4, 5, 6]
 
 
-def test_a_new_checkpoint_with_lower_batches_drops_what_the_old_one_left(store: Store) -> None:
+def test_a_checkpoint_made_anew_under_its_epoch_drops_what_the_old_one_left(store: Store) -> None:
     store.save_positions(samples.position(batch=batch) for batch in range(100, 106))
     store.save_positions([samples.position(batch=0, tracked_at=AT + SECOND)])
     assert [position.batch for position in store.positions("revenue")] == [0]
+
+
+def kept(store: Store) -> list[tuple[int, int]]:
+    return [(position.epoch, position.batch) for position in store.positions("revenue")]
+
+
+def test_what_was_tracked_under_an_epoch_is_not_touched_by_another(store: Store) -> None:
+    east = [samples.position(batch=batch, tracked_at=AT + batch * SECOND) for batch in (100, 101)]
+    west = [samples.position(batch=batch, epoch=2, cluster="west", offset=7) for batch in (100, 101)]
+    store.save_positions(east)
+    store.save_positions(west)
+    store.save_positions(east)
+    assert store.positions("revenue") == east + west
+    assert store.positions("revenue", batch=101) == [east[1], west[1]]
+
+
+def test_a_higher_epoch_displaces_a_lower_one_whatever_its_batches(store: Store) -> None:
+    store.save_positions(samples.position(batch=batch) for batch in range(100, 100 + KEPT_BATCHES))
+    for batch in range(3):
+        store.save_positions([samples.position(batch=batch, epoch=2, tracked_at=AT - batch * SECOND)])
+    assert kept(store) == [(1, batch) for batch in range(103, 112)] + [(2, 0), (2, 1), (2, 2)]
+    for batch in range(3, KEPT_BATCHES):
+        store.save_positions([samples.position(batch=batch, epoch=2, tracked_at=AT + SECOND)])
+    newest = [(2, batch) for batch in range(KEPT_BATCHES)]
+    assert kept(store) == newest
+    store.save_positions([samples.position(batch=500, tracked_at=AT + 99 * SECOND)])
+    assert kept(store) == newest, "what an earlier epoch left behind comes too late"
 
 
 def test_more_positions_than_one_chunk_are_saved(store: Store) -> None:

@@ -13,13 +13,14 @@ import sqlalchemy as sa
 
 from state.errors import StaleTerm, StoreUnavailable
 from state.guards import CONTROLLER
+from state.model import Phase
 from state.sql.engine import make_engines
 from state.sql.history import append
 from state.sql.migrate import building, open_store
 from state.sql.schema import leases
 from state.sql.store import SqlStore
 from tests.contract import samples
-from tests.contract.samples import term_of
+from tests.contract.samples import held, term_of
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 120
@@ -134,6 +135,22 @@ def test_a_write_that_waited_for_a_takeover_is_refused(url: str) -> None:
         with pytest.raises(StaleTerm):
             late.result(timeout=SECONDS)
     assert store.operations() == []
+    store.close()
+    rival.close()
+
+
+def test_a_consent_that_waited_for_a_write_of_its_operation_loses_nothing_of_either(url: str) -> None:
+    store, rival = opened(url), opened(url)
+    term = held(store)
+    resolving = samples.operation(phase=Phase.RESOLVING)
+    with ThreadPoolExecutor(1) as pool:
+        with store._leading(term) as connection:
+            store._write_operation(connection, resolving)
+            given = pool.submit(rival.consent, "op-1", ("unfenced",), term=term, event=samples.event())
+            with pytest.raises(TimeoutError):
+                given.result(timeout=0.3)
+        assert given.result(timeout=SECONDS)
+    assert store.operation("op-1") == samples.operation(phase=Phase.RESOLVING, consents=("loss", "repeats", "unfenced"))
     store.close()
     rival.close()
 

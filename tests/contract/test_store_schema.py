@@ -11,12 +11,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from hypothesis import given
-from hypothesis import strategies as st
 
 from state.errors import Conflict, SchemaNewer, SchemaOlder, StoreError, StoreUnavailable
-from state.model import Fingerprint, Phase
-from state.sql.columns import pack_ring, unpack_ring
+from state.model import Phase
 from state.sql.engine import make_engines, translated
 from state.sql.migrate import HEAD, open_store
 from state.sql.schema import VERSION_TABLE, metadata
@@ -79,23 +76,11 @@ def test_a_schema_that_cannot_be_made_rolls_back_as_a_whole(url: str) -> None:
     engines.dispose()
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 2**62), st.integers(-1, 2**62), st.binary(min_size=16, max_size=16)), max_size=40)
-)
-def test_any_ring_is_unpacked_as_it_was_packed(records: list[tuple[int, int, bytes]]) -> None:
-    ring = tuple(Fingerprint(*record) for record in sorted(records))
-    assert unpack_ring(pack_ring(ring)) == ring
-
-
-@pytest.mark.parametrize("records", [[(5, 0, bytes(16)), (4, 0, bytes(16))], [(5, 0, bytes(15))]])
-def test_a_ring_that_is_none_is_refused(records: list[tuple[int, int, bytes]]) -> None:
-    with pytest.raises(ValueError, match="ascending offsets and digests of 16 bytes"):
-        pack_ring(tuple(Fingerprint(*record) for record in records))
-
-
 BROKEN_RULES = {
     "an epoch goes back": "UPDATE assignments SET epoch = 1",
     "an epoch jumps": "UPDATE assignments SET epoch = 4",
+    "a query is placed by an epoch to come": "UPDATE assignments SET placed_epoch = 3",
+    "a query is placed by no epoch": "UPDATE assignments SET placed_epoch = 0",
     "an assignment goes": "DELETE FROM assignments",
     "a second assignment of a query": "INSERT INTO assignments SELECT * FROM assignments",
     "an assignment asks for the unknown": "UPDATE assignments SET desired = 'paused'",
@@ -103,7 +88,9 @@ BROKEN_RULES = {
     "a holder changes within a term": "UPDATE leases SET holder = 'two'",
     "a lease goes": "DELETE FROM leases",
     "history is changed": "UPDATE history SET text = 'never happened'",
-    "history is deleted": "DELETE FROM history",
+    "history that is kept is deleted": "DELETE FROM history",
+    "what is kept begins earlier": "UPDATE retention SET kept_from = '2026-01-01T00:00:00.000000+00:00'",
+    "an open operation goes": "DELETE FROM operations WHERE id = 'op-2'",
     "a phase that nobody knows": "UPDATE operations SET phase = 'LATER'",
     "an outcome that nobody knows": "UPDATE operations SET outcome = 'perhaps' WHERE id = 'op-1'",
     "a closed operation is opened": "UPDATE operations SET outcome = NULL WHERE id = 'op-0'",
@@ -114,6 +101,9 @@ BROKEN_RULES = {
     "an answer is changed": "UPDATE intents SET state = 'failed' WHERE id = 'intent-3'",
     "a step without an operation": "UPDATE steps SET operation = 'op-9'",
     "a fact of an old epoch": "UPDATE query_facts SET epoch = 0",
+    "a layer that nobody knows": "UPDATE sightings SET layer = 'http'",
+    "a verdict that nobody knows": "UPDATE beliefs SET verdict = 'ILL'",
+    "a verdict of an old term": "UPDATE beliefs SET term = 0",
 }
 
 
@@ -126,6 +116,9 @@ def filled(opened: SqlStore) -> SqlStore:
     opened.record(samples.operation(), term=term, intents=asked)
     opened.report(samples.intent(id="intent-3", state="done", result={}, ended_at=AT))
     opened.report_query(samples.fact())
+    opened.see([samples.sighting()])
+    opened.believe(samples.belief(term=term), term=term, event=samples.event())
+    opened.prune(AT, keep=1, limit=1, term=term)
     return opened
 
 
@@ -133,6 +126,13 @@ def filled(opened: SqlStore) -> SqlStore:
 def test_the_tables_refuse(filled: SqlStore, rule: str) -> None:
     with pytest.raises(Conflict), translated(), filled._engines.write.begin() as connection:
         connection.execute(sa.text(BROKEN_RULES[rule]))
+
+
+def test_no_line_of_history_goes_before_anything_was_said_of_what_is_kept(opened: SqlStore) -> None:
+    opened.note(samples.event())
+    with pytest.raises(Conflict, match="append-only"), translated(), opened._engines.write.begin() as connection:
+        connection.execute(sa.text("DELETE FROM history"))
+    assert len(opened.history()) == 1
 
 
 @pytest.mark.real

@@ -1,6 +1,9 @@
-"""Queries for the runner's tests: what reached the sink is in a file, one id a line."""
+"""Queries for tests on real runners. Their sinks are folders or files that show every record lost or read twice."""
 
+import json
 import os
+import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,3 +33,63 @@ def distinct_ids(sources: Sources, settings: Mapping[str, object]) -> DataStream
 def raising(_sources: Sources) -> DataStreamWriter:
     """A pipeline that cannot be built."""
     raise ValueError("no such customer")
+
+
+def rows_by_batch(sources: Sources, settings: Mapping[str, object]) -> DataStreamWriter:
+    """Stateless: every id as it was read, foreign ones too, one file a batch."""
+    folder = Path(str(settings["sink"]))
+    return _ids(sources).writeStream.foreachBatch(
+        lambda frame, batch: _keep(folder, batch, frame, [row.id for row in frame.select("id").collect()])
+    )
+
+
+def sums_by_batch(sources: Sources, settings: Mapping[str, object]) -> DataStreamWriter:
+    """Stateful without de-duplication: count and sum of ids by key, so that a loss and a repeat cannot cancel out."""
+    folder = Path(str(settings["sink"]))
+    summed = _ids(sources).groupBy("key").agg(functions.count("*").alias("count"), functions.sum("id").alias("sum"))
+    return summed.writeStream.outputMode("update").foreachBatch(
+        lambda frame, batch: _keep(folder, batch, frame, [[row.key, row["count"], row.sum] for row in frame.collect()])
+    )
+
+
+def copies(sources: Sources) -> DataStreamWriter:
+    """Key and value as they are, for a Kafka sink that the runner directs."""
+    return sources["orders"].select("key", "value").writeStream
+
+
+def _ids(sources: Sources) -> DataFrame:
+    text = functions.col("value").cast("string")
+    number = functions.get_json_object(text, "$.id").cast("long").alias("id")
+    return sources["orders"].select(functions.col("key").cast("string").alias("key"), number)
+
+
+def _keep(folder: Path, batch: int, frame: DataFrame, rows: list[object]) -> None:
+    """Write a batch as a sink by batch id does: once, and a second writing of the same id stays visible if it differs.
+
+    The epoch under which the batch ran stands beside it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    epoch = int(frame.sparkSession.conf.get("spark.tideover.epoch") or 0)
+    told = {"batch": batch, "epoch": epoch, "rows": sorted(rows, key=str), "at": time.time()}
+    path = folder / f"{batch}.json"
+    if path.exists() and json.loads(path.read_text(encoding="utf-8"))["rows"] != told["rows"]:
+        path = folder / f"{batch}.differs-{time.time_ns()}.json"
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(told), encoding="utf-8")
+    partial.replace(path)
+
+
+def kept(folder: Path) -> list[dict[str, object]]:
+    """What a sink holds, in the order of batches."""
+    told = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    return sorted(told, key=lambda each: (each["batch"], each["at"]))
+
+
+def kept_ids(folder: Path) -> Counter[int]:
+    """How often each id stands in the sink of ``rows_by_batch``."""
+    return Counter(number for each in kept(folder) for number in each["rows"])
+
+
+def kept_sums(folder: Path) -> dict[str, tuple[int, int]]:
+    """The newest count and sum of each key in the sink of ``sums_by_batch``."""
+    return {key: (count, total) for each in kept(folder) for key, count, total in each["rows"]}

@@ -7,20 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pyspark
 import pytest
 
 from lab import cluster
 from lab.world import CLUSTERS, Options, World
-from streaming.jars import set_names
 from tests.ports import free_base_port
 
-pytestmark = [
-    pytest.mark.real,
-    pytest.mark.matrix,
-    # Delta has no release for every Spark: where none is locked there is nothing that could be tested.
-    pytest.mark.skipif(f"delta-{pyspark.__version__}" not in set_names(), reason="no Delta for this Spark"),
-]
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("delta")]
 
 Told = Mapping[str, Mapping[str, Any]]
 

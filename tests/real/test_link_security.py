@@ -1,15 +1,19 @@
 """Credentials against real listeners: the right ones work, wrong ones are told as ours and never as a dead cluster."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from state.settings import Cluster, Security
+from state.sighting import Fault, Layer
 from streaming.errors import CredentialRefused
+from streaming.kafka.chart import Memory
 from streaming.kafka.link import Link
+from streaming.kafka.probe import Probe
+from streaming.sight import Sight
 from tests.broker import running_broker
+from tests.certificates import make_certificates
 
 pytestmark = pytest.mark.real
 
@@ -18,25 +22,7 @@ SECRET = "correct-horse"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, a server's certificate, a client's with an encrypted key, and a stranger's authority, all PEM."""
-    folder = tmp_path_factory.mktemp("tls")
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
-
-    for authority in ("ca", "stranger"):
-        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{authority}.key", "-out",
-                f"{authority}.pem", "-days", "2", "-subj", f"/CN={authority}")  # fmt: skip
-    for name in ("server", "client"):
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.plain", "-out", f"{name}.csr", "-subj",
-                f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1")  # fmt: skip
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
-                f"{name}.pem", "-days", "2", "-copy_extensions", "copy")  # fmt: skip
-    openssl("pkcs8", "-topk8", "-in", "client.plain", "-out", "client.key", "-passout", f"pass:{SECRET}")
-    openssl("pkcs8", "-topk8", "-nocrypt", "-in", "server.plain", "-out", "server.key")
-    joined = (folder / "server.key").read_text() + (folder / "server.pem").read_text()
-    (folder / "keystore.pem").write_text(joined)
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("tls"), SECRET)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +57,7 @@ def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def look(address: str, **security: object) -> None:
     """Ask one question; the broker may be a little late with its first answers."""
     with Link(Cluster(bootstrap=(address,), security=Security.model_validate(security)), name="east") as link:
-        link.describe(["t"], timeout=30)
+        assert link.describe(["t"], timeout=30)["t"].name == "t"
 
 
 def test_mutual_tls_with_an_encrypted_key(tls: str, files: Path) -> None:
@@ -113,3 +99,50 @@ def test_sasl_with_what_the_broker_does_not_take_is_our_fault(sasl: str, mechani
             sasl, protocol="SASL_PLAINTEXT", sasl={"mechanism": mechanism, "username": "ann", "password": "wrong-horse"}
         )
     assert "wrong-horse" not in f"{refused.value!r} {refused.value.hint}"
+
+
+# -- the layered look ----------------------------------------------------------------------------------------------
+def probe(address: str, **security: object) -> Sight:
+    cluster = Cluster(bootstrap=(address,), security=Security.model_validate(security))
+    each = Probe(cluster, name="east", topics=(), memory=Memory())
+    try:
+        return each.look(10.0)
+    finally:
+        each.close()
+
+
+def assert_ours(sight: Sight) -> None:
+    assert sight.trouble is not None
+    assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("credential", Fault.OURS, False)
+    assert sight.seconds < 9, "a refusal is no silence"
+
+
+def test_a_look_with_right_credentials_tells_how_long_its_layers_took(tls: str, sasl: str, files: Path) -> None:
+    ours = {"ca": files / "ca.pem", "cert": files / "client.pem", "key": files / "client.key", "key_password": SECRET}
+    plain = {"mechanism": "PLAIN", "username": "ann", "password": SECRET}
+    for sight in (probe(tls, protocol="SSL", **ours), probe(sasl, protocol="SASL_PLAINTEXT", sasl=plain)):
+        assert sight.ok, sight.trouble
+        assert [each.layer for each in sight.passed][:3] == [Layer.TCP, Layer.SECURITY, Layer.METADATA]
+        assert all(each.ms > 0 for each in sight.passed)
+
+
+def test_a_look_with_a_strangers_authority_or_no_certificate_is_ours_to_mend(tls: str, files: Path) -> None:
+    assert_ours(probe(tls, protocol="SSL", ca=files / "stranger.pem"))
+    assert_ours(probe(tls, protocol="SSL", ca=files / "ca.pem"))
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_look_with_a_password_that_is_not_taken_is_ours_to_mend(sasl: str, mechanism: str) -> None:
+    wrong = {"mechanism": mechanism, "username": "ann", "password": "wrong-horse"}
+    sight = probe(sasl, protocol="SASL_PLAINTEXT", sasl=wrong)
+    assert_ours(sight)
+    assert sight.layer is Layer.TCP
+    assert "wrong-horse" not in repr(sight)
+
+
+def test_a_look_of_the_wrong_protocol_is_ours_to_mend(tls: str, sasl: str, files: Path) -> None:
+    plain = {"mechanism": "PLAIN", "username": "ann", "password": SECRET}
+    for sight in (probe(tls), probe(sasl), probe(sasl, protocol="SSL", ca=files / "ca.pem"),
+                  probe(tls, protocol="SASL_PLAINTEXT", sasl=plain)):  # fmt: skip
+        assert sight.trouble is not None
+        assert sight.trouble.fault is Fault.OURS, sight.trouble

@@ -89,6 +89,12 @@ class Stage:
         fact = self.fact(query)
         return None if fact is None else fact.state
 
+    def sees(self, cluster: str) -> int | None:
+        """How many looks of the runner at a cluster failed in a row, as it reported within the last seconds."""
+        (seen,) = [each for each in self.store.sightings(cluster) if each.viewpoint == "runner:a"] or [None]
+        fresh = seen is not None and _now() - seen.seen_at < timedelta(seconds=3)
+        return seen.failures_in_a_row if seen is not None and fresh else None
+
     def row(self) -> Assignment:
         row = self.store.assignment("ids")
         assert row is not None
@@ -145,13 +151,14 @@ class Stage:
         runner.until(f"{kind} is answered", lambda: answer().state is not IntentState.PENDING)
         return answer()
 
-    def fence(self, runner: RunnerProcess, operation: Operation) -> FenceReport:
-        hosting = next(fact for fact in self.store.runners() if fact.runner == "a")
+    def fence(self, runner: RunnerProcess, operation: Operation, **changes: str) -> FenceReport:
+        fact = self.fact()
+        assert fact is not None
         request = FenceRequest(
             checkpoint=self.row().checkpoint,
             epoch=operation.epoch,
             operation=operation.id,
-            hosting=Process.of_fact(hosting),
+            hosting=Process.of_query(fact).model_copy(update=changes),
             wait_seconds=20.0,
         )
         intent = self.ask(runner, operation, IntentKind.FENCE, request)
@@ -160,7 +167,12 @@ class Stage:
 
     def place(self, operation: Operation, checkpoint: str) -> None:
         row = replace(
-            self.row(), desired=Desired.RUNNING, cluster="west", checkpoint=checkpoint, operation=operation.id
+            self.row(),
+            placed_epoch=operation.epoch,
+            desired=Desired.RUNNING,
+            cluster="west",
+            checkpoint=checkpoint,
+            operation=operation.id,
         )
         event = _event(operation)
         steps: Sequence[Step] = ()
@@ -201,7 +213,9 @@ def stage(world: World, tmp_path: Path) -> Iterator[Stage]:
         store.close()
 
 
-def test_a_runner_adopts_its_queries_reports_what_is_wrong_and_obeys_a_hold(stage: Stage) -> None:
+def test_a_runner_adopts_its_queries_reports_what_it_sees_and_what_is_wrong_and_obeys_a_hold(
+    stage: Stage, world: World
+) -> None:
     queries = stage.settings["queries"]
     assert isinstance(queries, dict)
     raising = {"pipeline": "tests.real.pipelines:raising", "checkpoint": "checkpoints/raising"}
@@ -218,15 +232,43 @@ def test_a_runner_adopts_its_queries_reports_what_is_wrong_and_obeys_a_hold(stag
         runner.until("the mistake is reported", lambda: stage.state("raising") is RunState.FAILED)
         assert "raising raised ValueError: no such customer" in str(getattr(stage.fact("raising"), "error", None))
 
+        runner.until("it sees both clusters", lambda: all(stage.sees(name) == 0 for name in CLUSTERS))
+        faults.freeze(world, "west", print)
+        try:
+            runner.until("it sees that one is gone", lambda: (stage.sees("west") or 0) >= 3)
+            assert stage.sees("east") == 0
+        finally:
+            faults.thaw(world, "west", print)
+        runner.until("it sees both again", lambda: all(stage.sees(name) == 0 for name in CLUSTERS))
+
         second = stage.runner()
         assert second.wait(120) == 2
         assert f"already running as pid {runner.pid}" in second.log()
 
-        stage.hold()
+        operation = stage.hold()
         runner.until("the held query is stopped", lambda: stage.state() is RunState.STOPPED)
         stage.extend(120)
         assert runner.terminate() == 0
         assert sorted(stage.ids()) == list(range(100))
+        assert stage.store.runners() == []
+
+        runner = stage.runner()
+        report = stage.fence(runner, operation, host="elsewhere")
+        assert report.evidence is Evidence.RUNNER, report.detail
+        assert "said that it had stopped" in report.detail
+    finally:
+        runner.kill()
+
+
+def test_a_runner_that_is_told_to_end_says_of_each_query_that_it_is_quiet(stage: Stage) -> None:
+    stage.extend(100)
+    runner = stage.runner()
+    try:
+        runner.until("every record is read", lambda: stage.has_all(100))
+        assert runner.terminate() == 0
+        fact = stage.fact()
+        assert fact is not None
+        assert (fact.state, fact.pid, fact.spark_master) == (RunState.STOPPED, runner.pid, "local[8]")
         assert stage.store.runners() == []
     finally:
         runner.kill()

@@ -3,73 +3,25 @@
 import io
 import json
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from orchestrator.cli import main
-from orchestrator.cli.world import World as CliWorld
+from orchestrator.cli.look import QUERY_COLUMNS
 from orchestrator.clock import SystemClock
 from orchestrator.lease import Lead
-from state.sql.migrate import open_store
+from state.model import TopicPartition
+from streaming.log import PartitionError, TopicFacts
+from tests.simulation.conftest import CONFIG
 from tests.simulation.world import World
-
-CONFIG = """
-store: sqlite:///t.db
-clusters:
-  east: {bootstrap: [localhost:1]}
-  west: {bootstrap: [localhost:2]}
-routes: [{from: east, to: west}, {from: west, to: east}]
-runners: {a: {}, b: {}}
-queries:
-  revenue:
-    pipeline: examples.orders:revenue
-    sources: {orders: {topics: [orders]}}
-    clusters: [east, west]
-    runners: [a, b]
-    checkpoint: /cp/revenue
-"""
-WAIT = 30.0
 
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "tideover.yaml").write_text(CONFIG, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("TIDEOVER_CONFIG", raising=False)
-    return tmp_path
-
-
-@pytest.fixture
-def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    store = open_store(f"sqlite:///{folder}/t.db")
-    made = World(store=store)
-    made.runner.clock = made.other.clock = _Now()  # type: ignore[assignment] # only tells the time
-    monkeypatch.setattr(CliWorld, "log", lambda self, name: made.clusters[name])
-    stop = threading.Event()
-
-    def live() -> None:
-        while not stop.wait(0.02):
-            made.runner.live()
-
-    thread = threading.Thread(target=live)
-    thread.start()
-    yield made
-    stop.set()
-    thread.join(WAIT)
-    store.close()
-
-
-class _Now(SystemClock):
-    passed = 0.0
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -92,7 +44,8 @@ def test_failover_moves_the_query_and_shows_what_it_did(world: World, capsys: py
         "hold", "fence", "resolve", "prepare", "commit", "start", "verify",
     ]  # fmt: skip
     assert set(shown["measured"]) == {
-        "detect_seconds", "switch_seconds", "first_commit_at", "replay_records", "exposure_records",
+        "detect_seconds", "switch_seconds", "first_commit_at", "replay_records", "replay_later_records",
+        "exposure_records",
         "dropped_late_rows",
     }  # fmt: skip
     assert shown["measured"]["detect_seconds"] is None
@@ -103,6 +56,8 @@ def test_failover_moves_the_query_and_shows_what_it_did(world: World, capsys: py
     assert (row["cluster"], row["epoch"], row["state"], row["operation"]) == ("west", 2, "running", None)
     code, out, err = run(capsys, "failover", "revenue", "--to", "west", "--yes")
     assert (code, out, err) == (0, "", "revenue is already there: nothing done\n")
+    assert run_json(capsys, "failover", "revenue", "--to", "west", "--yes") == (0, None)
+    assert run_json(capsys, "failover", "--all", "--to", "west", "--yes") == (0, [])
 
 
 def test_show_tells_of_the_runner_the_checkpoint_and_the_last_report(
@@ -115,6 +70,8 @@ def test_show_tells_of_the_runner_the_checkpoint_and_the_last_report(
     assert shown["runner"]["warm"] is True
     assert shown["checkpoint"] == "/cp/revenue"
     assert shown["report"]["offsets"] == {"orders": {"orders": {"0": 100, "1": 100}}}
+    assert [(row["partition"], row["offset"]) for row in shown["positions"]] == [(0, 100), (1, 100)]
+    assert all(row["remembered"] > 0 for row in shown["positions"])
     assert run(capsys, "show", "revenue")[0] == 0
 
 
@@ -139,7 +96,8 @@ def test_plan_has_the_promised_shape_and_changes_nothing(world: World, capsys: p
     assert plan["starting_offsets"] == {"orders": {"0": 133, "1": 133}}
     assert {
         "topic", "partition", "offset", "timestamp_ms", "buffer_ms", "target_topic", "target_partition",
-        "target_offset", "method", "begin", "end", "replay_records", "replay_later_records", "exposure_records",
+        "target_offset", "method", "begin", "end", "replay_records", "replay_later_records",
+        "exposure_records",
         "exposure_seconds", "note",
     } <= set(plan["partitions"][0])  # fmt: skip
     assert set(plan["gates"][0]) == {"name", "ok", "measured", "limit", "text"}
@@ -186,12 +144,33 @@ def test_an_operation_that_does_not_end_in_time_stays_open(world: World, capsys:
     assert again["id"] == shown["id"]
 
 
+def test_the_same_command_without_a_target_joins_what_it_opened_also_behind_the_commit(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    world.runner.commits = False
+    code, shown = run_json(capsys, "failover", "revenue", "--yes", "--timeout", "1")
+    assert code == 3
+    assert isinstance(shown, dict)
+    assert shown["phase"] in {"STARTING", "VERIFYING"}  # behind the commit, however busy the machine is
+    code, error = run_json(capsys, "failover", "revenue", "--to", "east", "--yes")
+    assert code == 1
+    assert isinstance(error, dict)
+    assert f"operation {shown['id']}, a failover to west, is open (" in error["error"]["text"]
+    world.runner.commits = True
+    code, again = run_json(capsys, "failover", "revenue", "--yes")
+    assert code == 0
+    assert isinstance(again, dict)
+    assert (again["id"], again["outcome"]) == (shown["id"], "done")
+
+
 def test_a_terminal_sees_the_plan_before_the_question(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     code, _out, err = run(capsys, "failover", "revenue")
-    assert code == 3
+    assert code == 1
+    assert "the answer was no: nothing was changed" in err
     assert err.index("failover of revenue from east to west") < err.index("Move revenue?")
     assert world.store.operations() == []
     monkeypatch.setattr(sys, "stdin", Terminal("y\nrevenu\n"))
@@ -223,7 +202,11 @@ def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFi
         (("failover", "revenue", "--to", "north"), 2, "cluster 'north' is not declared"),
         (("failover", "revenue", "--consent", "all"), 2, "Invalid value for '--consent'"),
         (("show", "nope"), 2, "query 'nope' is not declared"),
+        (("failover", "revenue", "--to", "south", "--yes"), 2, "revenue may not run on south"),
+        (("plan", "failover", "revenue", "--to", "south"), 2, "revenue may not run on south"),
         (("show-op", "nope"), 2, "operation 'nope' is not known"),
+        (("history", "--operation", "nope"), 2, "operation 'nope' is not known"),
+        (("history", "nope"), 2, "query 'nope' is not declared"),
         (("run", "--name", "z"), 2, "runner 'z' is not declared"),
         (("offsets", "--cluster", "west", "--topic", "orders"), 2, "ask for one thing"),
         (("offsets", "--cluster", "west", "--topic", "orders", "--at", "noon"), 2, "'noon' is not a time"),
@@ -243,6 +226,37 @@ def test_bad_usage_ends_with_a_sentence_for_people_and_an_object_for_programs(
     if arguments[0] != "run":
         assert (got, err) == (code, "")
         assert text in json.loads(out)["error"]["text"]
+
+
+def test_all_answers_share_one_time_limit(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[float] = []
+    ask = world.clusters["west"].offsets
+
+    def offsets(times: Mapping[TopicPartition, int], *, read_committed: bool, timeout: float) -> object:
+        left.append(timeout)
+        return ask(times, read_committed=read_committed, timeout=timeout)
+
+    monkeypatch.setattr(world.clusters["west"], "offsets", offsets)
+    arguments = ("--cluster", "west", "--topic", "orders", "--at", "0", "--at", "1", "--timeout", "4")
+    assert run(capsys, "offsets", *arguments)[0] == 0
+    assert 4 > left[0] > left[1]
+
+
+def test_a_topic_that_may_not_be_described_is_not_called_missing(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = PartitionError(name="TOPIC_AUTHORIZATION_FAILED", text="not authorized", retriable=False)
+    facts = TopicFacts(
+        name="orders", topic_id=None, partitions={}, timestamp_type=None, cleanup_policy=None, error=error
+    )
+    monkeypatch.setattr(world.clusters["west"], "describe", lambda topics, *, timeout: {"orders": facts})
+    code, told = run_json(capsys, "offsets", "--cluster", "west", "--topic", "orders", "--latest")
+    assert code == 2
+    assert isinstance(told, dict)
+    assert told["error"]["kind"] == "kafka"
+    assert told["error"]["text"] == "west does not describe 'orders': TOPIC_AUTHORIZATION_FAILED: not authorized"
 
 
 def test_offsets_are_looked_up_by_time_and_at_the_ends(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -265,9 +279,9 @@ def test_offsets_are_looked_up_by_time_and_at_the_ends(world: World, capsys: pyt
 
 
 LIST = """\
-query    cluster  runner  epoch  state      batch  progress age seconds  operation
--------  -------  ------  -----  ---------  -----  --------------------  ---------
-revenue        -       -      -  never-run      -                     -          -
+query    cluster  runner  epoch  state      batch  progress age seconds  operation  automatic  ready
+-------  -------  ------  -----  ---------  -----  --------------------  ---------  ---------  -----
+revenue        -       -      -  never-run      -                     -          -  off            -
 """
 
 
@@ -275,7 +289,7 @@ def test_a_query_that_never_ran_is_listed_as_such(folder: Path, capsys: pytest.C
     assert run(capsys, "list") == (0, LIST, "")
     assert run(capsys, "list", "-o", "tsv") == (
         0,
-        "query\tcluster\trunner\tepoch\tstate\tbatch\tprogress_age_seconds\toperation\nrevenue\t\t\t\tnever-run\t\t\t\n",
+        "\t".join(QUERY_COLUMNS) + "\nrevenue\t\t\t\tnever-run\t\t\t\toff\t\n",
         "",
     )
     _code, out, _ = run(capsys, "list", "-o", "yaml")
@@ -296,7 +310,7 @@ def test_config_is_checked_and_shown(folder: Path, capsys: pytest.CaptureFixture
     code, out, _ = run(capsys, "config", "check")
     assert (code, out) == (
         0,
-        f"{folder}/tideover.yaml: no mistakes; 2 clusters, 2 routes, 2 runners, 1 queries\n",
+        f"{folder}/tideover.yaml: no mistakes; 3 clusters, 2 routes, 2 runners, 1 queries\n",
     )
     code, out, _ = run(capsys, "config", "show")
     assert f"store: sqlite:///{folder}/t.db\n" in out
@@ -307,7 +321,22 @@ def test_config_is_checked_and_shown(folder: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "list", "show", "plan failover", "failover", "history", "show-op", "offsets", "config check"]
+    "verb",
+    [
+        "run",
+        "list",
+        "show",
+        "plan failover",
+        "failover",
+        "pause",
+        "resume",
+        "ack",
+        "check",
+        "history",
+        "show-op",
+        "offsets",
+        "config check",
+    ],
 )
 def test_every_verb_has_help_with_examples(capsys: pytest.CaptureFixture[str], verb: str) -> None:
     code, out, _ = run(capsys, *verb.split(), "--help")

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from state.model import Desired, IntentKind, Phase
+from state.model import Desired, Intent, IntentKind, Phase
 from state.ports import Store
 from state.protocol import Failure, Planned, SinkState, StateOperator
 from tests.simulation.world import QUERY, Crash, CrashingStore, World, settings
@@ -48,29 +48,6 @@ def test_every_step_is_recorded_in_its_order_and_ended() -> None:
     assert kinds[-1] == "settled"
 
 
-def test_after_a_crash_behind_any_write_the_next_process_finishes_with_the_same_offsets_and_one_start() -> None:
-    undisturbed = CrashingStore(World().store, None)
-    writes = 0
-    while True:
-        writes += 1
-        world = World()
-        request = world.request()
-        crashing = CrashingStore(world.store, writes)
-        try:
-            world.carry_out(request, store=cast(Store, crashing))
-            break
-        except Crash:
-            operation = world.carry_out(request)
-        assert operation is not None, f"after write {writes}"
-        assert operation.outcome == "done", f"after write {writes} ({crashing.writes[-1]}): {operation.sentence}"
-        (start,) = world.starts
-        assert start.epoch == 2
-        assert world.checkpoints[start.checkpoint].offsets == {"orders": {"orders": {"0": PLACE, "1": PLACE}}}
-        assert len(world.store.operations()) == 1
-    assert writes > 8
-    assert undisturbed.writes == []
-
-
 def test_chosen_offsets_are_kept_when_the_standby_changes_between_preparing_and_commit() -> None:
     world = World()
     request = world.request()
@@ -84,8 +61,7 @@ def test_chosen_offsets_are_kept_when_the_standby_changes_between_preparing_and_
                 break
             world = World()
             request = world.request()
-    for partition in (0, 1):
-        world.clusters["west"].partitions[("orders", partition)].clear()  # type: ignore[index] # a plain pair is equal
+    world.clusters["west"].create("orders", 2)
     operation = world.carry_out(request)
     assert operation is not None
     assert operation.outcome == "done"
@@ -169,6 +145,70 @@ def test_without_evidence_the_operation_is_blocked_until_a_consent_joins_it() ->
     assert (settled.id, settled.outcome) == (operation.id, "done")
     assert settled.plan is not None
     assert settled.plan["fence"] == "consent"
+
+
+def on_another_host(world: World) -> World:
+    """Runner b can look at nothing of runner a's host."""
+    world.other.host, world.other.instance, world.other.evidence = "elsewhere", "two", None
+    world.other.alive = True
+    return world
+
+
+def test_a_runner_that_was_stopped_cleanly_is_proof_enough_for_one_on_another_host() -> None:
+    world = on_another_host(World())
+    world.runner.stop()
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert (operation.outcome, operation.consents) == ("done", ())
+    assert [start.runner for start in world.starts] == ["b"]
+
+
+def test_a_runner_that_was_stopped_and_started_again_somewhere_else_needs_no_consent() -> None:
+    world = World()
+    world.runner.stop()
+    world.runner.alive, world.runner.instance, world.runner.host, world.runner.evidence = True, "two", "h2", None
+    world.runner._obey = lambda _: None  # type: ignore[method-assign] # it is still starting Spark
+    request = world.request()
+    operation = world.carry_out(request, seconds=2)
+    del world.runner._obey  # type: ignore[method-assign] # up
+    operation = world.carry_out(request)
+    assert operation is not None
+    assert operation.outcome == "done"
+    fence = next(intent for intent in world.store.intents(operation.id) if intent.kind is IntentKind.FENCE)
+    assert fence.request["hosting"]["instance"] == "one"  # type: ignore[index] # plain JSON
+
+
+def test_a_runner_that_stops_because_of_the_hold_proves_it_to_one_that_could_not() -> None:
+    world = on_another_host(World())
+    world.runner.answers = False
+    fenced = world.other._do
+
+    def say_it_late(intent: Intent) -> object:
+        report = fenced(intent)
+        world.runner.stop()
+        return report
+
+    world.runner.alive = False  # its heartbeat is lost, its store is not
+    world.clock.wait(6)
+    world.other._do = say_it_late  # type: ignore[method-assign, assignment] # passed through
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+    fences = [intent for intent in world.store.intents(operation.id) if intent.kind is IntentKind.FENCE]
+    hosting = [cast(dict[str, object], intent.request["hosting"]) for intent in fences]
+    assert [each["stopped"] for each in hosting] == [False, True]
+
+
+def test_a_runner_that_was_killed_is_named_in_full_when_its_registration_is_gone_too() -> None:
+    world = on_another_host(World())
+    world.runner.alive = False
+    world.store.unregister("a", "one")
+    operation = world.carry_out(world.request(), seconds=10)
+    assert operation is not None
+    assert operation.phase is Phase.BLOCKED
+    fence = next(intent for intent in world.store.intents(operation.id) if intent.kind is IntentKind.FENCE)
+    hosting = cast(dict[str, object], fence.request["hosting"])
+    assert (hosting["host"], hosting["boot_id"], hosting["pid"], hosting["stopped"]) == ("h", "b", 1, False)
 
 
 def test_evidence_that_turns_up_later_unblocks() -> None:
@@ -320,6 +360,36 @@ def test_an_unreadable_checkpoint_gives_the_query_back_at_once() -> None:
     assert_went_back(world, "failed")
 
 
+def only_b_is_alive() -> World:
+    world = World()
+    world.runner.alive = False
+    world.other.alive = True
+    world.clock.wait(6)
+    return world
+
+
+def test_an_abort_without_proof_leaves_the_query_with_the_runner_that_may_still_run_it() -> None:
+    world = only_b_is_alive()
+    world.other.failures = {IntentKind.FENCE: [Failure(kind="unreadable", text="commits/7 is cut short")]}
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert (operation.phase, operation.outcome) == (Phase.ABORTED, "failed")
+    assignment = world.store.assignment(QUERY)
+    assert assignment is not None
+    assert (assignment.runner, assignment.cluster, assignment.epoch) == ("a", "east", 3)
+    world.clock.wait(1)
+    assert world.starts == [], "b must not start what a may still be running"
+
+
+def test_an_abort_with_proof_gives_the_query_to_a_runner_that_is_alive() -> None:
+    world = only_b_is_alive()
+    world.other.failures = {IntentKind.PREPARE: [Failure(kind="no-space", text="no space left on device")]}
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert_went_back(world, "failed")
+    assert [start.runner for start in world.starts] == ["b"]
+
+
 @pytest.mark.parametrize("gone", ["cluster", "topic", "partition"])
 def test_what_the_standby_lacks_is_refused_before_anything_is_stopped(gone: str) -> None:
     world = World()
@@ -327,10 +397,10 @@ def test_what_the_standby_lacks_is_refused_before_anything_is_stopped(gone: str)
     if gone == "cluster":
         west.reachable = False
     if gone == "topic":
-        west.partitions.clear()
+        west.topics.clear()
     request = world.request()
     if gone == "partition":
-        del west.partitions[("orders", 1)]  # type: ignore[arg-type] # a plain pair is equal
+        del west.topics["orders"].partitions[1]
         operation = world.carry_out(request)
         assert operation is not None
         assert "partitions-present" in operation.sentence
@@ -412,6 +482,8 @@ def test_a_second_failover_goes_back_by_the_positions_read_on_the_standby() -> N
     world = World()
     world.carry_out(world.request())
     world.clock.wait(5)
+    placed = world.checkpoints[world.starts[0].checkpoint]
+    placed.batch, placed.offsets = 10, {"orders": {"orders": {"0": PLACE + 5, "1": PLACE + 5}}}
     operation = world.carry_out(world.request(target="east"))
     assert operation is not None
     assert operation.source == "west"

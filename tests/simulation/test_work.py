@@ -1,16 +1,19 @@
 """Several requests, several processes: one operation for each query, side by side, whoever leads."""
 
 import threading
+import time
 from dataclasses import replace
 
 import pytest
 
+from orchestrator.desk import Desk, open_operations
 from orchestrator.lease import Lead
 from orchestrator.requests import Wish, ask, standing_of
 from orchestrator.work import Work
 from state.errors import StoreUnavailable
 from state.model import OperationKind, Phase, Request
 from state.ports import Store
+from state.protocol import Evidence
 from tests.simulation.world import World, settings
 
 
@@ -23,6 +26,20 @@ def work(world: World, *, holder: str = "one", store: Store | None = None) -> Wo
         clock=world.clock,
         lead=Lead(store, world.clock, holder),
         actor="ann",
+    )
+
+
+def desk(world: World, *, holder: str = "one", width: int = 8, store: Store | None = None) -> Desk:
+    store = store or world.store
+    return Desk(
+        store=store,
+        settings=world.settings,
+        logs=world.clusters.__getitem__,
+        clock=world.clock,
+        lead=Lead(store, world.clock, holder),
+        actor="controller",
+        width=width,
+        retry_seconds=30.0,
     )
 
 
@@ -54,7 +71,7 @@ def test_one_failing_query_does_not_stop_the_others() -> None:
             original(intent)  # type: ignore[arg-type] # an intent
 
     world.runner._answer = answer  # type: ignore[method-assign] # the fault
-    work(world).see_through(wish(world, "one", "two"), seconds=30)
+    work(world).see_through(wish(world, "one", "two"), seconds=120)
     assert outcomes(world) == {"one": None, "two": "done"}
 
 
@@ -149,13 +166,14 @@ def test_a_frozen_leader_that_wakes_up_writes_nothing() -> None:
     world.runner.answers = False
     (request,) = wish(world, "revenue")
     world.carry_out(request, seconds=0.2)
-    frozen = work(world, holder="frozen")
+    frozen = desk(world, holder="frozen")
     assert frozen.lead.take()
     world.clock.wait(11)
     world.runner.answers = True
     world.carry_out(request)
     before = world.store.history()
-    frozen._drive(request.id, world.clock.passed + 10)
+    frozen.drive([request.id])
+    frozen.close()
     assert world.store.history() == before
     assert frozen.failures == {}
 
@@ -171,3 +189,126 @@ def test_requests_stand_as_the_store_has_them() -> None:
     settled = world.store.operation(standing.operation)
     assert settled is not None
     assert settled.phase is Phase.SETTLED
+
+
+# -- a desk that is kept for long --------------------------------------------------------------------------------------
+NAMES = ("one", "two", "three", "four", "five")
+
+
+def keep(world: World, held: Desk, rounds: int = 4000) -> None:
+    """What a controller does, until nothing is asked and nothing is open."""
+    for _ in range(rounds):
+        if held.lead.stands():
+            held.take()
+            held.resume()
+        if not world.store.open_requests() and not world.store.operations(only_open=True):
+            break
+        time.sleep(0.001)
+    held.close()
+
+
+def drivers() -> int:
+    return sum(thread.name.startswith("drive ") for thread in threading.enumerate())
+
+
+def test_a_desk_drives_no_more_at_once_than_its_width_and_begins_with_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(settings(queries=NAMES))
+    requests = wish(world, *NAMES)
+    order: list[str] = []
+    begin = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        order.append(thread.name.removeprefix("drive "))
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    world.runner.answers = False
+    held = desk(world, width=2)
+    most = 0
+    for _ in range(50):
+        assert held.lead.stands()
+        held.take()
+        held.resume()
+        most = max(most, drivers())
+    assert most == 2
+    assert [operation.id for operation in open_operations(world.store)] == [request.id for request in requests]
+    assert list(dict.fromkeys(order)) == [request.id for request in requests][: len(set(order))]
+    world.runner.answers = True
+    keep(world, held)
+    assert outcomes(world) == dict.fromkeys(NAMES, "done")
+    assert drivers() == 0
+
+
+def test_operations_that_wait_for_a_person_leave_their_threads_to_the_others() -> None:
+    world = World(settings(queries=NAMES))
+    original = world.runner._answer
+
+    def answer(intent: object) -> None:
+        world.runner.evidence = None if getattr(intent, "query", "") in {"one", "two"} else Evidence.RUNNER
+        original(intent)  # type: ignore[arg-type] # an intent
+
+    world.runner._answer = answer  # type: ignore[method-assign] # nobody can prove these two stopped
+    wish(world, *NAMES)
+    held = desk(world, width=1)
+    for _ in range(4000):
+        if held.lead.stands():
+            held.take()
+            held.resume()
+        if sorted(map(str, outcomes(world).values())) == ["None", "None", "done", "done", "done"]:
+            break
+        time.sleep(0.001)
+    held.close()
+    assert outcomes(world) == {"one": None, "two": None, "three": "done", "four": "done", "five": "done"}
+    assert world.store.operations(query="one")[0].phase is Phase.BLOCKED
+
+
+def test_a_desk_finishes_what_former_leaders_left_open() -> None:
+    world = World()
+    world.runner.answers = False
+    (request,) = wish(world, "revenue")
+    world.carry_out(request, seconds=1)
+    world.runner.answers = True
+    keep(world, desk(world, holder="two"))
+    assert outcomes(world) == {"revenue": "done"}
+
+
+def test_what_could_not_be_driven_is_tried_again_after_a_pause() -> None:
+    world = World(settings(queries=("one",)))
+    (request,) = wish(world, "one")
+    world.runner.answers = False
+    world.carry_out(request, seconds=1)
+    world.runner.answers = True
+    held = desk(world)
+    declared = held.settings
+    held.settings = declared.model_copy(update={"queries": {}})
+    assert held.lead.take()
+    held.resume()
+    held._drivers[request.id].join()
+    assert "is not declared here" in str(held.failures[request.id])
+    held.settings = declared
+    held.resume()
+    assert request.id in held.failures, "not at once"
+    for _ in range(35):
+        world.clock.wait(1.0)
+        assert held.lead.stands()
+    keep(world, held)
+    assert outcomes(world) == {"one": "done"}
+    assert held.failures == {}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_defect_stops_one_driver_and_says_so() -> None:
+    world = World()
+    (request,) = wish(world, "revenue")
+    held = desk(world)
+    held.logs = {}.__getitem__
+    world.runner.answers = False
+    world.carry_out(request, seconds=0.2)
+    world.runner.answers = True
+    assert held.lead.take()
+    held.resume()
+    held._drivers[request.id].join()
+    assert str(held.failures[request.id]) == "a defect of Tideover: KeyError: 'west'"
+    assert outcomes(world) == {"revenue": None}

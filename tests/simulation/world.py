@@ -1,6 +1,5 @@
 """A world in one process: a clock that jumps, two clusters of lists, a runner that answers intents."""
 
-import hashlib
 import itertools
 import threading
 from collections.abc import Callable, Collection, Mapping
@@ -16,7 +15,6 @@ from state.model import (
     Assignment,
     Desired,
     EndSample,
-    Fingerprint,
     Intent,
     IntentKind,
     IntentState,
@@ -27,7 +25,6 @@ from state.model import (
     Request,
     RunnerFact,
     RunState,
-    TopicPartition,
 )
 from state.ports import Store
 from state.protocol import (
@@ -35,6 +32,7 @@ from state.protocol import (
     Evidence,
     Failure,
     FenceReport,
+    FenceRequest,
     Planned,
     PrepareReport,
     PrepareRequest,
@@ -42,8 +40,8 @@ from state.protocol import (
     Treatment,
 )
 from state.settings import Tideover
-from streaming.errors import ClusterUnreachable
-from streaming.log import Fetched, Log, LogRecord, Looked, PartitionFacts, Spec, TopicFacts
+from tests.simulation.clusters import Cluster
+from tests.simulation.stores import Crash, CrashingStore
 
 START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 START_MS = int(START.timestamp() * 1000)
@@ -54,11 +52,21 @@ class ManualClock:
 
     def __init__(self) -> None:
         self.passed = 0.0
+        self.set_ahead = 0.0
+        """By how much somebody has set the hosts' wall clocks; the store's keeps its time."""
+        self.store_set_ahead = 0.0
         self.lives: list[Callable[[], None]] = []
         self._lock = threading.RLock()
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self.passed)
+        return START + timedelta(seconds=self.passed + self.set_ahead)
+
+    def store_now(self) -> datetime:
+        return START + timedelta(seconds=self.passed + self.store_set_ahead)
+
+    def at(self, passed: float) -> datetime:
+        """What the hosts' clocks showed when so many seconds had passed."""
+        return START + timedelta(seconds=passed + self.set_ahead)
 
     def monotonic(self) -> float:
         return self.passed
@@ -70,77 +78,6 @@ class ManualClock:
                 live()
 
 
-class ListCluster(Log):
-    """A cluster whose partitions are lists of records; offset = first offset + index."""
-
-    def __init__(self) -> None:
-        self.partitions: dict[TopicPartition, list[LogRecord]] = {}
-        self.reachable = True
-        self.asked = 0
-
-    def append(self, topic: str, partition: int, key: str, timestamp_ms: int) -> int:
-        log = self.partitions.setdefault(TopicPartition(topic, partition), [])
-        digest = hashlib.blake2b(key.encode(), digest_size=16).digest()
-        log.append(LogRecord(offset=len(log), timestamp_ms=timestamp_ms, digest=digest, append_time=False))
-        return len(log) - 1
-
-    def _reach(self) -> None:
-        self.asked += 1
-        if not self.reachable:
-            raise ClusterUnreachable("no bootstrap server answered")
-
-    def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
-        self._reach()
-        facts = PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
-        return {
-            topic: TopicFacts(
-                name=topic,
-                topic_id=topic,
-                partitions={tp.partition: facts for tp in self.partitions if tp.topic == topic},
-                timestamp_type="CreateTime",
-                cleanup_policy="delete",
-            )
-            for topic in topics
-            if any(tp.topic == topic for tp in self.partitions)
-        }
-
-    def offsets(
-        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
-        self._reach()
-        return {tp: self._look(self.partitions[tp], time) for tp, time in times.items()}
-
-    def _look(self, log: list[LogRecord], time: int) -> Looked:
-        if time == Spec.LATEST:
-            return Looked(offset=len(log), timestamp_ms=None, leader_epoch=0)
-        if time == Spec.EARLIEST:
-            return Looked(offset=0, timestamp_ms=None, leader_epoch=0)
-        if time == Spec.MAX_TIMESTAMP:
-            newest = max(log, key=lambda record: record.timestamp_ms, default=None)
-        else:
-            newest = next((record for record in log if record.timestamp_ms >= time), None)
-        found = newest is not None
-        return Looked(
-            offset=newest.offset if newest and found else None,
-            timestamp_ms=newest.timestamp_ms if newest and found else None,
-            leader_epoch=0 if found else None,
-        )
-
-    def fetch(
-        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Fetched]:
-        self._reach()
-        return {
-            tp: Fetched(
-                records=tuple(self.partitions[tp][offset:]),
-                next_offset=max(offset, len(self.partitions[tp])),
-                high_watermark=len(self.partitions[tp]),
-                log_start=0,
-            )
-            for tp, (offset, _) in starts.items()
-        }
-
-
 @dataclass
 class Checkpoint:
     """What a checkpoint holds, as far as the controller can tell."""
@@ -150,6 +87,8 @@ class Checkpoint:
     planned: Planned | None = None
     planted: set[int] = field(default_factory=set)
     operators: tuple[StateOperator, ...] = ()
+    data_batch: int = 0
+    """The first batch that can hold new records of the cluster it was made for."""
 
 
 @dataclass
@@ -163,7 +102,9 @@ class FakeRunner:
     starts: list[Assignment]
     alive: bool = True
     instance: str = "one"
+    host: str = "h"
     evidence: Evidence | None = Evidence.RUNNER
+    """What it can prove by itself; else there is only what the hosting process said."""
     failures: dict[IntentKind, list[Failure]] = field(default_factory=dict)
     start_error: str | None = None
     answers: bool = True
@@ -171,23 +112,39 @@ class FakeRunner:
     idle: bool = False
     """The standby has nothing new: the query asks, and commits nothing."""
     ran: dict[str, int] = field(default_factory=dict)
+    runs: dict[str, Assignment] = field(default_factory=dict)
     handled: list[str] = field(default_factory=list)
+    announced: set[tuple[str, int, str]] = field(default_factory=set)
+
+    def stop(self) -> None:
+        """SIGTERM: its queries are quiet and say so, and the name is given back."""
+        for fact in self.store.query_facts():
+            if (fact.runner, fact.instance) == (self.name, self.instance):
+                self.store.report_query(replace(fact, state=RunState.STOPPED))
+        self.store.unregister(self.name, self.instance)
+        self.alive = False
 
     def live(self) -> None:
         if not self.alive:
             return
-        self.store.register(self._fact(), stale_after=timedelta(seconds=5))
+        standing = self.store.register(self._fact())
+        if standing is not None:  # a new process has seen that the old one is gone
+            self.store.unregister(standing.runner, standing.instance)
+            self.store.register(self._fact())
         if self.answers:
             for intent in self.store.pending_intents(self.name):
                 self.handled.append(intent.name)
                 self._answer(intent)
         for assignment in self.store.assignments():
-            if assignment.runner == self.name and assignment.desired is Desired.RUNNING:
+            ran = self.ran.get(assignment.query, 0)
+            if assignment.epoch < ran or (assignment.epoch == ran and assignment.desired is Desired.HELD):
+                self._report(self.runs[assignment.query], committed=True)  # the store was put back: what runs goes on
+            elif assignment.runner == self.name and assignment.desired is Desired.RUNNING:
                 self._obey(assignment)
 
     def _fact(self) -> RunnerFact:
         return RunnerFact(
-            runner=self.name, instance=self.instance, site="one", host="h", boot_id="b", pid=1, pid_started=1,
+            runner=self.name, instance=self.instance, site="one", host=self.host, boot_id="b", pid=1, pid_started=1,
             spark_master="local[*]", application_id=None, warm=True, started_at=START, seen_at=self.clock.now(),
         )  # fmt: skip
 
@@ -198,16 +155,22 @@ class FakeRunner:
         self.store.report(replace(intent, state=state, result=result.as_json(), ended_at=self.clock.now()))
 
     def _do(self, intent: Intent) -> CheckpointReport | FenceReport | PrepareReport | Failure:
+        if self.ran.get(intent.query, 0) >= intent.epoch:
+            return Failure(kind="overtaken", text="its epoch runs here already")
         path = str(intent.request["checkpoint"])
         old = self.checkpoints[path]
         report = CheckpointReport(
-            checkpoint=path, batch=old.batch, offsets=old.offsets, planned=old.planned, operators=old.operators
-        )
+            checkpoint=path, batch=old.batch if old.batch >= 0 else None, offsets=old.offsets, planned=old.planned,
+            operators=old.operators,
+        )  # fmt: skip
         if intent.kind is IntentKind.FENCE:
             old.planted |= {old.batch + 1, old.batch + 2}
+            hosting = FenceRequest.of(intent.request).hosting
+            said = Evidence.RUNNER if hosting is None or hosting.stopped else None
             return FenceReport(
-                checkpoint=report, planted=tuple(sorted(old.planted)), evidence=self.evidence, detail="stop returned"
-            )
+                checkpoint=report, planted=tuple(sorted(old.planted)), evidence=self.evidence or said,
+                detail="stop returned",
+            )  # fmt: skip
         if intent.kind is IntentKind.PREPARE:
             return self._prepare(PrepareRequest.of(intent.request), old)
         if intent.kind is IntentKind.RELEASE:
@@ -215,6 +178,9 @@ class FakeRunner:
         return report
 
     def _prepare(self, request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
+        if request.resume == "fresh":
+            self.checkpoints[request.target] = Checkpoint(batch=-1, offsets={})
+            return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
         if (request.batch, request.offsets) != (old.batch, old.offsets):
             return Failure(kind="moved-on", text="the checkpoint moved on")
         assert request.batch is not None
@@ -226,59 +192,49 @@ class FakeRunner:
 
     def _obey(self, assignment: Assignment) -> None:
         committed = self.ran.get(assignment.query) == assignment.epoch
-        if not committed and self.start_error is None:
+        if not committed and self._error(assignment) is None:
             self.starts.append(assignment)
             self.ran[assignment.query] = assignment.epoch
-        checkpoint = self.checkpoints[assignment.checkpoint]
+        self.runs[assignment.query] = assignment
+        self._report(assignment, committed=committed)
+
+    def _error(self, assignment: Assignment) -> str | None:
+        planted = self.checkpoints[assignment.checkpoint].planted
+        return "the checkpoint is fenced" if planted else self.start_error
+
+    def _report(self, assignment: Assignment, *, committed: bool) -> None:
+        checkpoint, error = self.checkpoints[assignment.checkpoint], self._error(assignment)
         batch = checkpoint.batch + 3 if committed else checkpoint.batch
-        failed = self.start_error is not None
-        self.store.report_query(
-            QueryFact(
-                query=assignment.query, runner=self.name, instance=self.instance, epoch=assignment.epoch,
-                cluster=assignment.cluster, state=RunState.FAILED if failed else RunState.RUNNING, run_id="r",
-                batch=batch, offsets=checkpoint.offsets, started_at=self.clock.now(),
-                progressed_at=self.clock.now() if committed and (self.commits or self.idle) else None,
-                first_commit_at=self.clock.now() if committed and self.commits else None,
-                input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
-                error=self.start_error, reported_at=self.clock.now(),
-            )
+        failed = error is not None
+        fact = QueryFact(
+            query=assignment.query, runner=self.name, instance=self.instance, host=self.host, boot_id="b", pid=1,
+            pid_started=1, spark_master="local[*]", application_id=None, epoch=assignment.epoch,
+            cluster=assignment.cluster, checkpoint=assignment.checkpoint,
+            state=RunState.FAILED if failed else RunState.RUNNING, run_id="r", batch=batch,
+            offsets=checkpoint.offsets, started_at=self.clock.now(),
+            progressed_at=self.clock.now() if committed and (self.commits or self.idle) else None,
+            first_commit_at=self.clock.now() if committed and self.commits else None,
+            input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
+            error=error, reported_at=self.clock.now(),
         )  # fmt: skip
-
-
-class Crash(BaseException):
-    """The process died: nothing catches this."""
-
-
-class CrashingStore:
-    """A store whose process dies right after its n-th write."""
-
-    WRITES = frozenset({"ask", "answer", "hold", "place", "record", "report", "note", "lead", "resign", "seize"})
-
-    def __init__(self, store: Store, after: int | None) -> None:
-        self._store = store
-        self._after = after
-        self.writes: list[str] = []
-
-    def __getattr__(self, name: str) -> object:
-        verb = getattr(self._store, name)
-        if name not in self.WRITES:
-            return verb
-
-        def written(*args: object, **kwargs: object) -> object:
-            result = verb(*args, **kwargs)
-            self.writes.append(name)
-            if self._after is not None and len(self.writes) >= self._after:
-                raise Crash(name)
-            return result
-
-        return written
+        run = (assignment.query, assignment.epoch, self.instance)
+        if run not in self.announced:
+            self.announced.add(run)
+            self.store.report_query(replace(fact, state=RunState.STARTING, first_commit_at=None, progressed_at=None))
+        self.store.report_query(fact)
 
 
 QUERY = "revenue"
 
 
-def settings(tmp: str = "/cp", *, queries: Collection[str] = (QUERY,), **changes: object) -> Tideover:
-    """Two clusters, a route each way, two runners."""
+def settings(
+    tmp: str = "/cp",
+    *,
+    queries: Collection[str] = (QUERY,),
+    groups: Mapping[str, object] | None = None,
+    **changes: object,
+) -> Tideover:
+    """Two clusters, a route each way, two runners; ``groups`` of the configuration, and changes of every query."""
     query = {
         "pipeline": "examples.orders:revenue", "sources": {"orders": {"topics": ["orders"]}},
         "clusters": ["east", "west"], "runners": ["a", "b"], **changes,
@@ -290,6 +246,7 @@ def settings(tmp: str = "/cp", *, queries: Collection[str] = (QUERY,), **changes
             "routes": [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}],
             "runners": {"a": {}, "b": {}},
             "queries": {name: {"checkpoint": f"{tmp}/{name}", **query} for name in queries},
+            **(groups or {}),
         }
     )
 
@@ -297,67 +254,92 @@ def settings(tmp: str = "/cp", *, queries: Collection[str] = (QUERY,), **changes
 class World:
     """Everything around one controller: clock, store, clusters, runners, and queries that have read 100 records."""
 
-    def __init__(self, tideover: Tideover | None = None, *, store: Store | None = None) -> None:
+    def __init__(self, tideover: Tideover | None = None, *, store: Store | None = None, partitions: int = 2) -> None:
+        self.partitions = range(partitions)
         self.settings = tideover or settings()
         self.clock = ManualClock()
-        self.store = store or MemoryStore(self.clock.now)
-        self.clusters = {"east": ListCluster(), "west": ListCluster()}
+        self.store = store or MemoryStore(self.clock.store_now)
+        self.clusters = {name: Cluster(name, self.clock.wait) for name in ("east", "west")}
         self.checkpoints: dict[str, Checkpoint] = {}
         self.starts: list[Assignment] = []
-        self.runner = FakeRunner(self.store, self.clock, "a", self.checkpoints, self.starts)
-        self.other = FakeRunner(self.store, self.clock, "b", self.checkpoints, self.starts, alive=False)
-        self.clock.lives += [self.runner.live, self.other.live]
         self.holders = itertools.count()
         self._fill()
         for query in self.settings.queries:
             self._run_on_east(query)
+        self._staff()
+
+    def _staff(self) -> None:
+        """Two runners that answer as they are told; one of them is there."""
+        self.runner = FakeRunner(self.store, self.clock, "a", self.checkpoints, self.starts)
+        self.other = FakeRunner(self.store, self.clock, "b", self.checkpoints, self.starts, alive=False)
+        self.runner.ran = dict.fromkeys(self.settings.queries, 1)
+        self.clock.lives += [self.runner.live, self.other.live]
         self.runner.live()
 
     def _fill(self) -> None:
         """120 records on east, of which west has 110 after 33 foreign ones; the query has read 100."""
-        for partition in (0, 1):
+        for cluster in self.clusters.values():
+            cluster.create("orders", len(self.partitions))
+        for partition in self.partitions:
             for index in range(33):
-                self.clusters["west"].append("orders", partition, f"foreign-{partition}-{index}", START_MS - 900_000)
+                self.clusters["west"].write("orders", partition, f"foreign-{partition}-{index}", START_MS - 900_000)
             for index in range(120):
                 key, time = f"{partition}-{index}", START_MS - 120_000 + index * 1000
-                self.clusters["east"].append("orders", partition, key, time)
+                self.clusters["east"].write("orders", partition, key, time)
                 if index < 110:
-                    self.clusters["west"].append("orders", partition, key, time)
+                    self.clusters["west"].write("orders", partition, key, time)
 
     def _run_on_east(self, query: str) -> None:
         path = f"/cp/{query}"
-        offsets = {"orders": {"orders": {"0": 100, "1": 100}}}
+        offsets = {"orders": {"orders": {str(partition): 100 for partition in self.partitions}}}
         self.checkpoints[path] = Checkpoint(batch=7, offsets=offsets)
         self.store.adopt(
             Assignment(
-                query=query, epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint=path,
-                starting_offsets=None, operation=None, changed_at=START,
+                query=query, epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a",
+                checkpoint=path, starting_offsets=None, operation=None, changed_at=START,
             )
         )  # fmt: skip
-        self.runner.ran[query] = 1
         self.track(query, 7, 100)
 
-    def track(self, query: str, batch: int, offset: int) -> None:
-        """Positions of one batch, and the samples of east's end."""
-        east = self.clusters["east"].partitions
-        self.store.save_positions(
+    def track(self, query: str, batch: int, offset: int, *, cluster: str = "east", epoch: int = 1) -> None:
+        """Positions of one batch that ended at the same offset everywhere, and the samples of the cluster's end."""
+        ends = dict.fromkeys(self.clusters[cluster].topics["orders"].partitions, offset)
+        self.track_ends(query, batch, ends, cluster=cluster, epoch=epoch)
+        self.sample(cluster)
+
+    def track_ends(
+        self,
+        query: str,
+        batch: int,
+        ends: Mapping[int, int],
+        *,
+        cluster: str,
+        epoch: int,
+        store: Store | None = None,
+    ) -> None:
+        """Positions of one batch that ended at these offsets."""
+        there = self.clusters[cluster]
+        rings = {number: there.ring("orders", number, end) for number, end in ends.items()}
+        (store or self.store).save_positions(
             Position(
-                query=query, source="orders", topic="orders", partition=partition, batch=batch, offset=offset,
-                timestamp_ms=east[TopicPartition("orders", partition)][offset - 1].timestamp_ms, leader_epoch=0,
-                topic_id="orders", dense=True, tracked_at=self.clock.now(),
-                ring=tuple(
-                    Fingerprint(record.offset, record.timestamp_ms, record.digest)
-                    for record in east[TopicPartition("orders", partition)][max(0, offset - 64) : offset]
-                ),
+                query=query, epoch=epoch, cluster=cluster, source="orders", topic="orders", partition=number,
+                batch=batch, offset=end, timestamp_ms=max((each.timestamp_ms for each in rings[number]), default=None),
+                leader_epoch=0, topic_id=there.topics["orders"].topic_id, dense=True, tracked_at=self.clock.now(),
+                ring=rings[number],
             )
-            for partition in (0, 1)
+            for number, end in ends.items()
         )  # fmt: skip
-        self.store.save_ends(
+
+    def sample(self, cluster: str, store: Store | None = None) -> None:
+        """The ends of a cluster's partitions as they are now."""
+        topic = self.clusters[cluster].topics["orders"]
+        (store or self.store).save_ends(
             EndSample(
-                cluster="east", topic="orders", partition=partition, begin=0, end=120,
-                newest_timestamp_ms=START_MS - 1000, leader_epoch=0, topic_id="orders", sampled_at=self.clock.now(),
+                cluster=cluster, topic="orders", partition=partition, begin=log.begin, end=log.end,
+                newest_timestamp_ms=max((each.timestamp_ms for each in log.records[-64:]), default=None),
+                leader_epoch=0, topic_id=topic.topic_id, sampled_at=self.clock.now(),
             )
-            for partition in (0, 1)
+            for partition, log in topic.partitions.items()
         )  # fmt: skip
 
     # -- acting ----------------------------------------------------------------------------------------------------
@@ -378,7 +360,7 @@ class World:
         while not lead.take():
             self.clock.wait(1.0)
         places = Places(store=store, settings=self.settings, logs=self.clusters.__getitem__, clock=self.clock)
-        taker = Taker(store=store, queries=self.settings.queries, places=places, clock=self.clock, lead=lead)
+        taker = Taker(store=store, queries=self.settings.queries, places=places, lead=lead)
         operation_id = (store.request(request.id) or request).operation or taker.take(request)
         if operation_id is None:
             lead.give_up()
@@ -391,3 +373,6 @@ class World:
         operation = executor.drive(operation_id, going_on=lambda: self.clock.passed < until)
         lead.give_up()
         return operation
+
+
+__all__ = ["QUERY", "START", "Checkpoint", "Crash", "CrashingStore", "FakeRunner", "ManualClock", "World", "settings"]

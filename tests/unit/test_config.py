@@ -127,12 +127,137 @@ def test_a_password_inside_the_store_url_is_a_mistake(tmp_path: Path) -> None:
     assert mistake == "store: a secret is not written here; name it as env:NAME or file:PATH"
 
 
+def test_a_heartbeat_topic_that_is_written_locally_is_a_mistake(tmp_path: Path) -> None:
+    (mistake,) = mistakes_of(tmp_path, GOOD.replace("to: west}", "to: west, heartbeats: heartbeats}"))
+    assert mistake.startswith("routes.0: heartbeats: ")
+    assert "proves nothing of east" in mistake
+
+
+@pytest.mark.parametrize(
+    "store", ["postgresql://h/d?password=hush", "postgresql://h/d?x=1&sslpassword=hush", "postgresql://u:hu/sh@h/d"]
+)
+def test_a_password_anywhere_in_the_store_url_is_a_mistake(tmp_path: Path, store: str) -> None:
+    (mistake,) = mistakes_of(tmp_path, GOOD.replace("sqlite:///var/tideover.db", store))
+    assert mistake == "store: a secret is not written here; name it as env:NAME or file:PATH"
+    shown = masked(load(written(tmp_path, GOOD.replace("sqlite:///var/tideover.db", "env:U")), {"U": store}).settings)
+    assert "sh" not in str(shown["store"]).replace(MASK, "")
+
+
+def test_a_dot_in_a_name_hides_no_secret(tmp_path: Path) -> None:
+    security = "security: {protocol: SASL_SSL, sasl: {mechanism: PLAIN, username: u, password: hush}}"
+    text = GOOD.replace("east", "dc.east").replace("[localhost:19092]}", f"[localhost:19092], {security}}}")
+    (mistake,) = mistakes_of(tmp_path, text)
+    assert mistake.startswith("clusters.dc.east.security.sasl.password: a secret is not written here")
+
+
+def test_what_is_handed_on_has_its_secrets_by_reference_too(tmp_path: Path) -> None:
+    conf = "spark: {conf: {spark.hadoop.fs.s3a.secret.key: %s, spark.app.name: env:PLAIN}}\n"
+    assert mistakes_of(tmp_path, GOOD + conf % "hush") == (
+        "spark.conf.spark.hadoop.fs.s3a.secret.key: a secret is not written here; name it as env:NAME or file:PATH",
+    )
+    settings = load(written(tmp_path, GOOD + conf % "env:KEY"), {"KEY": "hush"}).settings
+    assert settings.spark.conf == {"spark.hadoop.fs.s3a.secret.key": "hush", "spark.app.name": "env:PLAIN"}
+    assert "hush" not in json.dumps(masked(settings))
+    found = mistakes_of(tmp_path, GOOD + "    settings: {api_token: 5}\n    spark: {spark.ssl.password: x}\n")
+    assert [mistake.partition(": ")[0] for mistake in found] == [
+        "queries.revenue.settings.api_token", "queries.revenue.spark.spark.ssl.password"
+    ]  # fmt: skip
+
+
+def test_a_secret_that_is_empty_or_unreadable_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text(" \n", encoding="utf-8")
+    (tmp_path / "odd").write_bytes(b"\xff")
+    for reference, why in (
+        ("env:EMPTY", "the environment variable EMPTY is empty"),
+        ("file:empty", f"{tmp_path}/empty is empty"),
+        ("file:odd", f"{tmp_path}/odd cannot be read: it is not text in UTF-8"),
+    ):
+        assert mistakes_of(tmp_path, GOOD + f"http: {{token: {reference}}}\n", {"EMPTY": ""}) == (f"http.token: {why}",)
+
+
+def test_mistakes_are_told_in_the_words_of_yaml(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace("[localhost:29092]", "localhost")
+        .replace("[localhost:19092]", "[localhost, 'h:99999', 'h:9092']")
+        .replace("runners: {a: {site: one}}", "runners: [a]")
+        .replace("examples.orders:revenue", "examples.orders")
+        .replace("[orders]}", "[orders], options: {a: [1]}}")
+        .replace("[east, west]", "[east]")
+        + "    buffer: never\n    resume: magic\ndetection: {interval: 1ms, failures: 0.5}\nhttp: {listen: here}\n"
+    )
+    assert set(mistakes_of(tmp_path, text)) >= {
+        "clusters.west.bootstrap: must be a list",
+        "clusters.east.bootstrap.0: 'localhost' is not host:port",
+        "clusters.east.bootstrap.1: 'h:99999' is not host:port",
+        "runners: must be a group of keys",
+        "queries.revenue.pipeline: 'examples.orders' is not module:function",
+        "queries.revenue.sources.orders.options.a: must be text, a whole number, a number or true or false",
+        "queries.revenue.clusters: must have 2 or more entries",
+        (
+            "queries.revenue.buffer: 'never' is not a duration: write a number with ms, s, m, h or d, for example 15m, "
+            "or measured"
+        ),
+        "queries.revenue.resume: must be 'carry' or 'fresh'",
+        "detection.interval: must be between 50ms and 1m",
+        "detection.failures: must be a whole number",
+        "http.listen: 'here' is not host:port",
+    }
+
+
+def test_an_entry_that_is_wrong_does_not_make_its_list_too_short(tmp_path: Path) -> None:
+    assert mistakes_of(tmp_path, GOOD.replace("[localhost:19092]", "[localhost]")) == (
+        "clusters.east.bootstrap.0: 'localhost' is not host:port",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "mistake"),
+    [
+        (("[east, west]", "[east, west, east]"), "queries.revenue.clusters: cluster 'east' is named twice"),
+        (("runners: [a]", "runners: [a, a]"), "queries.revenue.runners: runner 'a' is named twice"),
+        (("to: west}", "to: east}"), "routes.0: from and to are both 'east'"),
+        (("to: west}]", "to: west}, {from: east, to: west}]"), "routes.1: routes.0 is from 'east' to 'west' already"),
+        (
+            ("queries:\n", ("queries:\n  b: {pipeline: 'a:b', sources: {o: {topics: [o]}}, clusters: [east, west], "
+                           "runners: [a], checkpoint: ./var/revenue/}\n")),
+            "queries.revenue.checkpoint: it is that of query 'b' already",
+        ),
+        (
+            ("{topics: [orders]}", "{topics: [orders], options: {Kafka.Bootstrap.Servers: 'x:1'}}"),
+            ("queries.revenue.sources.orders: options.Kafka.Bootstrap.Servers is Tideover's to set: it changes with "
+            "the cluster"),
+        ),
+        (
+            ("    checkpoint:", "    output: {topic: o, options: {topic: p}}\n    checkpoint:"),
+            "queries.revenue.output: options.topic is Tideover's to set: it changes with the cluster",
+        ),
+        (("store: sqlite:///var/tideover.db", "store: nosuch"), ("store: write sqlite:///path (one host) or "
+         "postgresql+psycopg://... (several)")),
+    ],
+)  # fmt: skip
+def test_what_contradicts_itself_is_a_mistake(tmp_path: Path, change: tuple[str, str], mistake: str) -> None:
+    assert mistakes_of(tmp_path, GOOD.replace(*change)) == (mistake,)
+    assert mistake in mistakes_of(tmp_path, GOOD.replace(*change) + "detektion: {}\n")
+
+
 def test_a_missing_tls_file_is_a_mistake(tmp_path: Path) -> None:
     text = GOOD.replace("[localhost:19092]}", "[localhost:19092], security: {protocol: SSL, ca: ca.pem}}")
     assert mistakes_of(tmp_path, text) == (f"clusters.east.security.ca: {tmp_path}/ca.pem is not a file",)
 
 
-@pytest.mark.parametrize("text", ["", "- a\n", "a: [\n", "a: b: c\n", "a: !!python/object:os.system {}\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "- a\n",
+        "a: [\n",
+        "a: b: c\n",
+        "a: !!python/object:os.system {}\n",
+        "a: !!int b\n",
+        "a: &a [*a]\n",
+        "[" * 5000,
+    ],
+)
 def test_what_is_no_mapping_is_refused_with_a_sentence(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError):
         load(written(tmp_path, text))
@@ -150,9 +275,38 @@ def test_the_file_is_found_by_flag_then_environment_then_folder(
     assert locate(path, {"TIDEOVER_CONFIG": str(other)}) == path
     with pytest.raises(ConfigError, match="is not a file"):
         locate("nowhere.yaml", {})
+    with pytest.raises(ConfigError, match="-c names no file"):
+        locate("", {})
+    assert locate(None, {"TIDEOVER_CONFIG": ""}) == path
 
 
 def test_the_masked_dump_writes_durations_as_the_file_does(tmp_path: Path) -> None:
     shown = masked(load(written(tmp_path, GOOD)).settings)
     assert shown["detection"] == {"interval": "500ms", "timeout": "1s", "failures": 3}
     assert shown["routes"][0]["from"] == "east"  # type: ignore[index] # plain JSON
+
+
+def test_a_query_that_says_one_thing_of_its_own_keeps_the_rest_of_the_common_policy(tmp_path: Path) -> None:
+    text = GOOD + "    policy: {automatic: true}\npolicy: {max_exposure: 10s, cooldown: 2h}\n"
+    settings = load(written(tmp_path, text), {}).settings
+    own = settings.policy_of("revenue")
+    assert (own.automatic, own.max_exposure.total_seconds(), own.cooldown.total_seconds()) == (True, 10, 7200)
+    assert not settings.policy.automatic
+
+
+def test_a_cooldown_that_would_be_forgotten_is_a_mistake(tmp_path: Path) -> None:
+    text = GOOD + "    policy: {cooldown: 91d}\npolicy: {cooldown: 2d}\nretention: {history: 36h, operations: 1}\n"
+    assert mistakes_of(tmp_path, text) == (
+        "policy.cooldown: 2d is longer than retention.history keeps operations",
+        "queries.revenue.policy.cooldown: 91d is longer than retention.history keeps operations",
+    )
+    alone = mistakes_of(tmp_path, GOOD + "policy: {cooldown: 91d}\n")
+    assert alone == ("policy.cooldown: 91d is longer than retention.history keeps operations",)
+    kept = load(written(tmp_path, GOOD + "policy: {cooldown: 90d}\n")).settings.retention
+    assert (kept.history.days, kept.operations) == (90, 20)
+
+
+@pytest.mark.parametrize("text", ["history: 23h", "history: 40000d", "operations: 0", "history: for ever"])
+def test_nothing_is_forgotten_at_once(tmp_path: Path, text: str) -> None:
+    (mistake,) = mistakes_of(tmp_path, GOOD + f"retention: {{{text}}}\n")
+    assert mistake.startswith(f"retention.{text.partition(':')[0]}: ")

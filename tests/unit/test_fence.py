@@ -10,11 +10,12 @@ from typing import ClassVar
 
 import pytest
 
-from state.protocol import Evidence, FenceReport, FenceRequest, Process
+from state.protocol import Evidence, FenceReport, FenceRequest, Process, ReleaseRequest
 from state.settings import Spark
 from streaming.spark.fence import Guard, fence
 from streaming.spark.identity import Identity, is_gone, own_identity, started_at
 from streaming.spark.local import LocalFiles
+from streaming.spark.plant import release
 from tests.checkpoints import CheckpointFolder
 
 HERE = own_identity()
@@ -56,6 +57,16 @@ def test_a_process_that_is_gone_proves_it(folder: Path) -> None:
     assert report.checkpoint.batch == 1
 
 
+def test_a_checkpoint_that_was_never_run_is_fenced_and_holds_no_batch(tmp_path: Path) -> None:
+    report = fenced(tmp_path / "new", process(pid_started=GONE_PID_STARTED))
+    assert (report.planted, report.evidence) == ((0, 1), Evidence.PROCESS)
+    assert (report.checkpoint.batch, report.checkpoint.planned, report.checkpoint.offsets) == (None, None, {})
+    files = LocalFiles()
+    request = ReleaseRequest(checkpoint=str(tmp_path / "new"), planted=(0, 1), prepared=None, operation="op")
+    assert release(files, request) == (0, 1)
+    assert [path for path in (tmp_path / "new").rglob("*") if path.is_file()] == []
+
+
 def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
     assert fenced(folder, process(boot_id="an earlier boot")).evidence is Evidence.PROCESS
 
@@ -78,6 +89,13 @@ def test_another_host_cannot_be_looked_at(folder: Path) -> None:
     report = fenced(folder, process(host="elsewhere", pid_started=GONE_PID_STARTED))
     assert report.evidence is None
     assert "another host" in report.detail
+
+
+def test_a_process_that_said_it_had_stopped_need_not_be_looked_at(folder: Path) -> None:
+    for spark_master in ("local[4]", "spark://m:7077"):
+        report = fenced(folder, process(host="elsewhere", stopped=True, spark_master=spark_master))
+        assert report.evidence is Evidence.RUNNER
+        assert "said that it had stopped" in report.detail
 
 
 def test_fencing_twice_gives_the_same_report(folder: Path) -> None:

@@ -15,6 +15,7 @@ from state.protocol import CheckpointReport, StateOperator, Treatment
 from state.settings import Policy, Query, Route
 from streaming.log import PartitionError, PartitionFacts, TopicFacts
 from streaming.resume.model import Resolution, Target
+from tests.contract import samples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ONE = PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
@@ -54,14 +55,15 @@ RUNNER = RunnerFact(
     application_id=None, warm=True, started_at=NOW, seen_at=NOW,
 )  # fmt: skip
 ASSIGNMENT = Assignment(
-    query="q", epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/c", starting_offsets=None,
-    operation=None, changed_at=NOW,
+    query="q", epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/c",
+    starting_offsets=None, operation=None, changed_at=NOW,
 )  # fmt: skip
 REPORT = CheckpointReport(checkpoint="/c", batch=7, offsets={"s": {"t": {"0": 10}}})
+FACT = samples.fact(query="q", epoch=1, checkpoint="/c")
 STANDBY = Standby(reachable=True, seconds=0.012, limit_seconds=1.0, topics={"t": topic()})
 GOOD = Facts(
     kind=OperationKind.FAILOVER, query="q", settings=query(), policy=Policy(), source="east", target="west",
-    route=Route.model_validate({"from": "east", "to": "west"}), assignment=ASSIGNMENT, runners=(RUNNER,),
+    route=Route.model_validate({"from": "east", "to": "west"}), assignment=ASSIGNMENT, fact=FACT, runners=(RUNNER,),
     expect_active="east", standby=STANDBY, topics={"t": "t"}, report=REPORT, stateful=False, resolution=resolution(),
     choice=Choice(treatment=Treatment.NONE, repeats=0, text=""), fence="runner", epoch=2, operation="op",
 )  # fmt: skip
@@ -95,6 +97,13 @@ def test_facts_that_are_not_known_keep_their_gates_silent() -> None:
 
 
 REFUSALS: list[tuple[str, Facts, str, str, str]] = [
+    ("store-current", replace(GOOD, fact=replace(FACT, epoch=4)), "epoch 4 runs", "epoch 1 running",
+     "runner a runs q under epoch 4, the store knows only 1: it was put back to an older copy; tideover reconcile q"),
+    ("store-current", replace(GOOD, assignment=replace(ASSIGNMENT, desired=Desired.HELD)), "epoch 1 runs",
+     "epoch 1 held", "under epoch 1, under which the store has it held: it was put back"),
+    ("store-current", replace(GOOD, fact=replace(FACT, checkpoint="/c/epoch-1")), "epoch 1 runs", "epoch 1 running",
+     "under which the store has it elsewhere"),
+    ("store-current", replace(GOOD, assignment=None), "epoch 1 runs", "no assignment", "the store knows none"),
     ("assigned", replace(GOOD, assignment=None), "none", "an assignment", "q has never run"),
     ("expect-active", replace(GOOD, expect_active="west"), "east", "west", "q is on east, not on west"),
     ("not-already-there", replace(GOOD, target="east"), "east", "not east", "q is already on east"),
@@ -113,10 +122,14 @@ REFUSALS: list[tuple[str, Facts, str, str, str]] = [
     ("fence", replace(GOOD, fence="none"), "none", "runner, process, application or consent", "consent unfenced"),
     ("place-found", replace(GOOD, resolution=resolution(place(target_offset=None, note="standby lags"))),
      "0 of 1", "1 partitions", "no place for t-0: standby lags"),
+    ("place-found", replace(GOOD, resolution=replace(resolution(), targets=())), "0 of 0", "0 partitions",
+     "no partition was looked up"),
     ("retention", replace(GOOD, resolution=GONE), "1 partitions", "0 partitions", "consent gap"),
     ("timestamp-type", replace(GOOD, resolution=resolution(place(method="timestamp", exact=False),
      timestamp_types={"t": "LogAppendTime"})), "LogAppendTime", "CreateTime where time decides", "consent repeats"),
     ("exposure", replace(GOOD, resolution=resolution(place(exposure_seconds=60.5))), "60.5 s", "60 s", "consent loss"),
+    ("exposure", replace(GOOD, attended=False, resolution=resolution(place(), place(partition=1, exposure_seconds=None,
+     exposure_records=None))), "unknown", "60 s", "nobody can tell what t-1 lacks; consent loss"),
     ("replay", replace(GOOD, resolution=resolution(place(replay_records=1_000_001))),
      "1000001 records", "1000000 records", "consent repeats"),
     ("replay", replace(GOOD, policy=Policy(max_replay=7), choice=BRIDGE), "8 records", "7 records", "read twice"),
@@ -190,6 +203,12 @@ def test_repeats_that_cannot_reach_state_pass(facts: Facts) -> None:
     gate = judged("repeats-into-state", facts)
     assert gate is not None
     assert gate.ok
+
+
+def test_a_place_whose_records_expired_is_a_gap_whatever_the_times_say() -> None:
+    gate = judged("retention", replace(GOOD, resolution=resolution(place(exact=False, expired=True))))
+    assert gate is not None
+    assert (gate.ok, gate.measured, gate.limit) == (False, "1 partitions", "0 partitions")
 
 
 def test_a_place_at_the_begin_is_no_gap_where_nothing_was_deleted() -> None:

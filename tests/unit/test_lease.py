@@ -9,7 +9,9 @@ import pytest
 from orchestrator.errors import NotLeading
 from orchestrator.lease import MARGIN, TTL, Lead
 from orchestrator.process import is_gone, this_process
+from state.errors import StoreUnavailable
 from state.memory import MemoryStore
+from state.model import Lease
 
 
 class Clock:
@@ -105,3 +107,40 @@ def test_a_process_of_an_earlier_boot_is_gone() -> None:
 def test_without_a_process_file_system_nothing_is_proven(tmp_path: Path) -> None:
     assert not is_gone(this_process(tmp_path), tmp_path)
     assert not is_gone(f"{this_process(tmp_path).rsplit(':', 3)[0]}:b:1:1", tmp_path)
+
+
+class Away(MemoryStore):
+    away = False
+
+    def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
+        if self.away:
+            raise StoreUnavailable("the store is locked")
+        return super().lead(name, holder, ttl)
+
+
+def test_a_lead_stands_as_soon_as_it_can_and_asks_twice_a_second(clock: Clock) -> None:
+    store = Away(clock.now)
+    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    assert one.stands()
+    assert not two.stands()
+    one.give_up()
+    assert not two.stands(), "asked a moment ago"
+    clock.wait(0.5)
+    assert two.stands()
+    assert not one.stands()
+
+
+def test_a_lead_does_not_stand_while_the_store_is_away(clock: Clock) -> None:
+    store = Away(clock.now)
+    one = Lead(store, clock, "one")
+    store.away = True
+    assert not one.stands()
+    store.away = False
+    clock.wait(0.5)
+    assert one.stands()
+    store.away = True
+    clock.wait(2.5)
+    assert not one.stands(), "the renewal that is due has no answer"
+    store.away = False
+    assert one.stands(), "the lease itself has not run out"
+    assert one.term == 1

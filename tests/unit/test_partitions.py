@@ -46,7 +46,7 @@ def counted(clusters: Mapping[str, Mapping[str, int] | None]) -> int:
             "clusters": {"east": {"bootstrap": ["e:1"]}, "west": {"bootstrap": ["w:1"]}},
             "routes": [{"from": "east", "to": "west", "topics": {"prefix": "east."}}],
             "runners": {"a": {}, "b": {}},
-            "queries": {"revenue": query, "elsewhere": query | {"runners": ["b"]}},
+            "queries": {"revenue": query, "elsewhere": query | {"runners": ["b"], "checkpoint": "d"}},
         }
     )
     return count_partitions(settings, "a", lambda name: Described(clusters[name]))  # type: ignore[arg-type, return-value] # only asked to describe

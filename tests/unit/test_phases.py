@@ -3,8 +3,21 @@
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from orchestrator.decide.phases import BEFORE_COMMIT, FINAL, TABLE, Happening, IllegalMove, diagram, move
+from orchestrator.decide.phases import (
+    BEFORE_COMMIT,
+    BEHIND_COMMIT,
+    FINAL,
+    MEANING,
+    TABLE,
+    Happening,
+    IllegalMove,
+    diagram,
+    meanings,
+    move,
+)
 from state.model import Phase
 
 
@@ -37,12 +50,37 @@ def test_every_pair_is_listed_or_refused(phase: Phase, happening: Happening) -> 
 
 def test_no_way_leads_back_from_behind_the_commit() -> None:
     behind = reachable(Phase.STARTING)
-    assert behind == {Phase.STARTING, Phase.VERIFYING, Phase.SETTLED}
+    assert behind == BEHIND_COMMIT
     assert Phase.ABORTED not in behind
 
 
 def test_only_phases_before_the_commit_can_be_given_up() -> None:
     assert {phase for phase, happening in TABLE if happening is Happening.GIVEN_UP} == BEFORE_COMMIT
+
+
+def test_a_landing_that_is_never_proven_has_an_end_too() -> None:
+    for phase in (Phase.STARTING, Phase.VERIFYING):
+        assert move(phase, Happening.UNVERIFIED) is Phase.SETTLED
+        assert move(phase, Happening.RUNNER_LOST) is Phase.STARTING
+
+
+def test_every_happening_moves_something() -> None:
+    assert {happening for _, happening in TABLE} == set(Happening)
+
+
+@given(st.lists(st.sampled_from(Happening), max_size=40))
+def test_no_story_leaves_the_table_or_goes_back_behind_the_commit(story: list[Happening]) -> None:
+    """Whatever happens in whatever order: what the table does not list changes nothing, and the commit is for good."""
+    phase, committed = Phase.WATCHING, False
+    for happening in story:
+        if (phase, happening) in TABLE:
+            phase = move(phase, happening)
+        else:
+            with pytest.raises(IllegalMove):
+                move(phase, happening)
+        committed = committed or phase is Phase.STARTING
+        assert not committed or phase in BEHIND_COMMIT
+        assert reachable(phase) & FINAL
 
 
 def test_nothing_leaves_a_final_phase() -> None:
@@ -55,3 +93,9 @@ def test_the_diagram_shows_every_move_between_phases() -> None:
     assert text.startswith("stateDiagram-v2\n")
     for (phase, happening), after in TABLE.items():
         assert (f"    {phase} --> {after}: {happening.value}\n" in text) is (phase != after)
+
+
+def test_every_phase_has_a_meaning_of_its_own() -> None:
+    assert set(MEANING) == set(Phase)
+    assert len(set(MEANING.values())) == len(Phase)
+    assert [line.split(" | ")[0] for line in meanings().splitlines()[2:]] == [f"| {phase}" for phase in Phase]

@@ -12,6 +12,7 @@ from streaming.spark.obey import Start, Stop, decide_runs, may_run
 ROW = Assignment(
     query="revenue",
     epoch=3,
+    placed_epoch=1,
     desired=Desired.RUNNING,
     cluster="east",
     runner="a",
@@ -69,11 +70,21 @@ def test_nothing_is_started_for_others_or_while_it_is_held(row: Assignment) -> N
     assert decide_runs("a", [row], {}, {}) == []
 
 
+def test_a_run_goes_on_under_a_row_that_went_back_to_an_old_epoch() -> None:
+    for row in (ROW, replace(ROW, runner="b"), replace(ROW, desired=Desired.HELD)):
+        assert decide_runs("a", [row], {"revenue": 4}, {"revenue": 4}) == []
+
+
+def test_nothing_is_started_while_a_runner_reports_a_newer_epoch() -> None:
+    assert may_run("a", ROW, 3, 3)
+    assert not may_run("a", ROW, 3, 4)
+
+
 def test_a_start_is_only_allowed_under_the_epoch_that_stands() -> None:
-    assert may_run("a", ROW, 3)
-    assert not may_run("a", ROW, 2)
-    assert not may_run("a", None, 3)
-    assert not may_run("a", replace(ROW, desired=Desired.HELD), 3)
+    assert may_run("a", ROW, 3, None)
+    assert not may_run("a", ROW, 2, None)
+    assert not may_run("a", None, 3, None)
+    assert not may_run("a", replace(ROW, desired=Desired.HELD), 3, None)
 
 
 def test_pauses_double_up_to_half_a_minute() -> None:

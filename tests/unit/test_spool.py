@@ -1,5 +1,7 @@
 """What the store could not take survives on disk, whole or not at all."""
 
+import hashlib
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +14,8 @@ from streaming.spark.spool import Spool, Spooled
 NOW = datetime(2026, 1, 1, 12, 30, 0, 250, tzinfo=UTC)
 POSITION = Position(
     query="revenue",
+    epoch=1,
+    cluster="east",
     source="orders",
     topic="orders",
     partition=0,
@@ -20,7 +24,7 @@ POSITION = Position(
     timestamp_ms=1_000,
     leader_epoch=2,
     topic_id="abc",
-    ring=(Fingerprint(98, 999, b"\x00\xff"), Fingerprint(99, 1_000, b"")),
+    ring=(Fingerprint(98, 999, b"\x00\xff" * 8), Fingerprint(99, 1_000, bytes(16))),
     dense=True,
     tracked_at=NOW,
 )
@@ -35,7 +39,7 @@ SAMPLE = EndSample(
     topic_id="abc",
     sampled_at=NOW,
 )
-KEPT = Spooled().merged([("/c", POSITION)], [SAMPLE])
+KEPT = Spooled().merged([POSITION], [SAMPLE])
 
 
 def test_another_process_reads_what_was_kept(tmp_path: Path) -> None:
@@ -67,19 +71,24 @@ def test_nothing_to_keep_leaves_no_file(tmp_path: Path) -> None:
     assert spool.load().is_empty
 
 
-def test_a_long_outage_keeps_the_newest_two_batches_of_each_checkpoint() -> None:
+@pytest.mark.parametrize("shape", [None, 2, 4])
+def test_a_file_of_another_version_is_dropped(tmp_path: Path, shape: int | None) -> None:
+    path = tmp_path / "east.spool"
+    content = {"positions": [["/c", {"query": "revenue", "ring": []}]], "ends": []}
+    text = json.dumps(content if shape is None else content | {"shape": shape})
+    path.write_text(f"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}\n{text}")
+    assert Spool(path).load().is_empty
+
+
+def test_a_long_outage_keeps_the_newest_two_batches_of_each_epoch() -> None:
     kept = Spooled()
     for number in range(50):
-        kept = kept.merged([("/c", replace(POSITION, batch=number))], [replace(SAMPLE, end=number)])
-    kept = kept.merged([("/other", POSITION)], [])
-    assert sorted((checkpoint, each.batch) for checkpoint, each in kept.positions) == [
-        ("/c", 48),
-        ("/c", 49),
-        ("/other", 7),
-    ]
+        kept = kept.merged([replace(POSITION, batch=number)], [replace(SAMPLE, end=number)])
+    kept = kept.merged([replace(POSITION, epoch=3)], [])
+    assert sorted((each.epoch, each.batch) for each in kept.positions) == [(1, 48), (1, 49), (3, 7)]
     assert [each.end for each in kept.ends] == [49]
 
 
 def test_what_is_known_better_replaces_what_was_kept() -> None:
-    kept = KEPT.merged([("/c", replace(POSITION, dense=None))], [])
-    assert [each.dense for _, each in kept.positions] == [None]
+    kept = KEPT.merged([replace(POSITION, dense=None)], [])
+    assert [each.dense for each in kept.positions] == [None]

@@ -39,6 +39,11 @@ def test_a_time_is_milliseconds_iso_with_a_zone_or_some_time_ago(text: str, mill
         ("1969-12-31T23:59:59Z", "before 1970"),
         ("-40000d", "before 1970"),
         ("-15 parsec", "is not a duration"),
+        ("-99999999999999d", "too long for a duration"),
+        ("-999999d", "before 1970"),
+        ("1769860800000000", "after the year 9999: are these microseconds"),
+        ("9" * 5000, "after the year 9999"),
+        ("9999-12-31T23:59:59-23:59", "after the year 9999"),
     ],
 )
 def test_what_is_no_time_is_refused_with_a_sentence(text: str, why: str) -> None:

@@ -1,54 +1,51 @@
 """Rings, and the positions that follow from what was seen of batches and logs."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
-
-from hypothesis import given
-from hypothesis import strategies as some
+from datetime import UTC, datetime, timedelta
 
 from state.model import EndSample, Fingerprint, Position, TopicPartition
 from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
-from streaming.spark.ring import LIMIT, before, covers, merge_ring, read_until
-from streaming.spark.track import Place, Track
+from streaming.spark.track import Place, Track, read_until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SUBJECT = Subject("revenue", 3, "east", "/checkpoints/revenue")
 PARTITION = TopicPartition("orders", 0)
 PLACE = Place("orders", PARTITION)
+OTHER = Place("orders", TopicPartition("orders", 1))
 
 
 def prints(offsets: Iterable[int]) -> list[Fingerprint]:
-    return [Fingerprint(offset, 1_000 + offset, offset.to_bytes(8)) for offset in offsets]
+    return [Fingerprint(offset, 1_000 + offset, offset.to_bytes(16)) for offset in offsets]
 
 
-def batch(number: int, end: int, *, committed: bool = False, other: int | None = None) -> Batch:
+def batch(
+    number: int, end: int, *, committed: bool = False, other: int | None = None, inherited: bool = False
+) -> Batch:
     partitions = {"0": end} if other is None else {"0": end, "1": other}
-    return Batch(id=number, offsets={"orders": {"orders": partitions}}, committed=committed)
+    return Batch(
+        id=number,
+        offsets={"orders": {"orders": partitions}},
+        committed=committed,
+        planned_after=None if inherited else 0.0,
+    )
 
 
 def newest(track: Track, samples: dict[TopicPartition, EndSample] | None = None) -> dict[int, Position]:
     return {each.batch: each for each in track.positions(NOW, samples or {}, {}) if each.partition == 0}
 
 
-@given(
-    some.lists(some.lists(some.integers(0, 2_000), max_size=40), max_size=12),
-    some.integers(0, 2_000),
-)
-def test_a_ring_keeps_the_newest_offsets_in_order_whatever_the_chunks_were(chunks: list[list[int]], end: int) -> None:
-    ring: tuple[Fingerprint, ...] = ()
-    for chunk in chunks:
-        ring = merge_ring(ring, prints(chunk))
-    offsets = [each.offset for each in ring]
-    assert offsets == sorted({offset for chunk in chunks for offset in chunk})[-LIMIT:]
-    assert [each.offset for each in before(ring, end)] == [offset for offset in offsets if offset < end]
-
-
-def test_a_ring_covers_only_ranges_without_a_hole() -> None:
-    ring = tuple(prints([1, 2, 3, 5]))
-    assert covers(ring, 1, 4)
-    assert not covers(ring, 1, 6)
-    assert covers(ring, 4, 4)
+def test_what_an_earlier_run_left_is_told_again_only_where_it_was_read_again() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, other=50, committed=True, inherited=True))
+    track.see(batch(8, 120, other=60, inherited=True))
+    assert track.positions(NOW, {}, {}) == [], "a dead cluster must not cost the rings that are stored"
+    track.learn(PLACE, 100, prints(range(68, 100)))
+    assert [(each.batch, each.partition) for each in track.positions(NOW, {}, {})] == [(7, 0)]
+    track.see(batch(8, 120, other=60, committed=True))
+    track.see(batch(9, 130, other=70))
+    told = {(each.batch, each.partition) for each in track.positions(NOW, {}, {})}
+    assert told == {(8, 0), (8, 1), (9, 0), (9, 1)}, "what this run did is told, read or not"
 
 
 def test_a_position_has_a_ring_only_where_the_log_was_read_at_its_very_offset() -> None:
@@ -99,13 +96,70 @@ def test_an_idle_partition_is_not_read_again() -> None:
 
 def test_a_position_is_told_again_only_when_more_is_known() -> None:
     track = Track(SUBJECT)
-    track.see(batch(7, 100, committed=True))
-    assert set(newest(track)) == {7}
+    track.see(batch(6, 90, committed=True))
+    track.see(batch(7, 100, other=50))
+    assert set(newest(track)) == {6, 7}
     assert newest(track) == {}
-    track.learn(PLACE, 100, prints([99]))
-    assert set(newest(track)) == {7}
-    track.count(7, {"orders": 1})
-    assert set(newest(track)) == {7}
+    track.learn(PLACE, 100, prints(range(90, 100)))
+    assert [(each.batch, each.partition) for each in track.positions(NOW, {}, {})] == [(7, 0)]
+    track.see(batch(7, 100, other=50, committed=True))
+    assert newest(track) == {}
+
+
+def test_a_row_count_is_told_only_of_where_it_says_something() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(6, 90, committed=True, other=10))
+    track.see(batch(7, 100, committed=True, other=110))
+    track.learn(PLACE, 100, prints(range(80, 100)))
+    track.learn(OTHER, 110, prints(range(90, 110)))
+    assert newest(track)[7].dense is True
+    track.count(7, {"orders": 110})
+    assert [(each.partition, each.dense) for each in track.positions(NOW, {}, {})] == [(1, True)]
+
+
+def test_what_is_told_again_keeps_its_time_so_that_no_newer_batch_seems_to_be_of_a_checkpoint_that_is_gone() -> None:
+    track, later = Track(SUBJECT), NOW + timedelta(seconds=1)
+    track.see(batch(7, 100, committed=True))
+    track.see(batch(8, 200, committed=True))
+    track.positions(NOW, {}, {})
+    track.see(batch(9, 300))
+    track.positions(later, {}, {})
+    track.learn(PLACE, 200, prints(range(168, 200)))
+    assert [(each.batch, each.tracked_at) for each in track.positions(later, {}, {})] == [(8, NOW)]
+
+
+def test_only_records_that_are_new_are_to_be_read() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    assert track.known(PLACE, 100) == 0
+    track.learn(PLACE, 100, prints(range(68, 100)), leader_epoch=3)
+    track.see(batch(8, 110))
+    assert track.known(PLACE, 110) == 100
+    assert track.known(PLACE, 90) == 0
+    track.learn(PLACE, 110, prints(range(100, 110)), leader_epoch=3)
+    assert [each.offset for each in newest(track)[8].ring] == list(range(68, 110))
+
+
+def test_an_end_that_was_read_in_part_does_not_bound_the_next_reading() -> None:
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.learn(PLACE, 100, prints([99]), whole=False)
+    assert track.known(PLACE, 110) == 0
+
+
+def test_after_a_change_of_leaders_what_was_known_is_read_again() -> None:
+    """An unclean one may have put other records in its place."""
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.learn(PLACE, 100, prints(range(68, 100)), leader_epoch=3)
+    track.see(batch(8, 110))
+    track.learn(PLACE, 110, prints(range(100, 110)), leader_epoch=4)
+    assert track.unread() == [{PLACE: 110}]
+    assert track.known(PLACE, 110) == 0
+    others = [Fingerprint(offset, 0, bytes(16)) for offset in range(78, 110)]
+    track.learn(PLACE, 110, others, leader_epoch=4)
+    assert list(newest(track)[8].ring[-32:]) == others
+    assert track.known(PLACE, 111) == 110
 
 
 def test_a_way_whose_every_record_was_read_is_dense() -> None:

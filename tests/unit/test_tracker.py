@@ -1,8 +1,11 @@
 """What the tracker does with a store that goes away and comes back, also for the process after it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+import pytest
 
 from state.errors import StoreUnavailable
 from state.memory import MemoryStore
@@ -48,20 +51,23 @@ def no_log(_cluster: str) -> Log:
     raise AssertionError("the cluster is not asked in this test")
 
 
-def world(folder: Path, *, checkpoint: str = SUBJECT.checkpoint) -> tuple[FragileStore, ClusterTracker]:
+ROW = Assignment(
+    query="revenue",
+    epoch=1,
+    placed_epoch=1,
+    desired=Desired.RUNNING,
+    cluster="east",
+    runner="a",
+    checkpoint=SUBJECT.checkpoint,
+    starting_offsets=None,
+    operation=None,
+    changed_at=NOW,
+)
+
+
+def world(folder: Path) -> tuple[FragileStore, ClusterTracker]:
     store = FragileStore(lambda: NOW)
-    row = Assignment(
-        query="revenue",
-        epoch=1,
-        desired=Desired.RUNNING,
-        cluster="east",
-        runner="a",
-        checkpoint=checkpoint,
-        starting_offsets=None,
-        operation=None,
-        changed_at=NOW,
-    )
-    store.adopt(row)
+    store.adopt(ROW)
     return store, tracker(store, folder)
 
 
@@ -70,7 +76,8 @@ def tracker(store: FragileStore, folder: Path) -> ClusterTracker:
 
 
 def seen(number: int) -> _Seen:
-    return _Seen(SUBJECT, Batch(id=number, offsets={"orders": {"orders": {"0": number * 10}}}, committed=True))
+    offsets = {"orders": {"orders": {"0": number * 10}}}
+    return _Seen(SUBJECT, Batch(id=number, offsets=offsets, committed=True, planned_after=0.0))
 
 
 def test_positions_of_an_outage_reach_the_store_through_a_new_process(tmp_path: Path) -> None:
@@ -90,6 +97,24 @@ def test_positions_of_an_outage_reach_the_store_through_a_new_process(tmp_path: 
     assert not (tmp_path / "east.spool").exists()
 
 
+def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_path: Path) -> None:
+    store, running = world(tmp_path)
+    store.away = True
+    running._take(seen(4))
+    running._store_positions()
+    running._tracks.clear()  # nothing to ask of a cluster
+    Spool(tmp_path / "east.spool").save(running._kept)
+    running._over.clear()
+    running.start()
+    running.catch_up(0.1)
+    assert list(store.positions("revenue")) == []
+    store.away = False
+    running.catch_up(10.0)
+    assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
+    running.ask_to_stop()
+    running.join(10.0)
+
+
 def test_what_waits_is_stored_before_what_is_new(tmp_path: Path) -> None:
     store, known = world(tmp_path)
     store.away = True
@@ -103,14 +128,28 @@ def test_what_waits_is_stored_before_what_is_new(tmp_path: Path) -> None:
     assert [each.batch for each in store.positions("revenue")] == [4, 5]
 
 
-def test_positions_of_a_checkpoint_that_is_not_in_use_any_more_are_dropped(tmp_path: Path) -> None:
-    store, known = world(tmp_path, checkpoint="/checkpoints/revenue/epoch-2-op")
-    store.away = True
+MOVED = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint="/checkpoints/revenue/epoch-2-op")
+HELD = replace(ROW, epoch=2, desired=Desired.HELD)
+ABORTED = replace(ROW, epoch=3)
+
+
+@pytest.mark.parametrize(
+    ("row", "kept"), [(MOVED, []), (replace(MOVED, cluster="east"), []), (HELD, [4]), (ABORTED, [4])]
+)
+@pytest.mark.parametrize("away", [False, True])
+def test_positions_of_a_place_that_is_not_in_use_any_more_are_dropped(
+    tmp_path: Path, row: Assignment, kept: list[int], away: bool
+) -> None:
+    store, known = world(tmp_path)
     known._take(seen(4))
-    known._store_positions()
+    store.away = away
+    if away:
+        known._store_positions()
+    store._assignments["revenue"] = row
     store.away = False
+    known._store_positions()
     known._flush()
-    assert list(store.positions("revenue")) == []
+    assert [each.batch for each in store.positions("revenue")] == kept
     assert not (tmp_path / "east.spool").exists()
 
 

@@ -1,12 +1,14 @@
 """From checkpoint and tracking to wants: rings cut to the position, gaps proven dense or not, and T."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from orchestrator.decide.wants import since_move, standby_topic, wants_of
-from state.model import EndSample, Fingerprint, Position, TopicPartition
+from orchestrator.decide.wants import since_placed, standby_topic, wants_of
+from state.model import Assignment, Desired, EndSample, Fingerprint, Position, TopicPartition
 from state.settings import Route
 from streaming.resume.model import Want
 
@@ -15,14 +17,13 @@ NOW_MS = int(NOW.timestamp() * 1000)
 ROUTE = Route.model_validate({"from": "east", "to": "west"})
 
 
-def row(
-    batch: int, offset: int, ring: Iterable[int] = (), *, dense: bool | None = None, at: datetime = NOW
-) -> Position:
+def row(batch: int, offset: int, ring: Iterable[int] = (), *, dense: bool | None = None, **place: Any) -> Position:
     fingerprints = tuple(Fingerprint(number, number * 10, bytes([number])) for number in ring)
     return Position(
-        query="q", source="s", topic="t", partition=0, batch=batch, offset=offset,
+        query="q", **({"epoch": 1, "cluster": "east"} | place), source="s", topic="t", partition=0, batch=batch,
+        offset=offset,
         timestamp_ms=max((f.timestamp_ms for f in fingerprints), default=None), leader_epoch=0, topic_id="i",
-        ring=fingerprints, dense=dense, tracked_at=at,
+        ring=fingerprints, dense=dense, tracked_at=NOW,
     )  # fmt: skip
 
 
@@ -118,10 +119,32 @@ def test_a_route_names_the_topic_on_the_standby(topics: object, name: str | None
     assert standby_topic(Route.model_validate({"from": "east", "to": "west", "topics": topics}), "t") == name
 
 
-def test_rows_of_before_the_last_move_speak_of_another_cluster() -> None:
-    before, after = row(7, 20, at=NOW - timedelta(seconds=9)), row(8, 30, at=NOW)
-    moved_at = NOW - timedelta(seconds=5)
-    assert since_move([before, after], moved_at, None) == [after]
-    assert since_move([before, after], NOW + timedelta(seconds=1), 8) == [after]
-    assert since_move([before, after], None, None) == [before, after]
-    assert since_move([before, after], moved_at, 0) == [after], "a fresh start begins at batch 0, which tells nothing"
+# -- which rows count ------------------------------------------------------------------------------------------------
+PLACED = Assignment(
+    query="q", epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/c",
+    starting_offsets=None, operation=None, changed_at=NOW,
+)  # fmt: skip
+
+
+def test_rows_of_before_the_last_commit_speak_of_another_place() -> None:
+    east, planned, west = row(7, 20), row(8, 25), row(8, 30, epoch=2, cluster="west")
+    on_west = replace(PLACED, epoch=2, placed_epoch=2, cluster="west")
+    assert since_placed([east, planned, west], on_west) == [west]
+    fresh = row(0, 3, epoch=2, cluster="west")
+    assert since_placed([east, fresh], on_west) == [fresh], "a fresh start begins at batch 0"
+    back = replace(PLACED, epoch=3, placed_epoch=3)
+    assert since_placed([east, planned, west], back) == [], (
+        "batch ids of an earlier stay on the same cluster mean nothing"
+    )
+    assert since_placed([east], None) == []
+
+
+def test_rows_of_before_a_hold_and_an_abort_still_count() -> None:
+    before, planned = row(7, 20), row(8, 25)
+    held = replace(PLACED, epoch=2, desired=Desired.HELD)
+    assert since_placed([before, planned], held) == [before, planned]
+    aborted = replace(PLACED, epoch=3)
+    again = row(8, 25, range(20, 25), epoch=3)
+    assert since_placed([again, before, planned], aborted) == [before, again], (
+        "a batch counts once, as it was seen last"
+    )

@@ -22,6 +22,8 @@ PHASES = (
     *("ABORTED", "BLOCKED"),
 )
 
+VERDICTS = ("UP", "DEGRADED", "SUSPECT", "DOWN", "UNREACHABLE_FROM_HERE", "UNKNOWN", "CONFIG_ERROR")
+
 
 class Guard(NamedTuple):
     """A trigger that refuses what ``when`` says; the same text serves both databases."""
@@ -49,6 +51,14 @@ GUARDS = (
         "NEW.epoch < OLD.epoch OR NEW.epoch > OLD.epoch + 1",
         "an epoch only grows, by one",
     ),
+    Guard(
+        "assignments_say_where_they_are_placed",
+        "assignments",
+        "UPDATE",
+        "NEW.placed_epoch < OLD.placed_epoch"
+        " OR (NEW.placed_epoch <> NEW.epoch AND (NEW.cluster <> OLD.cluster OR NEW.checkpoint <> OLD.checkpoint))",
+        "another cluster or checkpoint is placed by the epoch that commits it",
+    ),
     Guard("assignments_stay", "assignments", "DELETE", "", "an assignment stays: its epoch would start again"),
     Guard(
         "operations_stay_closed",
@@ -65,9 +75,18 @@ GUARDS = (
         "NEW.epoch < OLD.epoch",
         "a fact of an old epoch is late",
     ),
+    Guard("beliefs_term_grows", "beliefs", "UPDATE", "NEW.term < OLD.term", "a verdict of an old term is late"),
+    Guard("operations_end_first", "operations", "DELETE", "OLD.outcome IS NULL", "an open operation stays"),
     Guard("history_unchanged", "history", "UPDATE", "", "history is append-only"),
-    Guard("history_undeleted", "history", "DELETE", "", "history is append-only"),
+    Guard(
+        "retention_moves_on",
+        "retention",
+        "UPDATE",
+        "NEW.kept_from < OLD.kept_from OR NEW.kind <> OLD.kind",
+        "what is not kept cannot be kept again",
+    ),
 )
+OLD_HISTORY = "history is append-only: lines go when they are older than what is kept"
 
 
 def upgrade() -> None:
@@ -76,6 +95,9 @@ def upgrade() -> None:
     create_work()
     create_facts()
     create_positions()
+    create_automation()
+    create_sightings()
+    create_upkeep()
     create_history()
     for guard in GUARDS:
         create_guard(guard)
@@ -125,9 +147,11 @@ def create_decisions() -> None:
     create_index("requests_open", "requests", ["created_at"], "operation IS NULL AND refused IS NULL")
     op.create_table(
         "assignments",
-        *(key("query", NAME), need("epoch", BIG), need("desired", TEXT), need("cluster", NAME), need("runner", NAME)),
-        *(need("checkpoint", TEXT), may("starting_offsets", JSON), may("operation", NAME), need("changed_at", TIME)),
+        *(key("query", NAME), need("epoch", BIG), need("placed_epoch", BIG), need("desired", TEXT)),
+        *(need("cluster", NAME), need("runner", NAME), need("checkpoint", TEXT), may("starting_offsets", JSON)),
+        *(may("operation", NAME), need("changed_at", TIME)),
         sa.CheckConstraint("epoch >= 1", name="assignments_epoch_positive"),
+        sa.CheckConstraint("placed_epoch >= 1 AND placed_epoch <= epoch", name="assignments_placed_before"),
         one_of("assignments", "desired", "running", "held"),
     )
 
@@ -174,8 +198,11 @@ def create_facts() -> None:
     )
     op.create_table(
         "query_facts",
-        *(key("query", NAME), need("runner", NAME), need("instance", NAME), need("epoch", BIG), need("cluster", NAME)),
-        *(need("state", TEXT), may("run_id", TEXT), may("batch", BIG), may("offsets", JSON), may("started_at", TIME)),
+        *(key("query", NAME), need("runner", NAME), need("instance", NAME), need("host", TEXT), need("boot_id", TEXT)),
+        *(need("pid", BIG), need("pid_started", BIG), need("spark_master", TEXT), may("application_id", TEXT)),
+        *(need("epoch", BIG), need("cluster", NAME)),
+        *(need("checkpoint", TEXT), need("state", TEXT), may("run_id", TEXT), may("batch", BIG), may("offsets", JSON)),
+        may("started_at", TIME),
         *(may("first_commit_at", TIME), may("progressed_at", TIME), may("input_rows", BIG)),
         *(may("dropped_late_rows", BIG), may("stateful", FLAG), may("deduplicates_ahead", FLAG), may("error", TEXT)),
         need("reported_at", TIME),
@@ -186,8 +213,8 @@ def create_facts() -> None:
 def create_positions() -> None:
     op.create_table(
         "positions",
-        *(key("query", NAME), key("batch", BIG), key("source", NAME), key("topic", NAME)),
-        *(key("partition", sa.Integer()), need("offset", BIG), may("timestamp_ms", BIG)),
+        *(key("query", NAME), key("epoch", BIG), key("batch", BIG), key("source", NAME), key("topic", NAME)),
+        *(key("partition", sa.Integer()), need("cluster", NAME), need("offset", BIG), may("timestamp_ms", BIG)),
         *(may("leader_epoch", sa.Integer()), may("topic_id", TEXT), need("ring", BYTES), may("dense", FLAG)),
         need("tracked_at", TIME),
     )
@@ -205,6 +232,52 @@ def create_positions() -> None:
     )
 
 
+def create_automation() -> None:
+    op.create_table(
+        "pauses",
+        *(key("scope", NAME), need("since", TIME), may("until", TIME), need("reason", TEXT), need("actor", TEXT)),
+        may("resumed_at", TIME),
+        sa.CheckConstraint("until IS NULL OR until > since", name="pauses_end_later"),
+    )
+    op.create_table(
+        "acknowledgements",
+        sa.Column("operation", NAME, sa.ForeignKey("operations.id"), primary_key=True),
+        *(need("query", NAME), need("actor", TEXT), need("reason", TEXT), need("at", TIME)),
+    )
+
+
+def create_sightings() -> None:
+    number = sa.Integer()
+    op.create_table(
+        "sightings",
+        *(key("cluster", NAME), key("viewpoint", NAME), need("instance", NAME), may("layer", TEXT), may("fault", TEXT)),
+        *(may("kind", TEXT), need("text", TEXT), may("retriable", FLAG), may("latency_ms", sa.Double())),
+        *(may("brokers", number), may("brokers_silent", number), may("partitions", number), may("leaderless", number)),
+        *(may("unreadable", number), may("under_replicated", number), may("under_min_isr", number)),
+        *(need("successes_in_a_row", BIG), need("failures_in_a_row", BIG), need("failed_at", JSON)),
+        *(may("first_failed_at", TIME), need("longest_row", BIG), may("last_ok_at", TIME), may("voided_at", TIME)),
+        need("seen_at", TIME),
+        one_of("sightings", "layer", "tcp", "security", "metadata", "leaders", "read"),
+        one_of("sightings", "fault", "ours", "here", "theirs"),
+    )
+    op.create_table(
+        "beliefs",
+        *(key("cluster", NAME), need("verdict", TEXT), need("since", TIME), need("reasons", JSON)),
+        *(may("first_failed_at", TIME), may("leaderless", number), may("unreadable", number)),
+        *(may("under_replicated", number), may("under_min_isr", number), need("decided_at", TIME), need("term", BIG)),
+        one_of("beliefs", "verdict", *VERDICTS),
+    )
+
+
+def create_upkeep() -> None:
+    op.create_table(
+        "readiness",
+        *(key("query", NAME), need("target", NAME), may("ready", FLAG), need("gates", JSON), need("since", TIME)),
+        need("sampled_at", TIME),
+    )
+    op.create_table("retention", key("kind", NAME), need("kept_from", TIME))
+
+
 def create_history() -> None:
     op.create_table(
         "history",
@@ -213,6 +286,7 @@ def create_history() -> None:
         *(need("actor", TEXT), need("text", TEXT), need("detail", JSON)),
         sqlite_autoincrement=True,
     )
+    create_index("history_at", "history", ["at"])
     create_index("history_query", "history", ["query", "sequence"])
     create_index("history_operation", "history", ["operation", "sequence"])
     if op.get_context().dialect.name == "postgresql":
@@ -224,6 +298,27 @@ def create_history() -> None:
             "CREATE TRIGGER history_untruncated BEFORE TRUNCATE ON history FOR EACH STATEMENT"
             " EXECUTE FUNCTION tideover_refuse('history is append-only')"
         )
+    guard_old_history()
+
+
+def guard_old_history() -> None:
+    """A line may go only when ``retention`` says that it is not kept: a condition that looks into another table."""
+    kept = "COALESCE(OLD.at >= (SELECT kept_from FROM retention WHERE kind = 'history'), {true})"
+    if op.get_context().dialect.name == "sqlite":
+        op.execute(
+            "CREATE TRIGGER history_undeleted BEFORE DELETE ON history FOR EACH ROW"
+            f" WHEN {kept.format(true='1')} BEGIN SELECT RAISE(ABORT, '{OLD_HISTORY}'); END"
+        )
+        return
+    op.execute(
+        "CREATE FUNCTION tideover_keep_history() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF {kept.format(true='true')} THEN RAISE EXCEPTION '{OLD_HISTORY}'"
+        " USING ERRCODE = 'integrity_constraint_violation'; END IF; RETURN OLD; END $$"
+    )
+    op.execute(
+        "CREATE TRIGGER history_undeleted BEFORE DELETE ON history FOR EACH ROW"
+        " EXECUTE FUNCTION tideover_keep_history()"
+    )
 
 
 def create_guard(guard: Guard) -> None:

@@ -51,9 +51,11 @@ class World:
         assert target.target_offset is not None
         return sum(serial in self.read for offset, serial in self.here if offset >= target.target_offset)
 
-    def first_place(self) -> int | None:
-        """Right after the first copy of the last record read."""
-        return next((offset + 1 for offset, serial in self.here if serial == self.last), None)
+    def repeated_first_copies(self, target: Target) -> int:
+        """Read records whose first copy lies at or after the place: those that the replicator did not send again."""
+        assert target.target_offset is not None
+        before = {serial for offset, serial in self.here if offset < target.target_offset}
+        return len({serial for _, serial in self.here} & self.read - before)
 
 
 def draw(seed: int) -> World | None:

@@ -99,7 +99,12 @@ class Standby:
         return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=0)
 
     def fetch(
-        self, starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool = False, timeout: float
+        self,
+        starts: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        until: Mapping[TopicPartition, int] | None = None,
+        read_committed: bool = False,
+        timeout: float,
     ) -> Mapping[TopicPartition, Fetched]:
         self.fetched += 1
         out = {}

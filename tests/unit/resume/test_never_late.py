@@ -26,8 +26,8 @@ def judged(world: World, seed: int) -> str:
     if world.lookalikes:
         return "lookalikes"
     if target.exact:
-        first = world.first_place()
-        assert repeated == 0 or (world.resent and target.target_offset == first), f"not exact, {name}"
+        assert world.repeated_first_copies(target) == 0, f"not exact, {name}"
+        assert repeated == 0 or world.resent, f"not exact, {name}"
         return "exact" if repeated == 0 else "exact but for copies sent again"
     if not world.resent and target.replay_records is not None:
         assert repeated <= target.replay_records, f"forecast too low, {name}"

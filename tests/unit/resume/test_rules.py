@@ -284,6 +284,22 @@ def test_retention_past_the_position_is_marked():
     assert result.earliest_timestamps == {KEY: T0 + 600}
 
 
+@pytest.mark.parametrize("looked_at", [T0 + 10**9, T0 + 300])
+def test_what_is_left_after_retention_is_unread_however_late_the_old_partition_was_seen_idle(looked_at):
+    """Records may carry times of long ago: nothing followed when T was taken, and they were written all the same."""
+    old = stream(0, 100)
+    idle = replace(want(old[:20]), timestamp_ms=looked_at)
+    target = one(standby(Slot(copied(old), begin=60)), idle, rules(buffer_ms=100), sample(20, T0 + 190))
+    shows(target, target_offset=60, method="timestamp", exact=False, expired=True)
+
+
+def test_a_standby_emptied_by_retention_may_have_lost_what_followed_the_position():
+    old = stream(0, 100)
+    gone = standby(Slot(copied(old), begin=100))
+    shows(one(gone, want(old[:20]), rules(), sample(100, T0 + 990)), target_offset=100, expired=True)
+    shows(one(gone, want(old[:20]), rules(), sample(20, T0 + 190)), target_offset=100, expired=False)
+
+
 def test_retention_in_one_partition_leaves_the_others_exact():
     old = stream(0, 100)
     targets = found(

@@ -1,0 +1,141 @@
+"""How soon a controller sees a cluster die, and what it costs while nothing happens.
+
+One world with two clusters, MirrorMaker 2 and one controller. The primary's broker is killed, or frozen, by a signal
+that this process sends itself, so that no command's start is in the figure; the verdict's own time is read from the
+history. Then the broker is started, or thawed, and the next round begins when it is believed UP again.
+
+At rest: the same controller, with a topic of 3,500 partitions on both clusters that its one query reads; memory and
+processor time of its process over half a minute, from ``/proc``.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.broker import make_topics
+from bench.errors import BenchError
+from bench.report import Other, Row
+from bench.setting import Setting
+from bench.spread import Spread
+from lab.rehearsal import Script, Stage, await_verdicts, open_world, stage
+
+NAME = "watch"
+ROUNDS = 10
+DOWN_SECONDS = {"kill": 2.0, "freeze": 3.0}
+REST_MEGABYTES = 150.0
+REST_PERCENT = 3.0
+_SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP}
+_BACK = {"kill": "start", "freeze": "thaw"}
+_WIDE_TOPIC = "wide"
+_WIDE_PARTITIONS = 3500
+_VERDICT_SECONDS = 60.0
+_SETTLE_SECONDS = 15.0
+_REST_SECONDS = 30.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Take all figures in one world."""
+    took: dict[str, list[float]] = {fault: [] for fault in _SIGNALS}
+    with stage(setting.directory / "world", setting.say) as on:
+        open_world(on, Script(base_port=setting.base_port))
+        _declare_wide(on)
+        controller = on.start_controller()
+        await_verdicts(on)
+        megabytes, percent = _at_rest(controller.pid)
+        setting.say(f"at rest: {megabytes:.0f} MB, {percent:.1f} % of a core")
+        for number in range(ROUNDS):
+            for fault in _SIGNALS:
+                took[fault].append(_strike(on, fault))
+                setting.say(f"round {number + 1} of {ROUNDS}, {fault}: DOWN after {took[fault][-1]:.2f} s")
+        on.stop(controller)
+    return [*(_detected(fault, seconds) for fault, seconds in took.items()), *_rested(megabytes, percent)]
+
+
+def _declare_wide(on: Stage) -> None:
+    """One query that reads a topic of many partitions, on both clusters."""
+    declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
+    for cluster in declared["clusters"].values():
+        make_topics(cluster["bootstrap"][0], {_WIDE_TOPIC: _WIDE_PARTITIONS})
+    name, query = next(iter(declared["queries"].items()))
+    declared["queries"] = {name: {**query, "sources": {"wide": {"topics": [_WIDE_TOPIC]}}}}
+    on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+
+
+def _strike(on: Stage, fault: str) -> float:
+    """Seconds from the signal to the verdict DOWN, by the history's own time of it."""
+    broker = _pid_of(on, "east-1")
+    before = _newest(on)
+    struck_at = time.time()
+    os.kill(broker, _SIGNALS[fault])
+    down = _await_verdict(on, "DOWN", before)
+    on.lab(_BACK[fault], "east")
+    _await_verdict(on, "UP", down["sequence"])
+    return datetime.fromisoformat(down["at"]).timestamp() - struck_at
+
+
+def _pid_of(on: Stage, part: str) -> int:
+    parts = json.loads(on.lab("status", "-o", "json"))["parts"]
+    return int(next(each["pid"] for each in parts if each["name"] == part))
+
+
+def _newest(on: Stage) -> int:
+    return max((int(event["sequence"]) for event in on.ask("history")), default=0)
+
+
+def _await_verdict(on: Stage, verdict: str, after: int) -> Mapping[str, Any]:
+    """The event in which the controller first says so of the primary."""
+    deadline = time.monotonic() + _VERDICT_SECONDS
+    while time.monotonic() < deadline:
+        for event in on.ask("history"):
+            if event["sequence"] > after and event["text"].startswith(f"east is {verdict}:"):
+                return dict(event)
+        time.sleep(0.5)  # each look is a process of its own
+    raise BenchError(f"east was not believed {verdict} within {_VERDICT_SECONDS:g} s: see {on.directory}")
+
+
+def _at_rest(pid: int) -> tuple[float, float]:
+    """Resident megabytes and percent of one core of a process, over a while in which nothing happens."""
+    time.sleep(_SETTLE_SECONDS)
+    before, began = _spent_seconds(pid), time.monotonic()
+    time.sleep(_REST_SECONDS)
+    percent = 100 * (_spent_seconds(pid) - before) / (time.monotonic() - began)
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    kilobytes = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+    return kilobytes / 1024, percent
+
+
+def _spent_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _detected(fault: str, seconds: list[float]) -> Row:
+    note = "From the signal to the verdict DOWN in the history, default detection (3 looks, every 500 ms, 1 s each)."
+    ordered = sorted(seconds)
+    worst = Other(name="its second largest, of ten the 90th percentile", spread=Spread.of(ordered[-2:-1]))
+    return Row(
+        measurement=NAME, what=f"{fault} of the primary to DOWN", unit="s", ours=Spread.of(seconds),
+        limit=DOWN_SECONDS[fault], others=(worst,), note=note,
+    )  # fmt: skip
+
+
+def _rested(megabytes: float, percent: float) -> list[Row]:
+    note = f"One controller, two clusters, {_WIDE_PARTITIONS:,} partitions watched on each, over {_REST_SECONDS:g} s."
+    return [
+        Row(
+            measurement=NAME, what="controller at rest: memory", unit="MB", ours=Spread.of([megabytes]),
+            limit=REST_MEGABYTES, note=note,
+        ),
+        Row(
+            measurement=NAME, what="controller at rest: share of a core", unit="%", ours=Spread.of([percent]),
+            limit=REST_PERCENT, note=note,
+        ),
+    ]  # fmt: skip

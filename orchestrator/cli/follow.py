@@ -1,0 +1,57 @@
+"""``history -f``: each event as it is written, until the reader or the person has enough."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+import yaml
+
+from orchestrator.cli import render
+from orchestrator.cli.staying import say, until_enough, wait
+from orchestrator.clock import Clock
+from state.errors import StoreUnavailable
+from state.model import Event
+
+LOOK_SECONDS = 0.5
+BATCH = 10_000
+"""Events that are read at once."""
+
+Row = Mapping[str, object]
+Read = Callable[[int, int], Sequence[Event]]
+"""Events after a sequence number, the newest so many."""
+
+
+def follow(
+    read: Read, shape: Callable[[Event], Row], *, newest: int, columns: Sequence[str], output: str, clock: Clock
+) -> None:
+    """Print the ``newest`` events, then every one that comes.
+
+    Returns on SIGINT, on SIGTERM, and when nobody reads any more: that is how following ends.
+
+    One line an event: values in columns for people, tabs for TSV, one object a line for JSON, one document for YAML.
+    """
+    after, limit, away = 0, newest, False
+    with until_enough():
+        if output == "tsv":
+            say("\t".join(columns))
+        while True:
+            try:
+                events = read(after, limit)
+                away = False
+            except StoreUnavailable as error:
+                if not away:
+                    render.talk(f"the store does not answer, waiting: {error}")
+                events, away = (), True
+            for event in events:
+                say(_line(shape(event), columns, output))
+                after = max(after, event.sequence or 0)
+            limit = BATCH
+            wait(clock, LOOK_SECONDS)
+
+
+def _line(row: Row, columns: Sequence[str], output: str) -> str:
+    if output == "json":
+        return json.dumps(row, ensure_ascii=False)
+    if output == "yaml":
+        return "---\n" + yaml.safe_dump(dict(row), sort_keys=False, allow_unicode=True).rstrip()
+    cells = [render.cell(row.get(column), blank="" if output == "tsv" else "-") for column in columns]
+    return ("\t" if output == "tsv" else "  ").join(cells)

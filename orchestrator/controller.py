@@ -1,0 +1,210 @@
+"""``tideover control``: watches, believes, asks for what policy allows, and sees every open operation through.
+
+One loop on one thread. It looks whether it leads, gives the verdicts, and keeps the desk; whatever may take long
+(looks at clusters, operations, housekeeping) has threads of its own and is only told to begin. A controller that does
+not lead goes on looking, so that it is warm when it has to take over. With the store away nothing is decided: the
+streams go on, the fault is said once, and what was missed is read from the rows when it is back.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+
+from orchestrator.clock import Clock, SystemClock
+from orchestrator.desk import Desk
+from orchestrator.errors import NotLeading
+from orchestrator.housekeeping import Housekeeping
+from orchestrator.lease import Lead
+from orchestrator.observe import Observer
+from orchestrator.places import Logs, Places
+from orchestrator.process import this_process
+from orchestrator.unasked import Unasked
+from orchestrator.watching import Watching
+from state.errors import StaleTerm, StoreUnavailable
+from state.ports import Store
+from state.settings import Tideover
+from state.sighting import Belief, Verdict
+from streaming.eyes import eyes_on
+from streaming.kafka.link import Link
+
+STEP_SECONDS = 0.1
+"""How long a request waits at most until it is seen, and how long a verdict that is in the making."""
+RESUME_SECONDS = 1.0
+"""How often open operations are looked for that nobody here drives: those of a leader that is gone."""
+RETRY_SECONDS = 10.0
+_CALM = frozenset({Verdict.UP, Verdict.DEGRADED})
+
+log = structlog.get_logger()
+
+
+class Watch(Protocol):
+    """What the loop asks of ``orchestrator.watching.Watching``."""
+
+    def report(self) -> None: ...
+
+    def believe(self, term: int) -> Mapping[str, Belief]: ...
+
+
+@dataclass(kw_only=True)
+class Controller:
+    """The loop; ``tick`` is called again and again by one thread."""
+
+    clock: Clock
+    lead: Lead
+    watching: Watch
+    unasked: Unasked
+    desk: Desk
+    rest_seconds: float
+    """Between verdicts while every cluster is well: the interval of the looks."""
+    _leads: bool = False
+    _away: str | None = None
+    _next_view: float = 0.0
+    _next_resume: float = 0.0
+    _calm: bool = True
+    _told: dict[str, str] = field(default_factory=dict)
+
+    def tick(self) -> None:
+        """One round; returns soon, and raises nothing that another round may mend."""
+        now = self.clock.monotonic()
+        try:
+            if self._is_leading():
+                self._work(now)
+            elif now >= self._next_view:
+                self._next_view = now + self.rest_seconds
+                self.watching.report()
+        except (NotLeading, StaleTerm) as error:
+            log.info("another controller leads", error=str(error))  # what was in hand failed on its old term
+        except StoreUnavailable as error:
+            self._lost_store(str(error))
+        else:
+            self._has_store()
+
+    def close(self) -> None:
+        """Let the drivers end after their tick, and the next controller lead at once. What was begun stays open."""
+        self.desk.close()
+        try:
+            self.lead.give_up()
+        except StoreUnavailable as error:
+            log.warning("the lease could not be given back: it runs out by itself", error=str(error))
+
+    def _work(self, now: float) -> None:
+        if now >= self._next_view or not self._calm:
+            self._next_view = now + self.rest_seconds
+            beliefs = self.watching.believe(self.lead.term)
+            self._calm = all(belief.verdict in _CALM for belief in beliefs.values())
+            self.unasked.ask(beliefs, term=self.lead.term)
+        self.desk.take()
+        if now >= self._next_resume:
+            self._next_resume = now + RESUME_SECONDS
+            self.desk.resume()
+        self._tell_failures()
+
+    def _tell_failures(self) -> None:
+        """Say of each operation, once, what keeps it from being driven on here; it is tried again."""
+        failures = dict(self.desk.failures)
+        for name, error in failures.items():
+            if self._told.get(name) == str(error):
+                continue
+            operation = self.desk.store.operation(name)
+            about = {} if operation is None else {"query": operation.query, "epoch": operation.epoch}
+            log.warning("an operation cannot be driven on", operation=name, error=str(error), hint=error.hint, **about)
+        self._told = {name: str(error) for name, error in failures.items()}
+
+    def _is_leading(self) -> bool:
+        leads = self.lead.stands()
+        if leads and not self._leads:
+            self._next_view = self._next_resume = 0.0
+            log.info("leading", term=self.lead.term)
+        elif self._leads and not leads:
+            log.warning("no longer leading")
+        self._leads = leads
+        return leads
+
+    def _lost_store(self, why: str) -> None:
+        if self._away is None:
+            log.error("the store is away: nothing is decided until it is back", error=why)
+        self._away = why
+
+    def _has_store(self) -> None:
+        if self._away is not None:
+            log.info("the store is back")
+        self._away = None
+
+
+@dataclass(kw_only=True)
+class _Links:
+    """Links to clusters, each made when first asked for and shared by all threads."""
+
+    settings: Tideover
+    _made: dict[str, Link] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, cluster: str) -> Link:
+        with self._lock:
+            if cluster not in self._made:
+                self._made[cluster] = Link(self.settings.clusters[cluster], name=cluster)
+            return self._made[cluster]
+
+    def close(self) -> None:
+        with self._lock:
+            for link in self._made.values():
+                link.close()
+
+
+def assemble(
+    settings: Tideover, *, store: Store, clock: Clock, lead: Lead, watching: Watch, logs: Logs, actor: str
+) -> Controller:
+    """The loop with its parts, on whatever store, clock and clusters."""
+    places = Places(store=store, settings=settings, logs=logs, clock=clock)
+    return Controller(
+        clock=clock,
+        lead=lead,
+        watching=watching,
+        unasked=Unasked(store=store, settings=settings, places=places),
+        desk=Desk(
+            store=store, settings=settings, logs=logs, clock=clock, lead=lead, actor=actor,
+            width=settings.operations.at_once, retry_seconds=RETRY_SECONDS,
+        ),
+        rest_seconds=settings.detection.interval.total_seconds(),
+    )  # fmt: skip
+
+
+def run_controller(settings: Tideover, name: str | None, *, store: Store, stop: threading.Event) -> int:
+    """Control until ``stop`` is set; returns the exit code."""
+    name, instance, clock = name or socket.gethostname(), this_process(), SystemClock()
+    actor, links = f"controller:{name}", _Links(settings=settings)
+    lead = Lead(store, clock, instance)
+    observer = Observer(settings, name=name, instance=instance, eyes=eyes_on(settings), open_log=links)
+    watching = Watching(store, settings, observer, actor=actor)
+    controller = assemble(
+        settings, store=store, clock=clock, lead=lead, watching=watching, logs=links, actor=actor
+    )  # fmt: skip
+    housekeeping = Housekeeping(store, settings, logs=links, term=lambda: _term(lead), actor=actor, clock=clock)
+    log.info("controller is up", controller=name, clusters=sorted(settings.clusters), queries=len(settings.queries))
+    observer.begin()
+    housekeeping.begin()
+    try:
+        while not stop.is_set():
+            began = time.monotonic()
+            controller.tick()
+            stop.wait(max(0.0, STEP_SECONDS - (time.monotonic() - began)))
+    finally:
+        controller.close()
+        housekeeping.close()
+        observer.close()
+        links.close()
+    log.info("controller is down", controller=name)
+    return 0
+
+
+def _term(lead: Lead) -> int | None:
+    """The term in which this process leads, if it does. Raises ``StoreUnavailable``."""
+    try:
+        return lead.term
+    except NotLeading:
+        return None

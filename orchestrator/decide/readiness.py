@@ -1,0 +1,150 @@
+"""Standby readiness: the gates of a failover, run all day long, and those that matter before anything is down. Pure.
+
+A failover judges the place that it found; readiness also judges how near that place is to being lost (retention),
+whether the replicator keeps up, and whether times could decide if content did not. What cannot be measured is not
+ready, and not refused either: it is unknown.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.decide import gates
+from orchestrator.decide.costs import BY_TIME
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gate import UNKNOWN, Gate, answer
+from state.model import EndSample, TopicPartition
+from streaming.log import TopicFacts
+from streaming.resume.model import Target
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    """What a readiness check knows of one query."""
+
+    facts: Facts
+    """As a plan gathers them, from what the runners last reported."""
+    now: datetime
+    ends: Mapping[TopicPartition, EndSample]
+    """Last samples of the ends of the cluster in use."""
+    topics: Mapping[str, TopicFacts]
+    """The query's topics as the cluster in use describes them; empty when it does not answer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Readiness:
+    """The answer of one check."""
+
+    query: str
+    target: str
+    """Where the query would go."""
+    gates: tuple[Gate, ...]
+
+    @property
+    def ready(self) -> bool | None:
+        """None: nothing refuses, but something could not be measured."""
+        refused = [gate for gate in self.gates if not gate.ok]
+        if not refused:
+            return True
+        return None if all(gate.measured == UNKNOWN for gate in refused) else False
+
+    def as_json(self) -> dict[str, object]:
+        """The shape of ``check`` (DESIGN section 6)."""
+        return {"query": self.query, "ready": self.ready, "gates": [gate.as_json() for gate in self.gates]}
+
+
+def retention_reach(given: Condition) -> Gate | None:
+    """T, the time up to which everything was read, must be younger than the oldest record that the standby keeps."""
+    resolution = given.facts.resumes_at
+    if resolution is None:
+        return None
+    oldest = resolution.earliest_timestamps or {}
+    slack = {
+        f"{target.target_topic}-{target.target_partition}": target.timestamp_ms - kept
+        for target in resolution.targets
+        if target.timestamp_ms is not None
+        and (kept := oldest.get(TopicPartition(target.target_topic, target.target_partition))) is not None
+    }
+    least = min(slack, key=slack.__getitem__, default=None)
+    return answer(
+        "retention-reach",
+        least is None or slack[least] >= 0,
+        "nothing deleted" if least is None else f"{slack[least] / 1000:.0f} s",
+        "0 s",
+        "the standby keeps records from before every position",
+        f"the oldest record of {least} on {given.facts.target} is younger than what was read last",
+    )
+
+
+def replication_lag(given: Condition) -> Gate | None:
+    """By how much the newest record of the standby is older than that of the cluster in use, when last sampled."""
+    resolution = given.facts.resumes_at
+    if resolution is None:
+        return None
+    unknown: list[str] = []
+    empty: list[str] = []
+    worst, records = 0.0, 0
+    for target in resolution.targets:
+        name, sample = f"{target.target_topic}-{target.target_partition}", _sample(given, target)
+        if sample is not None and sample.end == sample.begin:
+            continue  # empty: there is nothing to copy
+        if sample is not None and target.end is not None and target.end == target.begin:
+            empty.append(name)
+        elif target.exposure_seconds is None and target.exposure_records != 0:
+            unknown.append(name)
+        worst = max(worst, target.exposure_seconds or 0.0)
+        records += target.exposure_records or 0
+    limit = given.facts.policy.max_exposure.total_seconds()
+    here, there = given.facts.source, given.facts.target
+    behind, untold = bool(empty) or worst > limit, bool(unknown)
+    bad = f"{there} holds no record of {_few(empty)}" if empty else f"{there} is {worst:.1f} s behind {here}"
+    return answer(
+        "replication-lag",
+        not behind and not untold,
+        "no record" if empty else UNKNOWN if untold and not behind else f"{worst:.1f} s",
+        f"{limit:g} s",
+        f"{there} was {records} records behind {here} when its ends were sampled, {_age(given, resolution.targets)}",
+        f"{bad}: look at the replicator" if behind else f"nothing tells how far {there} is behind on {_few(unknown)}",
+    )
+
+
+def _sample(given: Condition, target: Target) -> EndSample | None:
+    return given.ends.get(TopicPartition(target.topic, target.partition))
+
+
+def time_comparable(given: Condition) -> Gate | None:
+    """Where time may have to decide, both clusters must keep the time that the producer gave."""
+    there = given.facts.standby.topics if given.facts.standby else None
+    if there is None or given.facts.topics is None:
+        return None
+    needed = bool(BY_TIME & {method.value for method in given.facts.settings.methods})
+    kinds = {f"{topic} on {given.facts.source}": given.topics.get(topic) for topic in given.facts.topics}
+    kinds |= {f"{name} on {given.facts.target}": there.get(name) for name in given.facts.topics.values() if name}
+    appended = [where for where, topic in kinds.items() if topic and topic.timestamp_type == "LogAppendTime"]
+    return answer(
+        "time-comparable",
+        not needed or not appended,
+        "not used" if not needed else "LogAppendTime" if appended else "CreateTime",
+        "CreateTime where time may decide",
+        "times are comparable" if needed else "no method of this query goes by time",
+        f"{_few(appended)} has LogAppendTime: its times are not the producer's",
+    )
+
+
+READINESS_GATES: tuple[Callable[[Condition], Gate | None], ...] = (retention_reach, replication_lag, time_comparable)
+
+
+def judge(given: Condition) -> Readiness:
+    """Every gate of a failover that can be judged without one, and those of readiness."""
+    own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)
+    return Readiness(query=given.facts.query, target=given.facts.target, gates=gates.judge(given.facts) + own)
+
+
+def _age(given: Condition, targets: Iterable[Target]) -> str:
+    keys = {TopicPartition(target.topic, target.partition) for target in targets}
+    oldest = min((sample.sampled_at for key, sample in given.ends.items() if key in keys), default=given.now)
+    return f"{max(0.0, (given.now - oldest).total_seconds()):.0f} s ago"
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,55 @@
+"""A store that was put back decides nothing: what runs is the truth, once a person has looked. Pure.
+
+A runner starts no epoch that was not stored first, and none that is held. So a report of a higher epoch than the row's,
+or of the row's own epoch while the row holds it or names another checkpoint, can mean only one thing: the store lost
+its newest rows, by a restored backup or a copy. Whatever it says of the query then is of the past, and a move decided
+on it would start from a checkpoint and a position that the query left long ago.
+"""
+
+from datetime import datetime
+
+from state.model import Assignment, Desired, QueryFact
+
+
+def is_put_back(assignment: Assignment | None, fact: QueryFact | None) -> bool:
+    """Whether the store knows less than a runner. ``fact`` must have been read before ``assignment``."""
+    if fact is None or assignment is None:
+        return fact is not None
+    contradicts = assignment.desired is Desired.HELD or assignment.checkpoint != fact.checkpoint
+    return fact.epoch > assignment.epoch or (fact.epoch == assignment.epoch and contradicts)
+
+
+def put_back_text(assignment: Assignment | None, fact: QueryFact) -> str:
+    """The same as a sentence."""
+    if assignment is None:
+        known = "the store knows none"
+    elif fact.epoch > assignment.epoch:
+        known = f"the store knows only {assignment.epoch}"
+    else:
+        known = "under which the store has it " + ("held" if assignment.desired is Desired.HELD else "elsewhere")
+    return (
+        f"runner {fact.runner} runs {fact.query} under epoch {fact.epoch}, {known}: it was put back to an older copy; "
+        f"tideover reconcile {fact.query}"
+    )
+
+
+def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> Assignment:
+    """The assignment that says what runs, under an epoch above all that was reported.
+
+    The runner starts it anew from its own checkpoint, so nothing moves and nothing is read twice. Starting offsets are
+    kept only for the very checkpoint they were made for: elsewhere Spark keeps its own in the checkpoint. What was
+    tracked under the reported epoch counts on, where the place is another than the stored one.
+    """
+    stays = assignment is not None and (assignment.cluster, assignment.checkpoint) == (fact.cluster, fact.checkpoint)
+    return Assignment(
+        query=fact.query,
+        epoch=fact.epoch + 1,
+        placed_epoch=assignment.placed_epoch if assignment is not None and stays else fact.epoch,
+        desired=Desired.RUNNING,
+        cluster=fact.cluster,
+        runner=fact.runner,
+        checkpoint=fact.checkpoint,
+        starting_offsets=assignment.starting_offsets if assignment is not None and stays else None,
+        operation=None,
+        changed_at=at,
+    )

@@ -1,0 +1,238 @@
+"""What to believe of a cluster: the looks of this controller, weighed against what everybody else saw; pure.
+
+The question is never "how many say so" but "who has seen it live, and when". A look that failed counts against the
+cluster only if it *began* after the newest evidence that the cluster lives, whoever produced it: evidence starts the
+count anew, and somebody who says nothing has no part in it. So a cluster that only this process cannot see is never
+DOWN, and a runner that died with its cluster does not delay the verdict. Majorities were considered and rejected: with
+one controller and one runner there is none, and a runner in the dead site would vote for ever.
+
+The rules stand in one table; the first that holds gives the verdict.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from state.model import Event
+from state.settings import Detection
+from state.sighting import Belief, Fault, Sighting, Verdict
+
+_FUTURE = timedelta(seconds=1)
+"""Evidence from further ahead than this comes from a clock that was set back since, and is none."""
+_SLACK = timedelta(seconds=1)
+
+
+class Judgement(NamedTuple):
+    """A verdict with its reasons, the most telling first."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class View:
+    """Everything that a rule may look at."""
+
+    mine: Sighting
+    others: tuple[Sighting, ...]
+    now: datetime
+    detection: Detection
+
+    @property
+    def witness(self) -> Sighting | None:
+        """Whose evidence that the cluster lives is the newest, among all others."""
+        known = [each for each in self.others if each.last_ok_at is not None and each.last_ok_at <= self.now + _FUTURE]
+        return max(known, key=_produced_at, default=None)
+
+    @property
+    def against(self) -> int:
+        """Failures in a row of this process that are the cluster's, and began after all evidence."""
+        seen = None if self.witness is None else self.witness.last_ok_at
+        return sum(1 for each in self.mine.failed_at if seen is None or each > seen)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the newest look is too old to speak for now."""
+        return self.now - self.mine.seen_at > stale_after(self.detection)
+
+
+def stale_after(detection: Detection) -> timedelta:
+    """How old a viewpoint's newest look may be until it counts as silent."""
+    return detection.timeout + 2 * detection.interval + _SLACK
+
+
+def judge(mine: Sighting | None, others: Iterable[Sighting], now: datetime, detection: Detection) -> Judgement:
+    """The verdict on one cluster. ``now`` and all sightings are on the store's clock.
+
+    ``mine`` is what this process saw; ``others`` what every other viewpoint reported of the same cluster, however old.
+    """
+    if mine is None:
+        return Judgement(Verdict.UNKNOWN, ("it was not looked at yet",))
+    view = View(mine=mine, others=tuple(others), now=now, detection=detection)
+    for rule in RULES:
+        judgement = rule(view)
+        if judgement is not None:
+            return Judgement(judgement.verdict, judgement.reasons + tuple(_says(view, each) for each in view.others))
+    raise AssertionError("the last rule always holds")
+
+
+def _late(view: View) -> Judgement | None:
+    if not view.is_late:
+        return None
+    age, limit = (view.now - view.mine.seen_at).total_seconds(), stale_after(view.detection).total_seconds()
+    return _one(Verdict.UNKNOWN, f"the newest look is {age:.1f} s old, the limit is {limit:.1f} s")
+
+
+def _voided(view: View) -> Judgement | None:
+    if view.mine.voided_at is None:
+        return None
+    return _one(Verdict.UNKNOWN, f"looks do not count before {_clock(view.mine.voided_at)}: {_why(view.mine)}")
+
+
+def _refused(view: View) -> Judgement | None:
+    if view.mine.fault is not Fault.OURS:
+        return None
+    return _one(Verdict.CONFIG_ERROR, f"{_why(view.mine)}: this is ours to mend, and says nothing of its health")
+
+
+def _returning(view: View) -> Judgement | None:
+    mine, wanted = view.mine, view.detection.failures
+    if mine.fault is not None or mine.longest_row < wanted or mine.successes_in_a_row >= wanted:
+        return None
+    return _one(Verdict.SUSPECT, f"it answers again, {mine.successes_in_a_row} of {wanted} times in a row")
+
+
+def _degraded(view: View) -> Judgement | None:
+    if view.mine.fault is not None or not (ailments := _ailments(view.mine)):
+        return None
+    return Judgement(Verdict.DEGRADED, ailments)
+
+
+def _up(view: View) -> Judgement | None:
+    if view.mine.fault is not None:
+        return None
+    latency = "" if view.mine.latency_ms is None else f" in {view.mine.latency_ms:.0f} ms"
+    return _one(Verdict.UP, f"it answers{latency}" + (f"; {view.mine.text}" if view.mine.text else ""))
+
+
+def _down(view: View) -> Judgement | None:
+    wanted = view.detection.failures
+    if view.mine.fault is not Fault.THEIRS or view.against < wanted:
+        return None
+    return _one(Verdict.DOWN, f"{_row(view.mine)}: {_why(view.mine)}; nobody has seen it live since")
+
+
+def _only_from_here(view: View) -> Judgement | None:
+    mine, wanted = view.mine, view.detection.failures
+    if mine.failures_in_a_row < wanted:
+        return None
+    if mine.fault is Fault.HERE:
+        return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}; the reason lies on this host")
+    if len(mine.failed_at) < wanted or view.witness is None:
+        return None
+    seen = f"{view.witness.viewpoint} saw it live at {_clock(_produced_at(view.witness))}"
+    return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}; but {seen}")
+
+
+def _suspect(view: View) -> Judgement | None:
+    return _one(Verdict.SUSPECT, f"{_row(view.mine)}: {_why(view.mine)}; DOWN needs {view.detection.failures}")
+
+
+RULES: tuple[Callable[[View], Judgement | None], ...] = (
+    _late,
+    _voided,
+    _refused,
+    _returning,
+    _degraded,
+    _up,
+    _down,
+    _only_from_here,
+    _suspect,
+)
+
+
+def form(
+    cluster: str, judgement: Judgement, mine: Sighting | None, *, standing: Belief | None, now: datetime, term: int
+) -> Belief:
+    """The judgement as a row for the store."""
+    same = standing is not None and standing.verdict is judgement.verdict
+    return Belief(
+        cluster=cluster,
+        verdict=judgement.verdict,
+        since=standing.since if standing and same else now,
+        reasons=judgement.reasons,
+        first_failed_at=None if mine is None else mine.first_failed_at,
+        leaderless=None if mine is None else mine.leaderless,
+        unreadable=None if mine is None else mine.unreadable,
+        under_replicated=None if mine is None else mine.under_replicated,
+        under_min_isr=None if mine is None else mine.under_min_isr,
+        decided_at=now,
+        term=term,
+    )
+
+
+def told(belief: Belief, *, standing: Belief | None, actor: str) -> Event:
+    """The line of history for a verdict that has changed."""
+    before = None if standing is None else standing.verdict.value
+    return Event(
+        sequence=None,
+        at=belief.decided_at,
+        kind="verdict",
+        query=None,
+        operation=None,
+        epoch=None,
+        actor=actor,
+        text=f"{belief.cluster} is {belief.verdict}: {belief.reasons[0]}",
+        detail={
+            "cluster": belief.cluster,
+            "verdict": belief.verdict.value,
+            "before": before,
+            "reasons": list(belief.reasons),
+            "first_failed_at": None if belief.first_failed_at is None else belief.first_failed_at.isoformat(),
+        },
+    )
+
+
+def _one(verdict: Verdict, reason: str) -> Judgement:
+    return Judgement(verdict, (reason,))
+
+
+def _ailments(seen: Sighting) -> tuple[str, ...]:
+    counted = (
+        (seen.brokers_silent, seen.brokers, "brokers do not answer"),
+        (seen.leaderless, seen.partitions, "partitions have no leader"),
+        (seen.unreadable, seen.partitions, "partitions cannot be read"),
+        (seen.under_min_isr, seen.partitions, "partitions have fewer replicas in sync than a write needs"),
+        (seen.under_replicated, seen.partitions, "partitions have replicas that lag"),
+    )
+    return tuple(f"{count} of {whole} {what}" for count, whole, what in counted if count)
+
+
+def _row(seen: Sighting) -> str:
+    since = "" if seen.first_failed_at is None else f" since {_clock(seen.first_failed_at)}"
+    return f"{seen.failures_in_a_row} {'look' if seen.failures_in_a_row == 1 else 'looks'} failed in a row{since}"
+
+
+def _why(seen: Sighting) -> str:
+    return seen.text or seen.kind or "no answer"
+
+
+def _says(view: View, other: Sighting) -> str:
+    """What another viewpoint adds, in one sentence."""
+    name, evidence = other.viewpoint, other.last_ok_at
+    when = "never saw it live" if evidence is None else f"saw it live at {_clock(evidence)}"
+    age = (view.now - other.seen_at).total_seconds()
+    if age > stale_after(view.detection).total_seconds():
+        return f"{name} {when}, and has said nothing for {age:.0f} s"
+    return f"{name} {when}" + (f", and does not now: {_why(other)}" if other.fault is not None else "")
+
+
+def _produced_at(seen: Sighting) -> datetime:
+    if seen.last_ok_at is None:
+        raise ValueError(f"{seen.viewpoint} has no evidence")
+    return seen.last_ok_at
+
+
+def _clock(at: datetime) -> str:
+    return f"{at:%H:%M:%S}.{at.microsecond // 100_000}"

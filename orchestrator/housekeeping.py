@@ -1,0 +1,203 @@
+"""What has to be done now and then, and never on time: readiness samples, late counts, and pruning what is over.
+
+The one seam of APScheduler 3.11. It goes by the wall clock, and a clock that is set back holds its jobs up for as long;
+a run that hangs blocks the later ones; what it starts it cannot stop. So nothing that must be on time runs here, each
+job ends by a limit of its own, and looks between its steps whether it should. A late run is run nevertheless
+(``misfire_grace_time=None``; by the default of one second a process that was stopped loses it without a word), but
+once, not as often as it was missed.
+
+Every controller keeps one; a job does its work only while its controller leads, and every write carries the term.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from orchestrator.clock import Clock, SystemClock
+from orchestrator.decide.sampling import fact_of, next_samples, told
+from orchestrator.desk import open_operations
+from orchestrator.errors import NotLeading
+from orchestrator.later import keep_counts
+from orchestrator.places import Logs
+from orchestrator.planning import check_queries
+from state.errors import StaleTerm, StoreUnavailable, TideoverError
+from state.ports import Store
+from state.settings import Tideover
+from state.upkeep import Pruned
+
+LOOK_EVERY = timedelta(seconds=5)
+"""How often a job looks whether something is due: soon after its controller began to lead."""
+READINESS_EVERY = timedelta(minutes=1)
+LATER_EVERY = timedelta(minutes=1)
+RETENTION_EVERY = timedelta(hours=1)
+SAMPLING_SECONDS = 45.0
+"""How long one round of samples may go on; the queries that were not reached come first in the next."""
+PRUNING_SECONDS = 30.0
+PRUNED_AT_ONCE = 1000
+"""Rows of each kind in one transaction: some milliseconds."""
+PAUSE_SECONDS = 0.05
+"""Between two transactions: an SQLite file has one writer at a time, and its waiters do not queue."""
+log = structlog.get_logger()
+
+Term = Callable[[], int | None]
+"""The term in which this controller leads; None while it does not."""
+
+
+class Housekeeping:
+    """The jobs of one controller. ``sample`` and ``prune`` are one run of each, for whoever wants it now."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Tideover,
+        *,
+        logs: Logs,
+        term: Term,
+        actor: str,
+        clock: Clock | None = None,
+        look_every: timedelta = LOOK_EVERY,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._logs = logs
+        self._term = term
+        self._actor = actor
+        self._clock = clock or SystemClock()
+        self._stop = threading.Event()
+        self._next_prune = self._next_count = 0.0
+        self._jobs = {
+            "readiness": _Job(self.sample),
+            "later": _Job(self._count_when_due),
+            "retention": _Job(self._prune_when_due),
+        }
+        self._scheduler = _scheduler(self._jobs, look_every)
+
+    def begin(self) -> None:
+        """Begin to look at once."""
+        self._scheduler.start()
+
+    def close(self, grace: float = 5.0) -> None:
+        """Begin no more runs, and wait so many seconds at most for each that is under way."""
+        self._stop.set()
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+        for job in self._jobs.values():
+            job.end(grace)
+
+    def sample(self) -> int:
+        """Look at each query whose last sample is a minute old whether it could fail over now; how many were kept.
+
+        Raises ``StoreError``; what was kept before stays.
+        """
+        until, kept = self._clock.monotonic() + SAMPLING_SECONDS, 0
+        if self._leading() is None:
+            return kept
+        names = next_samples(
+            self._settings.queries,
+            self._store.readiness(),
+            open_operations(self._store),
+            self._store.now(),
+            READINESS_EVERY,
+        )
+        found = check_queries(names, store=self._store, settings=self._settings, logs=self._logs, clock=self._clock)
+        for readiness in found:
+            term = self._leading()
+            if term is None:
+                break
+            fact = fact_of(readiness, self._store.now())
+            self._store.keep_readiness(fact, term=term, event=told(fact, actor=self._actor))
+            kept += 1
+            if self._clock.monotonic() >= until:
+                break
+        return kept
+
+    def count(self) -> int:
+        """Count what moves announced to come later; how many numbers grew. Raises ``StoreError``."""
+        return keep_counts(
+            self._settings.queries, self._store, self._logs, term=self._leading, at=self._clock.now(), actor=self._actor
+        )
+
+    def prune(self) -> Pruned:
+        """Forget what is older than the configuration says, in bounded rounds; what went. Raises ``StoreError``."""
+        until, gone = self._clock.monotonic() + PRUNING_SECONDS, Pruned()
+        kept = self._settings.retention
+        while (term := self._leading()) is not None and self._clock.monotonic() < until:
+            before = self._store.now() - kept.history
+            went = self._store.prune(before, keep=kept.operations, limit=PRUNED_AT_ONCE, term=term)
+            gone = Pruned(*map(sum, zip(gone, went, strict=True)))
+            if max(went) < PRUNED_AT_ONCE:
+                break
+            self._clock.wait(PAUSE_SECONDS)
+        if gone.rows:
+            log.info("pruned what is over", **gone._asdict())
+        return gone
+
+    def _count_when_due(self) -> None:
+        now = self._clock.monotonic()
+        if now >= self._next_count and self._leading() is not None:
+            self.count()
+            self._next_count = now + LATER_EVERY.total_seconds()
+
+    def _prune_when_due(self) -> None:
+        now = self._clock.monotonic()
+        if now >= self._next_prune and self._leading() is not None:
+            self.prune()
+            self._next_prune = now + RETENTION_EVERY.total_seconds()
+
+    def _leading(self) -> int | None:
+        return None if self._stop.is_set() else self._term()
+
+
+class _Job:
+    """One job: what it does, and whether it is at it."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._at_work = threading.Lock()
+        self._is_away = False
+
+    def __call__(self) -> None:
+        """One run: somebody else leading, and a store that is away, are ordinary, and the next run comes."""
+        with self._at_work:
+            try:
+                self._work()
+                self._is_away = False
+            except (StaleTerm, NotLeading):
+                return
+            except StoreUnavailable as error:
+                if not self._is_away:
+                    log.warning("housekeeping waits for the store", error=str(error))
+                self._is_away = True
+            except TideoverError as error:
+                log.error("housekeeping failed", error=str(error), hint=error.hint)  # noqa: TRY400 # no defect of ours
+
+    def end(self, grace: float) -> None:
+        """Wait for a run that is under way."""
+        if self._at_work.acquire(timeout=grace):
+            self._at_work.release()
+
+
+def _scheduler(jobs: dict[str, _Job], every: timedelta) -> BackgroundScheduler:
+    """Each job on a thread of its own, so that one that is slow does not hold up the other."""
+    logging.getLogger("apscheduler").setLevel(logging.CRITICAL)  # what goes wrong is told below, once
+    scheduler = BackgroundScheduler(
+        timezone=UTC,
+        executors={name: ThreadPoolExecutor(1) for name in jobs},
+        job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+    )
+    seconds, now = every.total_seconds(), datetime.now(UTC)
+    for name, job in jobs.items():
+        scheduler.add_job(job, "interval", seconds=seconds, id=name, executor=name, next_run_time=now)
+    scheduler.add_listener(_tell_defect, EVENT_JOB_ERROR)
+    return scheduler
+
+
+def _tell_defect(event: JobExecutionEvent) -> None:
+    """The scheduler swallows what a job raises, and goes on."""
+    log.error("housekeeping met a defect", job=event.job_id, error=repr(event.exception), trace=event.traceback)

@@ -1,0 +1,95 @@
+"""Counting what a move announced: records that the replicator appended later, and that the query read again.
+
+The standby's log is read from where the query resumed to where it stands now, and the fingerprints kept with the
+operation are looked for. A controller does so each minute, keeps the number, and goes on from there the next time;
+without one it is done when somebody looks, all at once, and there is a limit to that. Where it cannot be done, as when
+the query has moved on, the number that was kept last stands, and none at all is unknown.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from orchestrator.decide.awaited import announced, came_later, looked_at, to_look_at
+from orchestrator.places import Logs
+from state.model import Event, Operation, TopicPartition
+from state.ports import Store
+from streaming.errors import KafkaError
+from streaming.ranges import read_ranges
+
+MOST_READ = 200_000
+"""Records of a partition that are read at most, in order to count."""
+READ_SECONDS = 5.0
+LONGEST = timedelta(days=1)
+"""How long after a move its records are waited for: a replicator that comes back later has its offsets expired."""
+MEASURE = "replay_later_records"
+
+
+def with_later(operation: Operation, store: Store, logs: Logs) -> Operation:
+    """The operation, with what has come of its announced records by now. Where none were announced nobody is asked."""
+    if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
+        return operation
+    fact = next((fact for fact in store.query_facts() if fact.query == operation.query), None)
+    if fact is None or fact.epoch != operation.epoch or fact.offsets is None:
+        return operation
+    ranges = to_look_at(operation.plan or {}, fact.offsets)
+    asked = {TopicPartition(key.topic, key.partition): between for key, between in ranges.items()}
+    try:
+        found = read_ranges(logs(operation.target), asked, limit=MOST_READ, timeout=READ_SECONDS)
+    except KafkaError:
+        return operation
+    whole = {
+        key: (last, records)
+        for key, (_, last) in ranges.items()
+        if (records := found[TopicPartition(key.topic, key.partition)]) is not None
+    }
+    plan = looked_at(operation.plan or {}, whole)
+    if len(whole) < len(ranges):
+        return replace(operation, plan=plan)
+    return replace(operation, plan=plan, measured={**operation.measured, MEASURE: came_later(plan)})
+
+
+def keep_counts(
+    queries: Iterable[str], store: Store, logs: Logs, *, term: Callable[[], int | None], at: datetime, actor: str
+) -> int:
+    """Count anew for the last move of each query and keep it, with a line of history when the number has grown.
+
+    Returns how many numbers grew. Raises ``StoreError``; what was kept before stays.
+    """
+    grew = 0
+    for query in queries:
+        newest = next(iter(store.operations(query=query, limit=1)), None)
+        if newest is None or newest.ended_at is None or at - newest.ended_at > LONGEST:
+            continue
+        counted = with_later(newest, store, logs)
+        leading = term()
+        if leading is None:
+            return grew
+        if counted == newest:
+            continue
+        has_grown = _number(counted) > _number(newest)
+        store.record(counted, term=leading, events=[_told(counted, at=at, actor=actor)] if has_grown else [])
+        grew += has_grown
+    return grew
+
+
+def _number(operation: Operation) -> int:
+    known = operation.measured.get(MEASURE)
+    return known if isinstance(known, int) else 0
+
+
+def _told(operation: Operation, *, at: datetime, actor: str) -> Event:
+    text = (
+        f"{operation.measured[MEASURE]} of {announced(operation)} announced records came to {operation.target}"
+        f" and were read again by {operation.query}"
+    )
+    return Event(
+        sequence=None,
+        at=at,
+        kind="replayed",
+        query=operation.query,
+        operation=operation.id,
+        epoch=operation.epoch,
+        actor=actor,
+        text=text,
+    )

@@ -1,0 +1,100 @@
+"""Automatic mode's hand: asks for the failovers that policy allows, in the words in which a person would ask.
+
+What it writes is a request like any other, under the name ``auto``; from there on nothing differs. All queries that
+may leave a cluster in one tick share a group. A query that may not is told of once, with the gate that keeps it, and
+again only when another gate does.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from orchestrator.decide import automatic
+from orchestrator.decide.automatic import Circumstances
+from orchestrator.decide.gate import Gate
+from orchestrator.places import Places
+from orchestrator.requests import Wish, ask
+from state.automation import AUTOMATIC
+from state.model import Event, OperationKind, Request
+from state.ports import Store
+from state.settings import Tideover
+from state.sighting import Belief, Verdict
+
+_WAITED_FOR = "runner-alive"
+"""A runner may still be starting, or be the warm one that takes over: the operation waits for it, and says so."""
+
+
+class Unasked:
+    """Looks at every query whose cluster is down, once a tick, for the process that leads."""
+
+    def __init__(self, *, store: Store, settings: Tideover, places: Places) -> None:
+        self._store = store
+        self._settings = settings
+        self._places = places
+        self._told: dict[str, str] = {}
+
+    def ask(self, beliefs: Mapping[str, Belief], *, term: int) -> Sequence[Request]:
+        """Write the requests that every gate allows. Raises ``StoreError``."""
+        down = {cluster for cluster, belief in beliefs.items() if belief.verdict is Verdict.DOWN}
+        there = [each.query for each in self._store.assignments() if each.cluster in down]
+        wanted = [query for query in self._settings.queries if query in there and self._may_be_asked_for(query)]
+        self._told = {query: gate for query, gate in self._told.items() if query in there}
+        targets: dict[str, str | None] = {}
+        for query in wanted:
+            target, refused = self._judged(query, beliefs, term)
+            if refused is None:
+                targets[query] = target
+            else:
+                self._tell(query, refused)
+        if not targets:
+            return ()
+        lost = sorted({beliefs[cluster].reasons[0] for cluster in down})
+        wish = Wish(
+            kind=OperationKind.FAILOVER, targets=targets, expect_active=None, actor=AUTOMATIC,
+            reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(),
+        )  # fmt: skip
+        return ask(self._store, wish, self._store.now())
+
+    def _may_be_asked_for(self, query: str) -> bool:
+        """Policy lets it, and nothing is under way or asked for already."""
+        if not self._settings.policy_of(query).automatic:
+            return False
+        if any(request.query == query for request in self._store.open_requests()):
+            return False
+        return not self._store.operations(query=query, only_open=True, limit=1)
+
+    def _judged(self, query: str, beliefs: Mapping[str, Belief], term: int) -> tuple[str, Gate | None]:
+        """Where the query would go, and the first gate that refuses. The standby is asked only if nothing else does."""
+        assignment = self._store.assignment(query)
+        settings = self._settings.queries[query]
+        active = assignment.cluster if assignment else settings.clusters[0]
+        target = automatic.standby_of(settings, active, beliefs)
+        refused: Gate | None = None
+        for look in (False, True):
+            facts = self._places.before(OperationKind.FAILOVER, query, target, look=look)
+            given = Circumstances(
+                facts=facts,
+                now=self._store.now(),
+                term=term,
+                beliefs=beliefs,
+                pauses=tuple(self._store.pauses()),
+                operations=tuple(self._store.operations(query=query)),
+                acknowledged=frozenset(each.operation for each in self._store.acknowledgements(query)),
+            )
+            refused = _refusal(automatic.judge(given))
+            if refused is not None:
+                break
+        return target, refused
+
+    def _tell(self, query: str, gate: Gate) -> None:
+        if self._told.get(query) == gate.name:
+            return
+        self._told[query] = gate.name
+        self._store.note(
+            Event(
+                sequence=None, at=self._store.now(), kind="not-moved", query=query, operation=None, epoch=None,
+                actor=AUTOMATIC, text=f"{query} is not moved: {gate.name}: {gate.text}", detail=gate.as_json(),
+            )
+        )  # fmt: skip
+
+
+def _refusal(gates: Iterable[Gate]) -> Gate | None:
+    return next((gate for gate in gates if not gate.ok and gate.name != _WAITED_FOR), None)

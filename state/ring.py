@@ -1,0 +1,128 @@
+"""The fingerprints remembered of a partition, in one piece of memory.
+
+A runner remembers hundreds of records of every partition and hands them to the store with every batch. As objects they
+would cost it a hundred megabytes at a thousand partitions, and a walk of the collector through them all; packed, they
+are cut, joined and stored by copying bytes, and become objects only for who looks at them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
+from typing import Self, overload
+
+from state.model import Fingerprint
+
+LIMIT = 256
+"""Records that a position remembers."""
+
+_RECORD = Struct("<qq16s")
+_OFFSET = Struct("<q")
+_TIMESTAMP = Struct("<8xq16x")
+_DIGEST_BYTES = 16
+
+
+class Ring(Sequence[Fingerprint]):
+    """What is known of the newest records before an offset, oldest first, each offset once; never changes.
+
+    Chunks of it may lie apart, where a long batch was read at its end only: a fingerprint keeps its offset, so nothing
+    is claimed about what lies between.
+    """
+
+    __slots__ = ("packed",)
+
+    packed: bytes
+    """32 bytes a record, little-endian: offset, timestamp, digest."""
+
+    def __init__(self, packed: bytes = b"") -> None:
+        if len(packed) % _RECORD.size:
+            raise ValueError(f"{len(packed)} bytes are no whole number of fingerprints")
+        self.packed = packed
+
+    @classmethod
+    def of(cls, records: Iterable[tuple[int, int, bytes]]) -> Self:
+        """Pack fingerprints. Raises ``ValueError`` unless their offsets ascend and each digest has 16 bytes."""
+        if isinstance(records, cls):
+            return records
+        pack, last, pieces = _RECORD.pack, -1, []
+        for offset, timestamp, digest in records:
+            if offset <= last or len(digest) != _DIGEST_BYTES:
+                raise ValueError("a ring holds ascending offsets and digests of 16 bytes")
+            pieces.append(pack(offset, timestamp, digest))
+            last = offset
+        return cls(b"".join(pieces))
+
+    def merged(self, newer: "Ring", *, limit: int = LIMIT) -> "Ring":
+        """With another's records added, the newest ``limit`` kept; what is in both is taken from the other."""
+        if not newer:
+            return self[-limit:]
+        at = self._index(newer.first) * _RECORD.size
+        common = self.packed[at:]
+        if newer.packed.startswith(common):  # as nearly always: the newer one begins within this one or after it
+            return Ring((self.packed[:at] + newer.packed)[-limit * _RECORD.size :])
+        known = {each.offset: each for each in self}
+        known |= {each.offset: each for each in newer}
+        return Ring.of(known[offset] for offset in sorted(known)[-limit:])
+
+    def before(self, offset: int, *, limit: int = LIMIT) -> "Ring":
+        """The newest ``limit`` records before an offset."""
+        end = self._index(offset)
+        return self[max(0, end - limit) : end]
+
+    def covers(self, begin: int, end: int) -> bool:
+        """Whether every offset of ``[begin, end)`` held a record that is in the ring."""
+        return begin <= end and self._index(end) - self._index(begin) == end - begin
+
+    @property
+    def first(self) -> int:
+        """The first record's offset. Raises ``struct.error`` on an empty ring."""
+        return self._offset(0)
+
+    @property
+    def newest_timestamp(self) -> int | None:
+        """The largest timestamp, which need not be the last record's."""
+        newest: int | None = max(_TIMESTAMP.iter_unpack(self.packed), default=(None,))[0]
+        return newest
+
+    def _index(self, offset: int) -> int:
+        """How many records lie before an offset."""
+        length = len(self)
+        if not length or self._offset(length - 1) < offset:
+            return length
+        return bisect_left(range(length), offset, key=self._offset)
+
+    def _offset(self, index: int) -> int:
+        offset: int = _OFFSET.unpack_from(self.packed, index * _RECORD.size)[0]
+        return offset
+
+    def __len__(self) -> int:
+        return len(self.packed) // _RECORD.size
+
+    def __iter__(self) -> Iterator[Fingerprint]:
+        return map(Fingerprint._make, _RECORD.iter_unpack(self.packed))
+
+    @overload
+    def __getitem__(self, index: int) -> Fingerprint: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "Ring": ...
+
+    def __getitem__(self, index: int | slice) -> "Fingerprint | Ring":
+        if isinstance(index, int):
+            at = range(len(self))[index] * _RECORD.size
+            return Fingerprint._make(_RECORD.unpack_from(self.packed, at))
+        start, stop, step = index.indices(len(self))
+        if step != 1:
+            raise ValueError("a ring is cut in one piece")
+        return Ring(self.packed[start * _RECORD.size : stop * _RECORD.size])
+
+    def __eq__(self, other: object) -> bool:
+        """Also to a tuple of the same fingerprints."""
+        if isinstance(other, Ring):
+            return self.packed == other.packed
+        return tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Ring.of({list(self)})"

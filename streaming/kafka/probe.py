@@ -1,0 +1,295 @@
+"""One layered look at one cluster under one deadline: the port ``streaming.sight.Eye``, looking at real brokers.
+
+The layers: a connection (all servers raced), TLS and SASL, metadata; every few seconds leaders and in-sync replicas;
+then every broker is asked something, and each leader to look into its log. Connections are kept between looks; a kept
+one that falls silent has half of the time, and the rest goes to new ones.
+
+A cluster fails a look when nobody answers the first question, or when no more than half of its brokers answer the
+last and nothing can be read. Anything better is a cluster that lives, whole or not: the dead broker of three has
+partitions that nobody can read until others lead them, and moving every query would take longer. An empty topic reads
+as well as a busy one: what is asked for is the end of the log.
+"""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from state.model import TopicPartition
+from state.settings import Cluster
+from state.sighting import Fault, Layer
+from streaming.deadline import Deadline
+from streaming.errors import CredentialRefused, KafkaError
+from streaming.kafka import offsets
+from streaming.kafka.answers import in_words
+from streaming.kafka.chart import Chart, Memory, draw
+from streaming.kafka.contact import metadata_request
+from streaming.kafka.faults import summed, trouble_of
+from streaming.kafka.metadata import config_request, facts_of
+from streaming.kafka.network import Milestones, Network, Node, Question
+from streaming.kafka.security import library_settings
+from streaming.log import PartitionError, Spec
+from streaming.sight import Health, Passed, Sight, Trouble
+
+_LEAST_PATIENCE_SECONDS = 0.25
+_READ_PATIENCE = 0.4
+"""Share of a look's time that a silent broker may take while others have answered."""
+_CHART_SECONDS = 5.0
+_LIMITS_SECONDS = 60.0
+_LIMITS_PATIENCE_SECONDS = 0.3
+_READ_PARTITIONS = 8
+"""Partitions of one leader that one look reads; the next look reads the next ones."""
+_MOST_BROKERS = 32
+"""Brokers that one look asks."""
+_MIN_IN_SYNC = "min.insync.replicas"
+_UNAUTHORIZED = {"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}
+_MOVED = {"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE"}
+"""What a living broker says whose partition is elsewhere: the chart is old, and nothing is known of the partition."""
+
+
+T = TypeVar("T")
+
+
+class _Met(Exception):
+    """The look ends here."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.text)
+        self.trouble = trouble
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far one look has come."""
+
+    began: float
+    deadline: Deadline
+    passed: list[Passed] = field(default_factory=list)
+
+    def connected(self, stones: Milestones | None) -> float:
+        """Note the layers that a connection reached; returns when the last of them was."""
+        if stones is None:
+            return self.began
+        kept, last = stones.began < self.began, stones.began
+        for layer, when in ((Layer.TCP, stones.tcp), (Layer.SECURITY, stones.ready)):
+            if when is not None:
+                self.passed.append(Passed(layer=layer, ms=0.0 if kept else (when - last) * 1000, kept=kept))
+                last = when
+        return self.began if kept else last
+
+    def answered(self, layer: Layer, since: float, *, kept: bool = False) -> None:
+        self.passed.append(Passed(layer=layer, ms=(time.monotonic() - since) * 1000, kept=kept))
+
+
+class Probe:
+    """Looks at one cluster, from one thread at a time; ``memory`` is shared by all probes of that cluster."""
+
+    def __init__(self, cluster: Cluster, *, name: str, topics: Collection[str], memory: Memory) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._topics = sorted(set(topics))
+        self._memory = memory
+        self._network: Network | None = None
+        self._retired: list[Network] = []
+        self._home: Node | None = None
+
+    def look(self, timeout: float) -> Sight:
+        """One look within ``timeout`` seconds; never raises for what a cluster or our settings do."""
+        began = time.monotonic()
+        course = _Course(began, Deadline(began + timeout))
+        trouble: Trouble | None = None
+        health: Health | None = None
+        try:
+            metadata = self._ask_home(course) or self._ask_all(course)
+            network = self._connect()
+            chart = self._see_leaders(network, metadata, course)
+            health = self._read(network, chart, course, timeout)
+        except _Met as met:
+            trouble = met.trouble
+        except CredentialRefused as refused:
+            trouble = Trouble(kind="credential", text=str(refused), fault=Fault.OURS, retriable=False)
+        except KafkaError as error:
+            trouble = Trouble(kind="closed", text=str(error), fault=Fault.HERE, retriable=True)
+        ended, seen = time.monotonic(), self._memory.chart
+        for network in self._retired:
+            network.close()
+        self._retired = [network for network in self._retired if not network.is_over]
+        return Sight(
+            began=began,
+            seconds=ended - began,
+            passed=tuple(course.passed),
+            trouble=trouble,
+            health=health,
+            notes=tuple(f"topic {topic} does not exist" for topic in seen.missing) if seen and not trouble else (),
+        )
+
+    def close(self) -> None:
+        """Drop the connections; returns within about a second whatever the brokers do."""
+        if self._network is not None:
+            self._network.close()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs any more; a name server that does not answer can hold a closed one up."""
+        return all(network.is_over for network in (self._network, *self._retired) if network is not None)
+
+    # -- layers ----------------------------------------------------------------------------------------------------
+    def _connect(self) -> Network:
+        if self._network is None:
+            self._network = Network(library_settings(self._cluster))
+            if self._memory.metadata is not None:
+                self._network.learn_brokers(self._memory.metadata)
+        return self._network
+
+    def _ask_home(self, course: _Course) -> Any:
+        """Metadata without topics from the broker that answered last; None when it does not in half of the time."""
+        if self._home is None or self._network is None:
+            return None
+        patience = course.deadline.soonest(max(_LEAST_PATIENCE_SECONDS, course.deadline.remaining / 2))
+        outcome = self._network.ask([Question(self._home, metadata_request([]))], patience)[0]
+        if _is_response(outcome):
+            return self._answered(self._network, self._home, outcome, course)
+        self._retired.append(self._network)  # what follows shall not wait on connections that may be as stuck
+        self._network = self._home = None
+        return None
+
+    def _ask_all(self, course: _Course) -> Any:
+        """Metadata without topics from whichever broker answers first, on new connections. Raises ``_Met``."""
+        network = self._connect()
+        nodes = network.nodes
+        winner, outcomes = network.race([Question(node, metadata_request([])) for node in nodes], course.deadline)
+        if winner is not None:
+            self._home = nodes[winner]
+            return self._answered(network, self._home, outcomes[winner], course)
+        self._note_farthest(network, nodes, course)
+        raise _Met(summed(self._troubles(network, nodes, outcomes)))
+
+    def _answered(self, network: Network, node: Node, metadata: Any, course: _Course) -> Any:
+        course.answered(Layer.METADATA, course.connected(network.milestones(node)))
+        network.learn_brokers(metadata)
+        self._memory.metadata, self._memory.answered = metadata, True
+        return metadata
+
+    def _see_leaders(self, network: Network, metadata: Any, course: _Course) -> Chart:
+        """The chart, drawn anew where it is due. Raises ``_Met``."""
+        memory, now = self._memory, time.monotonic()
+        live = [broker.node_id for broker in metadata.brokers]
+        chart = memory.chart
+        is_due = chart is None or memory.is_stale or now - chart.heard_at >= _CHART_SECONDS
+        if chart is None or is_due:
+            chart = self._draw(network, live, course) if self._topics else draw([], live, {}, heard_at=now)
+            memory.chart, memory.is_stale = chart, False
+        course.answered(Layer.LEADERS, now, kept=not is_due)
+        return chart
+
+    def _draw(self, network: Network, live: Sequence[int], course: _Course) -> Chart:
+        home = self._home if self._home is not None else live[0]
+        outcome = network.ask([Question(home, metadata_request(self._topics))], course.deadline)[0]
+        if not _is_response(outcome):
+            raise _Met(summed(self._troubles(network, [home], [outcome])))
+        facts = [facts_of(topic) for topic in outcome.topics]
+        refused = [topic for topic in facts if topic.error is not None and topic.error.name in _UNAUTHORIZED]
+        if refused:
+            raise _Met(_not_allowed([topic.name for topic in refused]))
+        existing = [topic.name for topic in facts if topic.error is None]
+        self._learn_limits(network, home, existing, course)
+        return draw(facts, live, self._memory.limits, heard_at=time.monotonic())
+
+    def _learn_limits(self, network: Network, home: Node, topics: Sequence[str], course: _Course) -> None:
+        """What ``acks=all`` needs, asked once a minute where we may; not to know it is no fault of the cluster's."""
+        memory, now = self._memory, time.monotonic()
+        is_fresh = memory.limits_at is not None and now - memory.limits_at < _LIMITS_SECONDS
+        if not topics or (is_fresh and memory.limits.keys() >= set(topics)):
+            return
+        if memory.limits_at is not None and now - memory.limits_at < _CHART_SECONDS:
+            return
+        memory.limits_at = now
+        patience = course.deadline.soonest(min(_LIMITS_PATIENCE_SECONDS, course.deadline.remaining / 2))
+        outcome = network.ask([Question(home, config_request(topics, [_MIN_IN_SYNC]))], patience)[0]
+        if _is_response(outcome):
+            memory.limits = {
+                result.resource_name: int(config.value)
+                for result in outcome.results
+                for config in result.configs
+                if config.name == _MIN_IN_SYNC and str(config.value).isdigit()
+            }
+
+    def _read(self, network: Network, chart: Chart, course: _Course, timeout: float) -> Health:
+        """Ask every broker; each leader for the ends of some partitions. Raises ``_Met``."""
+        since = time.monotonic()
+        self._memory.turn += 1
+        asked = _some(sorted(chart.brokers), _MOST_BROKERS, self._memory.turn)
+        reads = {broker: _some(chart.led.get(broker, ()), _READ_PARTITIONS, self._memory.turn) for broker in asked}
+        questions = [Question(broker, _end_request(reads[broker])) for broker in asked]
+        outcomes = dict(
+            zip(asked, network.ask(questions, course.deadline, patience=timeout * _READ_PATIENCE), strict=True)
+        )
+        silent = [broker for broker in asked if not _is_response(outcomes[broker])]
+        unreadable, readable = sum(len(chart.led.get(broker, ())) for broker in silent), 0
+        for broker in asked:
+            if reads[broker] and broker not in silent:
+                read, failed = self._judge_reads(reads[broker], outcomes[broker])
+                readable, unreadable = readable + read, unreadable + failed
+        self._memory.is_stale = self._memory.is_stale or bool(silent or unreadable)
+        alive = max(1, len(asked) - len(silent))  # the one that told metadata lives, under whatever name
+        if unreadable + chart.leaderless and not readable and 2 * alive <= len(asked) and len(asked) > 1:
+            raise _Met(summed(self._troubles(network, silent, [outcomes[broker] for broker in silent])))
+        if readable:
+            course.answered(Layer.READ, since)
+        return chart.health(silent=len(silent), unreadable=unreadable)
+
+    def _judge_reads(self, wanted: Sequence[TopicPartition], response: Any) -> tuple[int, int]:
+        """How many of a leader's partitions were read, and how many it could not read. Raises ``_Met``."""
+        replies: Mapping[TopicPartition, object] = dict(offsets.replies(response))
+        read = failed = 0
+        for partition in wanted:
+            reply = replies.get(partition)
+            if not isinstance(reply, PartitionError):
+                read += 1
+            elif reply.name in _UNAUTHORIZED:
+                raise _Met(_not_allowed([partition.topic]))
+            elif reply.name in _MOVED:
+                self._memory.is_stale = True
+            else:
+                failed += 1
+        return read, failed
+
+    # -- words -----------------------------------------------------------------------------------------------------
+    def _note_farthest(self, network: Network, nodes: Sequence[Node], course: _Course) -> None:
+        stones = [each for node in nodes if (each := network.milestones(node)) is not None]
+        course.connected(max(stones, key=lambda each: (each.tcp is not None, each.ready is not None), default=None))
+
+    def _troubles(self, network: Network, nodes: Sequence[Node], outcomes: Sequence[Any]) -> list[Trouble]:
+        """One for each address: a broker can be known as a server of the configuration and by its number."""
+        troubles: dict[str, Trouble] = {}
+        for node, outcome in zip(nodes, outcomes, strict=True):
+            address = network.address(node)
+            trouble = trouble_of(outcome, address, answered_before=self._memory.answered)
+            if address not in troubles or in_words(outcome) != in_words(None):
+                troubles[address] = trouble
+        return list(troubles.values())
+
+
+def _end_request(partitions: Sequence[TopicPartition]) -> Any:
+    """Ask a leader for the ends of its partitions; a broker without any, for anything."""
+    if not partitions:
+        return metadata_request([])
+    times = dict.fromkeys(partitions, int(Spec.LATEST))
+    return offsets.inquiry(times, read_committed=False).request(list(partitions))
+
+
+def _not_allowed(topics: Sequence[str]) -> Trouble:
+    text = f"we may not look at {', '.join(topics)}"
+    return Trouble(kind="permission", text=text, fault=Fault.OURS, retriable=False)
+
+
+def _some(items: Sequence[T], count: int, turn: int) -> Sequence[T]:
+    """Some of many, others at each turn."""
+    if len(items) <= count:
+        return items
+    start = turn * count % len(items)
+    return [*items, *items][start : start + count]
+
+
+def _is_response(outcome: Any) -> bool:
+    return outcome is not None and not isinstance(outcome, BaseException)

@@ -1,0 +1,147 @@
+"""The newest looks of one viewpoint at one cluster, reduced to what a verdict needs; pure.
+
+Looks may overlap, so they end in another order than they began: they are put in order by when they *began*, because
+that is from when on an answer proves something. A failure that began before the newest success says nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+
+from state.sighting import Fault, Sighting
+from streaming.sight import Sight
+
+KEPT = 16
+"""Failures that are kept with their times; more are only counted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Voided:
+    """From when on nothing counts that was seen before, and why."""
+
+    at: float
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """What one viewpoint saw lately; ``after`` and ``void`` make the next one. Times are the process's monotonic."""
+
+    trusted: int
+    """Successes in a row after which it is forgotten that there were failures; also the failures kept at least."""
+    newest_ok: Sight | None = None
+    successes: int = 0
+    """In a row; 0 while the newest look failed."""
+    failures: tuple[Sight, ...] = ()
+    """The newest failures in a row, oldest first; empty when the newest look succeeded."""
+    row: int = 0
+    """How many failures in a row, with those that are not kept any more."""
+    first_failed: float | None = None
+    longest_row: int = 0
+    """Since it last succeeded ``trusted`` times in a row."""
+    voided: Voided | None = None
+    """None again after a success, or after ``trusted`` failures: then there is fresh evidence."""
+
+    def after(self, sight: Sight) -> "Window":
+        """The window with one more look, wherever in the order it belongs."""
+        if self.voided is not None and sight.began < self.voided.at:
+            return self
+        return self._succeeded(sight) if sight.ok else self._failed(sight)
+
+    def void(self, at: float, why: str) -> "Window":
+        """Forget everything: what was seen before ``at`` cannot be trusted, neither for nor against the cluster."""
+        return Window(trusted=self.trusted, voided=Voided(at=at, why=why))
+
+    @property
+    def newest(self) -> Sight | None:
+        """The look that began last."""
+        return self.failures[-1] if self.failures else self.newest_ok
+
+    def _succeeded(self, sight: Sight) -> "Window":
+        if self.newest_ok is not None and sight.began <= self.newest_ok.began:
+            return self
+        later = tuple(each for each in self.failures if each.began > sight.began)
+        if later:
+            return replace(
+                self, newest_ok=sight, failures=later, row=len(later), first_failed=later[0].began, voided=None
+            )
+        successes = self.successes + 1
+        return replace(
+            self,
+            newest_ok=sight,
+            successes=successes,
+            failures=(),
+            row=0,
+            first_failed=None,
+            longest_row=0 if successes >= self.trusted else self.longest_row,
+            voided=None,
+        )
+
+    def _failed(self, sight: Sight) -> "Window":
+        if self.newest_ok is not None and sight.began <= self.newest_ok.began:
+            return self
+        failures = tuple(sorted((*self.failures, sight), key=lambda each: each.began))[-max(KEPT, self.trusted) :]
+        row = self.row + 1
+        return replace(
+            self,
+            successes=0,
+            failures=failures,
+            row=row,
+            first_failed=sight.began if self.first_failed is None else min(self.first_failed, sight.began),
+            longest_row=max(self.longest_row, row),
+            voided=None if row >= self.trusted else self.voided,
+        )
+
+
+def sighting(
+    window: Window, *, cluster: str, viewpoint: str, instance: str, at: Callable[[float], datetime]
+) -> Sighting | None:
+    """The window as a row for the store, or nothing before the first look; ``at`` turns monotonic into store time."""
+    newest, voided = window.newest, window.voided
+    if newest is None:
+        return None if voided is None else _nothing(voided, cluster, viewpoint, instance, at)
+    trouble, health = newest.trouble, newest.health
+    return Sighting(
+        cluster=cluster,
+        viewpoint=viewpoint,
+        instance=instance,
+        layer=newest.layer,
+        fault=None if trouble is None else trouble.fault,
+        kind=None if trouble is None else trouble.kind,
+        text=newest.text,
+        retriable=None if trouble is None else trouble.retriable,
+        latency_ms=newest.latency_ms,
+        **({} if health is None else asdict(health)),
+        successes_in_a_row=window.successes,
+        failures_in_a_row=window.row,
+        failed_at=tuple(at(each.began) for each in _theirs(window.failures)),
+        first_failed_at=None if window.first_failed is None else at(window.first_failed),
+        longest_row=window.longest_row,
+        last_ok_at=None if window.newest_ok is None else at(window.newest_ok.began),
+        voided_at=None if voided is None else at(voided.at),
+        seen_at=at(newest.began + newest.seconds),
+    )
+
+
+def _theirs(failures: tuple[Sight, ...]) -> tuple[Sight, ...]:
+    """The newest failures without a break that are the cluster's."""
+    start = len(failures)
+    while start and (trouble := failures[start - 1].trouble) is not None and trouble.fault is Fault.THEIRS:
+        start -= 1
+    return failures[start:]
+
+
+def _nothing(voided: Voided, cluster: str, viewpoint: str, instance: str, at: Callable[[float], datetime]) -> Sighting:
+    return Sighting(
+        cluster=cluster,
+        viewpoint=viewpoint,
+        instance=instance,
+        layer=None,
+        fault=None,
+        kind="voided",
+        text=voided.why,
+        retriable=True,
+        latency_ms=None,
+        voided_at=at(voided.at),
+        seen_at=at(voided.at),
+    )

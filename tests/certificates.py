@@ -1,0 +1,29 @@
+"""Certificates for listeners of the loopback, made anew for each session by openssl; all PEM."""
+
+import subprocess
+from pathlib import Path
+
+
+def make_certificates(folder: Path, key_password: str) -> Path:
+    """An authority, a server's certificate, a client's with an encrypted key, and a stranger's authority.
+
+    ``keystore.pem`` is what a broker takes: the server's key and certificate in one file.
+    """
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for authority in ("ca", "stranger"):
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{authority}.key", "-out",
+                f"{authority}.pem", "-days", "2", "-subj", f"/CN={authority}")  # fmt: skip
+    for name in ("server", "client"):
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.plain", "-out", f"{name}.csr", "-subj",
+                f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1")  # fmt: skip
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
+                f"{name}.pem", "-days", "2", "-copy_extensions", "copy")  # fmt: skip
+    openssl("pkcs8", "-topk8", "-in", "client.plain", "-out", "client.key", "-passout", f"pass:{key_password}")
+    openssl("pkcs8", "-topk8", "-nocrypt", "-in", "server.plain", "-out", "server.key")
+    joined = (folder / "server.key").read_text() + (folder / "server.pem").read_text()
+    (folder / "keystore.pem").write_text(joined)
+    return folder

@@ -1,0 +1,82 @@
+"""What every store promises about a query whose rows were put back to an older copy."""
+
+from dataclasses import replace
+
+import pytest
+
+from state.errors import Conflict
+from state.model import IntentState
+from state.ports import Store
+from tests.contract import samples
+from tests.contract.samples import AT, held
+
+RUNS = samples.assignment(epoch=7, placed_epoch=6, cluster="west", checkpoint="/checkpoints/new", operation=None)
+TOLD = samples.event(kind="reconcile", operation=None, epoch=7, text="revenue is taken as it runs")
+
+
+def test_what_runs_replaces_what_the_store_said_and_the_open_operation_is_closed(store: Store) -> None:
+    term = held(store)
+    store.record(samples.operation(), term=term, intents=[samples.intent()])
+    store.report_query(samples.fact(epoch=6))
+    assert store.reconcile(RUNS, from_epoch=2, event=TOLD)
+    assert store.assignment("revenue") == RUNS
+    assert store.operation("op-1") == samples.operation(outcome="failed", sentence=TOLD.text, ended_at=AT)
+    assert [intent.state for intent in store.intents("op-1")] == [IntentState.WITHDRAWN]
+    assert [event.kind for event in store.history()] == ["held", "reconcile"]
+    assert store.hold(
+        samples.operation(id="op-2", epoch=8), from_epoch=7, term=term, step=samples.step(operation="op-2"),
+        event=samples.event(operation="op-2"),
+    )  # fmt: skip
+
+
+def test_a_row_that_is_gone_is_written_anew(store: Store) -> None:
+    store.report_query(samples.fact(epoch=6))
+    assert store.reconcile(RUNS, from_epoch=None, event=TOLD)
+    assert store.assignments() == [RUNS]
+
+
+@pytest.mark.parametrize("from_epoch", [None, 2])
+def test_nothing_is_written_where_the_store_moved_on(store: Store, from_epoch: int | None) -> None:
+    store.adopt(samples.assignment())
+    assert not store.reconcile(RUNS, from_epoch=from_epoch, event=TOLD)
+    assert (store.assignments(), store.history()) == ([samples.assignment()], [])
+
+
+def test_nothing_is_written_where_what_runs_moved_on(store: Store) -> None:
+    store.adopt(samples.assignment())
+    store.report_query(samples.fact(epoch=7))
+    assert not store.reconcile(RUNS, from_epoch=1, event=TOLD)
+    assert (store.assignments(), store.history()) == ([samples.assignment()], [])
+
+
+def test_a_reconciled_epoch_lies_above_the_stored_one(store: Store) -> None:
+    store.adopt(samples.assignment())
+    with pytest.raises(ValueError, match="does not lie above"):
+        store.reconcile(replace(RUNS, epoch=1), from_epoch=1, event=TOLD)
+
+
+@pytest.mark.parametrize("from_epoch", [1, 5, 6])
+def test_a_place_that_stays_keeps_the_epoch_that_placed_it(store: Store, from_epoch: int) -> None:
+    store.adopt(samples.assignment())
+    for epoch in range(2, from_epoch + 1):
+        stands = store.assignment("revenue")
+        assert stands is not None
+        assert store.reconcile(replace(stands, epoch=epoch), from_epoch=epoch - 1, event=TOLD)
+    stays = samples.assignment(epoch=7)
+    assert store.reconcile(stays, from_epoch=from_epoch, event=TOLD)
+    assert store.assignment("revenue") == stays
+
+
+def test_a_new_place_under_the_epoch_that_stands_is_placed_by_it(store: Store) -> None:
+    held(store)
+    assert store.reconcile(replace(RUNS, epoch=3, placed_epoch=2), from_epoch=2, event=TOLD)
+    assert store.assignment("revenue") == replace(RUNS, epoch=3, placed_epoch=2)
+
+
+def test_a_new_place_must_say_which_epoch_placed_it(store: Store) -> None:
+    held(store)
+    with pytest.raises(Conflict):
+        store.reconcile(replace(RUNS, placed_epoch=1), from_epoch=2, event=TOLD)
+    stands = store.assignment("revenue")
+    assert stands is not None
+    assert (stands.epoch, len(store.history())) == (2, 1)

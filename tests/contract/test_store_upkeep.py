@@ -1,0 +1,186 @@
+"""What every store promises about readiness and pruning; memory, SQLite and PostgreSQL alike."""
+
+from datetime import timedelta
+
+import pytest
+
+from state.automation import Acknowledgement
+from state.errors import StaleTerm
+from state.model import Phase
+from state.ports import Store
+from state.upkeep import Pruned
+from tests.contract import samples
+from tests.contract.samples import AT, SECOND, held, term_of
+
+DAY = timedelta(days=1)
+LATER = AT + DAY
+NOTHING = Pruned()
+
+
+def closed(store: Store, term: int, name: str, *, days: int, phase: Phase = Phase.ABORTED, query: str = "late") -> None:
+    """An operation that began so many days after ``AT`` and ended within a second, with all that belongs to it."""
+    at = AT + days * DAY
+    under_way = samples.operation(id=name, query=query, started_at=at)
+    store.record(
+        under_way,
+        term=term,
+        steps=[samples.step(operation=name)],
+        events=[samples.event(at=at, operation=name, text=name)],
+        intents=[samples.intent(id=f"{name}-fence", operation=name)],
+    )
+    outcome = "aborted" if phase is Phase.ABORTED else "done"
+    ended = samples.operation(id=name, query=query, started_at=at, ended_at=at + SECOND, phase=phase, outcome=outcome)
+    store.record(ended, term=term)
+    given = Acknowledgement(operation=name, query=query, actor="ann@desk", reason="", at=at)
+    store.acknowledge(given, event=samples.event(at=at, operation=name, text=f"{name} seen"))
+
+
+def names(store: Store) -> list[str]:
+    return sorted(operation.id for operation in store.operations())
+
+
+def told(store: Store) -> list[str]:
+    return [event.text for event in store.history()]
+
+
+# -- readiness ---------------------------------------------------------------------------------------------------------
+def test_readiness_enters_history_when_the_answer_changes_and_keeps_its_beginning_while_it_stays(store: Store) -> None:
+    term = term_of(store)
+    assert store.keep_readiness(samples.readiness(), term=term, event=samples.event(text="ready"))
+    later = samples.readiness(since=LATER, sampled_at=LATER, target="south", gates=())
+    assert not store.keep_readiness(later, term=term, event=samples.event(text="still ready"))
+    assert store.readiness() == [samples.readiness(sampled_at=LATER, target="south", gates=())]
+    for answer in (False, None):
+        changed = samples.readiness(ready=answer, since=LATER, sampled_at=LATER)
+        assert store.keep_readiness(changed, term=term, event=samples.event(text=f"ready: {answer}"))
+        assert store.readiness() == [changed]
+    assert store.keep_readiness(samples.readiness(query="late"), term=term, event=samples.event(text="late"))
+    assert [fact.query for fact in store.readiness()] == ["late", "revenue"]
+    assert told(store) == ["ready", "ready: False", "ready: None", "late"]
+
+
+def test_readiness_of_a_stale_term_changes_nothing(store: Store) -> None:
+    stale = term_of(store, "one")
+    term_of(store, "two")
+    with pytest.raises(StaleTerm):
+        store.keep_readiness(samples.readiness(), term=stale, event=samples.event())
+    assert (store.readiness(), store.history()) == ([], [])
+
+
+# -- pruning -----------------------------------------------------------------------------------------------------------
+def test_an_operation_goes_with_all_that_belongs_to_it(store: Store) -> None:
+    term = term_of(store)
+    for number in range(3):
+        closed(store, term, f"x{number}", days=number)
+    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == Pruned(operations=1, events=2)
+    assert names(store) == ["x1", "x2"]
+    assert (store.steps("x0"), store.intents("x0")) == ([], [])
+    assert [given.operation for given in store.acknowledgements("late")] == ["x2", "x1"]
+    assert told(store) == ["x1", "x1 seen", "x2", "x2 seen"]
+    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == NOTHING
+
+
+def test_the_newest_operations_that_placed_a_query_stay_and_the_newest_that_did_not(store: Store) -> None:
+    term = term_of(store)
+    closed(store, term, "placed-0", days=0, phase=Phase.SETTLED)
+    closed(store, term, "placed-1", days=1, phase=Phase.SETTLED)
+    for number in range(4):
+        closed(store, term, f"vain-{number}", days=2 + number)
+    closed(store, term, "other", days=0, query="other")
+    assert store.prune(AT + 30 * DAY, keep=1, limit=10, term=term).operations == 4
+    assert names(store) == ["other", "placed-1", "vain-3"]
+    assert set(told(store)) == {text for name in names(store) for text in (name, f"{name} seen")}
+
+
+def test_what_is_open_and_what_an_assignment_names_stays_with_its_lines(store: Store) -> None:
+    store.adopt(samples.assignment(operation="x0"))
+    term = term_of(store)
+    closed(store, term, "x0", days=0, query="revenue")
+    closed(store, term, "x1", days=1, query="revenue")
+    store.record(samples.operation(started_at=AT - DAY), term=term, steps=[samples.step()], events=[samples.event()])
+    assert store.prune(AT + 30 * DAY, keep=1, limit=10, term=term) == NOTHING
+    assert names(store) == ["op-1", "x0", "x1"]
+    assert len(store.steps("op-1")) == 1
+    assert "revenue is held" in told(store)
+
+
+def test_lines_of_history_go_by_age_and_numbers_are_never_given_again(store: Store) -> None:
+    term = term_of(store)
+    for number in range(3):
+        store.note(samples.event(at=AT + number * SECOND, operation=None, text=str(number)))
+    assert store.prune(AT + 2 * SECOND, keep=1, limit=10, term=term) == Pruned(events=2)
+    assert told(store) == ["2"]
+    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == Pruned(events=1)
+    store.note(samples.event(operation=None))
+    assert [event.sequence for event in store.history()] == [4]
+    assert [event.sequence for event in store.history(after=3)] == [4]
+    assert store.history(after=4) == []
+
+
+def test_requests_go_when_they_are_over_and_never_while_they_wait(store: Store) -> None:
+    term = term_of(store)
+    closed(store, term, "x0", days=0)
+    closed(store, term, "x1", days=1)
+    for name in ("waiting", "refused", "gone", "stands"):
+        store.ask(samples.request(id=name))
+    store.ask(samples.request(id="young", created_at=AT + 40 * DAY))
+    for name in ("refused", "young"):
+        store.answer(name, term=term, refused="no runner")
+    store.answer("gone", term=term, operation="x0")
+    store.answer("stands", term=term, operation="x1")
+    pruned = store.prune(AT + 30 * DAY, keep=1, limit=10, term=term)
+    assert (pruned.operations, pruned.requests) == (1, 2)
+    assert [store.request(name) is None for name in ("waiting", "refused", "gone", "stands", "young")] == [
+        False, True, True, False, False,
+    ]  # fmt: skip
+
+
+def test_what_nobody_renews_goes(store: Store) -> None:
+    term = term_of(store)
+    store.see([samples.sighting(), samples.sighting(viewpoint="runner:a", seen_at=LATER)])
+    for query, at in (("revenue", LATER), ("gone", AT)):
+        store.keep_readiness(samples.readiness(query=query, sampled_at=at), term=term, event=samples.event(at=LATER))
+    assert store.prune(LATER, keep=1, limit=10, term=term) == Pruned(sightings=1, readiness=1)
+    assert [seen.viewpoint for seen in store.sightings()] == ["runner:a"]
+    assert [fact.query for fact in store.readiness()] == ["revenue"]
+
+
+def test_one_round_takes_no_more_than_it_may_and_the_oldest_first(store: Store) -> None:
+    term = term_of(store)
+    for number in range(5):
+        at = AT + number * DAY
+        closed(store, term, f"x{number}", days=number)
+        store.ask(samples.request(id=f"r{number}", created_at=at))
+        store.answer(f"r{number}", term=term, refused="no")
+        store.see([samples.sighting(viewpoint=f"runner:{number}", seen_at=at)])
+    assert store.prune(AT + 30 * DAY, keep=1, limit=2, term=term) == Pruned(
+        operations=2, requests=2, sightings=2, events=2
+    )
+    assert names(store) == ["x2", "x3", "x4"]
+    assert [seen.viewpoint for seen in store.sightings()] == ["runner:2", "runner:3", "runner:4"]
+    assert (store.request("r1"), store.request("r2") is None) == (None, False)
+    assert told(store)[:2] == ["x1", "x1 seen"]
+    rounds = [store.prune(AT + 30 * DAY, keep=1, limit=2, term=term) for _ in range(5)]
+    assert rounds[-1] == NOTHING
+    assert names(store) == ["x4"]
+
+
+def test_a_stale_term_and_a_time_to_come_prune_nothing(store: Store) -> None:
+    stale = term_of(store, "one")
+    store.note(samples.event(operation=None))
+    term = term_of(store, "two")
+    with pytest.raises(StaleTerm):
+        store.prune(LATER, keep=1, limit=10, term=stale)
+    for before, keep, limit in ((store.now() + DAY, 1, 1), (LATER, 0, 1), (LATER, 1, 0)):
+        with pytest.raises(ValueError, match=r"past|at least 1"):
+            store.prune(before, keep=keep, limit=limit, term=term)
+    assert len(store.history()) == 1
+
+
+def test_pruning_with_an_earlier_time_than_before_is_harmless(store: Store) -> None:
+    """Somebody chose to keep more from now on: what is gone is gone, and the rest stays."""
+    term = held(store)
+    store.note(samples.event(operation=None, text="alone"))
+    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == Pruned(events=1)
+    assert store.prune(AT, keep=1, limit=10, term=term) == NOTHING
+    assert told(store) == ["revenue is held"]

@@ -1,0 +1,95 @@
+"""Ten failovers that nobody typed, of each fault; writes ``docs/reports/automatic.md``.
+
+``AUTOMATIC=n`` changes the count and ``SEED=n`` the first seed: story i uses seed + i.
+"""
+
+import os
+import platform
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from lab.demo import judge
+from lab.rehearsal import Fault, Script, tell
+from tests.long.test_many_carries import ROOT, commit_of
+from tests.ports import free_base_port
+
+pytestmark = pytest.mark.long
+
+REPORT = ROOT / "docs" / "reports" / "automatic.md"
+ABOUT = """
+# Failovers that nobody typed
+
+Command: `SEED={seed} AUTOMATIC={count} make test-long`, commit `{commit}`, {cores} cores, Python {python}.
+Each story is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, one controller with
+`policy.automatic: true`, a fault at a random moment, and nobody at the keyboard. Seconds from the fault: to the first
+batch committed on the standby of the first and of the last of the three carried queries, all moved at once.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """One story's figures."""
+
+    fault: Fault
+    seed: int
+    detect: float
+    """From the first look that failed to the verdict DOWN."""
+    commits: tuple[float, ...]
+    problems: tuple[str, ...]
+
+
+@pytest.mark.parametrize("fault", ["kill", "freeze"])
+def test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing(fault: Fault, tmp_path: Path) -> None:
+    count = int(os.environ.get("AUTOMATIC", "10"))
+    seed = int(os.environ.get("SEED", str(random.SystemRandom().randrange(10**6))))
+    told = [_tell(seed + number, fault, tmp_path / str(number)) for number in range(count)]
+    _append(told, seed, fault)
+    assert [f"seed {each.seed}: {problem}" for each in told for problem in each.problems] == []
+
+
+def _tell(seed: int, fault: Fault, directory: Path) -> Told:
+    drawn = Script.at_random(seed, fault=fault, base_port=free_base_port(), wait_warm=True)
+    story = tell(replace(drawn, automatic=True), directory, print)
+    carried = [operation for operation in story.operations if operation["plan"]["resume"] == "carry"]
+    commits = sorted(
+        seconds
+        for operation in carried
+        if (seconds := story.fault_to_first_commit_seconds[operation["query"]]) is not None
+    )
+    return Told(
+        fault=fault,
+        seed=seed,
+        detect=max(operation["measured"]["detect_seconds"] for operation in carried),
+        commits=tuple(commits),
+        problems=tuple(judge(story)),
+    )
+
+
+def _append(told: Sequence[Told], seed: int, fault: Fault) -> None:
+    about = ABOUT.format(
+        seed=seed, count=len(told), commit=commit_of(ROOT), cores=os.cpu_count(), python=platform.python_version()
+    )
+    lines = [
+        *about.strip().splitlines(), "", "| fault | seed | noticed | first commit | last commit | verdict |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {each.fault} | {each.seed} | {each.detect:.2f} s | {each.commits[0]:.2f} s | {each.commits[-1]:.2f} s |"
+            f" {'; '.join(each.problems) or 'kept'} |"
+            for each in told
+        ),
+        "", _sum_up(told), "",
+    ]  # fmt: skip
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    with REPORT.open("w" if fault == "kill" else "a", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+
+
+def _sum_up(told: Sequence[Told]) -> str:
+    firsts = sorted(each.commits[0] for each in told)
+    at95 = firsts[min(len(firsts) - 1, round(0.95 * len(firsts)))]
+    return f"Fault to first commit: median {statistics.median(firsts):.2f} s, 95th percentile {at95:.2f} s."

@@ -1,0 +1,287 @@
+"""Failovers that are struck while they are under way: whoever or whatever dies, every record is read once.
+
+One world and one runner serve all tests, in the order of the page: each moves the queries from wherever they are to
+the other cluster. The sinks keep their rows by batch, so a batch that was skipped or given out twice shows as well.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from lab.world import CLUSTERS
+from state.model import Phase
+from tests.real.pipelines import kept
+from tests.real.theatre import BATCH, ORDERS, PARCELS, Theatre, free_bytes, locked_store, opened
+from tests.scene import exactly
+from tests.streams import SHIFT
+
+pytestmark = pytest.mark.real
+
+UNDER_WAY = (Phase.FENCING, Phase.BLOCKED, Phase.RESOLVING, Phase.PREPARING, Phase.STARTING, Phase.VERIFYING)
+
+
+@pytest.fixture(scope="module")
+def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
+    with opened(tmp_path_factory.mktemp("faults")) as theatre:
+        yield theatre
+
+
+@pytest.fixture(autouse=True)
+def healed(theatre: Theatre) -> Iterator[None]:
+    """A test that failed leaves no broker frozen or dead to the next."""
+    yield
+    theatre.heal()
+    for driver in theatre.drivers.values():
+        if driver.process.poll() is None:
+            driver.thaw()
+
+
+def test_two_operators_who_type_the_same_failover_at_once_make_one_operation_and_one_move(theatre: Theatre) -> None:
+    _, there = theatre.sides("rows")
+    with theatre.frozen_runner():
+        typed = [theatre.failover("--all", there) for _ in range(2)]
+        theatre.until("both have asked", lambda: len(requests(theatre)) == 8)
+        theatre.await_asked("rows")
+    first, second = (each.end() for each in typed)
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    moved = {query: row["id"] for query, row in first.operations.items()}
+    assert {query: row["id"] for query, row in second.operations.items()} == moved
+    assert "(joined)" in first.err + second.err
+    for query in moved:
+        assert [each.id for each in theatre.operations(query)] == [moved[query]]
+        row = theatre.store.assignment(query)
+        assert row is not None
+        assert (row.cluster, row.epoch) == (there, 2)
+    theatre.more(ORDERS)
+    theatre.await_all(ORDERS)
+    theatre.assert_all_once()
+
+
+@pytest.mark.parametrize("phase", [Phase.FENCING, Phase.PREPARING, Phase.STARTING])
+def test_a_verb_killed_on_its_way_is_joined_and_finished_by_the_same_verb(theatre: Theatre, phase: Phase) -> None:
+    here, there = theatre.sides("rows")
+    theatre.more(ORDERS)
+    epochs = {row.query: row.epoch for row in theatre.store.assignments()}
+    theatre.freeze(here)  # with the last records still on their way to the sinks
+    typed = theatre.failover("--all", there)
+    late = UNDER_WAY[UNDER_WAY.index(phase) :]
+    theatre.await_operation("sums", *late)
+    typed.kill()
+    left = {operation.query: operation.id for operation in theatre.store.operations(only_open=True)}
+    assert left, "it was killed too late to be missed"
+    said = theatre.failover("--all", there).end()
+    assert said.code == 0, said.err
+    assert {query: said.operations[query]["id"] for query in left} == left
+    for query, before in epochs.items():
+        row = theatre.store.assignment(query)
+        assert row is not None
+        assert (row.cluster, row.epoch) == (there, before + 1), "moved once"
+    theatre.more(ORDERS, there)
+    theatre.await_all(ORDERS)
+    theatre.thaw(here)
+    theatre.more(ORDERS)
+    theatre.await_all(ORDERS)
+    theatre.assert_all_once()
+
+
+def test_a_standby_killed_before_the_commit_is_waited_for(theatre: Theatre) -> None:
+    here, there = theatre.sides("rows")
+    theatre.more(ORDERS)
+    theatre.freeze(here)
+    with theatre.frozen_runner():
+        typed = theatre.failover("--all", there)
+        theatre.await_asked("sums")
+        theatre.kill(there)
+    theatre.until(
+        "the verb says what it waits for",
+        lambda: any("cannot be asked, trying again" in each.sentence for each in theatre.store.operations(limit=4)),
+    )
+    assert theatre.sides("sums")[0] == here
+    theatre.start(there)
+    said = typed.end()
+    assert said.code == 0, said.err
+    theatre.more(ORDERS, there)
+    theatre.await_all(ORDERS)
+    theatre.thaw(here)
+    theatre.more(ORDERS)
+    theatre.await_all(ORDERS)
+    theatre.assert_all_once()
+
+
+def test_a_store_that_is_locked_for_seconds_delays_the_failover_and_spoils_nothing(theatre: Theatre) -> None:
+    _, there = theatre.sides("rows")
+    theatre.more(ORDERS)
+    with theatre.frozen_runner():
+        typed = theatre.failover("--all", there)
+        theatre.await_asked("rows")
+    locked = time.monotonic()
+    with locked_store(theatre.store_file):
+        theatre.more(ORDERS)
+        time.sleep(8.0)
+        phases = {theatre.operations(query)[0].phase for query in ("rows", "sums")}
+        assert all(phase in UNDER_WAY for phase in phases)
+    said = typed.end()
+    assert said.code == 0, said.err
+    assert time.monotonic() - locked > 8.0
+    theatre.await_all(ORDERS)
+    theatre.assert_all_once()
+
+
+def test_a_standby_that_lost_the_topic_after_the_fence_gives_the_query_back(theatre: Theatre) -> None:
+    here, there = theatre.sides("boxed")
+    end = theatre.more(PARCELS)
+    theatre.await_all(PARCELS)
+    with theatre.frozen_runner():
+        typed = theatre.failover("boxed", there)
+        theatre.await_asked("boxed")
+        admin = AdminClient({"bootstrap.servers": theatre.clusters[there].bootstrap})
+        admin.delete_topics([PARCELS])[PARCELS].result(30)
+    said = typed.end()
+    assert said.code == 1, said.err
+    sentence = said.operations["boxed"]["sentence"]
+    assert f"{there} has no topic {PARCELS}" in sentence or "UNKNOWN_TOPIC_OR_PARTITION" in sentence
+    row = theatre.store.assignment("boxed")
+    assert row is not None
+    assert (row.cluster, row.epoch) == (here, theatre.operations("boxed")[0].epoch + 1)
+    theatre.extend(PARCELS, end + BATCH, here)
+    theatre.until("boxed goes on", lambda: theatre.ids("boxed") == exactly(range(end + BATCH)))
+    theatre.assert_no_batch_skipped("boxed")
+    theatre.clusters[there].make(PARCELS, foreign=there != CLUSTERS[0])
+    theatre.extend(PARCELS, end + BATCH, there)
+
+
+def test_a_disk_that_is_full_while_cloning_gives_the_query_back(theatre: Theatre) -> None:
+    here, there = theatre.sides("boxed")
+    filler = theatre.disk / "filler"
+    with filler.open("wb") as file:
+        file.write(bytes(free_bytes(theatre.disk) - 60_000))  # enough for a batch, too little for a checkpoint
+    said = theatre.failover("boxed", there).end()
+    assert said.code == 2, said.err
+    assert "free at" in said.operations["boxed"]["sentence"]
+    assert theatre.sides("boxed")[0] == here
+    operation = said.operations["boxed"]["id"]
+    assert not [path for path in theatre.disk.rglob("*") if operation in path.name]
+    filler.unlink()
+    theatre.more(PARCELS)
+    theatre.await_all(PARCELS)
+    assert theatre.ids("boxed") == exactly(range(theatre.clusters[here].ends[PARCELS]))
+    theatre.assert_no_batch_skipped("boxed")
+
+
+def test_a_runner_killed_on_the_way_is_replaced_by_another_that_proves_it_gone(theatre: Theatre) -> None:
+    here, there = theatre.sides("rows")
+    theatre.run("b")
+    theatre.until("b is there", lambda: {fact.runner for fact in theatre.store.runners()} == {"a", "b"})
+    theatre.more(ORDERS)
+    theatre.await_all(ORDERS)
+    theatre.freeze(here)
+    theatre.freeze_runner("a")
+    typed = theatre.failover("--all", there)
+    theatre.await_asked("rows")
+    theatre.drivers["a"].kill()
+    said = typed.end()
+    assert said.code == 0, said.err
+    assert {row["plan"]["fence"] for row in said.operations.values()} == {"process"}
+    assert {row.runner for row in theatre.store.assignments()} == {"b"}
+    theatre.more(ORDERS, there)
+    theatre.await_all(ORDERS)
+    theatre.thaw(here)
+    theatre.more(ORDERS)
+    theatre.await_all(ORDERS)
+    theatre.assert_all_once()
+
+
+def test_a_runner_that_wakes_up_after_its_queries_were_taken_writes_not_one_more_row(theatre: Theatre) -> None:
+    _, there = theatre.sides("rows")
+    theatre.run("a")
+    theatre.until("a is there", lambda: {fact.runner for fact in theatre.store.runners()} == {"a", "b"})
+    theatre.more(ORDERS)
+    theatre.await_all(ORDERS)
+    theatre.freeze_runner("b")
+    typed = theatre.failover("--all", there)
+    theatre.await_operation("rows", Phase.BLOCKED)
+    assert theatre.failover("--all", there, "--consent", "unfenced", "--timeout", "60").end().code == 0
+    assert typed.end().code == 0
+    assert {row.runner for row in theatre.store.assignments()} == {"a"}
+    theatre.extend(ORDERS, theatre.more(ORDERS, there))
+    theatre.await_all(ORDERS)
+    epoch = theatre.operations("rows")[0].epoch
+    thawed = time.time()
+    theatre.drivers["b"].thaw()
+    theatre.until("b has noticed", lambda: theatre.drivers["b"].log().count("query stopped") >= 4)
+    theatre.more(ORDERS)
+    theatre.await_all(ORDERS)
+    late = [each for query in ("rows", "sums") for each in kept(theatre.sink(query)) if each["at"] > thawed]
+    assert {each["epoch"] for each in late} == {epoch}
+    theatre.assert_all_once()
+    theatre.drivers["b"].stop()
+
+
+def test_a_kafka_output_follows_its_query_and_holds_every_record_once(theatre: Theatre) -> None:
+    here, there = theatre.sides("copied")
+    first = theatre.more(PARCELS)
+    theatre.until("the newest is copied here", lambda: first - 1 in theatre.copied()[here])
+    said = theatre.failover("copied", there).end()
+    assert said.code == 0, said.err
+    end = theatre.more(PARCELS)
+    theatre.until("the newest is copied there", lambda: end - 1 in theatre.copied()[there])
+    held = theatre.copied()
+    assert set(range(first, end)) <= held[there].keys()
+    assert held[here] + held[there] == exactly(range(end))
+
+
+def test_a_standby_whose_retention_is_past_the_place_is_refused_with_its_number_until_the_gap_is_consented_to(
+    theatre: Theatre,
+) -> None:
+    here, there = theatre.sides("boxed")
+    theatre.await_all(PARCELS)
+    read = theatre.clusters[here].ends[PARCELS]
+    end = theatre.more(PARCELS, there)
+    admin = AdminClient({"bootstrap.servers": theatre.clusters[there].bootstrap})
+    shift = {int(key): count if there != CLUSTERS[0] else 0 for key, count in SHIFT.items()}
+    deleted = [TopicPartition(PARCELS, number, (end - 20) // 2 + shift[number]) for number in shift]
+    for future in admin.delete_records(deleted).values():
+        future.result(30)
+    said = theatre.failover("boxed", there).end()
+    assert said.code == 1, said.err
+    refused = next(gate for gate in said.operations["boxed"]["plan"]["gates"] if not gate["ok"])
+    assert (refused["name"], refused["measured"], refused["limit"]) == ("retention", "2 partitions", "0 partitions")
+    assert theatre.sides("boxed")[0] == here
+    theatre.extend(PARCELS, read + 20, here)
+    theatre.until("boxed goes on", lambda: theatre.ids("boxed") == exactly(range(read + 20)))
+    theatre.assert_no_batch_skipped("boxed")
+    said = theatre.failover("boxed", there, "--consent", "gap").end()
+    assert said.code == 0, said.err
+    theatre.until("what is left is read", lambda: end - 1 in theatre.ids("boxed") and end - 2 in theatre.ids("boxed"))
+    assert theatre.ids("boxed") == exactly({*range(read + 20), *range(end - 20, end)})
+    theatre.assert_no_batch_skipped("boxed")
+
+
+def test_a_standby_killed_after_the_commit_is_waited_for(theatre: Theatre) -> None:
+    here, there = theatre.sides("rows")
+    theatre.more(ORDERS)
+    theatre.freeze(here)
+    typed = theatre.failover("rows", there)
+    theatre.await_operation("rows", Phase.STARTING, Phase.VERIFYING)
+    theatre.kill(there)
+    theatre.until("the error is told", lambda: "fails on" in theatre.operations("rows")[0].sentence)
+    theatre.start(there)
+    said = typed.end()
+    assert said.code == 0, said.err
+    theatre.thaw(here)
+    moved = theatre.failover("sums", there).end()
+    assert moved.code == 0, moved.err
+    theatre.more(ORDERS, there)
+    theatre.await_all(ORDERS)
+    theatre.assert_all_once()
+
+
+def requests(theatre: Theatre) -> list[tuple[object, ...]]:
+    """The rows of what was asked, answered or not."""
+    with closing(sqlite3.connect(theatre.store_file)) as connection:
+        return connection.execute("SELECT id FROM requests").fetchall()

@@ -1,0 +1,59 @@
+"""A real runner whose row is put back to an older copy: it goes on, and starts anew where it stood once reconciled."""
+
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from orchestrator.reconciling import reconcile, sides_of
+from state.model import Desired, RunState
+from state.settings import Tideover
+from state.sql.store import SqlStore
+from tests.real.test_runner import Stage, stage, world
+
+__all__ = ["stage", "world"]  # the fixtures, which pytest finds by their names
+
+pytestmark = pytest.mark.real
+
+
+def put_back(stage: Stage, epoch: int) -> None:
+    """Give the row an older epoch, as a restored file would; the table refuses that otherwise."""
+    assert isinstance(stage.store, SqlStore)
+    with stage.store._engines.write.begin() as connection:
+        connection.execute(sa.text("DROP TRIGGER assignments_epoch_grows"))
+        connection.execute(sa.text("UPDATE assignments SET epoch = :epoch"), {"epoch": epoch})
+        connection.execute(sa.text("DELETE FROM query_facts"))
+
+
+def test_what_runs_goes_on_under_a_row_that_was_put_back_and_starts_anew_once_reconciled(stage: Stage) -> None:
+    stage.extend(100)
+    runner = stage.runner()
+    try:
+        runner.until("every record is read", lambda: stage.has_all(100))
+        operation = stage.hold()
+        runner.until("the held query is stopped", lambda: stage.state() is RunState.STOPPED)
+        again = replace(stage.row(), epoch=3, desired=Desired.RUNNING)
+        aborted = replace(operation, outcome="aborted", ended_at=again.changed_at)
+        event = stage.store.history()[-1]
+        assert stage.store.place(again, operation=aborted, from_epoch=2, term=stage.term, steps=(), event=event)
+        stage.extend(140)
+        runner.until("epoch 3 reads on", lambda: stage.has_all(140))
+
+        put_back(stage, 1)
+        runner.until("the runner reports what it runs", lambda: (fact := stage.fact()) and fact.epoch == 3)
+        stage.extend(180)
+        runner.until("what runs goes on", lambda: stage.has_all(180))
+        assert stage.row().epoch == 1
+        sides = sides_of(stage.store, "ids")
+        assert sides is not None
+        assert (sides.runs.epoch, sides.runs.state, sides.runs.checkpoint) == (3, RunState.RUNNING, again.checkpoint)
+
+        now = reconcile(stage.store, Tideover.model_validate(stage.settings), sides, actor="ann@desk", reason="")
+        assert (now.epoch, now.cluster, now.checkpoint) == (4, "east", again.checkpoint)
+        stage.extend(220)
+        runner.until("epoch 4 reads on", lambda: stage.has_all(220) and (fact := stage.fact()) and fact.epoch == 4)
+        assert sides_of(stage.store, "ids") is None
+        assert runner.terminate() == 0
+        assert sorted(stage.ids()) == list(range(220))
+    finally:
+        runner.kill()

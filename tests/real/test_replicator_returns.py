@@ -1,0 +1,127 @@
+"""The replicator comes back after a failover and appends what was read already: announced, read again, counted."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import acked, topics
+from lab.world import CLUSTERS, REPLICATOR, TOPIC, World
+from state.sql.migrate import open_store
+from tests.real.pipelines import kept_ids
+from tests.scene import Stage
+from tests.streams import Cluster
+from tests.world import RunningWorld, running_world
+
+pytestmark = pytest.mark.real
+
+EAST, WEST = CLUSTERS
+PARTITIONS = 4
+LATE = 200
+"""Records that the standby lacks at the move; fewer than the records remembered per partition."""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[RunningWorld]:
+    with running_world(tmp_path, partitions=PARTITIONS) as world:
+        yield world
+
+
+@pytest.fixture
+def stage(lab: RunningWorld, tmp_path: Path) -> Iterator[Stage]:
+    world = World.load(lab.directory)
+    folder = tmp_path / "tideover"
+    url = f"sqlite:///{tmp_path / 'tideover.db'}"
+    settings = {
+        "store": url,
+        "clusters": {name: {"bootstrap": world.bootstrap(name)} for name in CLUSTERS},
+        "routes": [{"from": EAST, "to": WEST}],
+        "runners": {"a": {}},
+        "spark": {"master": "local[8]", "conf": {"spark.sql.shuffle.partitions": 1}},
+        "queries": {
+            "rows": {
+                "pipeline": "tests.real.pipelines:rows_by_batch",
+                "settings": {"sink": str(tmp_path / "rows")},
+                "sources": {"orders": {"topics": [TOPIC]}},
+                "clusters": list(CLUSTERS),
+                "runners": ["a"],
+                "checkpoint": str(tmp_path / "checkpoint"),
+                "trigger": "200ms",
+                "sink": "batch-id",
+            }
+        },
+    }
+    store = open_store(url)
+    clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
+    built = Stage(folder, store, settings, clusters, world=world)
+    try:
+        yield built
+    finally:
+        built.close()
+        store.close()
+
+
+def test_records_that_a_returning_replicator_appends_are_announced_and_counted_as_they_are_read_again(
+    stage: Stage, lab: RunningWorld, tmp_path: Path
+) -> None:
+    def ids() -> Counter[int]:
+        return Counter({number: count for number, count in kept_ids(tmp_path / "rows").items() if number >= 0})
+
+    def sent() -> set[int]:
+        return {each.id for each in acked.read(stage.world.acked, TOPIC) if each.acknowledged}
+
+    def measured() -> object:
+        said = stage.type("show-op", operation, "-o", "json").end()
+        return json.loads(said.out)["measured"]["replay_later_records"]
+
+    stage.run()
+    lab.traffic(rate=400, seconds=2)
+    early = sent()
+    stage.until("all is read", lambda: ids().keys() >= early)
+    stage.until("all is replicated", lambda: on_standby(stage) >= len(early))
+    time.sleep(
+        2.5
+    )  # the replicator writes down every second how far it read: later it shall send nothing again by itself
+    stage.freeze(REPLICATOR)
+    lab.traffic(rate=LATE, seconds=1)
+    late = sent() - early
+    assert len(late) == LATE
+    stage.until("what the standby lacks is read", lambda: ids().keys() >= late)
+    stage.until("and remembered", lambda: remembered(stage))
+    stage.kill(EAST)
+
+    said = stage.failover("rows", WEST).end()
+    assert said.code == 0, said.err
+    shown = said.operations["rows"]
+    operation = shown["id"]
+    assert shown["plan"]["totals"]["replay_later_records"] == LATE
+    assert shown["plan"]["totals"]["replay_records"] == 0
+    lab.traffic(rate=300, seconds=1, to=WEST)
+    new = sent() - early - late
+    stage.until("the standby is read", lambda: ids().keys() >= new)
+    assert max(ids().values()) == 1, "nothing has come a second time yet"
+    assert measured() == 0
+
+    stage.start(EAST)
+    stage.thaw(REPLICATOR)
+    stage.until("what was announced has come", lambda: all(ids()[number] == 2 for number in late), seconds=90)
+    assert ids() == Counter(dict.fromkeys(early | new, 1)) + Counter(dict.fromkeys(late, 2))
+    stage.until("it is counted", lambda: measured() == LATE, seconds=30)
+
+
+def on_standby(stage: Stage) -> int:
+    """Records of ours on the standby; foreign ones and the probe of each partition came first."""
+    foreign = sum(37 + 13 * partition + 1 for partition in range(PARTITIONS))
+    return sum(topics.ends(stage.world.bootstrap(WEST), TOPIC).values()) - foreign
+
+
+def remembered(stage: Stage) -> bool:
+    """Whether the newest positions hold the records that will come later."""
+    ends = topics.ends(stage.world.bootstrap(EAST), TOPIC)
+    newest = {each.partition: each for each in stage.store.positions("rows")}
+    return newest.keys() == ends.keys() and all(
+        newest[number].ring and newest[number].offset == end for number, end in ends.items()
+    )

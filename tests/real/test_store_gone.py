@@ -1,0 +1,112 @@
+"""The store goes away while queries run: they read on, and what was tracked outlives the runner that tracked it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import cluster
+from lab.world import CLUSTERS, Options, World
+from state.sql.migrate import open_store
+from streaming.spark.spool import Spool
+from tests.ports import free_base_port
+from tests.postgres import Postgres, running_postgres
+from tests.real.pipelines import kept_sums
+from tests.scene import Stage
+from tests.streams import Cluster
+
+pytestmark = pytest.mark.real
+
+TOPIC = "orders"
+READ, WHILE_AWAY, AFTER = 300, 900, 1200
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    with running_postgres() as postgres:
+        yield postgres
+
+
+@pytest.fixture
+def stage(server: Postgres, tmp_path: Path) -> Iterator[Stage]:
+    world = World(directory=tmp_path / "world", options=Options(base_port=free_base_port()))
+    world.directory.mkdir()
+    east, west = CLUSTERS
+    url = server.new_database()
+    settings = {
+        "store": url,
+        "clusters": {name: {"bootstrap": world.bootstrap(name)} for name in CLUSTERS},
+        "routes": [{"from": east, "to": west}],
+        "runners": {"a": {}},
+        "spark": {"master": "local[8]", "conf": {"spark.sql.shuffle.partitions": 1}},
+        "queries": {
+            "sums": {
+                "pipeline": "tests.real.pipelines:sums_by_batch",
+                "settings": {"sink": str(tmp_path / "sums")},
+                "sources": {"orders": {"topics": [TOPIC]}},
+                "clusters": list(CLUSTERS),
+                "runners": ["a"],
+                "checkpoint": str(tmp_path / "checkpoint"),
+                "trigger": "200ms",
+                "sink": "batch-id",
+            }
+        },
+    }
+    store = open_store(url)
+    parts = [part for name in CLUSTERS for part in world.parts(name)]
+    clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
+    stage = Stage(tmp_path, store, settings, clusters, world=world)
+    try:
+        cluster.start(world, parts, print)
+        yield stage
+    finally:
+        stage.close()
+        store.close()
+        world.end(parts, 5.0)
+
+
+def test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_after_runner_and_cluster_died(
+    stage: Stage, server: Postgres
+) -> None:
+    """Only the spool can: the cluster is dead when the store is back, so nothing can be read from it again."""
+    stage.make(TOPIC)
+    stage.extend(TOPIC, READ)
+    runner = stage.run()
+    stage.until("the query reads", lambda: count(stage) == READ)
+    stage.until("its position is stored", lambda: offsets_of(stage) == READ)
+    server.stop()
+    stage.extend(TOPIC, WHILE_AWAY)
+    stage.until("the query reads on without a store", lambda: count(stage) == WHILE_AWAY)
+    spool = Spool(stage.folder / ".tideover" / "a" / "east.spool")
+    stage.until("what was tracked is spooled", lambda: spooled(spool) == WHILE_AWAY)
+    runner.kill()
+    stage.kill("east")
+    server.start()
+    assert offsets_of(stage) == READ, "the store knows only what it was told in time"
+    stage.run()
+    stage.until("the spool is flushed", lambda: offsets_of(stage) == WHILE_AWAY)
+    stage.extend(TOPIC, AFTER, "west")
+    said = stage.failover("sums", "west").end()
+    assert said.code == 0, said.err
+    assert {row["method"] for row in said.operations["sums"]["plan"]["partitions"]} == {"exact"}
+    assert said.operations["sums"]["plan"]["totals"]["replay_records"] == 0
+    stage.until("the rest is read on the standby", lambda: count(stage) >= AFTER)
+    ours = [range(key, AFTER, 3) for key in range(3)]
+    assert kept_sums(stage.folder / "sums") == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
+
+
+def count(stage: Stage) -> int:
+    """Records that the sink's sums stand for."""
+    return sum(count for count, _ in kept_sums(stage.folder / "sums").values())
+
+
+def offsets_of(stage: Stage) -> int:
+    """Records before the newest positions of the store that remember their records."""
+    newest = {each.partition: each.offset for each in stage.store.positions("sums") if each.ring}
+    return sum(newest.values())
+
+
+def spooled(spool: Spool) -> int:
+    """The same, of the spool."""
+    newest = {each.partition: each.offset for each in spool.load().positions if each.ring}
+    return sum(newest.values())

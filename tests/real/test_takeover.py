@@ -1,0 +1,84 @@
+"""A runner that is killed right behind the commit: another one proves it gone on the new checkpoint, and goes on."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from orchestrator.clock import SystemClock
+from orchestrator.desk import open_operations
+from orchestrator.lease import Lead
+from orchestrator.requests import Wish, ask
+from orchestrator.work import Work, outcome_of
+from state.model import OperationKind, Phase
+from state.settings import Tideover
+from streaming.kafka.link import Link
+from tests.real.test_runner import Stage, stage, world
+from tests.runner_process import RunnerProcess
+
+__all__ = ["stage", "world"]
+
+pytestmark = pytest.mark.real
+
+
+def test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_record_is_read_once(
+    stage: Stage,
+) -> None:
+    queries = stage.settings["queries"]
+    assert isinstance(queries, dict)
+    queries["ids"]["runners"] = ["a", "b"]
+    stage.settings |= {
+        "runners": {"a": {}, "b": {}},
+        "routes": [{"from": "east", "to": "west"}, {"from": "west", "to": "east"}],
+    }
+    settings = Tideover.model_validate(stage.settings)
+    links = {name: Link(cluster) for name, cluster in settings.clusters.items()}
+    stage.extend(200)
+    first = stage.runner()
+    second = RunnerProcess(stage.settings, stage.folder, name="b")
+    killed: list[Phase] = []
+
+    def kill_behind_the_commit() -> None:
+        behind = [o.phase for o in open_operations(stage.store) if o.phase in {Phase.STARTING, Phase.VERIFYING}]
+        if behind and not killed:
+            killed.extend(behind)
+            first.kill()
+
+    try:
+        first.until("every record is read", lambda: stage.has_all(200))
+        first.until("the position is tracked", lambda: any(each.ring for each in stage.store.positions("ids")))
+        second.until("b is there", lambda: {each.runner for each in stage.store.runners()} == {"a", "b"})
+        clock = SystemClock()
+        work = Work(
+            store=stage.store,
+            settings=settings,
+            logs=links.__getitem__,
+            clock=clock,
+            lead=Lead(stage.store, clock, "test"),
+            actor="test",
+            watch=kill_behind_the_commit,
+        )
+        wish = Wish(
+            kind=OperationKind.FAILOVER,
+            targets={"ids": "west"},
+            expect_active=None,
+            actor="test",
+            reason="",
+            consents=(),
+        )
+        (request,) = work.see_through(ask(stage.store, wish, datetime.now(UTC)), seconds=90)
+        operation = outcome_of(stage.store, request)
+        assert operation is not None, request.refused
+        steps = [(step.name, step.outcome) for step in stage.store.steps(operation.id)]
+        assert (operation.outcome, operation.epoch) == ("done", 3), (operation.sentence, steps, second.log()[-3000:])
+        assert ("takeover", "done") in steps
+        assert killed
+        row = stage.row()
+        assert (row.runner, row.cluster, row.epoch, row.placed_epoch) == ("b", "west", 3, 2)
+        stage.extend(300)
+        second.until("the successor reads on", lambda: stage.has_all(300))
+        assert sorted(stage.ids()) == list(range(300))
+    finally:
+        first.kill()
+        second.kill()
+        for link in links.values():
+            link.close()

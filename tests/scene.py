@@ -1,0 +1,235 @@
+"""Two real clusters, real runners, and the command line as operators type it; sinks that betray every mistake.
+
+Every record is written to both clusters in the same order, behind foreign records on the second, so a query can be
+moved to and fro. Each process is one that a user would start, and it can be frozen, killed and started again.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab import faults
+from lab.world import CLUSTERS, World
+from state.model import IntentState, Operation, Phase
+from state.ports import Store
+from tests.streams import Cluster
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a verb ended with."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def operations(self) -> dict[str, Any]:
+        """The operations printed by ``-o json``, by query."""
+        rows = json.loads(self.out)
+        return {row["query"]: row for row in (rows if isinstance(rows, list) else [rows])}
+
+
+class Typed:
+    """A verb that somebody has typed and that is under way."""
+
+    def __init__(self, config: Path, arguments: Sequence[str]) -> None:
+        command = [sys.executable, "-m", "orchestrator", "-c", str(config), *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True)
+
+    def end(self, seconds: float = 150.0) -> Said:
+        """Wait for it."""
+        out, err = self.process.communicate(timeout=seconds)
+        return Said(self.process.returncode, out, err)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+        self.process.communicate()
+
+
+class Driver:
+    """``tideover run``: a runner's process and the JVM that it launched."""
+
+    def __init__(self, config: Path, name: str) -> None:
+        self.name = name
+        self._ended = False
+        self._log = config.parent / f"runner-{name}.log"
+        command = [sys.executable, "-m", "orchestrator", "-c", str(config), "run", "--name", name]
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment)
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def freeze(self) -> None:
+        """SIGSTOP, the JVM included: as if the whole host stood still."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for pid in reversed(self._pids()):
+            os.kill(pid, signal.SIGCONT)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended although nobody ended it."""
+        return not self._ended and self.process.poll() is not None
+
+    def kill(self) -> None:
+        """SIGKILL of the runner alone; its JVM is an orphan from then on."""
+        self._ended = True
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        self._ended = True
+        if self.process.poll() is None:
+            self.thaw()
+            self.process.terminate()
+            try:
+                self.process.wait(40)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def _pids(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [self.process.pid, *map(int, children)]
+
+
+@dataclass
+class Scene:
+    """What a test acts on; ``settings`` is the configuration file as data."""
+
+    folder: Path
+    store: Store
+    settings: Mapping[str, Any]
+    clusters: Mapping[str, Cluster]
+    drivers: dict[str, Driver] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.config.write_text(json.dumps(self.settings), encoding="utf-8")
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "tideover.yaml"
+
+    # -- clusters --------------------------------------------------------------------------------------------------
+    def make(self, *topics: str) -> None:
+        for topic in topics:
+            for name, cluster in self.clusters.items():
+                cluster.make(topic, foreign=name != CLUSTERS[0])
+
+    def extend(self, topic: str, end: int, *names: str) -> None:
+        """Write the ids up to ``end`` that the topic lacks, to all clusters or to those named."""
+        for name in names or CLUSTERS:
+            self.clusters[name].extend(topic, end)
+
+    # -- runners and operators -------------------------------------------------------------------------------------
+    def run(self, name: str = "a") -> Driver:
+        self.drivers[name] = Driver(self.config, name)
+        return self.drivers[name]
+
+    def type(self, *arguments: str) -> Typed:
+        return Typed(self.config, arguments)
+
+    def failover(self, query: str, to: str, *more: str) -> Typed:
+        """Somebody types a failover of one query, or of all by ``--all``."""
+        return self.type("failover", query, "--to", to, "--yes", "-o", "json", *more)
+
+    def close(self) -> None:
+        for driver in self.drivers.values():
+            driver.stop()
+
+    # -- what is known ---------------------------------------------------------------------------------------------
+    def sides(self, query: str) -> tuple[str, str]:
+        """Where a query is, and where it is not."""
+        row = self.store.assignment(query)
+        assert row is not None
+        return row.cluster, next(name for name in CLUSTERS if name != row.cluster)
+
+    def operations(self, query: str) -> list[Operation]:
+        """Newest first."""
+        return list(self.store.operations(query=query))
+
+    def await_operation(self, query: str, *phases: Phase, seconds: float = 60.0) -> Operation:
+        """Wait until the query's open operation is in one of these phases."""
+        found: list[Operation] = []
+
+        def holds() -> bool:
+            found[:] = self.store.operations(query=query, only_open=True, limit=1)
+            return bool(found) and found[0].phase in phases
+
+        self.until(f"{query} is in {', '.join(phases)}", holds, seconds)
+        return found[0]
+
+    def await_asked(self, query: str, seconds: float = 60.0) -> Operation:
+        """Wait until a runner was asked for something, which it has not done."""
+
+        def asked() -> bool:
+            standing = self.store.operations(query=query, only_open=True, limit=1)
+            intents = [intent for each in standing for intent in self.store.intents(each.id)]
+            return any(intent.state is IntentState.PENDING for intent in intents)
+
+        self.until(f"something is asked for {query}", asked, seconds)
+        return self.store.operations(query=query, only_open=True, limit=1)[0]
+
+    def until(self, what: str, holds: Callable[[], object], seconds: float = 120.0) -> None:
+        """Wait until something holds; shows what runners and operations say when it never does."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > deadline or any(driver.has_failed for driver in self.drivers.values()):
+                raise AssertionError(f"not within {seconds:g} s: {what}\n{self._told()}")
+            time.sleep(0.005)
+
+    def _told(self) -> str:
+        lines = [f"{each.query}: {each.phase} {each.sentence}" for each in self.store.operations(limit=6)]
+        lines += [f"{fact.query} on {fact.cluster}: {fact.state} {fact.error}" for fact in self.store.query_facts()]
+        return "\n".join([*lines, *(f"{each.name}: {each.log()[-3000:]}" for each in self.drivers.values())])
+
+
+@dataclass
+class Stage(Scene):
+    """A scene between the two clusters of a world of the lab, to which faults can be done."""
+
+    world: World = field(kw_only=True)
+
+    def freeze(self, cluster: str) -> None:
+        faults.freeze(self.world, cluster, _quiet)
+
+    def thaw(self, cluster: str) -> None:
+        faults.thaw(self.world, cluster, _quiet)
+
+    def kill(self, cluster: str) -> None:
+        faults.kill(self.world, cluster, _quiet)
+
+    def start(self, cluster: str) -> None:
+        faults.start(self.world, cluster, _quiet)
+
+    def heal(self) -> None:
+        """Every broker runs again, whatever was done to it."""
+        for name in CLUSTERS:
+            if self.world.look(self.world.parts(name)[0]) == "frozen":
+                self.thaw(name)
+            self.start(name)
+
+
+def exactly(ids: Iterable[int]) -> Counter[int]:
+    """Each of these once."""
+    return Counter(dict.fromkeys(ids, 1))
+
+
+def _quiet(_text: str) -> None:
+    """What the lab says of its faults."""

@@ -1,0 +1,56 @@
+"""Looks and sightings for tests, on one time axis: seconds after ``START``, on every clock alike."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from state.settings import Detection
+from state.sighting import Fault, Layer, Sighting
+from streaming.sight import Health, Passed, Sight, Trouble
+from streaming.window import Window, sighting
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DETECTION = Detection()
+
+TROUBLES = {
+    "refused": Trouble(kind="refused", text="connection refused", fault=Fault.THEIRS, retriable=True),
+    "silent": Trouble(kind="silent", text="no answer in 1 s", fault=Fault.THEIRS, retriable=True),
+    "credential": Trouble(kind="credential", text="SASL: bad password", fault=Fault.OURS, retriable=False),
+    "no-network": Trouble(kind="network", text="network is unreachable", fault=Fault.HERE, retriable=True),
+}
+WHOLE = {"brokers": 3, "brokers_silent": 0, "partitions": 12, "leaderless": 0, "unreadable": 0, "under_replicated": 0,
+         "under_min_isr": 0}  # fmt: skip
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def sight(seconds: float, what: str = "ok", **health: Any) -> Sight:
+    """A look that began then; ``silent`` takes a second, all else a hundredth."""
+    trouble = TROUBLES.get(what)
+    passed = () if trouble else (Passed(layer=Layer.METADATA, ms=3.0), Passed(layer=Layer.READ, ms=1.0))
+    return Sight(
+        began=seconds,
+        seconds=1.0 if what == "silent" else 0.01,
+        passed=passed,
+        trouble=trouble,
+        health=None if trouble else Health(**(WHOLE | health)),
+    )
+
+
+def window(*sights: Sight, trusted: int = DETECTION.failures) -> Window:
+    seen = Window(trusted=trusted)
+    for each in sights:
+        seen = seen.after(each)
+    return seen
+
+
+def row(script: str) -> tuple[Sight, ...]:
+    """``"ok@0 refused@0.5"`` as looks."""
+    return tuple(sight(float(when), what) for what, _, when in (word.partition("@") for word in script.split()))
+
+
+def seen(source: Window | str, viewpoint: str = "controller:one", cluster: str = "east") -> Sighting | None:
+    """A window, or a script of looks, as a sighting."""
+    window_ = window(*row(source)) if isinstance(source, str) else source
+    return sighting(window_, cluster=cluster, viewpoint=viewpoint, instance="1", at=at)

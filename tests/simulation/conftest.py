@@ -1,0 +1,62 @@
+"""The command line's surroundings: a folder with a configuration, a real SQLite store, and a runner on a thread."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.world import World as CliWorld
+from orchestrator.clock import SystemClock
+from state.sql.migrate import open_store
+from tests.simulation.world import World
+
+CONFIG = """
+store: sqlite:///t.db
+clusters:
+  east: {bootstrap: [localhost:1]}
+  west: {bootstrap: [localhost:2]}
+  south: {bootstrap: [localhost:3]}
+routes: [{from: east, to: west}, {from: west, to: east}]
+runners: {a: {}, b: {}}
+queries:
+  revenue:
+    pipeline: examples.orders:revenue
+    sources: {orders: {topics: [orders]}}
+    clusters: [east, west]
+    runners: [a, b]
+    checkpoint: /cp/revenue
+"""
+WAIT = 30.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tideover.yaml").write_text(CONFIG, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TIDEOVER_CONFIG", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def world(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    store = open_store(f"sqlite:///{folder}/t.db")
+    made = World(store=store)
+    made.runner.clock = made.other.clock = _Now()  # type: ignore[assignment] # only tells the time
+    monkeypatch.setattr(CliWorld, "log", lambda self, name: made.clusters[name])
+    stop = threading.Event()
+
+    def live() -> None:
+        while not stop.wait(0.02):
+            made.runner.live()
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    yield made
+    stop.set()
+    thread.join(WAIT)
+    store.close()
+
+
+class _Now(SystemClock):
+    passed = 0.0

@@ -1,0 +1,132 @@
+"""Controllers in the one-process world: real verdicts from looks that the world answers, operations driven in line."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from orchestrator.controller import STEP_SECONDS, Controller, assemble
+from orchestrator.desk import Desk
+from orchestrator.errors import NotLeading
+from orchestrator.execute import STORE_PAUSE_SECONDS, Executor
+from orchestrator.watching import Watching
+from state.errors import StaleTerm, StoreUnavailable, TideoverError
+from state.ports import Store
+from tests.simulation.looks import CREDENTIAL, NO_NETWORK, REFUSED, SILENT, Looks
+from tests.simulation.stores import AwayStore
+from tests.simulation.world import ManualClock, World
+
+
+@dataclass(kw_only=True)
+class InLineDesk(Desk):
+    """Drives every operation side by side, as threads would, by one step of each in every round of the world."""
+
+    _at_work: dict[str, tuple[Executor, float]] = field(default_factory=dict)
+
+    def drive(self, operations: Iterable[str]) -> None:
+        now = self.clock.monotonic()
+        for operation in operations:
+            if operation in self._at_work or operation in self._queue:
+                continue
+            if now - self._failed_at.get(operation, -math.inf) < self.retry_seconds:
+                continue
+            self._queue[operation] = None
+        while self._queue and len(self._at_work) < self.width:
+            operation = next(iter(self._queue))
+            del self._queue[operation]
+            executor = Executor(
+                store=self.store, settings=self.settings, logs=self.logs, clock=self.clock, lead=self.lead,
+                actor=self.actor,
+            )  # fmt: skip
+            self._at_work[operation] = (executor, now)
+
+    def turn(self) -> None:
+        """Let every driver go as far as it can without waiting."""
+        for operation, (executor, due) in list(self._at_work.items()):
+            if self.clock.monotonic() >= due and not self._goes_on_with(operation, executor):
+                del self._at_work[operation]
+
+    def _goes_on_with(self, name: str, executor: Executor) -> bool:
+        pause = 0.0
+        try:
+            while not pause:
+                self.lead.keep()
+                operation = self.store.operation(name)
+                if operation is None or not operation.is_open:
+                    return False
+                pause = executor._tick(operation)
+        except (NotLeading, StaleTerm):
+            return False
+        except StoreUnavailable:
+            pause = STORE_PAUSE_SECONDS
+        except TideoverError as error:
+            self._failed(name, error)
+            return False
+        self._at_work[name] = (executor, self.clock.monotonic() + pause)
+        return True
+
+    def close(self) -> None:
+        """Nothing runs."""
+        self._at_work.clear()
+
+
+@dataclass(kw_only=True)
+class Site:
+    """One controller process of the world: its eyes, its loop, and whether it runs."""
+
+    controller: Controller
+    looks: Looks
+    desk: InLineDesk
+    frozen: bool = False
+
+    def live(self) -> None:
+        """Its probers, which have threads of their own."""
+        if not self.frozen:
+            self.looks.live()
+
+    def tick(self) -> None:
+        if not self.frozen:
+            self.controller.tick()
+            self.desk.turn()
+
+
+def controller(world: World, name: str = "one", *, store: Store | None = None) -> Site:
+    """A controller that has just been started."""
+    store = store or world.store
+    looks = Looks(world=world, viewpoint=f"controller:{name}", instance=name, reads_heartbeats=True)
+    watching = Watching(store, world.settings, looks, actor=looks.viewpoint)
+    made = assemble(
+        world.settings, store=store, clock=world.clock, lead=world.lead(store), watching=watching,
+        logs=looks.log, actor=looks.viewpoint,
+    )  # fmt: skip
+    desk = made.desk
+    in_line = InLineDesk(
+        store=desk.store, settings=desk.settings, logs=desk.logs, clock=desk.clock, lead=desk.lead, actor=desk.actor,
+        width=desk.width, retry_seconds=desk.retry_seconds,
+    )  # fmt: skip
+    made.desk = in_line
+    site = Site(controller=made, looks=looks, desk=in_line)
+    world.clock.lives.append(site.live)
+    return site
+
+
+def pass_time(world: World, seconds: float, *sites: Site, until: Callable[[], bool] = lambda: False) -> None:
+    """Let the controllers live for so long, or until something holds."""
+    end = world.clock.passed + seconds
+    while world.clock.passed < end and not until():
+        for site in sites:
+            site.tick()
+        world.clock.wait(STEP_SECONDS)
+
+
+__all__ = [
+    "CREDENTIAL",
+    "NO_NETWORK",
+    "REFUSED",
+    "SILENT",
+    "AwayStore",
+    "Looks",
+    "ManualClock",
+    "Site",
+    "controller",
+    "pass_time",
+]

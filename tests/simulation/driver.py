@@ -1,0 +1,361 @@
+"""A Spark driver of the one-process world: it obeys its rows, reads, commits, remembers, looks, and answers intents.
+
+It does what ``streaming.spark`` does, on a checkpoint and a sink of values: ``decide_runs`` and ``may_run`` are the
+product's own. A batch is planned, handed to the sink and committed at three different moments, so that a fault may
+come between any two of them. Whether a process is gone is seen from its own host only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from state.errors import StoreUnavailable
+from state.model import Assignment, Intent, IntentKind, IntentState, QueryFact, RunnerFact, RunState
+from state.protocol import (
+    CheckpointReport,
+    Evidence,
+    Failure,
+    FenceReport,
+    FenceRequest,
+    Offsets,
+    Planned,
+    PrepareReport,
+    PrepareRequest,
+    Process,
+    SinkState,
+    Treatment,
+)
+from streaming.spark.obey import Stop, decide_runs, may_run
+from tests.simulation.looks import Looks
+from tests.simulation.sink import Sink
+from tests.simulation.stores import AwayStore, Crash
+from tests.simulation.world import START, Checkpoint, World
+
+OBEY_SECONDS = 0.1
+BEAT_SECONDS = 1.0
+TRIGGER_SECONDS = 1.0
+STAGE_SECONDS = 0.2
+RETRY_SECONDS = 2.0
+
+
+@dataclass(kw_only=True)
+class Run:
+    """One run of a query in a driver."""
+
+    row: Assignment
+    due: float
+    data_batch: int
+    is_told_to_stop: bool = False
+    is_quiet: bool = False
+    """It has stopped: for ever."""
+    is_told: bool = False
+    """Its end is in the store."""
+    batch: int | None = None
+    first_commit: float | None = None
+    progressed: float | None = None
+    error: str | None = None
+    in_sink: bool = False
+    """The planned batch was handed to the sink."""
+
+
+@dataclass(kw_only=True)
+class Driver:
+    """One process of ``tideover run``; a killed one is followed by another of the same name."""
+
+    world: World
+    name: str
+    host: str
+    checkpoints: dict[str, Checkpoint]
+    sink: Sink
+    processes: dict[str, "Driver"]
+    """All that ever were, by instance."""
+    store: AwayStore
+    instance: str = ""
+    frozen: bool = False
+    alive: bool = True
+    is_stubborn: bool = False
+    """A run that is told to stop goes on with its batch."""
+    start_errors: dict[str, str] = field(default_factory=dict)
+    """By query, why it cannot be started here."""
+    prepare_error: Failure | None = None
+    runs: dict[str, Run] = field(default_factory=dict)
+    ended: list[Run] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    """What its log says."""
+    _newest: dict[str, int] = field(default_factory=dict)
+    _spool: list[tuple[str, int, int, Offsets, str]] = field(default_factory=list)
+    _due: float = 0.0
+    _beat: float = 0.0
+    _told: dict[str, QueryFact] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.instance = f"{self.name}-{len(self.processes) + 1}"
+        self.processes[self.instance] = self
+        self.looks = Looks(world=self.world, viewpoint=f"runner:{self.name}", instance=self.instance)
+        self._due = self.world.clock.passed
+
+    @property
+    def goes_on(self) -> Iterator[Run]:
+        """Runs that write, or may write again: also of a process that is frozen."""
+        return (run for run in (*self.runs.values(), *self.ended) if self.alive and self._is_active(run))
+
+    def live(self) -> None:
+        """A moment of its life."""
+        now = self.world.clock.passed
+        if not self.alive or self.frozen:
+            return
+        if self.looks.live():
+            self._quietly(lambda: self.store.see(self.looks.sightings(self.store)))  # type: ignore[arg-type]
+        if now < self._due:
+            return
+        self._due = now + OBEY_SECONDS
+        for run in [*self.runs.values(), *self.ended]:
+            self._advance(run, now)
+        self._quietly(self._obey)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of it goes on."""
+        self.alive = False
+
+    def _is_active(self, run: Run) -> bool:
+        run.is_quiet = run.is_quiet or (run.is_told_to_stop and not self.is_stubborn)
+        return run.error is None and not run.is_quiet
+
+    def _quietly(self, act: object) -> None:
+        try:
+            act()  # type: ignore[operator]
+        except StoreUnavailable as error:
+            self.said.append(str(error))
+        except Crash:
+            self.kill()
+
+    # -- obeying ---------------------------------------------------------------------------------------------------
+    def _obey(self) -> None:
+        now = self.world.clock.passed
+        if now >= self._beat:
+            if not self._register():
+                return
+            self._beat = now + BEAT_SECONDS
+            for cluster in {run.row.cluster for run in self.runs.values()}:
+                if self.looks.reaches(cluster):
+                    self.world.sample(cluster, self.store)  # type: ignore[arg-type]
+        rows = list(self.store.assignments())
+        for action in decide_runs(self.name, rows, {q: r.row.epoch for q, r in self.runs.items()}, self._newest):
+            if isinstance(action, Stop):
+                self._stop(action.query, action.why)
+            else:
+                self._start(action.assignment)
+        for row in rows:
+            self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
+        for run in self.ended:
+            if not run.is_told and not self._is_active(run):
+                self._tell(run.row.query, run, RunState.STOPPED)
+                run.is_told = True
+        for intent in self.store.pending_intents(self.name):
+            self._answer(intent)
+        for query, run in list(self.runs.items()):
+            self._tell(query, run, RunState.FAILED if run.error else RunState.RUNNING)
+        self._flush()
+
+    def _register(self) -> bool:
+        """A name is had by one process; one that is gone from this very host gives it up."""
+        standing = self.store.register(self._fact())
+        if standing is None:
+            return True
+        former = self.processes.get(standing.instance)
+        if former is None or former.host != self.host or former.alive:
+            self.said.append(f"runner {self.name} is taken by {standing.instance} on {standing.host}")
+            self.alive = former is None or former is self
+            return False
+        self.store.unregister(standing.runner, standing.instance)
+        return self.store.register(self._fact()) is None
+
+    def _start(self, row: Assignment) -> None:
+        now, known = self.world.clock.passed, next((f for f in self.store.query_facts() if f.query == row.query), None)
+        failed = self.runs.get(row.query)
+        if failed is not None and failed.row.epoch == row.epoch:
+            return
+        self.runs.pop(row.query, None)
+        checkpoint = self.checkpoints[row.checkpoint]
+        run = Run(row=row, due=now + STAGE_SECONDS, data_batch=checkpoint.data_batch)
+        if not self.store.report_query(self._query_fact(row.query, run, RunState.STARTING)):
+            return
+        if not may_run(self.name, self.store.assignment(row.query), row.epoch, known.epoch if known else None):
+            return
+        run.error = self._why_not(row)
+        self.runs[row.query] = run
+        if run.error is None:
+            self.world.starts.append(row)
+
+    def _why_not(self, row: Assignment) -> str | None:
+        if self.checkpoints[row.checkpoint].planted:  # Spark reads the newest entry first, which is a planted one
+            return f"the checkpoint {row.checkpoint} is fenced"
+        return self.start_errors.get(row.query)
+
+    def _stop(self, query: str, why: str) -> None:
+        run = self.runs.pop(query)
+        run.is_told_to_stop = True
+        self.said.append(f"stops {query}: {why}")
+        self.ended.append(run)
+
+    # -- streaming -------------------------------------------------------------------------------------------------
+    def _advance(self, run: Run, now: float) -> None:
+        """Plan a batch, hand it to the sink, commit it: one of the three at a time."""
+        row = run.row
+        if run.error is not None and not run.is_told_to_stop and now >= run.due:
+            run.error, run.due = self._why_not(row), now + RETRY_SECONDS
+        if not self._is_active(run) or now < run.due or not self.looks.reaches(row.cluster):
+            return
+        checkpoint = self.checkpoints[row.checkpoint]
+        if checkpoint.planned is None:
+            self._plan(run, checkpoint, now)
+        elif not run.in_sink:
+            self._hand_over(run, checkpoint)
+            run.due = now + STAGE_SECONDS
+        else:
+            self._commit(run, checkpoint, now)
+            run.due = now + TRIGGER_SECONDS
+
+    def _plan(self, run: Run, checkpoint: Checkpoint, now: float) -> None:
+        if checkpoint.batch + 1 in checkpoint.planted:
+            run.error = "the next batch is planted: another epoch has this checkpoint"
+            return
+        cluster = self.world.clusters[run.row.cluster]
+        ends = {str(tp.partition): end for tp, end in cluster.ends("orders").items()}
+        self.looks.proven[run.row.cluster] = now
+        run.due = now + STAGE_SECONDS
+        if ends == checkpoint.offsets["orders"]["orders"]:
+            run.progressed = now
+            return
+        offsets, run.in_sink = {"orders": {"orders": ends}}, False
+        checkpoint.planned = Planned(batch=checkpoint.batch + 1, offsets=offsets, sink=SinkState.UNKNOWN)
+        self._spool.append((run.row.query, run.row.epoch, checkpoint.batch + 1, offsets, run.row.cluster))
+
+    def _hand_over(self, run: Run, checkpoint: Checkpoint) -> None:
+        planned = checkpoint.planned
+        assert planned is not None
+        cluster, start = self.world.clusters[run.row.cluster], checkpoint.offsets["orders"]["orders"]
+        records = [
+            record.digest
+            for number, end in planned.offsets["orders"]["orders"].items()
+            for record in cluster.between("orders", int(number), start.get(number, 0), end)
+        ]
+        self.sink.take(run.row.query, planned.batch, records)
+        run.in_sink = True
+
+    def _commit(self, run: Run, checkpoint: Checkpoint, now: float) -> None:
+        planned = checkpoint.planned
+        assert planned is not None
+        checkpoint.batch, checkpoint.offsets, checkpoint.planned = planned.batch, planned.offsets, None
+        run.in_sink, run.batch, run.progressed = False, planned.batch, now
+        if run.first_commit is None and planned.batch >= run.data_batch:
+            run.first_commit = now
+
+    # -- telling ---------------------------------------------------------------------------------------------------
+    def _flush(self) -> None:
+        """What was remembered goes to the store, oldest first; it waits here while that is away."""
+        while self._spool:
+            query, epoch, batch, offsets, cluster = self._spool[0]
+            ends = {int(number): end for number, end in offsets["orders"]["orders"].items()}
+            self.world.track_ends(query, batch, ends, cluster=cluster, epoch=epoch, store=self.store)  # type: ignore[arg-type]
+            self._spool.pop(0)
+
+    def _tell(self, query: str, run: Run, state: RunState) -> None:
+        fact = self._query_fact(query, run, state)
+        known = self._told.get(query)
+        unchanged = known is not None and replace(known, reported_at=fact.reported_at, started_at=None) == replace(
+            fact, started_at=None
+        )
+        if not unchanged or (fact.reported_at - known.reported_at).total_seconds() >= BEAT_SECONDS:  # type: ignore[union-attr]
+            self.store.report_query(fact)
+            self._told[query] = fact
+
+    def _fact(self) -> RunnerFact:
+        return RunnerFact(
+            runner=self.name, instance=self.instance, site="one", host=self.host, boot_id="b", pid=1, pid_started=1,
+            spark_master="local[*]", application_id=None, warm=True, started_at=START,
+            seen_at=self.world.clock.now(),
+        )  # fmt: skip
+
+    def _query_fact(self, query: str, run: Run, state: RunState) -> QueryFact:
+        checkpoint, clock = self.checkpoints[run.row.checkpoint], self.world.clock
+        starting = state is RunState.STARTING
+        return QueryFact(
+            query=query, runner=self.name, instance=self.instance, host=self.host, boot_id="b", pid=1, pid_started=1,
+            spark_master="local[*]", application_id=None, epoch=run.row.epoch, cluster=run.row.cluster,
+            checkpoint=run.row.checkpoint, state=state, run_id="r", batch=checkpoint.batch,
+            offsets=checkpoint.offsets, started_at=clock.now(), error=run.error,
+            first_commit_at=None if starting or run.first_commit is None else clock.at(run.first_commit),
+            progressed_at=None if starting or run.progressed is None else clock.at(run.progressed), input_rows=0,
+            dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
+            reported_at=clock.now(),
+        )  # fmt: skip
+
+    # -- answering -------------------------------------------------------------------------------------------------
+    def _answer(self, intent: Intent) -> None:
+        result = self._do(intent)
+        state = IntentState.FAILED if isinstance(result, Failure) else IntentState.DONE
+        self.store.report(replace(intent, state=state, result=result.as_json(), ended_at=self.world.clock.now()))
+
+    def _do(self, intent: Intent) -> CheckpointReport | FenceReport | PrepareReport | Failure:
+        run = self.runs.get(intent.query)
+        if run is not None and run.row.epoch >= intent.epoch:
+            return Failure(kind="overtaken", text="its epoch runs here already")
+        checkpoint = self.checkpoints[str(intent.request["checkpoint"])]
+        match intent.kind:
+            case IntentKind.FENCE:
+                return self._fence(intent.query, FenceRequest.of(intent.request), checkpoint)
+            case IntentKind.PREPARE:
+                return self.prepare_error or self._prepare(PrepareRequest.of(intent.request), checkpoint)
+            case IntentKind.RELEASE:
+                checkpoint.planted.clear()
+        return self._report(str(intent.request["checkpoint"]), checkpoint)
+
+    def _fence(self, query: str, request: FenceRequest, checkpoint: Checkpoint) -> FenceReport:
+        if query in self.runs:
+            self._stop(query, f"operation {request.operation} fences it")
+        evidence, detail = self._prove(query, request.hosting)
+        first = checkpoint.batch + (1 if checkpoint.planned is None else 2)
+        checkpoint.planted |= {first, first + 1}
+        report = self._report(request.checkpoint, checkpoint)
+        hosted = next((run for run in reversed(self.ended) if run.row.query == query), None)
+        if report.planned is not None and hosted is not None and not self._is_active(hosted):
+            told = SinkState.HAS if hosted.in_sink else SinkState.HAS_NOT
+            report = report.model_copy(update={"planned": report.planned.model_copy(update={"sink": told})})
+        planted = tuple(sorted(checkpoint.planted))
+        return FenceReport(checkpoint=report, planted=planted, evidence=evidence, detail=detail)
+
+    def _prove(self, query: str, hosting: Process | None) -> tuple[Evidence | None, str]:
+        """As ``streaming.spark.fence`` does: what this process and this host can know."""
+        if any(self._is_active(run) for run in self.ended if run.row.query == query):
+            return None, "told to stop, but a task of it is running"
+        if hosting is None or hosting.instance == self.instance:
+            return Evidence.RUNNER, "stopped here"
+        if hosting.stopped:
+            return Evidence.RUNNER, f"runner {hosting.runner} said that it had stopped the query"
+        if hosting.host != self.host:
+            return None, f"runner {hosting.runner} is on another host, which cannot be looked at from {self.host}"
+        if self.processes[hosting.instance].alive:
+            return None, f"runner {hosting.runner} is alive and is not this process"
+        return Evidence.PROCESS, f"runner {hosting.runner} is gone, and so is its JVM"
+
+    def _report(self, path: str, checkpoint: Checkpoint) -> CheckpointReport:
+        return CheckpointReport(
+            checkpoint=path,
+            batch=checkpoint.batch,
+            offsets=checkpoint.offsets,
+            planned=checkpoint.planned,
+            operators=checkpoint.operators,
+        )
+
+    def _prepare(self, request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
+        if (request.batch, request.offsets) != (old.batch, old.offsets):
+            return Failure(kind="moved-on", text="the checkpoint moved on")
+        made = Checkpoint(batch=old.batch, offsets=request.target_offsets, operators=old.operators)
+        if request.treatment in {Treatment.BRIDGE, Treatment.PROMOTE}:
+            made.batch += 1
+        if request.planned_target_offsets is not None:
+            planned = request.planned_target_offsets
+            made.planned = Planned(batch=old.batch + 1, offsets=planned, sink=SinkState.UNKNOWN)
+        made.data_batch = made.batch + 1
+        self.checkpoints[request.target] = made
+        return PrepareReport(checkpoint=request.target, data_batch=made.data_batch, files=9, bytes=900, seconds=0.1)

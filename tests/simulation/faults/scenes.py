@@ -1,0 +1,66 @@
+"""What every scenario begins with, and what it asks of its world."""
+
+from collections.abc import Sequence
+
+from state.model import Event, Operation
+from state.sighting import Verdict
+from tests.simulation.control import Site, controller, pass_time
+from tests.simulation.live import LiveWorld, live_settings
+
+CALM_SECONDS = 5.0
+
+
+def scene(world: LiveWorld | None = None, **changes: object) -> tuple[LiveWorld, Site]:
+    """A world with one controller, in which all is well for a few seconds."""
+    world = world or LiveWorld(live_settings(**changes))
+    site = controller(world)
+    pass_time(world, CALM_SECONDS, site)
+    assert verdict(world) is Verdict.UP
+    return world, site
+
+
+def verdict(world: LiveWorld, cluster: str = "east") -> Verdict:
+    """What is believed of a cluster now."""
+    return next(belief.verdict for belief in world.store.beliefs() if belief.cluster == cluster)
+
+
+def active(world: LiveWorld, query: str = "revenue") -> str:
+    """The cluster to which a query is assigned."""
+    assignment = world.store.assignment(query)
+    assert assignment is not None
+    return assignment.cluster
+
+
+def operations(world: LiveWorld) -> Sequence[Operation]:
+    """Newest first."""
+    return world.store.operations()
+
+
+def only_operation(world: LiveWorld) -> Operation:
+    (operation,) = world.store.operations()
+    return operation
+
+
+def told(world: LiveWorld, kind: str) -> list[Event]:
+    """Lines of history of one kind, oldest first."""
+    return [event for event in world.store.history(limit=10_000) if event.kind == kind]
+
+
+def runs_on(world: LiveWorld, query: str = "revenue") -> str | None:
+    """The cluster that a query really reads from."""
+    run = world.run_of(query)
+    return run.row.cluster if run else None
+
+
+def assert_moved(world: LiveWorld, query: str = "revenue") -> Operation:
+    """The query was moved to west once, and runs there."""
+    mine = [operation for operation in operations(world) if operation.query == query]
+    assert [operation.outcome for operation in mine] == ["done"]
+    assert (active(world, query), runs_on(world, query)) == ("west", "west")
+    return mine[0]
+
+
+def assert_left_alone(world: LiveWorld) -> None:
+    """Nothing was tried, and the query runs where it ran."""
+    assert list(operations(world)) == []
+    assert (active(world), runs_on(world), world.lag() <= 4) == ("east", "east", True)

@@ -1,0 +1,88 @@
+"""Faults of time: clocks that are set, hosts that stand still, ticks that come late."""
+
+import pytest
+
+from state.sighting import Verdict
+from tests.simulation.control import controller, pass_time
+from tests.simulation.faults.scenes import assert_left_alone, assert_moved, operations, scene, verdict
+from tests.simulation.faults.table import fault
+from tests.simulation.live import LiveWorld
+
+
+@fault(
+    21,
+    "the host's clock is set by an hour, or the host stands still for two minutes, during a short outage",
+    verdict=Verdict.UNKNOWN,
+    then="what was seen before does not count; the lease goes by the store's clock and the monotonic one",
+)
+def test_a_clock_that_was_set_and_a_host_that_stood_still_accuse_nobody() -> LiveWorld:
+    world, site = scene()
+    for jump in (3600.0, -3600.0):
+        world.clusters["east"].reachable = False
+        pass_time(world, 0.9, site)
+        world.clock.set_ahead += jump
+        pass_time(world, 0.9, site)
+        assert verdict(world) is Verdict.UNKNOWN
+        world.clusters["east"].reachable = True
+        pass_time(world, 10, site)
+    site.frozen, world.clusters["east"].reachable = True, False
+    pass_time(world, 120, site)
+    site.frozen = False
+    pass_time(world, 0.9, site)
+    assert list(operations(world)) == []
+    world.clusters["east"].reachable = True
+    pass_time(world, 10, site)
+    assert_left_alone(world)
+    return world
+
+
+@fault(
+    44,
+    "the store's clock is set by an hour, forwards or back",
+    verdict=Verdict.UP,
+    then="the lease changes hands at worst, under a new term; nothing moves, and a real failure later is seen",
+)
+def test_a_store_whose_clock_was_set_moves_nothing_and_blinds_nobody() -> LiveWorld:
+    world, first = scene()
+    second = controller(world, "two")
+    for jump in (3600.0, -3600.0):
+        world.clock.store_set_ahead += jump
+        pass_time(world, 60, first, second)
+        assert verdict(world) is Verdict.UP
+        assert_left_alone(world)
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, first, second)
+    assert_moved(world)
+    return world
+
+
+@fault(
+    45,
+    "the controller's loop is starved: each round begins seconds late",
+    verdict=Verdict.UP,
+    then="its looks are void while that lasts, so a short outage is not taken for a long one; it never acts on them",
+)
+def test_late_rounds_void_what_was_seen() -> LiveWorld:
+    world, site = scene()
+    for _ in range(20):
+        world.clusters["east"].reachable = False
+        site.frozen = True
+        pass_time(world, 2.5, site)
+        site.frozen = False
+        pass_time(world, 0.1, site)
+        world.clusters["east"].reachable = True
+        pass_time(world, 0.1, site)
+    pass_time(world, 10, site)
+    assert_left_alone(world)
+    return world
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+def test_a_clock_that_is_set_in_the_middle_of_a_move_changes_nothing_of_it(jump: float) -> None:
+    world, site = scene()
+    world.clusters["east"].reachable = False
+    pass_time(world, 20, site, until=lambda: bool(operations(world)))
+    world.clock.set_ahead += jump
+    pass_time(world, 60, site)
+    assert_moved(world)
+    assert (world.broken, world.account()) == ([], (0, 0))

@@ -1,0 +1,150 @@
+"""Faults of networks and of our own access: what one place does not see, and what we are refused."""
+
+from state.model import Phase
+from state.sighting import Verdict
+from tests.simulation.control import CREDENTIAL, NO_NETWORK, REFUSED, controller, pass_time
+from tests.simulation.faults.scenes import (
+    active,
+    assert_left_alone,
+    assert_moved,
+    only_operation,
+    runs_on,
+    scene,
+    verdict,
+)
+from tests.simulation.faults.table import fault
+from tests.simulation.live import LiveWorld
+
+TWO_HOSTS = {"a": "host-one", "b": "host-two"}
+
+
+@fault(
+    4,
+    "the network between controller and primary is cut; queries and replicator see it",
+    verdict=Verdict.UNREACHABLE_FROM_HERE,
+    then="nothing moves, however long it lasts; the verdict names who saw the cluster live",
+)
+def test_a_cluster_that_only_the_controller_cannot_see_is_not_left() -> LiveWorld:
+    world, site = scene()
+    site.looks.blocked["east"] = REFUSED
+    pass_time(world, 300, site)
+    assert verdict(world) is Verdict.UNREACHABLE_FROM_HERE
+    assert_left_alone(world)
+    return world
+
+
+@fault(
+    37,
+    "neither the controller nor any runner reaches the primary; the replicator does",
+    verdict=Verdict.UNREACHABLE_FROM_HERE,
+    then="nothing moves while heartbeats written after the first failed look arrive; DOWN when they stop",
+)
+def test_heartbeats_alone_keep_a_cluster_from_being_left() -> LiveWorld:
+    world, site = scene()
+    for looks in (site.looks, world.drivers["a"].looks, world.drivers["b"].looks):
+        looks.blocked["east"] = REFUSED
+    pass_time(world, 60, site)
+    assert verdict(world) is Verdict.UNREACHABLE_FROM_HERE
+    assert list(world.store.operations()) == []
+    world.replicator.alive = False
+    pass_time(world, 30, site)
+    assert_moved(world)
+    return world
+
+
+@fault(
+    5,
+    "the primary's whole site is cut off: cluster, runner and replicator go on among themselves",
+    verdict=Verdict.DOWN,
+    then="where policy is automatic the query is held, and BLOCKED: nothing proves that the old run has met "
+    "the planted entry. With the site back it is judged anew, and goes back, for the standby lags by then",
+)
+def test_a_site_that_is_cut_off_goes_on_alone_and_nothing_is_started_beside_it() -> LiveWorld:
+    world, site = scene(LiveWorld(hosts=TWO_HOSTS))
+    cut_off, here = world.drivers["a"], world.drivers["b"]
+    site.looks.blocked["east"] = here.looks.blocked["east"] = REFUSED
+    cut_off.looks.blocked["west"], cut_off.store.away, world.replicator.alive = REFUSED, True, False
+    pass_time(world, 120, site)
+    assert only_operation(world).phase is Phase.BLOCKED
+    assert "on another host, which cannot be looked at" in only_operation(world).sentence
+    assert [start.epoch for start in world.starts] == [1]
+    assert runs_on(world) is None, "it met the planted entry, which nobody here can know"
+    for looks in (site.looks, cut_off.looks, here.looks):
+        looks.blocked.clear()
+    cut_off.store.away, world.replicator.alive = False, True
+    pass_time(world, 10, site)
+    assert only_operation(world).sentence.startswith("exposure: the standby lacks 1")
+    assert (active(world), runs_on(world)) == ("east", "east")
+    return world
+
+
+@fault(
+    38,
+    "the primary's whole site is lost: cluster, runner, replicator, and the leading controller",
+    verdict=Verdict.DOWN,
+    then="the other controller leads when the lease has run out, and holds the query; BLOCKED until somebody answers "
+    "for the lost host, then moved",
+)
+def test_a_lost_site_is_left_once_a_person_answers_for_its_host() -> LiveWorld:
+    world, first = scene(LiveWorld(hosts=TWO_HOSTS))
+    second = controller(world, "two")
+    pass_time(world, 5, first, second)
+    world.clusters["east"].reachable, world.replicator.alive, first.frozen = False, False, True
+    world.drivers["a"].kill()
+    pass_time(world, 60, first, second)
+    assert only_operation(world).phase is Phase.BLOCKED
+    world.request(consents=("unfenced",))
+    pass_time(world, 30, first, second)
+    assert assert_moved(world).consents == ("unfenced",)
+    return world
+
+
+@fault(
+    7,
+    "our certificate has expired, or our permission was revoked",
+    verdict=Verdict.CONFIG_ERROR,
+    then="nothing moves: this is ours to mend, and says nothing of the cluster's health",
+)
+def test_a_cluster_that_refuses_us_is_not_left() -> LiveWorld:
+    world, site = scene()
+    site.looks.blocked["east"] = CREDENTIAL
+    pass_time(world, 120, site)
+    assert verdict(world) is Verdict.CONFIG_ERROR
+    assert_left_alone(world)
+    return world
+
+
+@fault(
+    39,
+    "the controller's host has no network of its own",
+    verdict=Verdict.UNREACHABLE_FROM_HERE,
+    then="nothing moves: the reason lies on this host",
+)
+def test_a_controller_without_a_network_accuses_nobody() -> LiveWorld:
+    world, site = scene()
+    world.drivers["b"].kill()
+    for cluster in ("east", "west"):
+        site.looks.blocked[cluster] = NO_NETWORK
+    pass_time(world, 120, site)
+    assert verdict(world) is verdict(world, "west") is Verdict.UNREACHABLE_FROM_HERE
+    assert_left_alone(world)
+    return world
+
+
+@fault(
+    40,
+    "the primary is dead, and the standby can be reached by the runners and not by the controller",
+    verdict=Verdict.DOWN,
+    then="refused by `standby-up`: nobody can look the place up; moved when the controller sees it again",
+)
+def test_a_standby_that_the_controller_cannot_ask_is_no_target() -> LiveWorld:
+    world, site = scene()
+    site.looks.blocked["west"] = REFUSED
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site)
+    assert (active(world), list(world.store.operations())) == ("east", [])
+    assert verdict(world, "west") is Verdict.UNREACHABLE_FROM_HERE
+    site.looks.blocked.clear()
+    pass_time(world, 30, site)
+    assert_moved(world)
+    return world

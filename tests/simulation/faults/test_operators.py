@@ -1,0 +1,108 @@
+"""People at work: planned moves, pauses, two at once, and what is refused without a word of consent."""
+
+from orchestrator.steering import pause, resume
+from state.automation import EVERY
+from state.protocol import StateOperator
+from state.sighting import Verdict
+from tests.simulation.control import pass_time
+from tests.simulation.faults.scenes import (
+    active,
+    assert_left_alone,
+    assert_moved,
+    only_operation,
+    operations,
+    runs_on,
+    scene,
+    told,
+)
+from tests.simulation.faults.table import fault
+from tests.simulation.live import LiveWorld
+
+
+@fault(
+    28,
+    "a person moves a query under load, with both clusters well",
+    verdict=Verdict.UP,
+    then="it is stopped, its place found, and it goes on where it stood; what the standby has not yet comes later",
+)
+def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWorld:
+    world, site = scene(LiveWorld(rate=20))
+    pass_time(world, 0.7, site)
+    world.request()
+    pass_time(world, 60, site)
+    assert_moved(world)
+    assert world.lag() <= 80
+    return world
+
+
+@fault(
+    29,
+    "the primary dies while automatic mode is paused",
+    verdict=Verdict.DOWN,
+    then="told once and left; resuming moves nothing by itself, only a cluster that goes down afterwards is left",
+)
+def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorld:
+    world, site = scene()
+    pause(world.store, EVERY, until=None, actor="ann", reason="broker upgrade")
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site)
+    assert [event.detail["name"] for event in told(world, "not-moved")] == ["not-paused"]
+    resume(world.store, EVERY, actor="ann", reason="done")
+    pass_time(world, 60, site)
+    assert (active(world), list(operations(world))) == ("east", [])
+    world.clusters["east"].reachable = True
+    pass_time(world, 30, site)
+    world.clusters["east"].reachable = False
+    pass_time(world, 30, site)
+    assert_moved(world)
+    return world
+
+
+@fault(
+    33,
+    "two operators ask at once",
+    verdict=Verdict.UP,
+    then="one operation; both requests name it, and the query is started once",
+)
+def test_two_requests_at_once_are_one_operation() -> LiveWorld:
+    world, site = scene()
+    asked = [world.request(), world.request()]
+    pass_time(world, 30, site)
+    operation = assert_moved(world)
+    answers = [world.store.request(request.id) for request in asked]
+    assert [answer and answer.operation for answer in answers] == [operation.id, operation.id]
+    assert [start.epoch for start in world.starts] == [1, 2]
+    return world
+
+
+@fault(
+    34,
+    "a stateful query is to resume with a new checkpoint",
+    verdict=Verdict.UP,
+    then="refused by `fresh-allowed`: its state would be lost in silence; it goes on where it was. A consent lets it",
+)
+def test_a_stateful_query_is_not_started_afresh_without_consent() -> LiveWorld:
+    world, site = scene(resume="fresh")
+    world.checkpoints["/cp/revenue"].operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),)
+    world.request()
+    pass_time(world, 30, site)
+    assert only_operation(world).sentence.startswith("fresh-allowed: the query keeps state")
+    assert (active(world), runs_on(world)) == ("east", "east")
+    return world
+
+
+@fault(
+    47,
+    "a move is asked for that is not needed: the query is there already",
+    verdict=Verdict.UP,
+    then="refused in one sentence; nothing is stopped",
+)
+def test_a_query_that_is_there_already_is_not_stopped() -> LiveWorld:
+    world, site = scene()
+    request = world.request(target="east")
+    pass_time(world, 10, site)
+    answer = world.store.request(request.id)
+    assert answer is not None
+    assert answer.refused == "not-already-there: revenue is already on east"
+    assert_left_alone(world)
+    return world

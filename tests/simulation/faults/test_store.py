@@ -1,0 +1,152 @@
+"""Faults of the store: away, slow, in doubt, put back."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+from orchestrator.reconciling import reconcile, sides_of
+from state.model import Phase
+from state.ports import Store
+from state.sighting import Verdict
+from tests.simulation.control import controller, pass_time
+from tests.simulation.faults.scenes import (
+    active,
+    assert_left_alone,
+    assert_moved,
+    only_operation,
+    operations,
+    runs_on,
+    scene,
+    told,
+    verdict,
+)
+from tests.simulation.faults.table import fault
+from tests.simulation.live import LiveWorld
+from tests.simulation.stores import AwayStore, back_up
+
+
+@fault(
+    18,
+    "the store is down while all is well",
+    verdict=Verdict.UP,
+    then="the queries go on; nothing is decided; what they remembered is stored when it is back",
+)
+def test_without_its_store_streaming_goes_on_and_is_told_later() -> LiveWorld:
+    world = LiveWorld()
+    away = AwayStore(world.store)
+    site = controller(world, store=cast(Store, away))
+    pass_time(world, 5, site)
+    stores = [away, *(driver.store for driver in world.drivers.values())]
+    for store in stores:
+        store.away = True
+    before = len(world.sink.batches)
+    pass_time(world, 120, site)
+    assert len(world.sink.batches) > before + 60
+    for store in stores:
+        store.away = False
+    pass_time(world, 10, site)
+    newest = max(position.batch for position in world.store.positions("revenue"))
+    assert newest >= world.checkpoints["/cp/revenue"].batch
+    assert_left_alone(world)
+    return world
+
+
+@fault(
+    19,
+    "the store goes down in the middle of a move",
+    verdict=Verdict.DOWN,
+    then="the move stops at its last recorded step and goes on from there; nothing is done that was not recorded",
+)
+def test_a_move_waits_for_its_store_at_every_step() -> LiveWorld:
+    for phase in (Phase.FENCING, Phase.PREPARING, Phase.STARTING, Phase.VERIFYING):
+        world = LiveWorld()
+        away = AwayStore(world.store)
+        site = controller(world, store=cast(Store, away))
+        pass_time(world, 5, site)
+        world.clusters["east"].reachable = False
+        pass_time(world, 20, site, until=partial(is_in, world, phase))
+        stores = [away, *(driver.store for driver in world.drivers.values())]
+        for store in stores:
+            store.away = True
+        stood = only_operation(world)
+        pass_time(world, 30, site)
+        assert only_operation(world) == stood
+        for store in stores:
+            store.away = False
+        pass_time(world, 60, site)
+        assert_moved(world)
+        assert [start.epoch for start in world.starts] == [1, 2]
+    return world
+
+
+@fault(
+    20,
+    "the store is put back to a copy of before the last move",
+    verdict=Verdict.DOWN,
+    then="a runner reports a newer epoch than the store knows: every move is refused until a person reconciles",
+)
+def test_a_store_that_was_put_back_decides_nothing_until_it_is_reconciled() -> LiveWorld:
+    world, site = scene()
+    put_back = back_up(world.store)
+    world.clusters["east"].reachable = False
+    pass_time(world, 30, site)
+    assert_moved(world)
+    put_back()
+    world._epochs.clear()
+    world.clusters["west"].reachable = False
+    pass_time(world, 60, site)
+    assert (active(world), runs_on(world), list(operations(world))) == ("east", "west", [])
+    sides = sides_of(world.store, "revenue")
+    assert sides is not None
+    reconcile(world.store, world.settings, sides, actor="ann", reason="the backup was restored")
+    world.clusters["west"].reachable = True
+    pass_time(world, 30, site)
+    assert (active(world), runs_on(world)) == ("west", "west")
+    assert [event.kind for event in told(world, "reconcile")] == ["reconcile"]
+    return world
+
+
+@fault(
+    46,
+    "the store answers each question only after 400 ms",
+    verdict=Verdict.UP,
+    then="late looks are no looks: while it cannot keep up it believes nothing and moves nothing; later all is well",
+)
+def test_a_slow_store_delays_decisions_and_makes_no_wrong_one() -> LiveWorld:
+    world = LiveWorld()
+    slow = SlowStore(world.store, world.clock.wait)
+    first, second = controller(world, "one", store=cast(Store, slow)), controller(world, "two")
+    pass_time(world, 5, first, second)
+    slow.seconds = 0.4
+    pass_time(world, 120, first, second)
+    assert_left_alone(world)
+    slow.seconds = 0.0
+    pass_time(world, 20, first, second)
+    assert verdict(world) is Verdict.UP
+    world.clusters["east"].reachable = False
+    slow.seconds = 0.4
+    pass_time(world, 120, first, second)
+    assert_moved(world)
+    return world
+
+
+def is_in(world: LiveWorld, phase: Phase) -> bool:
+    return any(operation.phase is phase for operation in operations(world))
+
+
+class SlowStore:
+    """A store each of whose answers takes its time."""
+
+    def __init__(self, store: Store, wait: Callable[[float], None]) -> None:
+        self._store = store
+        self._wait = wait
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str) -> object:
+        verb = getattr(self._store, name)
+
+        def asked(*args: object, **kwargs: object) -> object:
+            self._wait(self.seconds)
+            return verb(*args, **kwargs)
+
+        return asked

@@ -1,0 +1,197 @@
+"""A world in which records are produced, copied, read and delivered, and which keeps account of each of them.
+
+East is written to and copied to west; two drivers run the queries. At every moment the world looks whether two runs
+of one query go on, whether an epoch fell, whether a run began before the old one was proven stopped, and whether a
+place that was committed is another now: ``broken`` lists what it saw.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
+
+from state.model import IntentKind, IntentState
+from state.settings import Tideover
+from tests.simulation.clusters import digest_of
+from tests.simulation.control import Site
+from tests.simulation.driver import Driver, Run
+from tests.simulation.sink import Sink
+from tests.simulation.stores import AwayStore
+from tests.simulation.world import World, settings
+
+HEARTBEATS = "east.heartbeats"
+ROUTES = [
+    {"from": "east", "to": "west", "heartbeats": HEARTBEATS},
+    {"from": "west", "to": "east"},
+]
+
+
+def live_settings(*, groups: Mapping[str, object] | None = None, **changes: object) -> Tideover:
+    """Automatic mode is on, and the replicator's heartbeats are read."""
+    changes.setdefault("policy", {"automatic": True})
+    return settings(groups={"routes": ROUTES, **(groups or {})}, **changes)  # type: ignore[arg-type]
+
+
+class Account(NamedTuple):
+    """What became of the records below a query's position."""
+
+    lost: int
+    repeated: int
+
+
+@dataclass(kw_only=True)
+class Replicator:
+    """Copies what was produced on one cluster to another, in its order, and tells that it lives."""
+
+    world: "LiveWorld"
+    source: str
+    target: str
+    alive: bool = True
+    behind_seconds: float = 0.0
+    copied: dict[int, int] = field(default_factory=dict)
+    """By partition, the next offset of the source to copy."""
+
+    def live(self) -> None:
+        """Copy what is there."""
+        source, target = self.world.clusters[self.source], self.world.clusters[self.target]
+        if not (self.alive and source.lives and target.lives):
+            return
+        old_ms = round((self.world.clock.store_now().timestamp() - self.behind_seconds) * 1000)
+        for tp, end in source.ends("orders").items():
+            start = self.copied.get(tp.partition, 0)
+            if start == end:
+                continue
+            for record in source.between("orders", tp.partition, start, end):
+                if self.world.origin.get(record.digest) != self.source:
+                    continue
+                if self.behind_seconds and record.timestamp_ms > old_ms:
+                    break
+                target.append("orders", tp.partition, record.timestamp_ms, record.digest)
+                self.copied[tp.partition] = record.offset + 1
+        if self.target == "west":
+            target.append(HEARTBEATS, 0, round(self.world.clock.store_now().timestamp() * 1000), bytes(16))
+
+
+class LiveWorld(World):
+    """Two drivers, producers, a replicator, a sink, and whoever checks the rules all the time."""
+
+    def __init__(
+        self,
+        tideover: Tideover | None = None,
+        *,
+        hosts: Mapping[str, str] | None = None,
+        rate: float = 1.0,
+        partitions: int = 2,
+    ) -> None:
+        self._hosts = hosts or {"a": "host-one", "b": "host-one"}
+        self.rate = rate
+        """Records a second to each partition."""
+        super().__init__(tideover or live_settings(), partitions=partitions)
+
+    def _staff(self) -> None:
+        self.sink, self.processes, self.broken = Sink(), cast("dict[str, Driver]", {}), cast("list[str]", [])
+        self.produces_to, self.produced, self._due = "east", 0, self.clock.passed
+        logs = [self.clusters["east"].records("orders", number) for number in self.partitions]
+        self.origin = {record.digest: "east" for log in logs for record in log}
+        self.clusters["west"].create(HEARTBEATS)
+        self.replicator = Replicator(
+            world=self, source="east", target="west", copied=dict.fromkeys(self.partitions, 110)
+        )
+        for query in self.settings.queries:
+            self.sink.take(query, 7, [record.digest for log in logs for record in log[:100]])
+        self._epochs: dict[str, int] = {}
+        self._places: dict[tuple[str, int], tuple[str, str]] = {}
+        self._checked = 0
+        self.drivers: dict[str, Driver] = {}
+        for name, host in self._hosts.items():
+            self.start(name, host)
+        self.clock.lives += [self._produce, self._check]
+
+    # -- acting ----------------------------------------------------------------------------------------------------
+    def start(self, name: str, host: str | None = None) -> Driver:
+        """Start a process of a runner; an earlier one of its name is left to its fate."""
+        driver = Driver(
+            world=self, name=name, host=host or self._hosts[name], checkpoints=self.checkpoints, sink=self.sink,
+            processes=self.processes, store=AwayStore(self.store),
+        )  # fmt: skip
+        self.drivers[name] = driver
+        self.clock.lives.append(driver.live)
+        return driver
+
+    def run_of(self, query: str) -> Run | None:
+        """The one run of a query that goes on."""
+        return next((run for each in self.processes.values() for run in each.goes_on if run.row.query == query), None)
+
+    def account(self, query: str = "revenue") -> Account:
+        """What was lost of the records that lie before the query's place, and what came more than once."""
+        row = self.store.assignment(query)
+        assert row is not None
+        checkpoint, delivered = self.checkpoints[row.checkpoint], self.sink.delivered(query)
+        read = [
+            record.digest
+            for number, end in checkpoint.offsets["orders"]["orders"].items()
+            for record in self.clusters[row.cluster].between("orders", int(number), 0, end)
+            if record.digest in self.origin
+        ]
+        lost = sum(1 for digest in read if digest not in delivered)
+        return Account(lost=lost, repeated=delivered.total() - len(delivered))
+
+    def lag(self, query: str = "revenue") -> int:
+        """Records that the query has still to read."""
+        row = self.store.assignment(query)
+        assert row is not None
+        read = self.checkpoints[row.checkpoint].offsets["orders"]["orders"]
+        return sum(
+            end - read.get(str(tp.partition), 0) for tp, end in self.clusters[row.cluster].ends("orders").items()
+        )
+
+    # -- going on --------------------------------------------------------------------------------------------------
+    def _produce(self) -> None:
+        if self.clock.passed < self._due:
+            return
+        self._due = self.clock.passed + 1.0
+        cluster = self.clusters[self.produces_to]
+        if cluster.lives and self.rate:
+            for number in cluster.topics["orders"].partitions:
+                for _ in range(round(self.rate)):
+                    self.produced += 1
+                    key = f"new-{self.produced}"
+                    self.origin[digest_of(key)] = self.produces_to
+                    cluster.write("orders", number, key, round(self.clock.store_now().timestamp() * 1000))
+        self.replicator.live()
+
+    def _check(self) -> None:
+        """The rules that hold at every moment."""
+        runs = [(run.row.query, run.row.epoch) for each in self.processes.values() for run in each.goes_on]
+        for query in {name for name, _ in runs if [each for each, _ in runs].count(name) > 1}:
+            self.broken.append(
+                f"{self.clock.passed:.1f}: {query} runs under {sorted(e for n, e in runs if n == query)}"
+            )
+        for row in self.store.assignments():
+            if row.epoch < self._epochs.get(row.query, 0):
+                self.broken.append(f"{self.clock.passed:.1f}: epoch of {row.query} fell to {row.epoch}")
+            self._epochs[row.query] = row.epoch
+            place = self._places.setdefault((row.query, row.placed_epoch), (row.cluster, row.checkpoint))
+            if place != (row.cluster, row.checkpoint):
+                self.broken.append(f"{self.clock.passed:.1f}: {row.query} was placed at {place}, now {row.checkpoint}")
+        for start in self.starts[self._checked :]:
+            if start.operation is not None and start.epoch > 1 and not self._is_fenced(start.operation):
+                self.broken.append(f"{self.clock.passed:.1f}: {start.query} began before a fence was confirmed")
+        self._checked = len(self.starts)
+        self.broken += [f"batch {batch} of {query} came with other records" for query, batch in self.sink.changed]
+
+    def _is_fenced(self, name: str) -> bool:
+        operation = self.store.operation(name)
+        if operation is not None and "unfenced" in operation.consents:
+            return True
+        fences = [each for each in self.store.intents(name) if each.kind is IntentKind.FENCE]
+        return not fences or any(
+            each.state is IntentState.DONE and (each.result or {}).get("evidence") for each in fences
+        )
+
+
+def lose_site(world: LiveWorld, *, cluster: str, runner: str, site: Site | None = None) -> None:
+    """Everything of one place is gone at once."""
+    world.clusters[cluster].reachable = False
+    world.drivers[runner].kill()
+    if site is not None:
+        site.frozen = True

@@ -1,0 +1,134 @@
+"""Looks in simulated time: what a controller's or a runner's probers do on threads, one look after the other.
+
+Pace, window and sighting are the product's own. A look takes no time, but at a silent cluster it takes its whole
+timeout, during which others begin, never more than a full row of them.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from state.ports import Store
+from state.sighting import Fault, Layer, Sighting
+from streaming.clocks import Clocks, store_time
+from streaming.errors import KafkaError
+from streaming.heartbeats import Heartbeats
+from streaming.prober import Pace
+from streaming.sight import Passed, Sight, Trouble
+from streaming.window import Window, sighting
+from tests.simulation.clusters import Through
+from tests.simulation.world import START, World
+
+REFUSED = Trouble(kind="refused", text="connection refused", fault=Fault.THEIRS, retriable=True)
+SILENT = Trouble(kind="silent", text="no answer in 1 s", fault=Fault.THEIRS, retriable=True)
+CREDENTIAL = Trouble(kind="credential", text="SASL authentication failed", fault=Fault.OURS, retriable=False)
+NO_NETWORK = Trouble(kind="unreachable", text="no network on this host", fault=Fault.HERE, retriable=True)
+
+
+@dataclass(kw_only=True)
+class Looks:
+    """The eyes of one process: a look at each cluster every interval of simulated time."""
+
+    world: World
+    viewpoint: str
+    instance: str
+    blocked: dict[str, Trouble] = field(default_factory=dict)
+    """What stands between this process and a cluster, whatever the cluster's own state."""
+    proven: dict[str, float] = field(default_factory=dict)
+    """By cluster, when a query last proved that it lives."""
+    reads_heartbeats: bool = False
+    under_way_at_most: int = 0
+    """The most looks at one cluster that were under way at a time."""
+    _windows: dict[str, Window] = field(default_factory=dict)
+    _paces: dict[str, Pace] = field(default_factory=dict)
+    _waiting: dict[str, list[float]] = field(default_factory=dict)
+    _routes: list[Heartbeats] = field(default_factory=list)
+    _heard: float = -1.0
+
+    def __post_init__(self) -> None:
+        clock, detection = self.world.clock, self.world.settings.detection
+        clocks = Clocks(monotonic=clock.monotonic, wall=lambda: clock.now().timestamp() - START.timestamp())
+        limit = max(detection.timeout.total_seconds(), 1.0)
+        for cluster in self.world.settings.clusters:
+            self._paces[cluster] = Pace(detection.interval.total_seconds(), limit, clocks)
+            self._windows[cluster] = Window(trusted=detection.failures)
+        self._routes = [
+            Heartbeats(route.source, route.target, route.heartbeats, self.log, detection)
+            for route in self.world.settings.routes
+            if route.heartbeats is not None and self.reads_heartbeats
+        ]
+
+    def log(self, cluster: str) -> Through:
+        """A cluster through this process's network."""
+        return Through(self.world.clusters[cluster], lambda: self.blocked.get(cluster))
+
+    def reaches(self, cluster: str) -> bool:
+        """Whether it answers this process now."""
+        return self.world.clusters[cluster].lives and cluster not in self.blocked
+
+    def live(self) -> bool:
+        """End the looks that are over, begin those that are due; whether any began."""
+        began = False
+        for cluster, pace in self._paces.items():
+            self._end(cluster)
+            if pace.remaining == 0.0:
+                began = True
+                self._begin(cluster, pace.tick())
+        if self._routes and self.world.clock.passed >= self._heard:
+            self._heard = self.world.clock.passed + self.world.settings.detection.interval.total_seconds()
+            for route in self._routes:
+                self._hear(route)
+        return began
+
+    def sightings(self, store: Store) -> list[Sighting]:
+        """What is seen now, as ``Observer.sightings`` and ``Lookout.sightings``."""
+        self.live()
+        at = store_time(store, self.world.clock.monotonic)
+        seen = [route.sighting(self.instance, at) for route in self._routes]
+        for cluster, window in self._windows.items():
+            found = sighting(window, cluster=cluster, viewpoint=self.viewpoint, instance=self.instance, at=at)
+            proven = self.proven.get(cluster)
+            if found is not None and proven is not None and (not found.last_ok_at or found.last_ok_at < at(proven)):
+                found = replace(found, last_ok_at=at(proven))
+            seen.append(found)
+        return [each for each in seen if each is not None]
+
+    def _begin(self, cluster: str, why_void: str | None) -> None:
+        now = self.world.clock.passed
+        if why_void is not None:
+            self._windows[cluster] = self._windows[cluster].void(now, why_void)
+        waiting = self._waiting.setdefault(cluster, [])
+        if len(waiting) < self.world.settings.detection.failures:
+            waiting.append(now)
+            self.under_way_at_most = max(self.under_way_at_most, len(waiting))
+        self._end(cluster)
+
+    def _end(self, cluster: str) -> None:
+        """A silent cluster lets looks wait until their time is up, or until it speaks again."""
+        timeout = self.world.settings.detection.timeout.total_seconds()
+        there = self.world.clusters[cluster]
+        trouble = self.blocked.get(cluster) or (None if there.reachable else REFUSED)
+        still: list[float] = []
+        for began in self._waiting.get(cluster, []):
+            waited = self.world.clock.passed - began
+            if trouble is None and there.silent and waited < timeout:
+                still.append(began)
+                continue
+            met = trouble or (SILENT if there.silent else None)
+            passed = () if met else (Passed(layer=Layer.METADATA, ms=1.0), Passed(layer=Layer.READ, ms=1.0))
+            sight = Sight(
+                began=began,
+                seconds=min(waited, timeout),
+                passed=passed,
+                trouble=met,
+                health=None if met else there.health,
+            )
+            self._windows[cluster] = self._windows[cluster].after(sight)
+        self._waiting[cluster] = still
+
+    def _hear(self, route: Heartbeats) -> None:
+        """One round of ``Heartbeats``, at the simulated time."""
+        now, detection = self.world.clock.passed, self.world.settings.detection
+        gap = (detection.interval + 2 * detection.timeout).total_seconds()
+        try:
+            route._carried = route._carried.found(route._read(), now, longest_gap=gap)
+        except KafkaError as error:
+            route._carried = route._carried.missed(str(error), Fault.THEIRS, now)

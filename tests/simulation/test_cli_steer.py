@@ -1,0 +1,279 @@
+"""Pause, resume, ack, check and a followed history, as people and programs see them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.lease import NAME
+from state.automation import AUTOMATIC, EVERY
+from state.model import Event, Operation, OperationKind, Phase
+from state.sighting import Belief, Verdict
+from state.sql.migrate import open_store
+from tests.simulation.conftest import CONFIG
+from tests.simulation.test_cli import run, run_json
+from tests.simulation.test_cli_programs import keys, said
+from tests.simulation.world import World
+
+AUTO = CONFIG + "policy: {automatic: true}\n"
+ROOT = Path(__file__).resolve().parents[2]
+TTL = timedelta(seconds=30)
+
+
+@pytest.fixture
+def automatic(world: World, folder: Path) -> World:
+    (folder / "tideover.yaml").write_text(AUTO, encoding="utf-8")
+    return world
+
+
+def moved(world: World, *, outcome: str | None = "done", name: str = "x1") -> Operation:
+    """An automatic failover, as the store remembers it."""
+    lease = world.store.lead(NAME, "test", TTL)
+    assert lease is not None
+    now = datetime.now(UTC)
+    operation = Operation(
+        id=name, group="g", kind=OperationKind.FAILOVER, query="revenue", source="west", target="east", epoch=1,
+        phase=Phase.SETTLED if outcome else Phase.FENCING, outcome=outcome, actor=AUTOMATIC, reason="", consents=(),
+        plan=None, measured={}, sentence="", started_at=now, ended_at=now if outcome else None,
+    )  # fmt: skip
+    world.store.record(operation, term=lease.term)
+    world.store.resign(lease)
+    return operation
+
+
+def state(capsys: pytest.CaptureFixture[str]) -> object:
+    (row,) = run_json(capsys, "list")[1]  # type: ignore[misc] # one row
+    return row["automatic"]
+
+
+def test_a_pause_is_shown_until_it_is_resumed_and_told_in_the_history(
+    automatic: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert state(capsys) == "on"
+    code, shown = run_json(capsys, "pause", "revenue", "--until", "2h", "--reason", "broker upgrade")
+    assert code == 0
+    assert isinstance(shown, list)
+    assert (shown[0]["scope"], shown[0]["reason"], shown[0]["resumed_at"]) == ("revenue", "broker upgrade", None)
+    until, since = (datetime.fromisoformat(shown[0][name]) for name in ("until", "since"))
+    assert until - since == pytest.approx(timedelta(hours=2), abs=timedelta(seconds=1))
+    assert state(capsys) == "paused"
+    _, detail = run_json(capsys, "show", "revenue")
+    assert isinstance(detail, dict)
+    assert detail["automatic"]["pause"] == shown[0]
+    assert f"paused      {shown[0]['actor']} paused revenue until" in run(capsys, "show", "revenue")[1]
+    code, ended = run_json(capsys, "resume", "revenue", "--reason", "done")
+    assert code == 0
+    assert isinstance(ended, list)
+    assert ended[0]["resumed_at"] is not None
+    assert state(capsys) == "on"
+    told = [event for event in automatic.store.history() if event.kind in {"pause", "resume"}]
+    assert [(event.kind, event.query) for event in told] == [("pause", "revenue"), ("resume", "revenue")]
+    assert told[0].text.endswith(": broker upgrade")
+    assert told[0].actor == shown[0]["actor"]
+
+
+def test_resuming_all_leaves_the_pause_of_a_single_query_and_says_so(
+    automatic: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "pause", "--all")
+    run(capsys, "pause", "revenue", "--reason", "mine")
+    code, out, err = run(capsys, "resume", "--all")
+    assert code == 0
+    assert out.splitlines()[2].startswith("*")
+    assert "still paused: " in err
+    assert "paused revenue until somebody resumes: mine" in err
+    assert state(capsys) == "paused"
+    assert {pause.scope: pause.resumed_at is None for pause in automatic.store.pauses()} == {
+        EVERY: False,
+        "revenue": True,
+    }
+    assert run(capsys, "resume", "--all") == (0, "", "no pause of --all is in force: nothing done\n" + err)
+    assert run_json(capsys, "resume", "--all") == (0, [])
+
+
+def test_pausing_names_what_is_under_way_and_resuming_what_is_down(
+    automatic: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved(automatic, outcome=None)
+    assert "operation x1 of revenue is under way, and goes on" in run(capsys, "pause", "revenue")[2]
+    lease = automatic.store.lead(NAME, "test", TTL)
+    assert lease is not None
+    now = datetime.now(UTC)
+    down = Belief(
+        cluster="east", verdict=Verdict.DOWN, since=now, reasons=(), first_failed_at=now, leaderless=None,
+        unreadable=None, under_replicated=None, under_min_isr=None, decided_at=now, term=lease.term,
+    )  # fmt: skip
+    event = Event(
+        sequence=None, at=now, kind="verdict", query=None, operation=None, epoch=None, actor="test", text="", detail={}
+    )
+    automatic.store.believe(down, term=lease.term, event=event)
+    assert "east is down since" in run(capsys, "resume", "revenue")[2]
+
+
+def test_an_acknowledgement_ends_the_cooldown_once(automatic: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "ack", "revenue") == (0, "", "there is nothing to acknowledge of revenue: nothing done\n")
+    moved(automatic)
+    assert state(capsys) == "cooling-down"
+    _, detail = run_json(capsys, "show", "revenue")
+    assert isinstance(detail, dict)
+    assert detail["automatic"]["cooldown"]["operation"] == "x1"
+    assert "cool-down   operation x1 moved revenue automatically" in run(capsys, "show", "revenue")[1]
+    code, shown = run_json(capsys, "ack", "revenue", "--reason", "west is fine")
+    assert code == 0
+    assert isinstance(shown, list)
+    assert (shown[0]["operation"], shown[0]["reason"]) == ("x1", "west is fine")
+    assert keys(shown) == said("`ack`: an array of at most one")
+    assert state(capsys) == "on"
+    assert run_json(capsys, "ack", "revenue") == (0, [])
+    assert [event.kind for event in automatic.store.history(operation="x1")] == ["ack"]
+
+
+def test_what_is_under_way_is_not_acknowledged(automatic: World, capsys: pytest.CaptureFixture[str]) -> None:
+    moved(automatic, outcome=None)
+    code, error = run_json(capsys, "ack", "revenue")
+    assert code == 1
+    assert isinstance(error, dict)
+    assert error["error"]["text"] == "operation x1 of revenue is under way: acknowledge it when it has ended"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("pause",), "name one query, or say --all"),
+        (("pause", "revenue", "--all"), "name one query, or say --all"),
+        (("pause", "nope"), "query 'nope' is not declared"),
+        (("pause", "revenue", "--until", "noon"), "'noon' is not a time"),
+        (("pause", "revenue", "--until=-15m"), "is over already"),
+        (("pause", "revenue", "--until", "2020-01-31T12:00:00Z"), "is over already"),
+        (("pause", "revenue", "--until", "9999999999d"), "too long for a duration"),
+        (("pause", "revenue", "--until", "99999999d"), "lies too far ahead"),
+        (("resume",), "name one query, or say --all"),
+        (("ack", "nope"), "query 'nope' is not declared"),
+        (("check", "nope"), "query 'nope' is not declared"),
+    ],
+)
+def test_bad_usage_changes_nothing(
+    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], text: str
+) -> None:
+    before = world.store.history()
+    code, error = run_json(capsys, *arguments)
+    assert code == 2
+    assert isinstance(error, dict)
+    assert text in error["error"]["text"]
+    assert (world.store.pauses(), world.store.history()) == ([], before)
+
+
+# -- check -------------------------------------------------------------------------------------------------------------
+def test_a_ready_standby_is_told_with_every_gate(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, shown = run_json(capsys, "check")
+    assert code == 0
+    assert isinstance(shown, list)
+    (row,) = shown
+    assert (row["query"], row["ready"]) == ("revenue", True)
+    assert set(row["gates"][0]) == {"name", "ok", "measured", "limit", "text"}
+    names = [gate["name"] for gate in row["gates"]]
+    assert {"store-current", "standby-reachable", "exposure", "retention-reach", "replication-lag"} <= set(names)
+    lag = next(gate for gate in row["gates"] if gate["name"] == "replication-lag")
+    assert (lag["measured"], lag["limit"]) == ("10.0 s", "60 s")
+    assert world.store.operations() == []
+    code, out, _ = run(capsys, "check", "revenue", "-o", "tsv")
+    assert code == 0
+    assert out.splitlines()[0] == "query\tname\tok\tmeasured\tlimit\ttext"
+    assert run(capsys, "check", "revenue")[1].startswith("revenue: ready\n")
+
+
+def test_a_dead_primary_does_not_make_the_standby_less_ready(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.clusters["east"].reachable = False
+    assert run(capsys, "check")[0] == 0
+
+
+def test_a_standby_that_is_not_there_is_not_ready(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.clusters["west"].reachable = False
+    code, shown = run_json(capsys, "check", "revenue")
+    assert code == 1
+    assert isinstance(shown, list)
+    assert shown[0]["ready"] is False
+    assert [gate["name"] for gate in shown[0]["gates"] if not gate["ok"]] == ["standby-reachable"]
+    assert run(capsys, "check", "revenue")[1].startswith("revenue: NOT READY\n")
+
+
+def test_what_was_never_sampled_is_not_known_to_be_ready(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.store.save_ends(
+        replace(sample, newest_timestamp_ms=None, sampled_at=sample.sampled_at + timedelta(days=1))
+        for sample in world.store.ends("east").values()
+    )
+    code, shown = run_json(capsys, "check")
+    assert code == 3
+    assert isinstance(shown, list)
+    assert shown[0]["ready"] is None
+    assert run(capsys, "check")[1].startswith("revenue: not known to be ready\n")
+
+
+# -- a followed history ------------------------------------------------------------------------------------------------
+def note(folder: Path, text: str) -> None:
+    store = open_store(f"sqlite:///{folder}/t.db")
+    store.note(
+        Event(
+            sequence=None, at=datetime.now(UTC), kind="note", query="revenue", operation=None, epoch=None, actor="test",
+            text=text, detail={},
+        )
+    )  # fmt: skip
+    store.close()
+
+
+def followed(folder: Path, *arguments: str, wait: Callable[["subprocess.Popen[str]"], None]) -> tuple[int, str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orchestrator", "history", "-f", *arguments],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        wait(process)
+        assert process.stderr is not None
+        code = process.wait(30)
+        return code, process.stderr.read()
+    finally:
+        process.kill()
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None and not pipe.closed:
+                pipe.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_followed_history_prints_what_comes_and_ends_cleanly(folder: Path, number: signal.Signals) -> None:
+    for text in ("one", "two", "three"):
+        note(folder, text)
+
+    def wait(process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        assert [json.loads(process.stdout.readline())["text"] for _ in range(2)] == ["two", "three"]
+        note(folder, "four")
+        row = json.loads(process.stdout.readline())
+        assert (row["sequence"], row["text"]) == (4, "four")
+        process.send_signal(number)
+        assert process.stdout.read() == ""
+
+    assert followed(folder, "--limit", "2", "-o", "json", wait=wait) == (0, "")
+
+
+def test_a_reader_that_has_enough_ends_it_without_a_complaint(folder: Path) -> None:
+    note(folder, "one")
+
+    def wait(process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        assert process.stdout.readline().rstrip().endswith("revenue  -  -  test  one")
+        process.stdout.close()
+        deadline = time.monotonic() + 30
+        while process.poll() is None and time.monotonic() < deadline:
+            note(folder, "more")
+            time.sleep(0.2)
+
+    assert followed(folder, wait=wait) == (0, "")

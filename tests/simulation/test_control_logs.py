@@ -1,0 +1,150 @@
+"""What a controller says on stderr: the history in the same words, and for programs nothing but JSON."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from orchestrator.chronicle import Chronicle, is_grave
+from state.errors import StoreUnavailable
+from state.memory import MemoryStore
+from state.sql.migrate import open_store
+from tests.contract import samples
+from tests.simulation.conftest import CONFIG
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT = 60.0
+
+
+def test_what_enters_the_history_is_told_once_with_operation_and_epoch() -> None:
+    store = MemoryStore(lambda: datetime.now(UTC))
+    store.note(samples.event(text="before"))
+    chronicle = Chronicle(store)
+    with capture_logs() as lines:
+        assert chronicle.tell() == 0
+        store.note(samples.event(text="revenue is held"))
+        store.note(samples.event(kind="pause", query=None, operation=None, epoch=None, text="all is paused"))
+        assert chronicle.tell() == 2
+        assert chronicle.tell() == 0
+    assert [line["event"] for line in lines] == ["revenue is held", "all is paused"]
+    assert (lines[0]["operation"], lines[0]["epoch"], lines[0]["query"]) == ("op-1", 2, "revenue")
+    assert {"operation", "epoch", "query"}.isdisjoint(lines[1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail", "grave"),
+    [
+        ("verdict", {"verdict": "UP"}, False),
+        ("verdict", {"verdict": "DOWN"}, True),
+        ("readiness", {"ready": True}, False),
+        ("readiness", {"ready": None}, True),
+        ("not-moved", {}, True),
+        ("resolve", {}, False),
+    ],
+)
+def test_what_somebody_must_look_at_is_a_warning(kind: str, detail: dict[str, object], grave: bool) -> None:
+    assert is_grave(samples.event(kind=kind, detail=detail)) is grave
+
+
+def test_a_history_that_cannot_be_read_is_read_later() -> None:
+    store = MemoryStore(lambda: datetime.now(UTC))
+    troubles = [StoreUnavailable("locked")] * 2
+
+    class Away:
+        def __getattr__(self, name: str) -> object:
+            if troubles:
+                raise troubles.pop()
+            return getattr(store, name)
+
+    chronicle = Chronicle(Away())  # type: ignore[arg-type] # a twin
+    with capture_logs() as lines:
+        chronicle.begin()
+        deadline = time.monotonic() + WAIT
+        while not lines and time.monotonic() < deadline:
+            store.note(samples.event())
+            time.sleep(0.05)
+        store.note(samples.event(text="the last word"))
+        chronicle.close()
+    assert lines[-1]["event"] == "the last word"
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.05)
+
+
+def control(folder: Path, *arguments: str, log: Path) -> "subprocess.Popen[bytes]":
+    (folder / "tideover.yaml").write_text(CONFIG, encoding="utf-8")
+    with log.open("wb") as opened:
+        return subprocess.Popen(
+            [sys.executable, "-m", "orchestrator", "control", *arguments],
+            cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=opened,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_controller_logs_json_keeps_house_and_ends_cleanly(folder: Path, number: signal.Signals) -> None:
+    log = folder / "log"
+    store = open_store(f"sqlite:///{folder}/t.db")
+    process = control(folder, "--name", "one", "--log", "json", log=log)
+    try:
+        until(lambda: any(event.kind == "verdict" for event in store.history()))
+        until(lambda: bool(store.readiness()))
+        process.send_signal(number)
+        assert process.wait(WAIT) == 0
+    finally:
+        process.kill()
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert all({"event", "level", "timestamp"} <= set(line) for line in lines)
+    said = {line["event"]: line for line in lines}
+    for event in store.history():
+        assert said[event.text]["kind"] == event.kind
+    assert "controller is down" in said
+    lease = store.leader("controller")
+    assert lease is not None
+    assert lease.expires_at <= store.now()
+    store.close()
+
+
+def test_a_controller_logs_for_people_by_default(folder: Path) -> None:
+    log = folder / "log"
+    process = control(folder, log=log)
+    try:
+        until(lambda: "controller is up" in log.read_text(encoding="utf-8"))
+        process.terminate()
+        assert process.wait(WAIT) == 0
+    finally:
+        process.kill()
+    assert "[info     ] controller is down" in log.read_text(encoding="utf-8")
+
+
+LIBRARIES = """
+import logging, threading
+from streaming.logs import set_up_logs
+set_up_logs("json")
+logging.getLogger("some.library").warning("a %s thing", "strange")
+logging.getLogger("kafka.conn").error("a connection was dropped")
+def fail(): raise ValueError("ouch")
+thread = threading.Thread(target=fail, name="drive x1")
+thread.start(); thread.join()
+"""
+
+
+def test_what_libraries_log_and_what_ends_a_thread_is_json_too() -> None:
+    command = [sys.executable, "-c", LIBRARIES]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=WAIT)
+    library, defect = (json.loads(line) for line in done.stderr.splitlines())
+    assert (library["event"], library["level"], library["logger"]) == ("a strange thing", "warning", "some.library")
+    assert (defect["event"], defect["level"], defect["thread"]) == ("a defect ended a thread", "error", "drive x1")
+    assert "ValueError: ouch" in defect["exception"]
+    assert done.stdout == ""

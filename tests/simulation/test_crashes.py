@@ -1,0 +1,264 @@
+"""A crash after every recorded write of every kind of operation; and after each, a write whose answer is lost."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from typing import cast
+
+import pytest
+
+from state.errors import StoreUnavailable
+from state.model import Assignment, Desired, IntentKind, Operation, Phase, Request
+from state.ports import Store
+from state.protocol import Evidence, Failure, Planned, SinkState
+from tests.simulation.control import controller, pass_time
+from tests.simulation.live import LiveWorld
+from tests.simulation.stores import RUNNERS, Crash, CrashingStore, DoubtfulStore
+from tests.simulation.world import QUERY, World, settings
+
+PLACE = 33 + 100
+MOST_WRITES = 200
+Faulty = type[CrashingStore]
+
+
+def assigned(world: World) -> Assignment:
+    assignment = world.store.assignment(QUERY)
+    assert assignment is not None
+    return assignment
+
+
+# -- operations, each as far as its first process came, and then to its end --------------------------------------------
+def plain() -> World:
+    return World()
+
+
+def lagging() -> World:
+    return World(settings(policy={"max_exposure": "5s"}))
+
+
+def full_disk() -> World:
+    world = World()
+    world.runner.failures = {IntentKind.PREPARE: [Failure(kind="no-space", text="no space left on device")] * 2}
+    return world
+
+
+def moves_on() -> World:
+    """A batch is committed between the fence's report and the making of the checkpoint."""
+    world = World()
+    prepare, checkpoint = world.runner._prepare, world.checkpoints[f"/cp/{QUERY}"]
+
+    def move_on_once(request: object, old: object) -> object:
+        if checkpoint.batch == 7:
+            checkpoint.batch, checkpoint.offsets = 8, {"orders": {"orders": {"0": 105, "1": 100}}}
+            world.track(QUERY, 8, 105)
+        return prepare(request, old)  # type: ignore[arg-type] # passed through
+
+    world.runner._prepare = move_on_once  # type: ignore[method-assign, assignment] # the fault
+    return world
+
+
+def in_flight() -> World:
+    world = World()
+    planned = Planned(batch=8, offsets={"orders": {"orders": {"0": 104, "1": 101}}}, sink=SinkState.UNKNOWN)
+    world.checkpoints[f"/cp/{QUERY}"].planned = planned
+    world.track(QUERY, 8, 104)
+    return world
+
+
+def unproven() -> World:
+    world = World()
+    world.runner.evidence = None
+    return world
+
+
+def loses_its_runner() -> World:
+    """Runner a dies when it is told to start on west; b can prove it."""
+    world = World()
+    world.other.alive, world.other.evidence, world.runner.commits = True, Evidence.PROCESS, False
+    obey = world.runner._obey
+
+    def die(assignment: Assignment) -> None:
+        world.runner.alive = assignment.cluster != "west"
+        if world.runner.alive:
+            obey(assignment)
+
+    world.runner._obey = die  # type: ignore[method-assign] # the fault
+    return world
+
+
+def loses_its_standby() -> World:
+    """West dies when the query has been started there."""
+    world = World()
+    world.runner.commits = False
+    obey = world.runner._obey
+
+    def start_and_die(assignment: Assignment) -> None:
+        obey(assignment)
+        world.clusters["west"].reachable = assignment.cluster != "west"
+
+    world.runner._obey = start_and_die  # type: ignore[method-assign] # the fault
+    return world
+
+
+def moved_before() -> World:
+    """The query was moved to west, has read on there, and is to go back."""
+    world = World()
+    world.carry_out(world.request())
+    placed = world.checkpoints[world.starts.pop().checkpoint]
+    placed.batch, placed.offsets = 10, {"orders": {"orders": {"0": PLACE + 5, "1": PLACE + 5}}}
+    world.track(QUERY, 10, PLACE + 5, cluster="west", epoch=2)
+    return world
+
+
+def assert_moved(world: World, operation: Operation) -> None:
+    assert (operation.outcome, assigned(world).cluster) == ("done", operation.target)
+    epochs = [start.epoch for start in world.starts]
+    assert len(epochs) == len(set(epochs)), "started twice"
+    assert world.starts[-1].epoch == assigned(world).epoch
+    assert world.checkpoints[assigned(world).checkpoint].planted == set()
+
+
+def assert_placed_as_chosen(world: World, operation: Operation) -> None:
+    assert_moved(world, operation)
+    at = PLACE + 5 if world.checkpoints[f"/cp/{QUERY}"].batch == 8 else PLACE
+    assert world.checkpoints[assigned(world).checkpoint].offsets == {"orders": {"orders": {"0": at, "1": PLACE}}}
+
+
+def assert_went_back(world: World, operation: Operation) -> None:
+    assert operation.phase is Phase.ABORTED
+    row = assigned(world)
+    assert (row.cluster, row.epoch, row.desired, row.checkpoint) == ("east", 3, Desired.RUNNING, f"/cp/{QUERY}")
+    assert world.checkpoints[f"/cp/{QUERY}"].planted == set()
+    world.clock.wait(1)
+    assert [start.epoch for start in world.starts] == [3]
+
+
+def assert_stays_placed(world: World, operation: Operation) -> None:
+    assert (operation.phase, operation.outcome) == (Phase.SETTLED, "failed")
+    assert (assigned(world).cluster, assigned(world).epoch) == ("west", 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """One kind of operation: its world, how it must end however often it is interrupted, and how much it writes."""
+
+    world: Callable[[], World]
+    ends: Callable[[World, Operation], None]
+    writes: int
+    target: str = "west"
+    consents: tuple[str, ...] = ()
+
+
+STORIES = {
+    "a failover": Story(world=plain, ends=assert_placed_as_chosen, writes=12),
+    "a failover with a batch in flight": Story(world=in_flight, ends=assert_placed_as_chosen, writes=12),
+    "a checkpoint that moved on": Story(world=moves_on, ends=assert_placed_as_chosen, writes=16),
+    "a refusal behind the fence": Story(world=lagging, ends=assert_went_back, writes=8),
+    "a checkpoint that cannot be made": Story(world=full_disk, ends=assert_went_back, writes=10),
+    "a fence without proof, with consent": Story(
+        world=unproven, ends=assert_placed_as_chosen, writes=12, consents=("unfenced",)
+    ),
+    "a takeover behind the commit": Story(world=loses_its_runner, ends=assert_moved, writes=18),
+    "a standby that dies behind the commit": Story(world=loses_its_standby, ends=assert_stays_placed, writes=14),
+    "a way home": Story(world=moved_before, ends=assert_moved, writes=12, target="east"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.execute.PATIENCE", timedelta(seconds=4))
+
+
+def carried_out(world: World, request: Request) -> Operation:
+    operation = world.carry_out(request)
+    assert operation is not None
+    return operation
+
+
+@pytest.mark.parametrize("faulty", [CrashingStore, DoubtfulStore], ids=["crash", "answer lost"])
+@pytest.mark.parametrize("name", STORIES)
+def test_an_operation_interrupted_at_any_write_ends_as_it_would_have(name: str, faulty: Faulty) -> None:
+    story = STORIES[name]
+    for writes in count(1):
+        world = story.world()
+        request = world.request(target=story.target, consents=story.consents)
+        before = len(world.store.operations())
+        faults = faulty(world.store, writes)
+        try:
+            operation = world.carry_out(request, store=cast(Store, faults))
+        except (Crash, StoreUnavailable):
+            operation = carried_out(world, request)
+        assert operation is not None, f"{name}, write {writes}: {faults.writes[-1]}"
+        story.ends(world, operation)
+        assert len(world.store.operations()) == before + 1
+        if len(faults.writes) < writes:
+            break
+    assert writes >= story.writes
+
+
+# -- controllers and drivers -------------------------------------------------------------------------------------------
+def is_over(world: LiveWorld) -> bool:
+    """Moved, and the query has read there."""
+    return any(each.outcome for each in world.store.operations()) and assigned(world).cluster == "west"
+
+
+def assert_over(world: LiveWorld, what: str) -> None:
+    (operation,) = world.store.operations()
+    assert (operation.outcome, assigned(world).cluster) == ("done", "west"), what
+    assert (world.broken, world.account()) == ([], (0, 0)), what
+    assert [start.epoch for start in world.starts if start.cluster == "west"] == [assigned(world).epoch], what
+
+
+def test_a_controller_that_dies_after_any_write_of_an_automatic_move_is_followed_by_the_next() -> None:
+    for writes in count(1):
+        world = LiveWorld()
+        crashing = CrashingStore(world.store, None)
+        first, second = controller(world, "one", store=cast(Store, crashing)), controller(world, "two")
+        pass_time(world, 2, first)
+        crashing.die_after(writes)
+        world.clusters["east"].reachable = False
+        try:
+            pass_time(world, 20, first, until=lambda w=world: is_over(w))  # type: ignore[misc]
+            break
+        except Crash:
+            first.frozen = True
+        pass_time(world, 40, second, until=lambda w=world: is_over(w))  # type: ignore[misc]
+        assert_over(world, f"died after write {writes}: {crashing.writes[-1]}")
+    assert writes > 12
+
+
+def test_a_controller_that_cannot_know_whether_a_write_was_done_does_nothing_twice() -> None:
+    for writes in count(1):
+        world = LiveWorld()
+        doubtful = DoubtfulStore(world.store, None)
+        site = controller(world, store=cast(Store, doubtful))
+        pass_time(world, 2, site)
+        doubtful.die_after(writes)
+        world.clusters["east"].reachable = False
+        pass_time(world, 40, site, until=lambda w=world: is_over(w))  # type: ignore[misc]
+        assert_over(world, f"in doubt of write {writes}")
+        if len(doubtful.writes) < writes:
+            break
+    assert writes > 12
+
+
+def test_a_driver_that_dies_after_any_write_of_a_move_is_started_again_and_nothing_comes_twice() -> None:
+    for writes in count(1):
+        world = LiveWorld()
+        site, driver = controller(world), world.drivers["a"]
+        world.drivers["b"].kill()
+        pass_time(world, 2, site)
+        crashing = CrashingStore(world.store, writes, verbs=RUNNERS - {"register", "save_ends"})
+        driver.store._store = cast(Store, crashing)
+        world.clusters["east"].reachable = False
+        pass_time(world, 40, site, until=lambda w=world, d=driver: is_over(w) or not d.alive)  # type: ignore[misc]
+        if driver.alive:
+            break
+        world.start("a")
+        pass_time(world, 60, site, until=lambda w=world: is_over(w))  # type: ignore[misc]
+        pass_time(world, 5, site)
+        (operation,) = world.store.operations()
+        assert (operation.outcome, assigned(world).cluster) == ("done", "west"), f"died after write {writes}"
+        assert (world.broken, world.account(), world.lag()) == ([], (0, 0), 0), f"died after write {writes}"
+    assert writes > 6

@@ -1,0 +1,303 @@
+"""Readiness samples and pruning: by hand on a clock that jumps, and by the scheduler in real, short intervals."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from orchestrator import housekeeping
+from orchestrator.housekeeping import Housekeeping
+from orchestrator.lease import NAME
+from state.errors import StoreUnavailable
+from state.model import Phase
+from state.ports import Store
+from tests.contract import samples
+from tests.simulation.test_cli import run, run_json
+from tests.simulation.test_cli_programs import keys, said
+from tests.simulation.world import START, World, settings
+
+TTL = timedelta(hours=1)
+DAY = timedelta(days=1)
+SHORT = timedelta(milliseconds=50)
+WAIT = 20.0
+
+
+def lead(world: World) -> int:
+    lease = world.store.lead(NAME, "one", TTL)
+    assert lease is not None
+    return lease.term
+
+
+def keeper(world: World, term: Callable[[], int | None], *, store: Store | None = None) -> Housekeeping:
+    return Housekeeping(
+        store or world.store,
+        world.settings,
+        logs=world.clusters.__getitem__,
+        term=term,
+        actor="controller:one",
+        clock=world.clock,
+    )
+
+
+@contextmanager
+def scheduled(world: World, term: Callable[[], int | None], *, store: Store | None = None) -> Iterator[Housekeeping]:
+    made = Housekeeping(
+        store or world.store,
+        world.settings,
+        logs=world.clusters.__getitem__,
+        term=term,
+        actor="controller:one",
+        clock=world.clock,
+        look_every=SHORT,
+    )
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)
+
+
+def told(world: World) -> list[str]:
+    return [event.text for event in world.store.history() if event.kind == "readiness"]
+
+
+# -- readiness ---------------------------------------------------------------------------------------------------------
+def test_readiness_is_kept_and_history_tells_when_the_answer_changes() -> None:
+    world = World()
+    term = lead(world)
+    keeping = keeper(world, lambda: term)
+    assert keeping.sample() == 1
+    (fact,) = world.store.readiness()
+    assert (fact.query, fact.target, fact.ready, fact.since) == ("revenue", "west", True, START)
+    assert {"standby-reachable", "replication-lag"} <= {gate["name"] for gate in fact.gates}
+    assert keeping.sample() == 0
+    world.clock.wait(60)
+    assert keeping.sample() == 1
+    (later,) = world.store.readiness()
+    assert (later.since, later.sampled_at) == (START, START + timedelta(seconds=60))
+    world.clusters["west"].reachable = False
+    world.clock.wait(60)
+    keeping.sample()
+    assert world.store.readiness()[0].ready is False
+    first, second = told(world)
+    assert first == "revenue could fail over to west"
+    assert second.startswith("revenue could not fail over to west: standby-reachable: ")
+    assert world.store.history()[-1].actor == "controller:one"
+
+
+def test_a_follower_neither_samples_nor_prunes() -> None:
+    world = World()
+    keeping = keeper(world, lambda: None)
+    assert (keeping.sample(), keeping.prune().rows) == (0, 0)
+    assert (world.store.readiness(), world.store.history(), world.clusters["west"].asked) == ([], [], 0)
+
+
+def test_who_loses_the_lead_keeps_no_further_answer() -> None:
+    world = World(settings(queries=("a", "b", "c")))
+    terms = iter([lead(world), 1, None])
+    assert keeper(world, lambda: next(terms)).sample() == 1
+    assert [fact.query for fact in world.store.readiness()] == ["a"]
+
+
+def test_one_round_ends_by_its_limit_and_the_next_goes_on_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(settings(queries=("a", "b", "c")))
+    term = lead(world)
+    keeping = keeper(world, lambda: term)
+    monkeypatch.setattr(housekeeping, "SAMPLING_SECONDS", 0.0)
+    for _ in range(4):
+        world.clock.wait(30)
+        assert keeping.sample() == 1
+    assert {fact.query: fact.sampled_at for fact in world.store.readiness()} == {
+        query: START + timedelta(seconds=seconds) for query, seconds in (("a", 120), ("b", 60), ("c", 90))
+    }
+
+
+def test_nothing_is_asked_of_the_clusters_while_a_query_is_moved() -> None:
+    world = World()
+    term = lead(world)
+    world.store.record(samples.operation(id="x1", started_at=START), term=term)
+    assert keeper(world, lambda: term).sample() == 0
+    assert world.clusters["west"].asked == 0
+
+
+# -- retention ---------------------------------------------------------------------------------------------------------
+def closed(world: World, term: int, name: str, days: int) -> None:
+    at = START - days * DAY
+    done = samples.operation(id=name, phase=Phase.ABORTED, outcome="aborted", started_at=at, ended_at=at)
+    world.store.record(done, term=term, events=[samples.event(at=at, operation=name)])
+
+
+def test_what_is_older_than_the_configuration_says_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    tideover = settings()
+    world = World(tideover.model_copy(update={"retention": tideover.retention.model_copy(update={"operations": 2})}))
+    term = lead(world)
+    for number in range(5):
+        closed(world, term, f"x{number}", days=100 - number)
+    closed(world, term, "young", days=89)
+    for days in (91, 89):
+        world.store.note(samples.event(at=START - days * DAY, operation=None, text=f"{days} days ago"))
+    monkeypatch.setattr(housekeeping, "PRUNED_AT_ONCE", 1)
+    with capture_logs() as lines:
+        gone = keeper(world, lambda: term).prune()
+    assert (gone.operations, gone.events) == (4, 5)
+    assert [operation.id for operation in world.store.operations()] == ["young", "x4"]
+    assert [event.text for event in world.store.history()].count("91 days ago") == 0
+    assert [event.text for event in world.store.history()].count("89 days ago") == 1
+    assert lines[0]["operations"] == 4
+    assert world.clock.passed > 0  # others may write in between
+    assert keeper(world, lambda: term).prune().rows == 0
+
+
+def test_pruning_ends_by_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    term = lead(world)
+    for _ in range(9):
+        world.store.note(samples.event(at=START - 91 * DAY, operation=None))
+    monkeypatch.setattr(housekeeping, "PRUNED_AT_ONCE", 1)
+    monkeypatch.setattr(housekeeping, "PRUNING_SECONDS", 3 * housekeeping.PAUSE_SECONDS)
+    assert keeper(world, lambda: term).prune().events in {3, 4}
+
+
+# -- the scheduler -----------------------------------------------------------------------------------------------------
+def old_lines(world: World) -> int:
+    return sum(1 for event in world.store.history() if event.text == "old")
+
+
+def test_both_jobs_run_again_and_again_while_this_controller_leads_and_not_otherwise() -> None:
+    world = World()
+    terms: list[int | None] = [None]
+    old = samples.event(at=START - 91 * DAY, operation=None, text="old")
+    world.store.note(old)
+    with scheduled(world, lambda: terms[0]):
+        time.sleep(10 * SHORT.total_seconds())
+        assert (world.store.readiness(), old_lines(world)) == ([], 1)
+        terms[0] = lead(world)
+        until(lambda: bool(world.store.readiness()) and not old_lines(world))
+        world.store.note(old)
+        world.clock.wait(60)
+        until(lambda: world.store.readiness()[0].sampled_at > START)
+        time.sleep(5 * SHORT.total_seconds())
+        assert old_lines(world) == 1
+        world.clock.wait(3600)
+        until(lambda: not old_lines(world))
+
+
+def test_a_job_that_fails_or_meets_a_defect_is_told_and_comes_again() -> None:
+    world = World()
+    term = lead(world)
+    troubles: list[Exception] = [StoreUnavailable("locked"), StoreUnavailable("locked"), KeyError("a defect")]
+
+    class Troubled:
+        """A store that is in trouble when readiness is read."""
+
+        def __getattr__(self, name: str) -> object:
+            if name == "readiness" and troubles:
+                raise troubles.pop(0)
+            return getattr(world.store, name)
+
+    with capture_logs() as lines, scheduled(world, lambda: term, store=Troubled()):  # type: ignore[arg-type] # a twin
+        until(lambda: bool(world.store.readiness()))
+    assert [line["event"] for line in lines] == ["housekeeping waits for the store", "housekeeping met a defect"]
+    assert lines[1]["job"] == "readiness"
+    assert "a defect" in lines[1]["error"]
+
+
+def test_a_run_that_is_late_is_run_nevertheless() -> None:
+    """By the library's defaults one that is more than a second late is lost: here, for an hour."""
+    world = World()
+    term = lead(world)
+    made = Housekeeping(
+        world.store, world.settings, logs=world.clusters.__getitem__, term=lambda: term, actor="controller:one",
+        look_every=timedelta(hours=1),
+    )  # fmt: skip
+    time.sleep(1.2)
+    made.begin()
+    try:
+        until(lambda: bool(world.store.readiness()))
+    finally:
+        made.close()
+
+
+def test_a_run_that_hangs_holds_up_no_other_job_and_is_followed_by_the_next() -> None:
+    world = World()
+    term = lead(world)
+    entered, leave = threading.Event(), threading.Event()
+    runs: list[float] = []
+    world.store.note(samples.event(at=START - 91 * DAY, operation=None, text="old"))
+
+    class Slow:
+        def __getattr__(self, name: str) -> object:
+            if name == "readiness":
+                runs.append(time.monotonic())
+                entered.set()
+                if len(runs) == 1:
+                    leave.wait(WAIT)
+            return getattr(world.store, name)
+
+    with capture_logs() as lines, scheduled(world, lambda: term, store=Slow()):  # type: ignore[arg-type] # a twin
+        assert entered.wait(WAIT)
+        until(lambda: not world.store.history())
+        time.sleep(5 * SHORT.total_seconds())
+        assert len(runs) == 1
+        leave.set()
+        until(lambda: len(runs) > 2)
+    assert not [line for line in lines if line["log_level"] == "error"]
+
+
+def test_closing_ends_a_run_at_its_next_look() -> None:
+    world = World(settings(queries=tuple(f"q{number}" for number in range(50))))
+    term = lead(world)
+    entered = threading.Event()
+
+    def slowly() -> int:
+        entered.set()
+        time.sleep(0.05)
+        return term
+
+    with scheduled(world, slowly):
+        assert entered.wait(WAIT)
+        time.sleep(0.1)
+    kept = len(world.store.readiness())
+    time.sleep(0.3)
+    assert len(world.store.readiness()) == kept < 50
+
+
+def test_the_store_sees_a_stale_term_and_the_job_is_quiet() -> None:
+    world = World()
+    stale = lead(world)
+    lease = world.store.leader(NAME)
+    assert lease is not None
+    world.store.resign(lease)
+    assert world.store.lead(NAME, "two", TTL) is not None
+    with capture_logs() as lines, scheduled(world, lambda: stale):
+        time.sleep(5 * SHORT.total_seconds())
+    assert (world.store.readiness(), lines) == ([], [])
+
+
+def test_what_was_sampled_is_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.clusters["west"].reachable = False
+    assert run_json(capsys, "list")[1][0]["ready"] is None  # type: ignore[index] # one row
+    term = lead(world)
+    made = Housekeeping(
+        world.store, world.settings, logs=world.clusters.__getitem__, term=lambda: term, actor="controller:one"
+    )
+    assert made.sample() == 1
+    made.close()
+    assert run_json(capsys, "list")[1][0]["ready"] is False  # type: ignore[index] # one row
+    _, shown = run_json(capsys, "show", "revenue")
+    assert isinstance(shown, dict)
+    assert keys(shown["readiness"]) == said("`readiness` is the controller's last check")
+    assert [gate["name"] for gate in shown["readiness"]["refused"]] == ["standby-reachable"]
+    told = run(capsys, "show", "revenue")[1]
+    assert "readiness   revenue could not fail over to west: standby-reachable: " in told

@@ -1,0 +1,33 @@
+"""Asking the standby: how long an answer stands, and how long that there was none."""
+
+from orchestrator.places import SILENCE_SECONDS, STANDBY_SECONDS, Places
+from state.model import OperationKind
+from tests.simulation.world import World
+
+
+def asked(world: World, places: Places) -> tuple[int, bool]:
+    """How many questions one look costs, and whether the standby is believed to be there."""
+    before = world.clusters["west"].asked
+    standby = places.before(OperationKind.FAILOVER, "revenue", "west").standby
+    assert standby is not None
+    return world.clusters["west"].asked - before, standby.reachable
+
+
+def test_a_standby_is_asked_once_for_many_queries_whether_it_answers_or_not() -> None:
+    world = World()
+    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    assert [asked(world, places), asked(world, places)] == [(1, True), (0, True)]
+    world.clusters["west"].reachable = False
+    assert asked(world, places) == (0, True)
+    world.clock.wait(STANDBY_SECONDS)
+    assert [asked(world, places), asked(world, places)] == [(1, False), (0, False)]
+
+
+def test_a_standby_that_comes_back_is_seen_soon() -> None:
+    world = World()
+    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    world.clusters["west"].reachable = False
+    assert asked(world, places) == (1, False)
+    world.clusters["west"].reachable = True
+    world.clock.wait(SILENCE_SECONDS)
+    assert asked(world, places) == (1, True)

@@ -1,0 +1,210 @@
+"""A store that is put back to an older copy: noticed by what runs, refused everywhere, reconciled by a person."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.decide.automatic import Circumstances, judge
+from orchestrator.places import Places
+from orchestrator.planning import check_queries
+from orchestrator.reconciling import reconcile, sides_of
+from state.model import Desired, IntentState, Operation, OperationKind, QueryFact, Request
+from state.sql.migrate import open_store
+from tests.contract import samples
+from tests.simulation.test_cli import Terminal, run, run_json
+from tests.simulation.world import QUERY, World
+
+PLACE = 33 + 100
+"""Where the query stands on west."""
+REFUSAL = (
+    "store-current: runner a runs revenue under epoch 2, the store knows only 1: it was put back to an older copy; "
+    "tideover reconcile revenue"
+)
+
+
+class Disk:
+    """A world on a SQLite file that can be copied and put back."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.copy = folder / "t.db", folder / "backup.db"
+        self.world = World(store=open_store(f"sqlite:///{self.file}"))
+
+    def back_up(self) -> None:
+        self._reopen(lambda: shutil.copy(self.file, self.copy))
+
+    def put_back(self) -> None:
+        self._reopen(lambda: shutil.copy(self.copy, self.file))
+        self.world.clock.wait(1)
+
+    def _reopen(self, meanwhile: object) -> None:
+        """Closing the last connection folds SQLite's log into the file."""
+        self.world.store.close()
+        assert not self.file.with_name("t.db-wal").exists()
+        assert callable(meanwhile)
+        meanwhile()
+        store = open_store(f"sqlite:///{self.file}")
+        self.world.store = self.world.runner.store = self.world.other.store = store
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path)
+
+
+def places(world: World) -> Places:
+    return Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+
+
+def refused(world: World, request: Request) -> str | None:
+    assert world.carry_out(request) is None
+    stands = world.store.request(request.id)
+    assert stands is not None
+    return stands.refused
+
+
+def moved_and_put_back(disk: Disk) -> World:
+    """The copy says east under epoch 1; what runs is on west under epoch 2."""
+    disk.back_up()
+    moved = disk.world.carry_out(disk.world.request())
+    assert moved is not None
+    assert moved.outcome == "done"
+    disk.put_back()
+    assignment = disk.world.store.assignment(QUERY)
+    assert assignment is not None
+    assert (assignment.cluster, assignment.epoch) == ("east", 1)
+    return disk.world
+
+
+def test_what_runs_goes_on_and_nothing_is_moved_until_somebody_reconciles(disk: Disk) -> None:
+    world = moved_and_put_back(disk)
+    assert [start.cluster for start in world.starts] == ["west"]
+    assert refused(world, world.request()) == REFUSAL
+    facts = places(world).before(OperationKind.FAILOVER, QUERY, "west")
+    automatic = Circumstances(
+        facts=facts, now=world.clock.now(), term=None, beliefs={}, pauses=(), operations=(), acknowledged=frozenset()
+    )
+    logs = world.clusters.__getitem__
+    (ready,) = check_queries([QUERY], store=world.store, settings=world.settings, logs=logs, clock=world.clock)
+    for gates in (judge(automatic), ready.gates):
+        assert [gate.ok for gate in gates if gate.name == "store-current"] == [False]
+    assert ready.ready is False
+    assert world.store.operations() == []
+
+
+def test_after_it_is_reconciled_the_query_runs_where_it_ran_and_can_be_moved(disk: Disk) -> None:
+    world = moved_and_put_back(disk)
+    (before,) = world.starts
+    world.track(QUERY, 9, PLACE, cluster="west", epoch=2)
+    sides = sides_of(world.store, QUERY)
+    assert sides is not None
+    now = reconcile(world.store, world.settings, sides, actor="ann@desk", reason="backup of Monday")
+    assert (now.epoch, now.cluster, now.checkpoint) == (3, "west", before.checkpoint)
+    assert world.store.assignment(QUERY) == now
+    assert sides_of(world.store, QUERY) is None
+    world.clock.wait(1)
+    assert [(start.cluster, start.epoch, start.checkpoint) for start in world.starts] == [
+        ("west", 2, before.checkpoint),
+        ("west", 3, before.checkpoint),
+    ]
+    told = world.store.history(query=QUERY)[-1]
+    assert (told.kind, told.actor, told.epoch) == ("reconcile", "ann@desk", 3)
+    assert told.text.endswith("epoch 3 on west; stored was epoch 1 on east: backup of Monday")
+    back = world.carry_out(world.request(target="east"))
+    assert back is not None
+    assert (back.outcome, back.source, back.epoch) == ("done", "west", 4)
+    assert world.checkpoints[world.starts[-1].checkpoint].offsets == {"orders": {"orders": {"0": 100, "1": 100}}}
+
+
+def test_an_operation_that_came_back_open_is_left_alone_and_closed_by_reconciling(disk: Disk) -> None:
+    world = disk.world
+    world.runner.answers = False
+    request = world.request()
+    assert isinstance(world.carry_out(request, seconds=2), Operation)
+    disk.back_up()
+    world.runner.answers = True
+    done = world.carry_out(request)
+    assert done is not None
+    assert (done.outcome, done.epoch) == ("done", 2)
+    runs = world.checkpoints[world.starts[-1].checkpoint]
+    disk.put_back()
+    still = world.carry_out(request, seconds=5)
+    assert still is not None
+    assert still.outcome is None
+    assert still.sentence.startswith("runner a runs revenue under epoch 2, under which the store has it held: it was")
+    assert [(intent.name, intent.state) for intent in world.store.intents(done.id)] == [("fence", IntentState.FAILED)]
+    assert not runs.planted, "what the copy still asks for does not stop what runs"
+    sides = sides_of(world.store, QUERY)
+    assert sides is not None
+    reconcile(world.store, world.settings, sides, actor="ann@desk", reason="")
+    closed = world.store.operation(done.id)
+    assert closed is not None
+    assert closed.outcome == "failed"
+    assert world.store.operations(only_open=True) == []
+    world.clock.wait(1)
+    assert (world.starts[-1].cluster, world.starts[-1].epoch) == ("west", 3)
+
+
+# -- the verb ----------------------------------------------------------------------------------------------------------
+def report(world: World, **changes: object) -> QueryFact:
+    """What a runner tells of an epoch that the store has lost."""
+    newer = samples.fact(**{"epoch": 4, "cluster": "west", "runner": "b", "checkpoint": "/cp/new", **changes})
+    assert world.store.report_query(newer)
+    return newer
+
+
+def test_the_verb_shows_both_sides_and_writes_down_what_runs(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.runner.alive = False
+    report(world)
+    assert run(capsys, "failover", "revenue", "--to", "west", "--yes")[0] == 1
+    assert run(capsys, "check")[0] == 1
+    code, out, err = run(capsys, "reconcile", "revenue")
+    assert (code, out) == (2, "")
+    assert "without a terminal this needs --yes" in err
+    assert "runner b runs revenue under epoch 4, the store knows only 1" in err
+    code, shown = run_json(capsys, "reconcile", "revenue", "--yes", "--reason", "backup")
+    assert code == 0
+    assert isinstance(shown, list)
+    assert [(row["side"], row["epoch"], row["cluster"], row["checkpoint"]) for row in shown] == [
+        ("store", 1, "east", "/cp/revenue"),
+        ("runner", 4, "west", "/cp/new"),
+        ("now", 5, "west", "/cp/new"),
+    ]
+    assignment = world.store.assignment("revenue")
+    assert assignment is not None
+    assert (assignment.epoch, assignment.runner, assignment.desired) == (5, "b", Desired.RUNNING)
+    code, out, err = run(capsys, "reconcile", "revenue", "--yes")
+    assert (code, out) == (0, "")
+    assert "nothing done" in err
+
+
+def test_a_person_is_shown_both_sides_before_the_question(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.runner.alive = False
+    report(world)
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    code, _out, err = run(capsys, "reconcile", "revenue")
+    assert code == 1
+    assert err.index("/cp/new") < err.index("Take revenue as runner b runs it?")
+    assignment = world.store.assignment("revenue")
+    assert assignment is not None
+    assert assignment.epoch == 1
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert run(capsys, "reconcile", "revenue")[0] == 0
+
+
+@pytest.mark.parametrize("changes", [{"cluster": "north"}, {"runner": "z"}])
+def test_what_the_configuration_does_not_allow_is_not_written_down(
+    world: World, capsys: pytest.CaptureFixture[str], changes: dict[str, object]
+) -> None:
+    world.runner.alive = False
+    report(world, **changes)
+    code, out, _ = run(capsys, "reconcile", "revenue", "--yes", "-o", "json")
+    assert code == 1
+    assert "which its configuration does not allow" in json.loads(out)["error"]["text"]
+    assignment = world.store.assignment("revenue")
+    assert assignment is not None
+    assert assignment.epoch == 1

@@ -1,0 +1,183 @@
+"""Faults, and people at work, in any order and at any distance: the rules hold at every moment, and all ends well."""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.errors import Refused
+from orchestrator.steering import acknowledge, pause, resume
+from state.automation import EVERY
+from tests.simulation.control import REFUSED, Site, controller, pass_time
+from tests.simulation.live import LiveWorld
+from tests.simulation.stores import AwayStore
+from tests.simulation.world import QUERY
+
+HOSTS = ({"a": "host-one", "b": "host-one"}, {"a": "host-one", "b": "host-two"})
+SECONDS = (0.2, 0.7, 1.9, 6.0, 15.0)
+HEALED_SECONDS = 200.0
+
+
+class Stage:
+    """A world with two controllers, in which each act turns something around."""
+
+    def __init__(self, hosts: Mapping[str, str]) -> None:
+        self.world = LiveWorld(hosts=hosts)
+        self.stores = [AwayStore(self.world.store) for _ in range(2)]
+        one, two = (
+            controller(self.world, name, store=store)  # type: ignore[arg-type] # passes every verb on
+            for name, store in zip(("one", "two"), self.stores, strict=True)
+        )
+        self.sites: tuple[Site, Site] = (one, two)
+
+    def pass_time(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
+        pass_time(self.world, seconds, *self.sites, until=until)
+
+    # -- acts ------------------------------------------------------------------------------------------------------
+    def kill_or_start_east(self) -> None:
+        self.world.clusters["east"].reachable ^= True
+
+    def kill_or_start_west(self) -> None:
+        self.world.clusters["west"].reachable ^= True
+
+    def freeze_or_thaw_east(self) -> None:
+        self.world.clusters["east"].silent ^= True
+
+    def cut_or_mend_the_first_controllers_network(self) -> None:
+        blocked = self.sites[0].looks.blocked
+        blocked.update({"east": REFUSED}) if not blocked else blocked.clear()
+
+    def freeze_or_thaw_the_first_controller(self) -> None:
+        self.sites[0].frozen ^= True
+
+    def freeze_or_thaw_the_second_controller(self) -> None:
+        self.sites[1].frozen ^= True
+
+    def take_or_give_the_controllers_their_store(self) -> None:
+        for store in self.stores:
+            store.away ^= True
+
+    def take_or_give_a_its_store(self) -> None:
+        self.world.drivers["a"].store.away ^= True
+
+    def kill_or_start_a(self) -> None:
+        self._turn("a")
+
+    def kill_or_start_b(self) -> None:
+        self._turn("b")
+
+    def freeze_or_thaw_a(self) -> None:
+        self.world.drivers["a"].frozen ^= True
+
+    def let_a_be_stubborn_or_obey(self) -> None:
+        self.world.drivers["a"].is_stubborn ^= True
+
+    def stop_or_start_the_replicator(self) -> None:
+        self.world.replicator.alive ^= True
+
+    def set_the_clock(self) -> None:
+        self.world.clock.set_ahead = 3600.0 - self.world.clock.set_ahead
+
+    def ask_for_west(self) -> None:
+        self.world.request(target="west")
+
+    def ask_for_east(self) -> None:
+        self.world.request(target="east")
+
+    def pause_or_resume(self) -> None:
+        if resume(self.world.store, EVERY, actor="ann", reason="") is None:
+            pause(self.world.store, EVERY, until=None, actor="ann", reason="")
+
+    def acknowledge(self) -> None:
+        try:
+            acknowledge(self.world.store, self.world.settings, QUERY, actor="ann", reason="")
+        except Refused:
+            return
+
+    def _turn(self, name: str) -> None:
+        driver = self.world.drivers[name]
+        if driver.alive:
+            driver.kill()
+        else:
+            self.world.start(name)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+    def heal(self) -> None:
+        """Everything is mended; then there is time to finish what was begun."""
+        for cluster in self.world.clusters.values():
+            cluster.reachable, cluster.silent = True, False
+        for store in self.stores:
+            store.away = False
+        for site in self.sites:
+            site.frozen = False
+            site.looks.blocked.clear()
+        for name, driver in list(self.world.drivers.items()):
+            driver.frozen, driver.is_stubborn, driver.store.away = False, False, False
+            if not driver.alive:
+                self.world.start(name)
+        self.world.replicator.alive = True
+        self.pass_time(HEALED_SECONDS, until=self._is_calm)
+
+    def _is_calm(self) -> bool:
+        run, row = self.world.run_of(QUERY), self.world.store.assignment(QUERY)
+        runs = run is not None and row is not None and run.row.epoch == row.epoch
+        return runs and not self._unfinished() and self.world.lag() <= 4
+
+    def _unfinished(self) -> list[str]:
+        store = self.world.store
+        return [each.sentence for each in store.operations(only_open=True)] + [r.id for r in store.open_requests()]
+
+    def assert_all_is_well(self) -> None:
+        """The rules held; nothing is lost, no more repeated than was announced; the query runs where it is placed."""
+        world = self.world
+        assert world.broken == []
+        assert self._unfinished() == []
+        run, row = world.run_of(QUERY), world.store.assignment(QUERY)
+        assert run is not None
+        assert row is not None
+        assert (run.row.epoch, run.row.cluster, world.lag() <= 4) == (row.epoch, row.cluster, True)
+        account, announced = world.account(), self._announced()
+        assert account.lost == 0
+        assert announced is None or account.repeated <= announced
+
+    def _announced(self) -> int | None:
+        """Repeats of all moves that were forecast; None where one could not be told."""
+        plans = [operation.plan for operation in self.world.store.operations() if operation.plan]
+        counts = [
+            plan["totals"][name]  # type: ignore[index] # plain JSON
+            for plan in plans
+            for name in ("replay_records", "possible_replay_records", "replay_later_records")
+        ]
+        return None if None in counts else sum(counts)
+
+
+ACTS = tuple(sorted(name for name in vars(Stage) if "_or_" in name or name.startswith(("set_", "ask_", "ackn"))))
+Schedule = list[tuple[str, float]]
+SCHEDULES = st.lists(st.tuples(st.sampled_from(ACTS), st.sampled_from(SECONDS)), min_size=1, max_size=10)
+
+
+def play(hosts: Mapping[str, str], schedule: Schedule) -> None:
+    stage = Stage(hosts)
+    stage.pass_time(3)
+    for act, seconds in schedule:
+        getattr(stage, act)()
+        stage.pass_time(seconds)
+        assert stage.world.broken == []
+    stage.heal()
+    stage.assert_all_is_well()
+
+
+@given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+def test_no_order_of_faults_breaks_a_rule_and_all_of_them_end_well(
+    hosts: Mapping[str, str], schedule: Schedule
+) -> None:
+    play(hosts, schedule)
+
+
+@pytest.mark.long
+@given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
+@settings(max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_order_of_faults_breaks_a_rule_however_many_are_tried(hosts: Mapping[str, str], schedule: Schedule) -> None:
+    play(hosts, schedule)

@@ -1,0 +1,48 @@
+"""What nobody can tell is taken upon himself by the person who asked; automatic mode has nobody for that."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.requests import Wish, ask
+from state.automation import AUTOMATIC
+from state.model import Operation, OperationKind
+from tests.simulation.world import QUERY, World
+
+
+def moved(world: World, actor: str) -> Operation:
+    wish = Wish(
+        kind=OperationKind.FAILOVER, targets={QUERY: "west"}, expect_active=None, actor=actor, reason="", consents=()
+    )
+    (request,) = ask(world.store, wish, world.clock.now())
+    operation = world.carry_out(request)
+    assert operation is not None
+    return operation
+
+
+def empty_the_standby(world: World) -> None:
+    world.clusters["west"].create("orders", 2)
+
+
+def forget_the_newest_times(world: World) -> None:
+    world.store.save_ends(replace(sample, newest_timestamp_ms=None) for sample in world.store.ends("east").values())
+    for partition in (0, 1):  # behind the query: how many records it lacks cannot be counted either
+        world.clusters["west"].truncate("orders", partition, 120)
+
+
+@pytest.mark.parametrize("hide", [empty_the_standby, forget_the_newest_times])
+def test_an_unknown_loss_is_a_persons_to_accept(hide: Callable[[World], None]) -> None:
+    world = World()
+    hide(world)
+    alone = moved(world, AUTOMATIC)
+    assert alone.outcome == "refused"
+    assert alone.sentence.startswith("exposure: nobody can tell what orders-0, orders-1 lacks")
+    assignment = world.store.assignment(QUERY)
+    assert assignment is not None
+    assert assignment.cluster == "east"
+    assert moved(world, "ann@desk").outcome == "done"
+
+
+def test_a_known_loss_within_the_limit_is_nobodys_question() -> None:
+    assert moved(World(), AUTOMATIC).outcome == "done"

@@ -1,0 +1,34 @@
+"""An operation that waits for proof: it looks again soon at first, seldom later, whatever the clocks of others say."""
+
+import pytest
+
+from state.model import IntentKind
+from tests.simulation.world import World
+
+
+def looks(world: World, seconds: float) -> int:
+    """How often a fence was asked for, while nothing proves that the old run has stopped."""
+    world.runner.evidence = None
+    operation = world.carry_out(world.request(), seconds=seconds)
+    assert operation is not None
+    assert operation.is_open
+    return sum(1 for intent in world.store.intents(operation.id) if intent.kind is IntentKind.FENCE)
+
+
+def test_an_operation_that_waits_for_a_person_writes_less_and_less() -> None:
+    assert looks(World(), 9) == 5
+    assert looks(World(), 600) <= 20
+
+
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0])
+def test_a_host_whose_clock_is_an_hour_off_does_not_keep_it_from_looking_again(ahead: float) -> None:
+    world = World()
+    world.clock.set_ahead = ahead
+    assert looks(world, 9) == 5
+
+
+def test_a_store_whose_clock_was_set_back_does_not_either() -> None:
+    world = World()
+    first = looks(world, 9)
+    world.clock.store_set_ahead = -3600.0
+    assert looks(world, 9) > first

@@ -1,0 +1,103 @@
+"""The replicator as a witness: what a heartbeat that arrived proves, and what it does not."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from state.settings import Detection
+from state.sighting import Fault, Layer
+from streaming.heartbeats import Carried, Heartbeats
+from streaming.memory import MemoryCluster
+from tests.sights import START, at
+
+QUICK = Detection.model_validate({"interval": "50ms", "timeout": "300ms"})
+TOPIC = "east.heartbeats"
+
+
+def ms(seconds: float) -> int:
+    return int(at(seconds).timestamp() * 1000)
+
+
+def carried(*found: tuple[float, float | None], gap: float = 2.0) -> Carried:
+    """Each: when the topic was read, and the time of the newest heartbeat that was found."""
+    state = Carried()
+    for when, newest in found:
+        state = state.found(None if newest is None else ms(newest), when, longest_gap=gap)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("found", "evidence"),
+    [
+        (((0, None), (1, None)), None),
+        (((10, 9.5), (10.5, 9.5)), None),  # it may be as old as it likes: we did not see it come
+        (((10, 9.5), (10.5, 10.3)), 10.3),
+        (((10, 9.5), (10.5, 10.3), (11, 10.3)), 10.3),
+        (((10, None), (10.5, 10.3)), 10.3),
+        (((10, 14.5), (10.5, 15.3)), 10.5),  # the replicator's clock is five seconds ahead
+        (((10, 9.5), (60, 59.5)), None),  # nobody looked for 50 s
+        (((10, 9.5), (60, 59.5), (60.5, 60.4)), 60.4),
+    ],
+)
+def test_a_heartbeat_counts_from_its_time_or_from_when_it_was_seen(
+    found: tuple[tuple[float, float | None], ...], evidence: float | None
+) -> None:
+    assert carried(*found).evidence(at) == (None if evidence is None else at(evidence))
+
+
+def test_a_target_that_cannot_be_read_takes_no_evidence_away_and_adds_none() -> None:
+    state = carried((10, 9.5), (10.5, 10.3)).missed("west: no answer", Fault.THEIRS, 11.0)
+    assert state.evidence(at) == at(10.3)
+    assert (state.misses, state.fault) == (1, Fault.THEIRS)
+    assert state.found(ms(10.3), 11.5, longest_gap=2.0).misses == 0
+
+
+def wall(monotonic: float) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=monotonic - time.monotonic())
+
+
+def test_new_heartbeats_are_found_on_the_target_and_a_dead_target_says_nothing() -> None:
+    west = MemoryCluster("west")
+    heartbeats = Heartbeats("east", "west", TOPIC, lambda _: west, QUICK)
+    heartbeats.begin()
+
+    def until(condition: str) -> None:
+        deadline = time.monotonic() + 10
+        while True:
+            seen = heartbeats.sighting("1", wall)
+            facts = {
+                "asked": seen is not None,
+                "evidence": seen is not None and seen.last_ok_at is not None,
+                "well": seen is not None and seen.fault is None,
+                "ill": seen is not None and seen.failures_in_a_row >= 2,
+            }
+            if facts[condition]:
+                return
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    try:
+        until("ill")
+        seen = heartbeats.sighting("1", wall)
+        assert seen is not None
+        assert "west has no topic east.heartbeats" in seen.text
+        west.create(TOPIC)
+        west.append(TOPIC, 0, ms(0), bytes(16))
+        until("well")
+        seen = heartbeats.sighting("1", wall)
+        assert seen is not None
+        assert (seen.cluster, seen.viewpoint, seen.layer) == ("east", "replicator:east->west", Layer.READ)
+        assert seen.last_ok_at is None, "what was there before we looked proves nothing"
+        west.append(TOPIC, 0, ms(7), bytes(16))
+        until("evidence")
+        seen = heartbeats.sighting("1", wall)
+        assert seen is not None
+        assert seen.last_ok_at == START + timedelta(seconds=7)
+        west.unreachable = True
+        until("ill")
+        seen = heartbeats.sighting("1", wall)
+        assert seen is not None
+        assert seen.last_ok_at == START + timedelta(seconds=7)
+    finally:
+        heartbeats.close()

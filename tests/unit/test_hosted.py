@@ -1,0 +1,244 @@
+"""What a hosted query says before it starts anything, and after nothing of it runs any more."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from state.errors import StoreUnavailable
+from state.memory import MemoryStore
+from state.model import Assignment, Desired, QueryFact, RunnerFact, RunState
+from state.settings import Tideover
+from streaming.spark import hosted as module
+from streaming.spark.hosted import Hosted
+from streaming.spark.hosting import Hosting, NoWatch
+from streaming.spark.identity import Identity
+from streaming.spark.local import LocalFiles
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+HERE = Identity(host="h", boot_id="b", pid=7, pid_started=9)
+ROW = Assignment(
+    query="q", epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/c",
+    starting_offsets=None, operation=None, changed_at=NOW,
+)  # fmt: skip
+
+
+class FragileStore(MemoryStore):
+    """A store that may not take reports, and keeps what it was told."""
+
+    away = False
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        super().__init__(clock)
+        self.told: list[RunState] = []
+
+    def report_query(self, fact: QueryFact) -> bool:
+        if self.away:
+            raise StoreUnavailable
+        self.told.append(fact.state)
+        return super().report_query(fact)
+
+    @property
+    def fact(self) -> QueryFact:
+        (fact,) = self.query_facts()
+        return fact
+
+
+class FakeRun:
+    """A run that stops when it is allowed to."""
+
+    run_id, is_active = "r", True
+    resting = False
+    told = False
+
+    def begin_stop(self) -> None:
+        self.told = True
+
+    def unrest(self) -> str | None:
+        return None if self.resting else "2 tasks of its job group are still active"
+
+    def error(self) -> None:
+        return None
+
+
+class Stage:
+    """One runner process and the runs that it started."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = FragileStore(lambda: NOW)
+        self.runs: list[FakeRun] = []
+        self.all: list[Hosted] = []
+        self.folder = folder
+        self.said_at_start: list[RunState] = []
+        self.store.adopt(replace(ROW, checkpoint=str(folder)))
+        self.register("one")
+
+    def register(self, instance: str) -> None:
+        for fact in self.store.runners():
+            self.store.unregister(fact.runner, fact.instance)
+        self.store.register(
+            RunnerFact(
+                runner="a", instance=instance, site="", host="h", boot_id="b", pid=7, pid_started=9,
+                spark_master="local[4]", application_id="app", warm=False, started_at=NOW, seen_at=NOW,
+            )
+        )  # fmt: skip
+
+    def start(self, *_: object) -> FakeRun:
+        self.said_at_start.append(self.store.fact.state)
+        self.runs.append(FakeRun())
+        return self.runs[-1]
+
+    def hosted(self, epoch: int = 1, before: tuple[Hosted, ...] = ()) -> Hosted:
+        settings = Tideover.model_validate(
+            {
+                "store": "sqlite://",
+                "clusters": {"east": {"bootstrap": ["e:1"]}, "west": {"bootstrap": ["w:1"]}},
+                "runners": {"a": {}},
+                "queries": {
+                    "q": {
+                        "pipeline": "m:f", "sources": {"orders": {"topics": ["orders"]}}, "clusters": ["east", "west"],
+                        "runners": ["a"], "checkpoint": "c",
+                    }
+                },
+            }
+        )  # fmt: skip
+        hosting = Hosting(
+            settings=settings, runner="a", instance="one", spark_master="local[4]", application_id="app",
+            base=self.folder, here=HERE, session=cast(Any, None), files=LocalFiles(), store=self.store,
+            watch=NoWatch(), now=lambda: NOW,
+        )  # fmt: skip
+        self.all.append(Hosted(hosting, replace(ROW, epoch=epoch, checkpoint=str(self.folder)), before))
+        return self.all[-1]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    known = Stage(tmp_path)
+    monkeypatch.setattr(module, "_STORE_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "prepare_writer", lambda *_: (None, None))
+    monkeypatch.setattr(module, "file_sink", lambda *_: None)
+    monkeypatch.setattr(module, "Run", SimpleNamespace(start=known.start))
+    monkeypatch.setattr(module, "Watch", lambda *_: SimpleNamespace(look=lambda: None, committed_any=False))
+    yield known
+    known.store.away = False
+    for run in known.runs:
+        run.resting = True
+    for hosted in known.all:
+        hosted.close()
+        until(lambda hosted=hosted: not hosted.is_alive)  # type: ignore[misc] # bound now
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_start_is_announced_with_the_whole_name_of_its_process_before_anything_is_begun(stage: Stage) -> None:
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
+    assert stage.said_at_start == [RunState.STARTING]
+    fact = stage.store.fact
+    assert (fact.host, fact.boot_id, fact.pid, fact.pid_started) == ("h", "b", 7, 9)
+    assert (fact.spark_master, fact.application_id, fact.instance) == ("local[4]", "app", "one")
+    hosted.close()
+
+
+def test_nothing_is_started_that_the_store_did_not_hear_of(stage: Stage) -> None:
+    stage.store.away = True
+    hosted = stage.hosted()
+    hosted.begin()
+    time.sleep(0.1)
+    assert stage.runs == []
+    stage.store.away = False
+    until(lambda: stage.runs)
+    hosted.close()
+
+
+@pytest.mark.parametrize("name", ["taken", "free"])
+def test_nothing_is_started_by_a_process_that_has_lost_its_name(stage: Stage, name: str) -> None:
+    stage.register("two")
+    if name == "free":
+        stage.store.unregister("a", "two")
+    hosted = stage.hosted()
+    hosted.begin()
+    time.sleep(0.1)
+    assert stage.runs == []
+    assert list(stage.store.query_facts()) == []
+    stage.register("one")
+    until(lambda: stage.runs)
+    hosted.close()
+
+
+def test_a_name_that_is_lost_after_the_announcement_stops_the_start(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "prepare_writer", lambda *_: (stage.register("two"), None))
+    hosted = stage.hosted()
+    hosted.begin()
+    time.sleep(0.1)
+    assert stage.runs == []
+    assert stage.store.told[0] is RunState.STARTING
+    hosted.close()
+
+
+def test_it_says_stopped_only_when_nothing_of_it_runs_any_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_RESTLESS_LOOK_SECONDS", 0.01)
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.runs)
+    hosted.close()
+    until(lambda: stage.store.fact.error)
+    assert stage.runs[0].told
+    assert stage.store.fact.error == "told to stop, but 2 tasks of its job group are still active"
+    assert RunState.STOPPED not in stage.store.told
+    stage.runs[0].resting = True
+    until(lambda: stage.store.fact.state is RunState.STOPPED)
+
+
+def test_an_earlier_run_that_still_writes_keeps_a_later_one_from_saying_stopped(stage: Stage) -> None:
+    first = stage.hosted()
+    first.begin()
+    until(lambda: stage.runs)
+    first.close()
+    stage.store._assignments["q"] = replace(ROW, epoch=3, checkpoint=str(stage.folder))
+    second = stage.hosted(3, (first,))
+    second.begin()
+    until(lambda: len(stage.runs) == 2)
+    second.close()
+    stage.runs[1].resting = True
+    time.sleep(0.1)
+    assert stage.store.fact.state is not RunState.STOPPED
+    stage.runs[0].resting = True
+    until(lambda: stage.store.fact.state is RunState.STOPPED)
+    assert stage.store.fact.epoch == 3
+
+
+def test_that_it_stopped_is_told_again_until_the_store_has_heard_it(stage: Stage) -> None:
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.store.told[-1:] == [RunState.RUNNING])
+    stage.store.away = True
+    stage.runs[0].resting = True
+    hosted.close()
+    time.sleep(0.1)
+    stage.store.away = False
+    until(lambda: stage.store.fact.state is RunState.STOPPED)
+
+
+def test_what_never_announced_a_start_has_nothing_to_tell(stage: Stage) -> None:
+    stage.register("two")
+    hosted = stage.hosted()
+    hosted.close()
+    hosted.begin()
+    until(lambda: not hosted.is_alive)
+    assert stage.store.told == []

@@ -1,0 +1,270 @@
+"""The layered look, against brokers made of sockets: what is a dead cluster, what a limping one, and whose fault."""
+
+import errno
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+
+import pytest
+from kafka import errors
+
+from state.settings import Cluster, Security
+from state.sighting import Fault, Layer
+from streaming.kafka.chart import Memory
+from streaming.kafka.faults import summed, trouble_of
+from streaming.kafka.probe import Probe
+from streaming.sight import Sight, Trouble
+from tests.fakecluster import FakeCluster, silent_server
+
+NOT_AUTHORIZED, STORAGE_ERROR = 29, 56
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeCluster]:
+    with FakeCluster({"t": 6}) as fake:
+        yield fake
+
+
+class Watcher:
+    """Probes of one cluster, made anew as a prober makes them."""
+
+    def __init__(self, *bootstrap: str, topics: tuple[str, ...] = ("t",), **security: object) -> None:
+        self.cluster = Cluster(bootstrap=bootstrap, security=Security.model_validate(security))
+        self.topics = topics
+        self.memory = Memory()
+        self.probe = self.fresh()
+
+    def fresh(self) -> Probe:
+        self.probe = Probe(self.cluster, name="east", topics=self.topics, memory=self.memory)
+        return self.probe
+
+    def look(self, timeout: float = 2.0) -> Sight:
+        return self.probe.look(timeout)
+
+
+@pytest.fixture
+def watcher(fake: FakeCluster) -> Iterator[Watcher]:
+    watcher = Watcher(*fake.bootstrap)
+    yield watcher
+    watcher.probe.close()
+    assert watcher.probe.is_over
+
+
+def test_every_layer_answers_with_its_time_and_the_next_look_keeps_the_connection(watcher: Watcher) -> None:
+    first, second = watcher.look(), watcher.look()
+    layers = [Layer.TCP, Layer.SECURITY, Layer.METADATA, Layer.LEADERS, Layer.READ]
+    for sight, kept in ((first, []), (second, [Layer.TCP, Layer.SECURITY, Layer.LEADERS])):
+        assert sight.ok
+        assert [each.layer for each in sight.passed] == layers
+        assert [each.layer for each in sight.passed if each.kept] == kept
+        assert sight.latency_ms is not None
+        assert 0 < sight.latency_ms <= sight.seconds * 1000
+    health = second.health
+    assert health is not None
+    assert (health.brokers, health.partitions) == (3, 6)
+    assert not any((health.brokers_silent, health.leaderless, health.unreadable, health.under_replicated))
+    assert health.under_min_isr == 0
+
+
+def test_a_hung_server_does_not_hold_a_look_up(fake: FakeCluster) -> None:
+    with silent_server() as hung:
+        watcher = Watcher(hung, *fake.bootstrap)
+        sight = watcher.look()
+        assert sight.ok
+        assert sight.seconds < 1
+        watcher.probe.close()
+
+
+def test_one_of_three_that_refuses_or_falls_silent_is_a_cluster_that_limps(fake: FakeCluster, watcher: Watcher) -> None:
+    assert watcher.look().ok
+    fake.hung.add(1)
+    for sight in (watcher.look(), watcher.look(), watcher.fresh().look(2.0)):
+        assert sight.ok, sight.trouble
+        assert sight.health is not None
+        assert (sight.health.brokers_silent, sight.health.unreadable) == (1, 2)
+        assert sight.seconds < 1.9, "a silent broker may not take all the time"
+    fake.hung.clear()
+    fake.kill(1)
+    for _ in range(2):
+        sight = watcher.look()
+        assert sight.ok, sight.trouble
+        assert sight.health is not None
+        assert (sight.health.brokers_silent, sight.health.unreadable) == (1, 2)
+
+
+def test_two_of_three_gone_fail_a_look_only_if_nothing_of_interest_can_be_read(fake: FakeCluster) -> None:
+    limping, blind = Watcher(*fake.bootstrap), Watcher(*fake.bootstrap, topics=("one",))
+    fake.topics["one"] = 2  # led by brokers 0 and 1
+    for node in (0, 1):
+        fake.kill(node)
+    assert limping.look().ok, "broker 2 still leads two partitions"
+    sight = blind.look()
+    assert sight.trouble is not None
+    assert (sight.trouble.kind, sight.trouble.fault, sight.layer) == ("refused", Fault.THEIRS, Layer.LEADERS)
+    limping.probe.close()
+    blind.probe.close()
+
+
+def test_a_killed_cluster_is_refused_at_once(fake: FakeCluster, watcher: Watcher) -> None:
+    assert watcher.look().ok
+    for node in fake.ports:
+        fake.kill(node)
+    for probe in (watcher.probe, watcher.fresh()):
+        sight = probe.look(5.0)
+        assert sight.trouble is not None
+        assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("refused", Fault.THEIRS, True)
+        assert sight.seconds < 1
+        probe.close()
+
+
+def test_a_frozen_cluster_is_silent_for_the_whole_time_and_no_longer(fake: FakeCluster, watcher: Watcher) -> None:
+    assert watcher.look().ok
+    fake.hung.update(fake.ports)
+    for probe in (watcher.probe, watcher.fresh()):
+        sight = probe.look(0.6)
+        assert sight.trouble is not None
+        assert (sight.trouble.kind, sight.trouble.fault, sight.layer) == ("silent", Fault.THEIRS, Layer.TCP)
+        assert 0.6 <= sight.seconds < 0.9
+        probe.close()
+    fake.hung.clear()
+    assert watcher.fresh().look(2.0).ok
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_kept_connections_that_are_stuck_are_replaced_within_the_same_look(brokers: int) -> None:
+    with FakeCluster({"t": 6}, brokers=brokers) as fake:
+        watcher = Watcher(*fake.bootstrap)
+        assert watcher.look().ok
+        fake.deafen()
+        sight = watcher.look(2.0)
+        assert sight.ok, sight.trouble
+        assert sight.health is not None
+        assert (sight.health.brokers_silent, sight.health.unreadable) == (0, 0)
+        assert 1.0 <= sight.seconds < 2.0
+        assert not any(each.kept for each in sight.passed if each.layer is Layer.TCP)
+        watcher.probe.close()
+
+
+def test_an_idle_topic_and_a_missing_one_are_no_ailment(fake: FakeCluster) -> None:
+    fake.records = 0
+    watcher = Watcher(*fake.bootstrap, topics=("t", "nowhere"))
+    sight = watcher.look()
+    assert sight.ok
+    assert sight.layer is Layer.READ
+    assert sight.text == "topic nowhere does not exist"
+    assert fake.created == []
+    watcher.probe.close()
+
+
+def test_what_is_not_whole_is_counted(fake: FakeCluster) -> None:
+    fake.leaderless = {("t", 0), ("t", 1)}
+    fake.lagging = {2}
+    fake.min_in_sync = 3
+    fake.errors[("t", 5)] = STORAGE_ERROR
+    watcher = Watcher(*fake.bootstrap)
+    sight = watcher.look()
+    assert sight.ok
+    assert sight.health is not None
+    assert (sight.health.leaderless, sight.health.under_replicated, sight.health.under_min_isr) == (2, 6, 6)
+    assert sight.health.unreadable == 1
+    watcher.probe.close()
+
+
+def test_a_leader_that_has_moved_is_found_at_the_next_look(fake: FakeCluster, watcher: Watcher) -> None:
+    assert watcher.look().ok
+    fake.not_leader[("t", 3)] = 1
+    sight = watcher.look()
+    assert sight.health is not None
+    assert sight.health.unreadable == 0, "its old leader lives"
+    asked = sum(1 for _, key, _ in fake.asked if key == 3)
+    assert watcher.look().ok
+    assert sum(1 for _, key, _ in fake.asked if key == 3) > asked + 1, "the chart is drawn anew"
+
+
+def test_a_topic_that_we_may_not_read_is_ours_to_mend(fake: FakeCluster, watcher: Watcher) -> None:
+    fake.errors[("t", 0)] = NOT_AUTHORIZED
+    sight = watcher.look()
+    assert sight.trouble == Trouble(
+        kind="permission", text="we may not look at t", fault=Fault.OURS, retriable=False
+    )  # fmt: skip
+
+
+def test_last_words_before_a_hang_up_are_heard_and_a_server_that_speaks_no_kafka_is_ours_to_mend() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        watcher = Watcher(f"127.0.0.1:{server.getsockname()[1]}")
+        server.settimeout(5)
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        sight = watcher.look()
+        thread.join()
+        watcher.probe.close()
+    assert sight.trouble is not None
+    assert (sight.trouble.kind, sight.trouble.fault) == ("protocol", Fault.OURS)
+
+
+def test_a_certificate_that_cannot_be_loaded_is_ours_to_mend(fake: FakeCluster, tmp_path: object) -> None:
+    watcher = Watcher(*fake.bootstrap, protocol="SSL", ca=f"{tmp_path}/nowhere.pem")
+    sight = watcher.look()
+    assert sight.trouble is not None
+    assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("credential", Fault.OURS, False)
+
+
+def caused(cause: BaseException) -> errors.KafkaConnectionError:
+    error = errors.KafkaConnectionError("no connection")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("outcome", "answered", "kind", "fault", "retriable"),
+    [
+        (None, True, "silent", Fault.THEIRS, True),
+        (errors.KafkaTimeoutError(), True, "silent", Fault.THEIRS, True),
+        (errors.RequestTimedOutError(), True, "silent", Fault.THEIRS, True),
+        (caused(OSError(errno.ECONNREFUSED, "")), True, "refused", Fault.THEIRS, True),
+        (caused(OSError(errno.EHOSTUNREACH, "")), True, "unreachable", Fault.THEIRS, True),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), True, "reset", Fault.THEIRS, True),
+        (errors.KafkaConnectionError("closed"), True, "reset", Fault.THEIRS, True),
+        (errors.KafkaConnectionError("closed"), False, "protocol", Fault.OURS, True),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), False, "protocol", Fault.OURS, True),
+        (caused(OSError(errno.ENETUNREACH, "")), True, "network", Fault.HERE, True),
+        (caused(OSError(errno.EPERM, "")), True, "firewall", Fault.HERE, True),
+        (caused(OSError(errno.EMFILE, "")), True, "files", Fault.HERE, True),
+        (caused(socket.gaierror(socket.EAI_NONAME, "")), False, "name", Fault.OURS, False),
+        (caused(socket.gaierror(socket.EAI_NONAME, "")), True, "name", Fault.THEIRS, True),
+        (caused(socket.gaierror(socket.EAI_AGAIN, "")), True, "resolver", Fault.HERE, True),
+        (errors.SaslAuthenticationFailedError("no"), True, "credential", Fault.OURS, False),
+        (errors.KafkaConnectionError(ssl.SSLError("CERTIFICATE_VERIFY_FAILED")), True, "credential", Fault.OURS, False),
+        (errors.KafkaConnectionError(ssl.SSLError(1, "broken record")), True, "reset", Fault.THEIRS, True),
+        (errors.KafkaConnectionError(ssl.SSLEOFError(8, "EOF")), False, "protocol", Fault.OURS, True),
+        (errors.ClusterAuthorizationFailedError(), True, "permission", Fault.OURS, False),
+        (errors.InvalidReceiveError("Invalid frame length"), True, "protocol", Fault.OURS, False),
+        (errors.UnsupportedVersionError("old"), True, "version", Fault.OURS, False),
+        (errors.UnknownError(), True, "error", Fault.THEIRS, False),
+    ],
+)
+def test_whose_fault_it_is(outcome: object, answered: bool, kind: str, fault: Fault, retriable: bool) -> None:
+    trouble = trouble_of(outcome, "broker:9092", answered_before=answered)
+    assert (trouble.kind, trouble.fault, trouble.retriable) == (kind, fault, retriable)
+    assert "broker:9092" in trouble.text
+
+
+def test_who_refuses_us_lives_and_who_is_dead_outweighs_who_could_not_be_tried() -> None:
+    refused = trouble_of(caused(OSError(errno.ECONNREFUSED, "")), "a:1", answered_before=True)
+    credential = trouble_of(errors.SaslAuthenticationFailedError("no"), "b:1", answered_before=True)
+    mistyped = trouble_of(caused(socket.gaierror(socket.EAI_NONAME, "")), "c:1", answered_before=False)
+    offline = trouble_of(caused(OSError(errno.ENETUNREACH, "")), "d:1", answered_before=True)
+    assert summed([refused, credential, offline]).kind == "credential"
+    assert summed([mistyped, offline, refused]).kind == "refused"
+    strange = trouble_of(errors.KafkaConnectionError("closed"), "e:1", answered_before=False)
+    assert summed([strange, refused]).kind == "protocol"
+    assert summed([offline, mistyped]).kind == "name"
+    assert summed([offline]).fault is Fault.HERE

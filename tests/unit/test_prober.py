@@ -1,0 +1,216 @@
+"""The pace of looking: never piling up, second opinions while one waits, and nothing believed of a time not lived."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from state.settings import Detection
+from state.sighting import Fault
+from streaming.clocks import Clocks
+from streaming.prober import Pace, Prober
+from streaming.sight import Passed, Sight
+from streaming.window import Window
+from tests.sights import TROUBLES
+
+QUICK = Detection.model_validate({"interval": "50ms", "timeout": "300ms", "failures": 3})
+
+
+class Hands:
+    """Two clocks that a test moves by hand."""
+
+    def __init__(self) -> None:
+        self.now, self.ahead = 100.0, 1_700_000_000.0
+        self.clocks = Clocks(monotonic=lambda: self.now, wall=lambda: self.now + self.ahead)
+
+    def pass_by(self, seconds: float) -> None:
+        self.now += seconds
+
+
+# -- the pace ----------------------------------------------------------------------------------------------------------
+def test_a_look_is_due_every_interval() -> None:
+    hands = Hands()
+    pace = Pace(0.5, 1.0, hands.clocks)
+    assert (pace.remaining, pace.tick()) == (0.0, None)
+    hands.pass_by(0.2)
+    assert pace.remaining == pytest.approx(0.3)
+    hands.pass_by(0.4)
+    assert (pace.remaining, pace.tick()) == (0.0, None)
+    assert pace.remaining == pytest.approx(0.5), "a little late is no reason to hurry"
+
+
+def test_a_loop_that_woke_up_late_says_so_once() -> None:
+    hands = Hands()
+    pace = Pace(0.5, 1.0, hands.clocks)
+    pace.tick()
+    hands.pass_by(0.5 + 2.0)
+    assert "2.0 s late" in str(pace.tick())
+    hands.pass_by(0.5)
+    assert pace.tick() is None
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0, 1.5])
+def test_a_clock_that_jumped_or_a_host_that_was_suspended_says_so_once(jump: float) -> None:
+    hands = Hands()
+    pace = Pace(0.5, 1.0, hands.clocks)
+    pace.tick()
+    hands.pass_by(0.5)
+    hands.ahead += jump
+    assert "the clock jumped" in str(pace.tick())
+    hands.pass_by(0.5)
+    assert pace.tick() is None
+
+
+# -- the prober --------------------------------------------------------------------------------------------------------
+@dataclass
+class World:
+    """A cluster for eyes: it answers at once, refuses at once, or stays silent until the time is up."""
+
+    mood: str = "ok"
+    stuck: bool = False
+    """Whether eyes that are closed do not end."""
+    opened: int = 0
+    closed: int = 0
+    busy: int = 0
+    most: int = 0
+    looks: list[int] = field(default_factory=list)
+    """Which eye looked, in order."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def open(self) -> "FakeEye":
+        with self.lock:
+            self.opened += 1
+            return FakeEye(self, self.opened)
+
+
+@dataclass
+class FakeEye:
+    world: World
+    number: int
+
+    def look(self, timeout: float) -> Sight:
+        began = time.monotonic()
+        with self.world.lock:
+            self.world.busy += 1
+            self.world.most = max(self.world.most, self.world.busy)
+            self.world.looks.append(self.number)
+            mood = self.world.mood
+        if mood == "silent":
+            time.sleep(timeout)
+        if mood == "starved":
+            time.sleep(timeout + 0.6)
+        if mood == "broken":
+            with self.world.lock:
+                self.world.busy -= 1
+            raise RuntimeError("a defect")
+        with self.world.lock:
+            self.world.busy -= 1
+        trouble = TROUBLES["silent"] if mood == "starved" else TROUBLES.get(mood)
+        passed: tuple[Passed, ...] = ()
+        return Sight(began=began, seconds=time.monotonic() - began, passed=passed, trouble=trouble)
+
+    def close(self) -> None:
+        with self.world.lock:
+            self.world.closed += 1
+
+    @property
+    def is_over(self) -> bool:
+        return not self.world.stuck
+
+
+@contextmanager
+def probing(world: World, detection: Detection = QUICK, clocks: Clocks | None = None) -> Iterator[Prober]:
+    prober = Prober("east", world.open, detection, clocks=clocks)
+    prober.begin()
+    try:
+        yield prober
+    finally:
+        prober.close()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.005)
+
+
+def until(prober: Prober, condition: Callable[[Window], bool]) -> Window:
+    wait_for(lambda: condition(prober.window))
+    return prober.window
+
+
+def test_one_eye_looks_again_and_again_while_all_is_well() -> None:
+    world = World()
+    with probing(world) as prober:
+        until(prober, lambda window: window.successes >= 5)
+        assert (world.opened, world.most) == (1, 1)
+    wait_for(lambda: world.closed == world.opened)
+
+
+def test_while_a_look_waits_others_begin_on_eyes_of_their_own_but_never_more_than_a_row() -> None:
+    world = World()
+    with probing(world) as prober:
+        until(prober, lambda window: window.successes >= 2)
+        world.mood = "silent"
+        window = until(prober, lambda window: window.row >= 7)
+        assert world.most == QUICK.failures
+        assert window.first_failed == window.failures[0].began
+        world.mood = "ok"
+        until(prober, lambda window: window.successes >= 3)
+        assert world.opened - world.closed <= 1 + QUICK.failures
+    wait_for(lambda: world.closed == world.opened)
+
+
+def test_an_eye_that_failed_is_not_used_again() -> None:
+    world = World(mood="refused")
+    with probing(world) as prober:
+        until(prober, lambda window: window.row >= 4)
+        assert len(set(world.looks)) == len(world.looks)
+
+
+def test_a_defect_of_ours_says_nothing_of_the_cluster() -> None:
+    world = World(mood="broken")
+    with probing(world) as prober:
+        newest = until(prober, lambda window: window.row >= 3).newest
+    assert newest is not None
+    assert newest.trouble is not None
+    assert (newest.trouble.kind, newest.trouble.fault) == ("internal", Fault.HERE)
+    assert "a defect" in newest.text
+
+
+def test_a_look_that_ended_long_after_its_time_does_not_count() -> None:
+    world = World(mood="starved")
+    with probing(world) as prober:
+        wait_for(lambda: len(world.looks) >= 5)
+        assert prober.window.newest is None
+
+
+def test_eyes_that_cannot_be_closed_are_not_made_without_end() -> None:
+    world = World(mood="refused", stuck=True)
+    with probing(world) as prober:
+        window = until(
+            prober, lambda window: window.newest is not None and window.newest.trouble != TROUBLES["refused"]
+        )
+        assert window.newest is not None
+        assert window.newest.trouble is not None
+        assert (window.newest.trouble.kind, window.newest.trouble.fault) == ("stuck", Fault.HERE)
+        row, opened = window.row, world.opened
+        until(prober, lambda window: window.row >= row + 3)
+        assert world.opened == opened <= 2 * QUICK.failures
+        world.stuck = False
+        wait_for(lambda: world.opened > opened)
+
+
+def test_a_jump_of_the_clock_voids_the_window() -> None:
+    ahead = [0.0]
+    world = World()
+    with probing(world, clocks=Clocks(wall=lambda: time.time() + ahead[0])) as prober:
+        until(prober, lambda window: window.successes >= 3)
+        ahead[0] = 3600.0
+        window = until(prober, lambda window: window.voided is not None or window.successes == 1)
+        assert window.successes <= 1, "what was seen before is gone"
+        until(prober, lambda window: window.voided is None and window.successes >= 2)

@@ -1,0 +1,144 @@
+"""Who may have a runner's name: what counts as proof that the process which had it is gone, and what does not."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from state.memory import MemoryStore
+from state.model import RunnerFact
+from streaming.spark import registration
+from streaming.spark.hosting import Hosting
+from streaming.spark.identity import own_identity
+from streaming.spark.registration import STALE_AFTER, Registration, TakeOver, clear_name
+from streaming.spark.run_errors import NameTaken
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HERE = own_identity()
+OTHER = RunnerFact(
+    runner="a", instance="other", site="one", host="elsewhere", boot_id="b", pid=4711, pid_started=815,
+    spark_master="local[4]", application_id=None, warm=False, started_at=NOW, seen_at=NOW,
+)  # fmt: skip
+DEAD_HERE = replace(OTHER, host=HERE.host, boot_id=HERE.boot_id, pid=HERE.pid, pid_started=HERE.pid_started + 1)
+ALIVE_HERE = replace(DEAD_HERE, pid_started=HERE.pid_started)
+CONSENT = TakeOver(actor="ann@office", reason="host one was switched off")
+
+
+class Clock:
+    """A store's clock that a test sets."""
+
+    at = NOW
+
+    def __call__(self) -> datetime:
+        return self.at
+
+
+def store_with(fact: RunnerFact | None, *, silent: timedelta) -> MemoryStore:
+    clock = Clock()
+    store = MemoryStore(clock)
+    if fact is not None:
+        assert store.register(fact) is None
+    clock.at = NOW + silent
+    return store
+
+
+SILENT = STALE_AFTER + timedelta(hours=5)
+
+
+def test_a_name_that_nobody_has_is_free() -> None:
+    assert clear_name(store_with(None, silent=SILENT), "a", HERE) is None
+    other = store_with(replace(OTHER, runner="b"), silent=SILENT)
+    assert clear_name(other, "a", HERE) is None
+    assert len(other.runners()) == 1
+
+
+@pytest.mark.parametrize("fact", [DEAD_HERE, replace(OTHER, host=HERE.host, boot_id="an earlier boot")])
+@pytest.mark.parametrize("silent", [timedelta(0), SILENT])
+def test_a_dead_process_of_this_host_and_one_of_before_its_boot_lose_the_name_at_once(
+    fact: RunnerFact, silent: timedelta
+) -> None:
+    store = store_with(fact, silent=silent)
+    assert clear_name(store, "a", HERE) == fact
+    assert store.runners() == []
+
+
+@pytest.mark.parametrize("silent", [timedelta(0), SILENT])
+@pytest.mark.parametrize("consent", [None, CONSENT])
+def test_a_live_process_of_this_host_keeps_the_name_however_silent_it_is(
+    silent: timedelta, consent: TakeOver | None
+) -> None:
+    store = store_with(ALIVE_HERE, silent=silent)
+    with pytest.raises(NameTaken, match=f"already running as pid {HERE.pid}") as refused:
+        clear_name(store, "a", HERE, consent)
+    assert refused.value.hint.startswith("end that process first")
+    assert len(store.runners()) == 1
+
+
+def test_silence_of_another_host_proves_nothing_and_the_refusal_says_what_to_do() -> None:
+    store = store_with(OTHER, silent=SILENT)
+    with pytest.raises(NameTaken) as refused:
+        clear_name(store, "a", HERE)
+    assert "pid 4711 on elsewhere, last seen 2026-03-01 12:00:00 UTC, 18010 s ago" in str(refused.value)
+    assert "--take-over" in refused.value.hint
+    assert len(store.runners()) == 1
+    assert store.history() == []
+
+
+def test_a_container_of_the_same_host_cannot_be_looked_at() -> None:
+    name, _, namespace = HERE.host.partition("/")
+    assert namespace, "the identity tells one pid namespace from another"
+    with pytest.raises(NameTaken, match="may still be running"):
+        clear_name(store_with(replace(DEAD_HERE, host=f"{name}/1"), silent=SILENT), "a", HERE)
+
+
+def test_a_consent_is_believed_and_kept_in_the_history() -> None:
+    store = store_with(OTHER, silent=SILENT)
+    assert clear_name(store, "a", HERE, CONSENT) == OTHER
+    assert store.runners() == []
+    (event,) = store.history()
+    assert (event.kind, event.actor) == ("take-over", "ann@office")
+    assert event.text.endswith("over from pid 4711 on elsewhere: host one was switched off")
+    assert event.detail["instance"] == "other"
+
+
+def test_a_consent_counts_for_nothing_while_the_heart_beats() -> None:
+    store = store_with(OTHER, silent=STALE_AFTER - timedelta(milliseconds=1))
+    with pytest.raises(NameTaken, match="already running as pid 4711 on elsewhere"):
+        clear_name(store, "a", HERE, CONSENT)
+    assert store.history() == []
+
+
+def test_a_jvm_that_cannot_be_killed_keeps_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration, "_ORPHAN_SECONDS", 0.05)
+    monkeypatch.setattr(registration, "orphans", lambda _: [99])
+    store = store_with(DEAD_HERE, silent=SILENT)
+    with pytest.raises(NameTaken, match="cannot be killed"):
+        clear_name(store, "a", HERE)
+    assert len(store.runners()) == 1
+
+
+def hosting(store: MemoryStore, instance: str) -> Hosting:
+    settings = SimpleNamespace(runners={"a": SimpleNamespace(site="one")})
+    return cast(
+        Hosting,
+        SimpleNamespace(
+            store=store, settings=settings, runner="a", instance=instance, here=HERE, spark_master="local[4]",
+            application_id="app", now=lambda: NOW,
+        ),
+    )  # fmt: skip
+
+
+def test_a_process_whose_name_was_taken_over_learns_it_with_its_next_heartbeat() -> None:
+    store = store_with(None, silent=timedelta(0))
+    cut_off, next_one = Registration(hosting(store, "one")), Registration(hosting(store, "two"))
+    cut_off.renew()
+    with pytest.raises(NameTaken):
+        next_one.renew()
+    store.unregister("a", "one")
+    next_one.renew()
+    with pytest.raises(NameTaken):
+        cut_off.renew()
+    cut_off.give_back()
+    assert [fact.instance for fact in store.runners()] == ["two"], "it gives back what is its own only"

@@ -1,0 +1,70 @@
+"""Rings: packed, and yet what a tuple of fingerprints would be."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from state.model import Fingerprint
+from state.ring import LIMIT, Ring
+
+offsets = some.integers(0, 2**62)
+records = some.lists(
+    some.tuples(offsets, some.integers(-1, 2**62), some.binary(min_size=16, max_size=16)),
+    max_size=40,
+    unique_by=lambda record: record[0],
+).map(lambda found: tuple(Fingerprint(*record) for record in sorted(found)))
+chunks = some.sets(some.integers(0, 2_000), max_size=40).map(sorted)
+
+
+def ring(of: list[int]) -> Ring:
+    return Ring.of(Fingerprint(offset, 1_000 + offset, offset.to_bytes(16)) for offset in of)
+
+
+@given(records)
+def test_any_ring_is_unpacked_as_it_was_packed(records: tuple[Fingerprint, ...]) -> None:
+    packed = Ring.of(records)
+    assert packed == records
+    assert tuple(packed) == records
+    assert [packed[index] for index in range(len(packed))] == list(records)
+    assert Ring(packed.packed) == packed
+    assert hash(packed) == hash(records)
+
+
+@pytest.mark.parametrize(
+    "records", [[(5, 0, bytes(16)), (4, 0, bytes(16))], [(5, 0, bytes(16)), (5, 1, bytes(16))], [(5, 0, bytes(15))]]
+)
+def test_a_ring_that_is_none_is_refused(records: list[tuple[int, int, bytes]]) -> None:
+    with pytest.raises(ValueError, match="ascending offsets and digests of 16 bytes"):
+        Ring.of(records)
+
+
+def test_a_part_of_a_fingerprint_is_refused() -> None:
+    with pytest.raises(ValueError, match="33 bytes"):
+        Ring(bytes(33))
+
+
+@given(some.lists(chunks, max_size=12), some.integers(0, 2_000), some.integers(0, 2_000))
+def test_a_ring_keeps_the_newest_offsets_in_order_whatever_the_chunks_were(
+    chunks: list[list[int]], begin: int, end: int
+) -> None:
+    whole = Ring()
+    for chunk in chunks:
+        whole = whole.merged(ring(chunk))
+    kept = sorted({offset for chunk in chunks for offset in chunk})[-LIMIT:]
+    assert whole == ring(kept)
+    assert whole.before(end, limit=20) == ring([offset for offset in kept if offset < end][-20:])
+    assert whole.covers(begin, end) == (begin <= end and set(range(begin, end)) <= set(kept))
+    assert whole.newest_timestamp == max((1_000 + offset for offset in kept), default=None)
+
+
+def test_what_is_read_again_replaces_what_was() -> None:
+    other = Ring.of([Fingerprint(2, 7, bytes(16)), Fingerprint(4, 7, bytes(16))])
+    assert [each.timestamp_ms for each in ring([1, 2, 3, 5]).merged(other)] == [1_001, 7, 1_003, 7, 1_005]
+
+
+def test_a_ring_covers_only_ranges_without_a_hole() -> None:
+    holed = ring([1, 2, 3, 5])
+    assert holed.covers(1, 4)
+    assert not holed.covers(1, 6)
+    assert holed.covers(4, 4)
+    assert not holed.covers(3, 1)

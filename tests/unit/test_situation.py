@@ -1,0 +1,193 @@
+"""How things stand, put together from what the store says; and the picture of it, which fits whatever shows it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.cli import picture
+from orchestrator.decide.automatic import VERDICT_STANDS
+from orchestrator.decide.cooldown import Cooldown
+from orchestrator.decide.situation import SAMPLE_STANDS, Leader, Rows, Situation, situation_of
+from state.automation import EVERY, Pause
+from state.model import Desired, Lease, RunState, TopicPartition
+from state.sighting import Verdict
+from tests.contract import samples
+from tests.simulation.world import settings
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+HOLDER = "host/4026:boot:4711:99"
+ROWS = Rows(
+    at=NOW, lease=None, sightings=(), beliefs=(), assignments=(), facts=(), ends={}, operations=(), pauses=(),
+    cooldowns={}, readiness=(), events=(),
+)  # fmt: skip
+LEASE = Lease(name="controller", holder=HOLDER, term=3, expires_at=NOW + SECOND)
+ENDS = {"east": {TopicPartition("orders", 0): samples.end(end=20)}}
+RUNNING = replace(ROWS, assignments=(samples.assignment(),), facts=(samples.fact(progressed_at=NOW - SECOND),))
+
+
+def of(rows: Rows, **changes: object) -> Situation:
+    return situation_of(rows, settings(**changes))
+
+
+def belief(verdict: Verdict = Verdict.UP, *, cluster: str = "east", said: timedelta = SECOND) -> object:
+    return samples.belief(cluster=cluster, verdict=verdict, since=NOW - 90 * SECOND, decided_at=NOW - said)
+
+
+# -- the value ---------------------------------------------------------------------------------------------------------
+def test_who_leads_is_named_by_the_viewpoint_of_its_process() -> None:
+    seen = (
+        samples.sighting(viewpoint="replicator:east->west", instance=HOLDER),
+        samples.sighting(viewpoint="controller:one", instance=HOLDER),
+        samples.sighting(viewpoint="controller:two", instance="another"),
+    )
+    assert of(replace(ROWS, lease=LEASE, sightings=seen)).leader == Leader(name="one", holder=HOLDER, term=3)
+    assert of(replace(ROWS, lease=LEASE)).leader == Leader(name=None, holder=HOLDER, term=3)
+    assert of(replace(ROWS, lease=replace(LEASE, expires_at=NOW), sightings=seen)).leader is None
+    assert of(ROWS).leader is None
+
+
+def test_every_declared_cluster_is_there_also_while_nobody_has_looked() -> None:
+    down = belief(Verdict.DOWN, cluster="west")
+    assert of(replace(ROWS, beliefs=(down,))).clusters == {"east": None, "west": down}  # type: ignore[arg-type] # a sample
+
+
+def test_a_query_lags_by_what_it_has_not_read_where_all_of_it_is_known() -> None:
+    lagging = replace(RUNNING, ends=ENDS)
+    assert of(lagging).queries[0].lag_records == 8
+    ahead = {"east": {TopicPartition("orders", 0): samples.end(end=5)}}
+    assert of(replace(lagging, ends=ahead)).queries[0].lag_records == 0
+    assert of(replace(lagging, ends={"east": {}})).queries[0].lag_records is None
+    moved = (samples.assignment(cluster="west"),)
+    assert of(replace(lagging, assignments=moved, ends=ENDS | {"west": {}})).queries[0].lag_records is None
+    assert of(replace(ROWS, assignments=(samples.assignment(),))).queries[0].lag_records is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "state"),
+    [
+        (ROWS, "never-run"),
+        (RUNNING, "running"),
+        (replace(RUNNING, assignments=(samples.assignment(epoch=2),)), "waiting"),
+        (replace(RUNNING, assignments=(samples.assignment(desired=Desired.HELD),)), "held"),
+        (replace(RUNNING, facts=(samples.fact(state=RunState.FAILED),)), "failed"),
+    ],
+)
+def test_a_query_is_in_the_state_that_is_known(rows: Rows, state: str) -> None:
+    assert of(rows).queries[0].state == state
+
+
+def test_readiness_that_was_sampled_long_ago_says_nothing() -> None:
+    young, old = (samples.readiness(sampled_at=NOW - age) for age in (SAMPLE_STANDS, SAMPLE_STANDS + SECOND))
+    assert of(replace(ROWS, readiness=(young,))).queries[0].ready is True
+    assert of(replace(ROWS, readiness=(old,))).queries[0].ready is None
+
+
+def test_only_what_holds_now_is_held_back() -> None:
+    pause = Pause(scope=EVERY, since=NOW - SECOND, until=NOW + SECOND, reason="upgrade", actor="ann@desk")
+    over = replace(pause, scope="revenue", until=NOW)
+    stands = Cooldown(operation="x1", until=NOW + SECOND, moved=True)
+    rows = replace(ROWS, pauses=(pause, over), cooldowns={"revenue": stands, "late": replace(stands, until=NOW)})
+    found = of(rows, policy={"automatic": True})
+    assert (found.pauses, found.cooldowns) == ((pause,), {"revenue": stands})
+    assert found.queries[0].automatic == "paused"
+    assert of(replace(rows, pauses=()), policy={"automatic": True}).queries[0].automatic == "cooling-down"
+    assert of(rows).queries[0].automatic == "off"
+
+
+def test_a_query_that_is_not_declared_any_more_is_there_too() -> None:
+    rows = replace(ROWS, assignments=(samples.assignment(query="former"),))
+    assert [(each.query, each.automatic) for each in of(rows).queries] == [("former", None), ("revenue", "off")]
+
+
+# -- the picture -------------------------------------------------------------------------------------------------------
+def full(queries: int = 1, operations: int = 1, events: int = 1, cooldowns: int = 1) -> Situation:
+    names = [f"query-{number:03}" for number in range(queries)]
+    rows = replace(
+        ROWS,
+        lease=LEASE,
+        beliefs=(belief(Verdict.DOWN),),  # type: ignore[arg-type] # a sample
+        assignments=[samples.assignment(query=name) for name in names],
+        facts=[samples.fact(query=name, progressed_at=NOW - 75 * SECOND) for name in names],
+        operations=[
+            samples.operation(id=f"x{number}", query=f"moving-{number}", started_at=NOW - 5 * SECOND)
+            for number in range(operations)
+        ],
+        cooldowns={f"query-{n:03}": Cooldown(operation="x9", until=NOW + SECOND, moved=True) for n in range(cooldowns)},
+        events=[samples.event(at=NOW, text=f"line {number}") for number in range(events)],
+    )
+    return situation_of(rows, settings(queries=names))
+
+
+def test_everything_is_told_in_sections() -> None:
+    told = picture.text(full())
+    assert told.splitlines()[0] == "2026-01-31 12:00:00 UTC   a command leads (host, pid 4711), term 3"
+    assert "  east  DOWN  for 1 min 30 s  it answers" in told
+    assert "  west  -                     nobody has looked at it yet" in told
+    assert "  x0  failover of moving-0 from east to west: FENCING for 5 s: fencing" in told
+    assert "  operation x9 moved query-000 automatically: left alone until" in told
+    assert "  query-000  east     a       running  1 min 15 s ago" in told
+    assert told.splitlines()[-2:] == ["HISTORY", "  12:00:00  held       line 0"]
+    assert "error" not in told
+
+
+def test_nobody_leading_a_silent_store_and_an_old_verdict_are_said() -> None:
+    assert (
+        picture.text(of(ROWS))
+        .splitlines()[0]
+        .endswith("NOBODY LEADS: nothing is decided until a controller does (tideover control)")
+    )
+    away = picture.text(of(ROWS), away="it is locked").splitlines()[0]
+    assert away == "THE STORE DOES NOT ANSWER: it is locked; this is how it was at 2026-01-31 12:00:00 UTC"
+    old = belief(said=VERDICT_STANDS + SECOND)
+    told = picture.text(of(replace(ROWS, beliefs=(old,))))  # type: ignore[arg-type] # a sample
+    assert "  east  UP?  for 1 min 30 s  said 11 s ago, and nobody says it now; it answers" in told
+    assert picture.as_json(of(replace(ROWS, beliefs=(old,))))["clusters"][0]["verdict"] is None  # type: ignore[index,arg-type]
+
+
+def test_what_somebody_should_look_at_comes_first_with_its_error() -> None:
+    names = ("a", "b", "c", "d")
+    assignments = [samples.assignment(query=name, cluster="west" if name == "c" else "east") for name in names]
+    facts = [samples.fact(query=name, cluster="west" if name == "c" else "east") for name in names]
+    facts[3] = samples.fact(query="d", state=RunState.FAILED, error="no such table\n  at line 1")
+    rows = replace(ROWS, assignments=assignments, facts=facts, beliefs=(belief(Verdict.SUSPECT, cluster="west"),))  # type: ignore[arg-type]
+    told = picture.text(situation_of(rows, settings(queries=names))).splitlines()
+    table = told[told.index("QUERIES") + 3 :][:4]
+    assert [line.split()[0] for line in table] == ["c", "d", "a", "b"]
+    assert table[1].endswith("no such table")
+
+
+@given(
+    st.integers(40, 200), st.integers(23, 60), st.integers(1, 150), st.integers(0, 40), st.integers(0, 50),
+    st.integers(0, 40),
+)  # fmt: skip
+def test_the_picture_fits_the_terminal_and_leaves_no_section_out(
+    width: int, height: int, queries: int, operations: int, events: int, cooldowns: int
+) -> None:
+    lines = picture.text(full(queries, operations, events, cooldowns), width=width, height=height).splitlines()
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    assert {"CLUSTERS", "QUERIES", "HISTORY"} <= set(lines)
+    assert ("OPERATIONS" in lines) is bool(operations)
+    hidden = queries - sum(line.startswith("  query-") for line in lines)
+    assert (hidden > 0) is any(line.startswith(f"  ... and {hidden} more, ") for line in lines)
+
+
+def test_a_taller_terminal_shows_more_history() -> None:
+    small, tall = (picture.text(full(events=50), width=80, height=height).count("  line ") for height in (24, 40))
+    assert tall == small + 16
+    assert small > 2
+
+
+def test_only_what_lasts_counts_as_a_change() -> None:
+    now = full()
+    later = replace(
+        now, at=NOW + SECOND, queries=(replace(now.queries[0], batch=99, lag_records=5, progressed_at=NOW),)
+    )  # fmt: skip
+    assert picture.lasting(picture.as_json(now)) == picture.lasting(picture.as_json(later))
+    failed = replace(now, queries=(replace(now.queries[0], state="failed"),))
+    for changed in (failed, replace(now, leader=None), replace(now, events=()), replace(now, operations=())):
+        assert picture.lasting(picture.as_json(now)) != picture.lasting(picture.as_json(changed))

@@ -1,0 +1,233 @@
+"""The table of verdicts: what this controller saw, what others saw, and what is to be believed."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.decide.verdict import Judgement, form, judge, stale_after, told
+from state.settings import Detection
+from state.sighting import Sighting, Verdict
+from tests.sights import DETECTION, at, row, seen, sight, window
+
+RUNNER, REPLICATOR = "runner:a", "replicator:east->west"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Looks as ``what@second``; ``now`` is when the verdict is asked for."""
+
+    mine: str
+    runner: str = ""
+    replicator: str = ""
+    now: float
+    verdict: Verdict
+    says: str = ""
+
+
+CASES = {
+    "nobody has looked yet": Case(mine="", now=0, verdict=Verdict.UNKNOWN),
+    "it answers": Case(mine="ok@0 ok@0.5", now=0.6, verdict=Verdict.UP, says="in 3 ms"),
+    "it answers here, and a runner fails": Case(
+        mine="ok@0 ok@0.5", runner="refused@0 refused@0.4", now=0.6, verdict=Verdict.UP, says="runner:a never saw it"
+    ),
+    "the first failure": Case(mine="ok@0 refused@0.5", now=0.6, verdict=Verdict.SUSPECT, says="DOWN needs 3"),
+    "the second failure": Case(mine="ok@0 refused@0.5 refused@1", now=1.1, verdict=Verdict.SUSPECT),
+    "the third failure, and nobody else looks": Case(
+        mine="ok@0 refused@0.5 refused@1 refused@1.5", now=1.6, verdict=Verdict.DOWN, says="3 looks failed in a row"
+    ),
+    "silent three times, the looks overlapping": Case(
+        mine="ok@0 silent@0.5 silent@1 silent@1.5", now=2.6, verdict=Verdict.DOWN
+    ),
+    "a single answer in between": Case(mine="refused@0 refused@0.5 ok@1 refused@1.5", now=1.6, verdict=Verdict.SUSPECT),
+    "a runner that fails, too": Case(
+        mine="ok@0 refused@0.5 refused@1 refused@1.5", runner="ok@0.2 refused@0.7 refused@1.2", now=1.6,
+        verdict=Verdict.DOWN, says="runner:a saw it live at 12:00:00.2, and does not now",
+    ),
+    "a runner that died with its cluster": Case(
+        mine="ok@0 refused@10 refused@10.5 refused@11", runner="ok@0.2", now=11.1, verdict=Verdict.DOWN,
+        says="runner:a saw it live at 12:00:00.2, and has said nothing for 11 s",
+    ),
+    "a runner that still sees it": Case(
+        mine="ok@0 silent@0.5 silent@1 silent@1.5", runner="ok@0.2 ok@0.7 ok@1.2", now=2.6,
+        verdict=Verdict.UNREACHABLE_FROM_HERE, says="runner:a saw it live at 12:00:01.2",
+    ),
+    "a runner that saw it once after the first failure, then everybody fails": Case(
+        mine="refused@0 refused@0.5 refused@1 refused@1.5 refused@2", runner="ok@0.7 refused@1.2", now=2.1,
+        verdict=Verdict.DOWN,
+    ),
+    "the same, one look earlier": Case(
+        mine="refused@0 refused@0.5 refused@1 refused@1.5", runner="ok@0.7 refused@1.2", now=1.6,
+        verdict=Verdict.UNREACHABLE_FROM_HERE,
+    ),
+    "before a full row, a runner's word makes no difference": Case(
+        mine="refused@0 refused@0.5", runner="ok@0.2", now=0.6, verdict=Verdict.SUSPECT
+    ),
+    "a heartbeat written after the first failure": Case(
+        mine="silent@0 silent@0.5 silent@1", replicator="ok@1.3", now=2.1, verdict=Verdict.UNREACHABLE_FROM_HERE,
+        says="replicator:east->west saw it live",
+    ),
+    "a heartbeat from before the first failure": Case(
+        mine="silent@1 silent@1.5 silent@2", replicator="ok@0.9", now=3.1, verdict=Verdict.DOWN
+    ),
+    "evidence from a clock that was set back since": Case(
+        mine="refused@0 refused@0.5 refused@1", runner="ok@3600", now=1.1, verdict=Verdict.DOWN
+    ),
+    "our credentials are refused": Case(
+        mine="ok@0 credential@0.5 credential@1 credential@1.5", now=1.6, verdict=Verdict.CONFIG_ERROR,
+        says="ours to mend",
+    ),
+    "refused at the first look already": Case(mine="credential@0", now=0.1, verdict=Verdict.CONFIG_ERROR),
+    "bad credentials, then the cluster dies": Case(
+        mine="credential@0 credential@0.5 refused@1 refused@1.5 refused@2", now=2.1, verdict=Verdict.DOWN
+    ),
+    "dead, then back with bad credentials": Case(
+        mine="refused@0 refused@0.5 refused@1 credential@1.5", now=1.6, verdict=Verdict.CONFIG_ERROR
+    ),
+    "no network here": Case(
+        mine="no-network@0 no-network@0.5 no-network@1", now=1.1, verdict=Verdict.UNREACHABLE_FROM_HERE,
+        says="the reason lies on this host",
+    ),
+    "no network here in the middle of a row": Case(
+        mine="refused@0 refused@0.5 no-network@1 refused@1.5", now=1.6, verdict=Verdict.SUSPECT
+    ),
+    "back once after it was down": Case(
+        mine="refused@0 refused@0.5 refused@1 ok@1.5", now=1.6, verdict=Verdict.SUSPECT,
+        says="it answers again, 1 of 3 times",
+    ),
+    "back for good after it was down": Case(
+        mine="refused@0 refused@0.5 refused@1 ok@1.5 ok@2 ok@2.5", now=2.6, verdict=Verdict.UP
+    ),
+    "up and down": Case(
+        mine="refused@0 refused@0.5 refused@1 ok@1.5 ok@2 refused@2.5 ok@3", now=3.1, verdict=Verdict.SUSPECT
+    ),
+    "back after a single failure": Case(mine="ok@0 refused@0.5 ok@1", now=1.1, verdict=Verdict.UP),
+    "the looking itself has stopped": Case(
+        mine="refused@0 refused@0.5 refused@1", now=60, verdict=Verdict.UNKNOWN, says="the limit is 3.0 s"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_verdict(name: str) -> None:
+    case = CASES[name]
+    others = [each for each in (seen(case.runner, RUNNER), seen(case.replicator, REPLICATOR)) if each is not None]
+    judgement = judge(seen(case.mine), others, at(case.now), DETECTION)
+    assert judgement.verdict is case.verdict, judgement.reasons
+    assert case.says in " | ".join(judgement.reasons)
+
+
+@pytest.mark.parametrize(
+    ("health", "says"),
+    [
+        ({"brokers_silent": 1, "unreadable": 4}, "1 of 3 brokers do not answer"),
+        ({"leaderless": 2}, "2 of 12 partitions have no leader"),
+        ({"unreadable": 4}, "4 of 12 partitions cannot be read"),
+        ({"under_min_isr": 1, "under_replicated": 1}, "1 of 12 partitions have fewer replicas in sync"),
+        ({"under_replicated": 1, "under_min_isr": None}, "1 of 12 partitions have replicas that lag"),
+    ],
+)
+def test_a_cluster_that_answers_in_part_is_degraded(health: dict[str, Any], says: str) -> None:
+    judgement = judge(seen(window(sight(0, **health))), [], at(0.1), DETECTION)
+    assert judgement.verdict is Verdict.DEGRADED
+    assert judgement.reasons[0].startswith(says)
+
+
+def test_a_window_that_was_voided_is_unknown_until_there_is_fresh_evidence() -> None:
+    voided = window(*row("refused@0 refused@0.5 refused@1")).void(60.0, "this process was stopped for 59 s")
+    for looks, now, verdict in (
+        ("", 60.1, Verdict.UNKNOWN),
+        ("refused@61 refused@61.5", 61.6, Verdict.UNKNOWN),
+        ("refused@61 refused@61.5 refused@62", 62.1, Verdict.DOWN),
+        ("ok@61", 61.1, Verdict.UP),
+    ):
+        fresh = voided
+        for each in row(looks):
+            fresh = fresh.after(each)
+        judgement = judge(seen(fresh), [], at(now), DETECTION)
+        assert judgement.verdict is verdict, looks
+        if verdict is Verdict.UNKNOWN:
+            assert "12:01:00" in judgement.reasons[0]
+
+
+def test_a_belief_keeps_its_beginning_and_tells_its_first_failure() -> None:
+    mine = seen("ok@0 refused@0.5 refused@1 refused@1.5")
+    judgement = judge(mine, [], at(1.6), DETECTION)
+    down = form("east", judgement, mine, standing=None, now=at(1.6), term=7)
+    assert (down.verdict, down.since, down.first_failed_at, down.term) == (Verdict.DOWN, at(1.6), at(0.5), 7)
+    later = form("east", judgement, mine, standing=down, now=at(2.6), term=8)
+    assert (later.since, later.decided_at) == (at(1.6), at(2.6))
+    event = told(down, standing=None, actor="controller one")
+    assert event.text.startswith("east is DOWN: 3 looks failed in a row since 12:00:00.5: connection refused")
+    assert event.detail["before"] is None
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+WORDS = ("ok", "refused", "silent", "credential", "no-network")
+LOOKS = st.lists(st.tuples(st.integers(0, 100), st.sampled_from(WORDS)), max_size=12, unique_by=lambda each: each[0])
+
+
+def judged(mine: list[tuple[int, str]], others: list[tuple[int, str]], now: int) -> tuple[Sighting, Judgement] | None:
+    sighting = seen(window(*(sight(when / 10, what) for when, what in sorted(mine))))
+    if sighting is None:
+        return None
+    other = seen(window(*(sight(when / 10, what) for when, what in sorted(others))), RUNNER)
+    return sighting, judge(sighting, [other] if other else [], at(now / 10), DETECTION)
+
+
+@given(LOOKS, LOOKS, st.integers(0, 130))
+def test_down_needs_a_full_row_of_the_clusters_own_failures_after_all_evidence(
+    mine: list[tuple[int, str]], others: list[tuple[int, str]], now: int
+) -> None:
+    if (found := judged(mine, others, now)) is None:
+        return
+    sighting, judgement = found
+    alive = [when for when, what in [*mine, *others] if what == "ok" and when <= now + 10]
+    against = [when for when, what in mine if what in ("refused", "silent") and when > max(alive, default=-1)]
+    if judgement.verdict is Verdict.DOWN:
+        assert len(against) >= DETECTION.failures
+        assert max(when for when, _ in mine) in against, "and the newest look is one of them"
+    if any(what == "credential" for when, what in mine if when >= max(when for when, _ in mine)):
+        assert judgement.verdict in (Verdict.CONFIG_ERROR, Verdict.UNKNOWN)
+    if sighting.fault is None:
+        assert judgement.verdict in (Verdict.UP, Verdict.SUSPECT, Verdict.UNKNOWN)
+
+
+@given(LOOKS, LOOKS, st.integers(0, 130))
+def test_a_viewpoint_that_never_saw_it_live_changes_no_verdict(
+    mine: list[tuple[int, str]], others: list[tuple[int, str]], now: int
+) -> None:
+    blind = [(when, what) for when, what in others if what != "ok"]
+    with_them, alone = judged(mine, blind, now), judged(mine, [], now)
+    if with_them is not None and alone is not None:
+        assert with_them[1].verdict is alone[1].verdict
+
+
+@given(LOOKS, LOOKS, st.integers(0, 130))
+def test_fresh_evidence_of_another_never_makes_things_worse(
+    mine: list[tuple[int, str]], others: list[tuple[int, str]], now: int
+) -> None:
+    before, after = judged(mine, others, now), judged(mine, [*others, (101, "ok")], now)
+    if before is not None and after is not None and now >= 101:
+        assert after[1].verdict is not Verdict.DOWN
+
+
+def test_the_numbers_of_detection_follow_from_its_settings() -> None:
+    assert (DETECTION.after_kill.total_seconds(), DETECTION.after_freeze.total_seconds()) == (1.5, 2.5)
+    slow = Detection.model_validate({"interval": "2s", "timeout": "5s", "failures": 4})
+    assert (slow.after_kill.total_seconds(), slow.after_freeze.total_seconds()) == (8.0, 13.0)
+    assert stale_after(slow).total_seconds() == 10.0
+    for wrong in ({"interval": 0}, {"timeout": "0s"}, {"failures": 0}, {"timeout": "2m"}):
+        with pytest.raises(ValueError):
+            Detection.model_validate(wrong)
+
+
+def test_more_failures_are_asked_for_where_the_settings_say_so() -> None:
+    patient = DETECTION.model_copy(update={"failures": 5})
+    mine = seen(window(*row("refused@0 refused@0.5 refused@1 refused@1.5"), trusted=5))
+    assert judge(mine, [], at(1.6), patient).verdict is Verdict.SUSPECT
+    assert mine is not None
+    five = replace(mine, failed_at=(*mine.failed_at, at(2)), seen_at=at(2), failures_in_a_row=5)
+    assert judge(five, [], at(2.1), patient).verdict is Verdict.DOWN

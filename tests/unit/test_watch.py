@@ -1,0 +1,92 @@
+"""A run that finds nothing new to read says so at once, and then once a second."""
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from state.settings import Query
+from streaming.spark import watch as module
+from streaming.spark.hosting import Subject
+from streaming.spark.session import polling_delay_ms
+from streaming.spark.watch import Watch
+
+
+@dataclass
+class FakeRun:
+    is_waiting: bool = False
+
+    def last_progress(self) -> None:
+        return None
+
+
+class FakeFollower:
+    committed = None
+    data_batch = 0
+
+    def look(self) -> list[object]:
+        return []
+
+
+@dataclass
+class FakeLedger:
+    has_progressed: bool = False
+    said: list[str] = field(default_factory=list)
+
+    def waiting(self) -> None:
+        self.has_progressed = True
+        self.said.append("waiting")
+
+    def report(self) -> None:
+        self.said.append("report")
+
+
+class Clock:
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    known = Clock()
+    monkeypatch.setattr(module, "time", known)
+    return known
+
+
+def watch_of(run: FakeRun, ledger: FakeLedger) -> Watch:
+    subject = Subject("q", 1, "east", "/c")
+    watch = Watch(cast(Any, None), subject, cast(Any, run), cast(Any, FakeFollower()), cast(Any, ledger))
+    watch._reported = 99.5  # half a second ago
+    return watch
+
+
+def test_the_first_wait_is_told_without_waiting_for_the_next_report(clock: Clock) -> None:
+    run, ledger = FakeRun(), FakeLedger()
+    watch = watch_of(run, ledger)
+    watch.look()
+    assert ledger.said == []
+    run.is_waiting = True
+    watch.look()
+    assert ledger.said == ["waiting", "report"]
+
+
+def test_later_waits_are_told_once_a_second(clock: Clock) -> None:
+    run, ledger = FakeRun(is_waiting=True), FakeLedger()
+    watch = watch_of(run, ledger)
+    for _ in range(20):
+        watch.look()
+        clock.now += 0.1
+    assert ledger.said == ["waiting", "report"] * 2
+
+
+@pytest.mark.parametrize(("trigger", "delay_ms"), [("1s", 500), ("200ms", 100), ("0s", 10), ("10m", 1000)])
+def test_a_run_stays_in_the_state_of_waiting_for_half_a_trigger(trigger: str, delay_ms: int) -> None:
+    query = Query.model_validate(
+        {
+            "pipeline": "m:f", "sources": {"orders": {"topics": ["orders"]}}, "clusters": ["east", "west"],
+            "runners": ["a"], "checkpoint": "c", "trigger": trigger,
+        }
+    )  # fmt: skip
+    assert polling_delay_ms(query) == delay_ms

@@ -1,0 +1,216 @@
+"""A controller's tick of the watch and a runner's report meet in the store, on one clock."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestrator.observe import Observer
+from orchestrator.watching import Watching
+from state.errors import StaleTerm
+from state.guards import CONTROLLER
+from state.memory import MemoryStore
+from state.settings import Tideover
+from state.sighting import Verdict
+from streaming.memory import MemoryCluster
+from streaming.sight import Sight
+from streaming.spark.follow import Batch
+from streaming.spark.hosting import Subject
+from streaming.spark.sight import Lookout
+from tests.sights import TROUBLES
+
+AHEAD = timedelta(hours=2)
+"""The store's clock is another one than ours."""
+SETTINGS = Tideover.model_validate(
+    {
+        "store": "sqlite://",
+        "clusters": {"east": {"bootstrap": ["e:1"]}, "west": {"bootstrap": ["w:1"]}},
+        "routes": [{"from": "east", "to": "west", "heartbeats": "east.heartbeats"}],
+        "detection": {"interval": "250ms", "timeout": "500ms", "failures": 3},
+    }
+)
+
+
+class World:
+    """Two clusters that a test turns on and off, for each who looks."""
+
+    def __init__(self) -> None:
+        self.dark: set[tuple[str, str]] = set()
+        """Who does not see which cluster."""
+        self.west = MemoryCluster("west")
+        self.lock = threading.Lock()
+
+    def eye(self, who: str, cluster: str) -> "WorldEye":
+        return WorldEye(self, who, cluster)
+
+
+class WorldEye:
+    is_over = True
+
+    def __init__(self, world: World, who: str, cluster: str) -> None:
+        self._world, self._place = world, (who, cluster)
+
+    def look(self, timeout: float) -> Sight:
+        dark = self._place in self._world.dark
+        return Sight(began=time.monotonic(), seconds=0.0, trouble=TROUBLES["refused"] if dark else None)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(lambda: datetime.now(UTC) + AHEAD)
+
+
+@pytest.fixture
+def watching(world: World, store: MemoryStore) -> Iterator[Watching]:
+    eyes = {cluster: lambda cluster=cluster: world.eye("controller", cluster) for cluster in SETTINGS.clusters}
+    observer = Observer(SETTINGS, name="one", instance="1", eyes=eyes, open_log=lambda _: world.west)
+    observer.begin()
+    yield Watching(store, SETTINGS, observer, actor="controller one")
+    observer.close()
+
+
+@pytest.fixture
+def lookout(world: World, store: MemoryStore) -> Iterator[Lookout]:
+    eyes = {"east": lambda: world.eye("runner", "east")}
+    lookout = Lookout("a", "1", eyes, store, SETTINGS.detection)
+    lookout.begin()
+    yield lookout
+    lookout.close()
+
+
+def term_of(store: MemoryStore) -> int:
+    lease = store.lead(CONTROLLER, "one", timedelta(seconds=30))
+    assert lease is not None
+    return lease.term
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def verdicts(watching: Watching, term: int) -> tuple[Verdict, ...]:
+    return tuple(belief.verdict for belief in watching.believe(term).values())
+
+
+def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
+    world: World, store: MemoryStore, watching: Watching, lookout: Lookout
+) -> None:
+    term = term_of(store)
+    until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
+    world.dark = {("controller", "east"), ("runner", "east")}
+    until(lambda: verdicts(watching, term) == (Verdict.DOWN, Verdict.UP))
+    down = store.beliefs()[0]
+    assert down.first_failed_at is not None
+    assert timedelta(0) < down.since - down.first_failed_at < timedelta(seconds=5), "on the store's clock"
+    told = [event.detail["verdict"] for event in store.history() if event.detail["cluster"] == "east"]
+    assert told[-1] == "DOWN"
+    assert "SUSPECT" in told
+    world.dark = set()
+    until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
+
+
+def test_what_only_this_controller_cannot_see_is_never_down(
+    world: World, store: MemoryStore, watching: Watching, lookout: Lookout
+) -> None:
+    term = term_of(store)
+    until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP) and len(store.sightings("east")) >= 2)
+    world.dark = {("controller", "east")}
+    until(lambda: verdicts(watching, term)[0] is Verdict.UNREACHABLE_FROM_HERE)
+    seen = set()
+    for _ in range(40):
+        seen.add(verdicts(watching, term)[0])
+        time.sleep(0.01)
+    assert seen <= {Verdict.UNREACHABLE_FROM_HERE, Verdict.UNKNOWN}, "unknown where this very machine stood still"
+    world.dark.add(("runner", "east"))
+    until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
+
+
+def test_a_heartbeat_that_still_arrives_keeps_a_cluster_from_being_down(
+    world: World, store: MemoryStore, watching: Watching
+) -> None:
+    term = term_of(store)
+    world.west.create("east.heartbeats")
+
+    def beat() -> None:
+        world.west.append("east.heartbeats", 0, int(store.now().timestamp() * 1000), bytes(16))
+
+    def beaten() -> tuple[Verdict, ...]:
+        beat()
+        return verdicts(watching, term)
+
+    until(lambda: beaten() == (Verdict.UP, Verdict.UP))
+    until(
+        lambda: (
+            beaten() == (Verdict.UP, Verdict.UP)
+            and any(s.last_ok_at for s in store.sightings("east") if s.viewpoint.startswith("replicator"))
+        )
+    )
+    world.dark = {("controller", "east")}
+    until(lambda: beaten()[0] is Verdict.UNREACHABLE_FROM_HERE)
+    assert any("replicator:east->west saw it live" in reason for reason in store.beliefs()[0].reasons)
+    until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
+
+
+def test_a_batch_that_a_query_plans_is_evidence_where_the_runners_own_looks_fail(
+    world: World, store: MemoryStore, watching: Watching, lookout: Lookout
+) -> None:
+    term = term_of(store)
+    subject = Subject("revenue", 1, "east", "/checkpoints/revenue")
+    number = [0]
+
+    def planned() -> tuple[Verdict, ...]:
+        number[0] += 1
+        lookout.see(subject, Batch(id=number[0], offsets={}, committed=False, planned_after=time.monotonic()))
+        return verdicts(watching, term)
+
+    until(lambda: verdicts(watching, term)[0] is Verdict.UP)
+    world.dark = {("controller", "east"), ("runner", "east")}
+    until(lambda: planned()[0] is Verdict.UNREACHABLE_FROM_HERE)
+    lookout.see(subject, Batch(id=1000, offsets={}, committed=True))
+    lookout.see(subject, Batch(id=1000, offsets={}, committed=False, planned_after=None))
+    until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
+
+
+def test_a_verdict_that_stays_is_written_again_now_and_then_and_not_at_every_tick(
+    store: MemoryStore, watching: Watching
+) -> None:
+    term = term_of(store)
+    until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
+    first = store.beliefs()[0]
+    written = {first.decided_at}
+
+    def again() -> bool:
+        watching.believe(term)
+        written.add(store.beliefs()[0].decided_at)
+        return len(written) == 3
+
+    until(again)
+    assert max(written) - min(written) >= timedelta(seconds=2)
+    assert store.beliefs()[0].since == first.since
+
+
+def test_a_stale_leader_believes_nothing(store: MemoryStore, watching: Watching) -> None:
+    stale = term_of(store)
+    store.seize(CONTROLLER, "two", "one", timedelta(seconds=30))
+    until(lambda: len(watching_reports(watching, store)) >= 2)
+    with pytest.raises(StaleTerm):
+        watching.believe(stale)
+    assert store.beliefs() == []
+
+
+def watching_reports(watching: Watching, store: MemoryStore) -> list[str]:
+    watching.report()
+    return [each.viewpoint for each in store.sightings()]

@@ -1,0 +1,79 @@
+"""The window: looks in the order in which they began, whatever the order in which they ended."""
+
+from itertools import permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.window import KEPT, Window
+from tests.sights import at, row, seen, sight, window
+
+
+def test_a_success_ends_a_row_of_failures_and_a_failure_a_row_of_successes() -> None:
+    failing = window(*row("ok@0 ok@0.5 refused@1 silent@1.5"))
+    assert (failing.row, failing.successes, failing.first_failed) == (2, 0, 1.0)
+    back = failing.after(sight(2))
+    assert (back.row, back.successes, back.first_failed, back.failures) == (0, 1, None, ())
+    assert back.longest_row == 2
+    assert back.after(sight(2.5)).after(sight(3)).longest_row == 0, "three in a row are trusted"
+
+
+def test_a_failure_that_ends_after_a_later_success_says_nothing() -> None:
+    late = window(sight(0), sight(1)).after(sight(0.5, "silent"))
+    assert (late.row, late.successes) == (0, 2)
+
+
+def test_a_success_that_began_before_a_failure_ends_only_what_came_before_it() -> None:
+    seen = window(*row("silent@0 refused@0.5 refused@1 ok@0.7"))
+    assert (seen.row, seen.first_failed, seen.successes) == (1, 1.0, 0)
+    assert seen.newest_ok == sight(0.7)
+
+
+def test_what_began_before_the_window_was_voided_does_not_count() -> None:
+    voided = window(*row("ok@0 refused@0.5")).void(1.0, "the process was stopped for 9 s")
+    assert voided.newest is None
+    assert voided.after(sight(0.9, "silent")).newest is None
+    assert voided.after(sight(0.9)).newest is None
+    sighting = seen(voided)
+    assert sighting is not None
+    assert (sighting.voided_at, sighting.text, sighting.last_ok_at) == (at(1), "the process was stopped for 9 s", None)
+
+
+def test_a_voided_window_counts_again_after_a_success_or_a_full_row_of_failures() -> None:
+    voided = Window(trusted=3).void(0.0, "stopped")
+    assert voided.after(sight(1)).voided is None
+    twice = voided.after(sight(1, "refused")).after(sight(1.5, "refused"))
+    assert twice.voided is not None
+    assert twice.after(sight(2, "refused")).voided is None
+
+
+def test_the_row_is_counted_on_where_its_oldest_failures_are_forgotten() -> None:
+    long = window(sight(0), *(sight(1 + number, "refused") for number in range(3 * KEPT)))
+    assert (long.row, long.first_failed, len(long.failures)) == (3 * KEPT, 1.0, KEPT)
+
+
+def test_a_sighting_names_only_the_clusters_own_failures_without_a_break() -> None:
+    sighting = seen("ok@0 refused@1 no-network@2 refused@3 silent@4")
+    assert sighting is not None
+    assert sighting.failed_at == (at(3), at(4))
+    assert (sighting.failures_in_a_row, sighting.first_failed_at) == (4, at(1))
+    assert sighting.last_ok_at == at(0)
+    assert sighting.seen_at == at(5), "when the newest look ended"
+    assert seen("") is None
+
+
+LOOKS = st.lists(
+    st.tuples(st.integers(0, 50), st.sampled_from(("ok", "refused", "silent", "credential"))),
+    max_size=5,
+    unique_by=lambda each: each[0],
+)
+
+
+@given(LOOKS)
+def test_the_order_in_which_looks_end_does_not_change_the_row(looks: list[tuple[int, str]]) -> None:
+    sights = [sight(float(when), what) for when, what in looks]
+    rows = {(seen.row, seen.failures) for order in permutations(sights) if (seen := window(*order))}
+    assert len(rows) == 1
+    ordered = sorted(sights, key=lambda each: each.began)
+    length = next((number for number, each in enumerate(reversed(ordered)) if each.ok), len(ordered))
+    assert rows == {(length, tuple(ordered[len(ordered) - length :]))}
