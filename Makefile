@@ -7,6 +7,7 @@ LOCK    := conf/locks/pyspark-$(SPARK).lock
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed-$(SPARK)
 FAULT   ?= kill
+PYTEST  := $(BIN)/python -m pytest -p no:cacheprovider
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 export PYTHONDONTWRITEBYTECODE := 1
 
@@ -30,18 +31,28 @@ java: $(STAMP) ## find Java 17, or install it by the system's package manager wh
 demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1)
 	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) --dir build/demo
 
-check: $(STAMP) ## seconds: format, lint, types, import rules, unit and contract tests
+check: $(STAMP) ## a minute: format, lint, types, import rules, unit and contract tests
+	$(MAKE) --no-print-directory -j 2 --output-sync=target lint types unit
+
+lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	PYTHONPATH=. $(BIN)/lint-imports --no-cache
-	$(BIN)/python -m pytest -q -m "not real and not long" -p no:cacheprovider
 
-test: check java ## minutes: check, then one of each kind on real brokers, Spark and PostgreSQL
-	$(BIN)/python -m pytest -m "real and not long" -p no:cacheprovider
+types: $(STAMP)
+	$(BIN)/mypy
+
+unit: $(STAMP)
+	$(PYTEST) -q -n auto -m "not real" tests/unit tests/contract
+
+simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and a clock that are simulated
+	$(PYTEST) -q -n auto -m "not real" tests/simulation
+
+test: check simulate java ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
+	$(PYTEST) -m "real and not long"
 
 test-long: java ## hours: the full counts; writes docs/reports/carries.md
-	$(BIN)/python -m pytest -m long -p no:cacheprovider --timeout 14400
+	$(PYTEST) -m long --timeout 14400
 
 test-matrix: ## the core of it on Spark 3.5.7 and 4.0.0, each in its own virtual environment
 	conf/test-matrix 3.5.7 4.0.0
@@ -62,4 +73,4 @@ lock: ## make the lock files anew (needs uv)
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java demo check test test-long test-matrix bench docs lock clean
+.PHONY: help setup java demo check lint types unit simulate test test-long test-matrix bench docs lock clean

@@ -2,6 +2,12 @@
 
 import signal
 
+from hypothesis import settings
+
 # A shell makes what it starts in the background deaf to SIGINT, and a deaf process has deaf children: the tests that
 # interrupt a verb would then wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says something about the machine, not about the code.
+settings.register_profile("tideover", deadline=None)
+settings.load_profile("tideover")

@@ -44,6 +44,7 @@ class Typed:
     """A verb that somebody has typed and that is under way."""
 
     def __init__(self, config: Path, arguments: Sequence[str]) -> None:
+        self.words = " ".join(arguments)
         command = [sys.executable, "-m", "orchestrator", "-c", str(config), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True)
 
@@ -56,6 +57,14 @@ class Typed:
         """SIGKILL."""
         self.process.kill()
         self.process.communicate()
+
+    def told(self) -> str:
+        """How it stands, for a test that has failed; it is ended to hear what it said."""
+        if self.process.stderr is None or self.process.stderr.closed:
+            return f"{self.words}: ended with {self.process.returncode}"
+        code = self.process.poll()
+        self.process.kill()
+        return f"{self.words}: {'under way' if code is None else f'ended with {code}'}: {self.end().err[-2000:]}"
 
 
 class Driver:
@@ -74,9 +83,15 @@ class Driver:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def freeze(self) -> None:
-        """SIGSTOP, the JVM included: as if the whole host stood still."""
+        """SIGSTOP, the JVM included: as if the whole host stood still; returns when every thread does.
+
+        A signal to a process stops its threads one by one, each when it next runs: on a busy machine some go on for a
+        while after ``kill`` has returned.
+        """
         for pid in self._pids():
             os.kill(pid, signal.SIGSTOP)
+            while not all(is_stopped(stat) for stat in Path(f"/proc/{pid}/task").glob("*/stat")):
+                time.sleep(0.001)
 
     def thaw(self) -> None:
         for pid in reversed(self._pids()):
@@ -117,6 +132,7 @@ class Scene:
     settings: Mapping[str, Any]
     clusters: Mapping[str, Cluster]
     drivers: dict[str, Driver] = field(default_factory=dict)
+    typed: list[Typed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -143,7 +159,8 @@ class Scene:
         return self.drivers[name]
 
     def type(self, *arguments: str) -> Typed:
-        return Typed(self.config, arguments)
+        self.typed.append(Typed(self.config, arguments))
+        return self.typed[-1]
 
     def failover(self, query: str, to: str, *more: str) -> Typed:
         """Somebody types a failover of one query, or of all by ``--all``."""
@@ -197,6 +214,7 @@ class Scene:
     def _told(self) -> str:
         lines = [f"{each.query}: {each.phase} {each.sentence}" for each in self.store.operations(limit=6)]
         lines += [f"{fact.query} on {fact.cluster}: {fact.state} {fact.error}" for fact in self.store.query_facts()]
+        lines += [each.told() for each in self.typed[-3:]]
         return "\n".join([*lines, *(f"{each.name}: {each.log()[-3000:]}" for each in self.drivers.values())])
 
 
@@ -224,6 +242,14 @@ class Stage(Scene):
             if self.world.look(self.world.parts(name)[0]) == "frozen":
                 self.thaw(name)
             self.start(name)
+
+
+def is_stopped(stat: Path) -> bool:
+    """Whether a thread stands still, by its ``/proc/PID/task/TID/stat``; one that has ended does, too."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] in {"T", "t", "Z", "X"}
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def exactly(ids: Iterable[int]) -> Counter[int]:

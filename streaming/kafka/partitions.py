@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from state.model import TopicPartition
 from streaming.deadline import Deadline
 from streaming.errors import ClusterUnreachable
-from streaming.kafka.answers import broken, no_leader, unknown_partition
+from streaming.kafka.answers import broken, no_leader, silent, unknown_partition
 from streaming.kafka.contact import pauses
 from streaming.kafka.metadata import Metadata
 from streaming.kafka.network import Network, Question
@@ -109,7 +109,9 @@ class Partitions:
         for (chunk, question), outcome in zip(questions, outcomes, strict=True):
             if outcome is None or isinstance(outcome, BaseException):
                 error = broken(outcome, self._network.address(question.node))
-                failures.update(dict.fromkeys(chunk, error))
+                # time that ran out while asking again says less than what was heard before
+                told = [each for each in chunk if not (silent(outcome) and each in failures)]
+                failures.update(dict.fromkeys(told, error))
                 continue
             left_out = dict.fromkeys(chunk, _left_out(self._network.address(question.node)))
             for partition, reply in inquiry.replies(outcome):

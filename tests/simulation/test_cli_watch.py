@@ -33,9 +33,10 @@ Process = subprocess.Popen[bytes]
 
 @contextmanager
 def watching(folder: Path, *arguments: str, stdout: int = subprocess.PIPE, term: str = "xterm") -> Iterator[Process]:
+    inherited = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
     process = subprocess.Popen(
         [sys.executable, "-m", "orchestrator", "watch", "--interval", "100ms", *arguments],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": term}, stdout=stdout, stderr=subprocess.PIPE,
+        cwd=folder, env={**inherited, "PYTHONPATH": str(ROOT), "TERM": term}, stdout=stdout, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
         yield process

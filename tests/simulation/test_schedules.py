@@ -169,7 +169,7 @@ def play(hosts: Mapping[str, str], schedule: Schedule) -> None:
 
 
 @given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_no_order_of_faults_breaks_a_rule_and_all_of_them_end_well(
     hosts: Mapping[str, str], schedule: Schedule
 ) -> None:
@@ -178,6 +178,6 @@ def test_no_order_of_faults_breaks_a_rule_and_all_of_them_end_well(
 
 @pytest.mark.long
 @given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
-@settings(max_examples=5_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])
 def test_no_order_of_faults_breaks_a_rule_however_many_are_tried(hosts: Mapping[str, str], schedule: Schedule) -> None:
     play(hosts, schedule)

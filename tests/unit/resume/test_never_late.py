@@ -42,7 +42,7 @@ def test_thousands_of_seeded_worlds_are_never_late_and_exact_means_exact():
 
 
 @given(st.integers(min_value=0))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_world_is_never_late_and_exact_means_exact(seed):
     world = draw(seed)
     if world is not None:
