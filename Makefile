@@ -9,7 +9,7 @@ STAMP   := $(VENV)/.installed-$(SPARK)
 FAULT   ?= kill
 PYTEST  := $(BIN)/python -m pytest -p no:cacheprovider
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
-export PYTHONDONTWRITEBYTECODE := 1
+unexport PYTHONDONTWRITEBYTECODE # hundreds of short processes need not compile us anew, each
 
 .DEFAULT_GOAL := help
 

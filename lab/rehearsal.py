@@ -266,7 +266,7 @@ def open_world(on: Stage, script: Script) -> None:
     )  # fmt: skip
 
 
-def await_running(on: Stage, runner: subprocess.Popen[bytes], *, warm: bool, timeout: float = 180.0) -> None:
+def await_running(on: Stage, runner: subprocess.Popen[bytes], *, warm: bool, timeout: float = 300.0) -> None:
     """Wait until every query has committed a few batches, and the runner has warmed up if that is wanted."""
     on.say("a runner with all queries of the example" + (", warmed up on the standby" if warm else ""))
     deadline = time.monotonic() + timeout
@@ -277,7 +277,7 @@ def await_running(on: Stage, runner: subprocess.Popen[bytes], *, warm: bool, tim
         running = [row for row in rows if row["state"] == "running" and (row["batch"] or 0) >= 3]
         if rows and len(running) == len(rows) and (not warm or is_warm(on, rows[0]["query"])):
             return
-        time.sleep(2.0)  # each look is a process of its own
+        time.sleep(4.0)  # each look is a process of its own
     raise StoryFailed(f"not every query ran within {timeout:g} s: see runner-a.log")
 
 
