@@ -15,6 +15,13 @@ _HEADER = """\
 """
 
 
+_CONF = {
+    "spark.sql.shuffle.partitions": 2,
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""A lab lives for minutes on a few cores: what Java's second compiler makes comes too late and takes a core."""
+
+
 def compose(world: World) -> dict[str, Any]:
     """Return the configuration as plain data."""
     queries = _queries(world)
@@ -27,7 +34,7 @@ def compose(world: World) -> dict[str, Any]:
             {"from": PRIMARY, "to": STANDBY, "topics": "identity", "heartbeats": HEARTBEATS,
              "offset_syncs": OFFSET_SYNCS}
         ],
-        "spark": {"master": f"local[{slots}]", "conf": {"spark.sql.shuffle.partitions": 2}},
+        "spark": {"master": f"local[{slots}]", "conf": _CONF},
         "runners": {RUNNER: {"site": "lab"}},
         "queries": queries,
         "http": {"listen": f"127.0.0.1:{world.http_port}"},

@@ -1,5 +1,6 @@
 """What every test may count on."""
 
+import os
 import signal
 
 from hypothesis import settings
@@ -11,3 +12,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("tideover", deadline=None)
 settings.load_profile("tideover")
+
+# JVMs of tests live for a minute: what the second compiler makes comes too late and takes a core.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
