@@ -181,8 +181,10 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
         runner = on.start_runner()
         if script.automatic:
             on.start_controller()
-        traffic = on.start_traffic("east", script.rate, 600)
+        say("a runner with all queries of the example" + (", warmed up on the standby" if script.wait_warm else ""))
         await_running(on, runner, warm=script.wait_warm)
+        traffic = on.start_traffic("east", script.rate, 600)
+        await_running(on, runner, batches=3)
         if script.automatic:
             await_verdicts(on)
         watch.mark("queries_running")
@@ -266,19 +268,25 @@ def open_world(on: Stage, script: Script) -> None:
     )  # fmt: skip
 
 
-def await_running(on: Stage, runner: subprocess.Popen[bytes], *, warm: bool, timeout: float = 300.0) -> None:
-    """Wait until every query has committed a few batches, and the runner has warmed up if that is wanted."""
-    on.say("a runner with all queries of the example" + (", warmed up on the standby" if warm else ""))
+def await_running(
+    on: Stage, runner: subprocess.Popen[bytes], *, batches: int = 0, warm: bool = False, timeout: float = 300.0
+) -> None:
+    """Wait until every query runs and has committed so many batches, and the runner has warmed up if that is wanted."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if runner.poll() is not None:
             raise StoryFailed(f"the runner ended with exit code {runner.returncode}: see runner-a.log")
         rows = on.ask("list") if (on.world / "tideover.yaml").exists() else []
-        running = [row for row in rows if row["state"] == "running" and (row["batch"] or 0) >= 3]
+        running = [row for row in rows if row["state"] == "running" and _committed(row) >= batches]
         if rows and len(running) == len(rows) and (not warm or is_warm(on, rows[0]["query"])):
             return
-        time.sleep(4.0)  # each look is a process of its own
+        time.sleep(2.0)  # each look is a process of its own
     raise StoryFailed(f"not every query ran within {timeout:g} s: see runner-a.log")
+
+
+def _committed(row: Mapping[str, Any]) -> int:
+    """How many batches a query has committed; they are numbered from 0."""
+    return 0 if row["batch"] is None else int(row["batch"]) + 1
 
 
 def is_warm(on: Stage, query: str) -> bool:
