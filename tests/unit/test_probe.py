@@ -39,7 +39,7 @@ class Watcher:
         self.probe = Probe(self.cluster, name="east", topics=self.topics, memory=self.memory)
         return self.probe
 
-    def look(self, timeout: float = 2.0) -> Sight:
+    def look(self, timeout: float = 5.0) -> Sight:
         return self.probe.look(timeout)
 
 
@@ -79,11 +79,11 @@ def test_a_hung_server_does_not_hold_a_look_up(fake: FakeCluster) -> None:
 def test_one_of_three_that_refuses_or_falls_silent_is_a_cluster_that_limps(fake: FakeCluster, watcher: Watcher) -> None:
     assert watcher.look().ok
     fake.hung.add(1)
-    for sight in (watcher.look(4.0), watcher.look(4.0), watcher.fresh().look(4.0)):
+    for sight in (watcher.look(), watcher.look(), watcher.fresh().look(5.0)):
         assert sight.ok, sight.trouble
         assert sight.health is not None
         assert (sight.health.brokers_silent, sight.health.unreadable) == (1, 2)
-        assert sight.seconds < 3.9, "a silent broker may not take all the time"
+        assert sight.seconds < 4.9, "a silent broker may not take all the time"
     fake.hung.clear()
     fake.kill(1)
     for _ in range(2):
