@@ -112,7 +112,8 @@ def _write(commit: str) -> None:
         "",
         *(_switches("warmed up", [note for note in notes if note["warm"]])),
         *(_switches("cold", [note for note in notes if not note["warm"]])),
-        f"{len(notes)} stories: " + (f"{broken} broke the promise." if broken else "every one kept the promise."),
+        f"{len(notes)} stories, {sum(len(note.get('switches', ())) for note in notes)} carries: "
+        + (f"{broken} broke the promise." if broken else "every one kept the promise."),
     ]
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     REPORT.write_text("\n".join(lines) + "\n", encoding="utf-8")
