@@ -1,9 +1,10 @@
 """What tracking costs a query: batch time with and without it, at 4, 100 and 1,000 partitions.
 
 One broker, one Spark session, one query per partition count (stateless, collects in foreachBatch, trigger 1 s, all
-partitions written to all the time, read with the options that the runner sets). It never stops; tracking is switched on and off by turns, a few batches each, and
-the batch that runs at a switch is left out. A pair is two blocks next to each other; every second pair runs the other
-way round, so that a slow drift of the machine falls on both. Batch time is Spark's own ``triggerExecution``.
+partitions written to all the time, read with the options that the runner sets). It never stops; tracking is switched on
+and off by turns, a few batches each, and the batch that runs at a switch is left out. A pair is two blocks next to each
+other; every second pair runs the other way round, so that a slow drift of the machine falls on both. Batch time is
+Spark's own ``triggerExecution``.
 
 Spark keeps 64 Kafka consumers in each process by default. Here it may keep one per partition, so that no batch has to
 make any anew. A partition count ends after ``_COUNT_SECONDS`` with the pairs that were taken, or says that none was.
