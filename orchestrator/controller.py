@@ -33,7 +33,9 @@ from streaming.eyes import eyes_on
 from streaming.kafka.link import Link
 
 STEP_SECONDS = 0.1
-"""How long a request waits at most until it is seen, and how long a verdict that is in the making."""
+"""How long a look that has ended waits at most until it is judged, while a cluster is in doubt."""
+REST_STEP_SECONDS = 0.25
+"""How long a request waits at most until it is seen, while every cluster is well."""
 RESUME_SECONDS = 1.0
 """How often open operations are looked for that nobody here drives: those of a leader that is gone."""
 RETRY_SECONDS = 10.0
@@ -47,7 +49,8 @@ class Watch(Protocol):
 
     def report(self) -> None: ...
 
-    def believe(self, term: int) -> Mapping[str, Belief]: ...
+    def believe(self, term: int) -> Mapping[str, Belief]:
+        """The same mapping again as long as there is nothing new to judge."""
 
 
 @dataclass(kw_only=True)
@@ -65,7 +68,7 @@ class Controller:
     _away: str | None = None
     _next_view: float = 0.0
     _next_resume: float = 0.0
-    _calm: bool = True
+    _believed: Mapping[str, Belief] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict)
 
     def tick(self) -> None:
@@ -84,6 +87,11 @@ class Controller:
         else:
             self._has_store()
 
+    @property
+    def step_seconds(self) -> float:
+        """How soon the next round should begin after this one has."""
+        return min(REST_STEP_SECONDS, self.rest_seconds) if self._is_calm else STEP_SECONDS
+
     def close(self) -> None:
         """Let the drivers end after their tick, and the next controller lead at once. What was begun stays open."""
         self.desk.close()
@@ -93,16 +101,21 @@ class Controller:
             log.warning("the lease could not be given back: it runs out by itself", error=str(error))
 
     def _work(self, now: float) -> None:
-        if now >= self._next_view or not self._calm:
-            self._next_view = now + self.rest_seconds
-            beliefs = self.watching.believe(self.lead.term)
-            self._calm = all(belief.verdict in _CALM for belief in beliefs.values())
-            self.unasked.ask(beliefs, term=self.lead.term)
+        is_due = now >= self._next_view
+        if is_due or not self._is_calm:
+            self._next_view = now + self.rest_seconds if is_due else self._next_view
+            before, self._believed = self._believed, self.watching.believe(self.lead.term)
+            if is_due or self._believed is not before:
+                self.unasked.ask(self._believed, term=self.lead.term)
         self.desk.take()
         if now >= self._next_resume:
             self._next_resume = now + RESUME_SECONDS
             self.desk.resume()
         self._tell_failures()
+
+    @property
+    def _is_calm(self) -> bool:
+        return all(belief.verdict in _CALM for belief in self._believed.values())
 
     def _tell_failures(self) -> None:
         """Say of each operation, once, what keeps it from being driven on here; it is tried again."""
@@ -192,7 +205,7 @@ def run_controller(settings: Tideover, name: str | None, *, store: Store, stop: 
         while not stop.is_set():
             began = time.monotonic()
             controller.tick()
-            stop.wait(max(0.0, STEP_SECONDS - (time.monotonic() - began)))
+            stop.wait(max(0.0, controller.step_seconds - (time.monotonic() - began)))
     finally:
         controller.close()
         housekeeping.close()

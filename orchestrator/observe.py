@@ -5,6 +5,7 @@ it hands out are sightings on the store's clock, for the store and for ``orchest
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from state.ports import Store
 from state.settings import Tideover
@@ -14,7 +15,27 @@ from streaming.heartbeats import Heartbeats
 from streaming.log import Log
 from streaming.prober import Prober
 from streaming.sight import Eye
-from streaming.window import sighting
+from streaming.window import Window, sighting
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Glance:
+    """What was seen of the clusters when somebody looked here, on this process's monotonic clock; costs nothing."""
+
+    at: float
+    windows: Mapping[str, Window]
+    """By cluster; the same object as long as no look has ended."""
+
+    def is_same(self, before: "Glance") -> bool:
+        """Whether no look has ended since."""
+        return all(window is before.windows[cluster] for cluster, window in self.windows.items())
+
+    def repeats(self, before: "Glance", limit: float) -> bool:
+        """Whether every cluster is well, and as it was; a newest look may be ``limit`` seconds old."""
+        return all(
+            window.repeats(before.windows[cluster], now=self.at, limit=limit)
+            for cluster, window in self.windows.items()
+        )
 
 
 class Observer:
@@ -59,6 +80,11 @@ class Observer:
             prober.close()
         for heartbeats in self._heartbeats:
             heartbeats.close()
+
+    def glance(self) -> Glance:
+        """What is seen now, for whoever wants to know whether anything has happened."""
+        windows = {cluster: prober.window for cluster, prober in self._probers.items()}
+        return Glance(at=self._clocks.monotonic(), windows=windows)
 
     def sightings(self, store: Store) -> list[Sighting]:
         """What is seen now, of every cluster that was looked at. Raises ``StoreError``: the times are on its clock."""

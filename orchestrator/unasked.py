@@ -34,6 +34,9 @@ class Unasked:
     def ask(self, beliefs: Mapping[str, Belief], *, term: int) -> Sequence[Request]:
         """Write the requests that every gate allows. Raises ``StoreError``."""
         down = {cluster for cluster, belief in beliefs.items() if belief.verdict is Verdict.DOWN}
+        if not down:
+            self._told.clear()
+            return ()
         there = [each.query for each in self._store.assignments() if each.cluster in down]
         wanted = [query for query in self._settings.queries if query in there and self._may_be_asked_for(query)]
         self._told = {query: gate for query, gate in self._told.items() if query in there}

@@ -1,40 +1,84 @@
-"""One tick of the watch: report what is seen here, read what others saw, and, while leading, say what is believed."""
+"""One tick of the watch: report what is seen here, read what others saw, and, while leading, say what is believed.
 
-from collections.abc import Mapping
-from datetime import timedelta
+A leader is called ten times a second, and most of the time nothing has happened since: then what was believed stands,
+and the store is neither asked nor told. While every cluster is well, nobody else's word can change a verdict, so the
+store hears of it only as often as its readers need, who take a verdict for present that is 10 s old
+(``VERDICT_STANDS``). Whoever does not lead tells of every look: the leader that loses sight of a cluster counts
+half-seconds, and fresh evidence has to be there by then.
+"""
 
-from orchestrator.decide.verdict import form, judge, told
-from orchestrator.observe import Observer
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from orchestrator.decide.verdict import form, judge, stale_after, told
+from orchestrator.observe import Glance, Observer
 from state.ports import Store
 from state.settings import Tideover
-from state.sighting import Belief
+from state.sighting import Belief, Sighting
 
-_REPEAT = timedelta(seconds=1)
+REST_SECONDS = 2.0
+"""How often verdicts are given anew while every cluster is well and nothing happens."""
+REPEAT_SECONDS = 1.0
 """How often a verdict that stays is written again, so that its reasons and its age can be read."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Given:
+    """The verdicts as they were given last."""
+
+    term: int
+    glance: Glance
+    believed: Mapping[str, Belief]
+
+
 class Watching:
-    """The watch of one controller; its observer must have begun."""
+    """The watch of one controller; its observer must have begun. Called by one thread."""
 
     def __init__(self, store: Store, settings: Tideover, observer: Observer, *, actor: str) -> None:
         self._store = store
         self._settings = settings
         self._observer = observer
         self._actor = actor
+        self._limit = stale_after(settings.detection).total_seconds()
+        self._interval = settings.detection.interval.total_seconds()
+        self._given: _Given | None = None
+        self._written_at = 0.0
 
     def report(self) -> None:
         """Tell the store what is seen here; a follower does no more. Raises ``StoreError``."""
+        self._given = None
         self._store.see(self._observer.sightings(self._store))
 
     def believe(self, term: int) -> Mapping[str, Belief]:
-        """Report, judge every cluster on what all viewpoints saw until now, and keep the verdicts under this term.
+        """Judge every cluster on what all viewpoints saw until now, and keep the verdicts under this term.
 
-        Raises ``StaleTerm`` when somebody else leads (at the latest within a second), and other ``StoreError``: then
-        nothing new is believed.
+        The same mapping again as long as there is nothing new to judge. Raises ``StaleTerm`` when somebody else leads
+        (at the latest after ``REST_SECONDS``), and other ``StoreError``: then nothing new is believed.
         """
+        glance = self._observer.glance()
+        if self._given is not None and self._stands(self._given, glance, term):
+            return self._given.believed
+        before, self._given = self._given, None
+        is_due = before is None or glance.at - self._written_at >= REPEAT_SECONDS
+        believed = self._judge(term, is_due=is_due)
+        if is_due:
+            self._written_at = glance.at
+        self._given = _Given(term=term, glance=glance, believed=believed)
+        return believed
+
+    def _stands(self, given: _Given, glance: Glance, term: int) -> bool:
+        """Whether judging again would say the same."""
+        age = glance.at - given.glance.at
+        if term != given.term or age >= REST_SECONDS:
+            return False
+        return (age < self._interval and glance.is_same(given.glance)) or glance.repeats(given.glance, self._limit)
+
+    def _judge(self, term: int, *, is_due: bool) -> Mapping[str, Belief]:
+        """Judge on what is in the store and in this process; write what is news, and all of it when it is due."""
         own = self._observer.sightings(self._store)
-        self._store.see(own)
-        seen, now = self._store.sightings(), self._store.now()
+        if is_due:
+            self._store.see(own)
+        seen, now = _newest(self._store.sightings(), own), self._store.now()
         standing = {belief.cluster: belief for belief in self._store.beliefs()}
         mine = {each.cluster: each for each in own if each.viewpoint == self._observer.viewpoint}
         believed: dict[str, Belief] = {}
@@ -45,14 +89,17 @@ class Watching:
             sighting, before = mine.get(cluster), standing.get(cluster)
             judgement = judge(sighting, others, now, self._settings.detection)
             belief = form(cluster, judgement, sighting, standing=before, now=now, term=term)
-            if _is_news(belief, before):
+            if is_due or before is None or (before.verdict, before.term) != (belief.verdict, term):
                 self._store.believe(belief, term=term, event=told(belief, standing=before, actor=self._actor))
             believed[cluster] = belief
         return believed
 
 
-def _is_news(belief: Belief, standing: Belief | None) -> bool:
-    """Whether to write it: another verdict, another leader, or the same one for a while."""
-    if standing is None or (standing.verdict, standing.term) != (belief.verdict, belief.term):
-        return True
-    return not timedelta(0) <= belief.decided_at - standing.decided_at < _REPEAT
+def _newest(stored: Iterable[Sighting], own: Iterable[Sighting]) -> Iterable[Sighting]:
+    """One sighting of each viewpoint, in order: this process need not tell the store first what it wants to hear."""
+    found = {(each.cluster, each.viewpoint): each for each in stored}
+    for each in own:
+        known = found.get((each.cluster, each.viewpoint))
+        if known is None or known.seen_at < each.seen_at:
+            found[each.cluster, each.viewpoint] = each
+    return [found[key] for key in sorted(found)]

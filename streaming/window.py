@@ -57,6 +57,17 @@ class Window:
         """The look that began last."""
         return self.failures[-1] if self.failures else self.newest_ok
 
+    def repeats(self, before: "Window", *, now: float, limit: float) -> bool:
+        """Whether nothing has happened since: both look at a cluster that is trusted, and find it as whole.
+
+        A newest look that ended more than ``limit`` seconds ago repeats nothing.
+        """
+        newest, old = self.newest_ok, before.newest_ok
+        if newest is None or old is None or min(self.successes, before.successes) < self.trusted:
+            return False
+        is_late = now - newest.began - newest.seconds > limit
+        return not is_late and (newest.health, newest.notes) == (old.health, old.notes)
+
     def _succeeded(self, sight: Sight) -> "Window":
         if self.newest_ok is not None and sight.began <= self.newest_ok.began:
             return self

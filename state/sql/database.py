@@ -50,10 +50,10 @@ class Part:
             refuse_stale(term, connection.execute(_TERM).scalar())
             yield connection
 
-    def _rows(self, noun: type[Of], statement: sa.Select[Any]) -> list[Of]:
-        """What a statement selects, as nouns whose fields are its columns."""
+    def _rows(self, noun: type[Of], statement: sa.Select[Any], values: Mapping[str, object] | None = None) -> list[Of]:
+        """What a statement selects with these values, as nouns whose fields are its columns."""
         with translated(), self._engines.read.connect() as connection:
-            rows = connection.execute(statement)
+            rows = connection.execute(statement, values)
             names = tuple(rows.keys())
             return [noun(**dict(zip(names, row, strict=True))) for row in rows]
 
@@ -65,6 +65,12 @@ class Part:
     def _insert(self, table: sa.Table) -> Insert:
         """An insert that knows ``ON CONFLICT``."""
         return sqlite.insert(table) if self._engines.dialect == "sqlite" else postgresql.insert(table)
+
+    def _at(self, connection: sa.Connection) -> datetime:
+        """The store's clock within a transaction; on SQLite, where all processes share a host, nobody is asked."""
+        if self._engines.dialect == "sqlite":
+            return datetime.now(UTC)
+        return connection.execute(sa.select(self._clock())).scalar_one()
 
     def _clock(self) -> sa.ColumnElement[datetime]:
         """The store's clock as SQL. On SQLite it is read here, so ask inside the transaction, after any wait."""

@@ -1,6 +1,8 @@
 """The append-only history."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -37,9 +39,16 @@ class History(Part):
     def history(
         self, *, query: str | None = None, operation: str | None = None, after: int = 0, limit: int = 200
     ) -> Sequence[Event]:
-        found = sa.select(history).where(history.c.sequence > after).order_by(history.c.sequence.desc()).limit(limit)
-        if query is not None:
-            found = found.where(history.c.query == query)
-        if operation is not None:
-            found = found.where(history.c.operation == operation)
-        return newest_last(self._rows(Event, found))
+        asked = {"query": query, "operation": operation}
+        narrowed = {name: value for name, value in asked.items() if value is not None}
+        found = self._rows(Event, _newest(*narrowed), {"after": after, "most": limit} | narrowed)
+        return newest_last(found)
+
+
+@cache
+def _newest(*narrowed: str) -> sa.Select[Any]:
+    """What is asked for again and again by everybody who follows the history, made once."""
+    found = sa.select(history).where(history.c.sequence > sa.bindparam("after"))
+    for name in narrowed:
+        found = found.where(history.c[name] == sa.bindparam(name))
+    return found.order_by(history.c.sequence.desc()).limit(sa.bindparam("most", type_=sa.Integer()))

@@ -10,9 +10,14 @@ from state.guards import check_believed
 from state.model import Event
 from state.sighting import Belief, Sighting
 from state.sql.columns import Instant
-from state.sql.database import Insert, Part, upsert, values_of
+from state.sql.database import Insert, Part, values_of
 from state.sql.history import append
 from state.sql.schema import beliefs, sightings
+
+# Statements are made once: they run all the time, and making one costs more than running it.
+_ALL = sa.select(sightings).order_by(sightings.c.cluster, sightings.c.viewpoint)
+_BELIEVED = sa.select(beliefs).order_by(beliefs.c.cluster)
+_STANDING = sa.select(beliefs.c.verdict, beliefs.c.since).where(beliefs.c.cluster == sa.bindparam("believed"))
 
 
 class Sightings(Part):
@@ -23,38 +28,49 @@ class Sightings(Part):
         if not ordered:
             return
         with self._writing() as connection:
-            now = connection.execute(sa.select(self._clock())).scalar_one()
+            now = self._at(connection)
             rows = [values_of(sighting) | {"store_now": now} for sighting in ordered]
             connection.execute(_newer_only(self._engines.dialect), rows)
 
     def sightings(self, cluster: str | None = None) -> Sequence[Sighting]:
-        found = sa.select(sightings).order_by(sightings.c.cluster, sightings.c.viewpoint)
-        return self._rows(Sighting, found if cluster is None else found.where(sightings.c.cluster == cluster))
+        return self._rows(Sighting, _ALL if cluster is None else _ALL.where(sightings.c.cluster == cluster))
 
     def believe(self, belief: Belief, *, term: int, event: Event) -> bool:
         check_believed(belief, term)
         with self._leading(term) as connection:
-            stands = connection.execute(
-                sa.select(beliefs.c.verdict, beliefs.c.since).where(beliefs.c.cluster == belief.cluster)
-            ).first()
+            stands = connection.execute(_STANDING, {"believed": belief.cluster}).first()
             same = stands is not None and stands.verdict is belief.verdict
             values = values_of(belief) | ({"since": stands.since} if stands and same else {})
-            connection.execute(upsert(self._insert(beliefs), beliefs, values))
+            connection.execute(_upsert(self._engines.dialect, beliefs), values)
             if not same:
                 append(connection, [event])
             return not same
 
     def beliefs(self) -> Sequence[Belief]:
-        return self._rows(Belief, sa.select(beliefs).order_by(beliefs.c.cluster))
+        return self._rows(Belief, _BELIEVED)
 
 
 @cache
 def _newer_only(dialect: str) -> Insert:
-    """The upsert of a sighting, made once: it runs twice a second, and making it costs more than running it."""
-    insert: Insert = sqlite.insert(sightings) if dialect == "sqlite" else postgresql.insert(sightings)
+    """The upsert of a sighting; what is newer stays, unless it claims to come from the future."""
+    insert = _insert(dialect, sightings)
     from_the_future = sightings.c.seen_at > sa.bindparam("store_now", type_=Instant())
+    return _changing(insert, sightings, sa.or_(sightings.c.seen_at <= insert.excluded.seen_at, from_the_future))
+
+
+@cache
+def _upsert(dialect: str, table: sa.Table) -> Insert:
+    """The upsert of a row that comes with all its columns."""
+    return _changing(_insert(dialect, table), table, None)
+
+
+def _insert(dialect: str, table: sa.Table) -> Insert:
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+def _changing(insert: Insert, table: sa.Table, where: sa.ColumnElement[bool] | None) -> Insert:
     return insert.on_conflict_do_update(
-        index_elements=["cluster", "viewpoint"],
-        set_={column.name: insert.excluded[column.name] for column in sightings.c if not column.primary_key},
-        where=sa.or_(sightings.c.seen_at <= insert.excluded.seen_at, from_the_future),
+        index_elements=[column.name for column in table.primary_key.columns],
+        set_={column.name: insert.excluded[column.name] for column in table.c if not column.primary_key},
+        where=where,
     )

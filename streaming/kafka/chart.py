@@ -1,7 +1,7 @@
 """What looks have learnt of a cluster: its brokers, and the leaders and in-sync replicas of the topics of interest.
 
-Brokers and replicas of 3,500 partitions cost ten milliseconds to read and change rarely, so a look draws a new chart
-only now and then, or when a broker did not answer as the chart says.
+Leaders and replicas of 3,500 partitions cost tens of milliseconds to decode and change rarely, so a look draws a new
+chart only now and then, or when a broker did not answer as the chart says: the more partitions, the longer it stands.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,8 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.model import TopicPartition
-from streaming.log import TopicFacts
 from streaming.sight import Health
+
+_CHART_SECONDS = 5.0
+"""How long a chart stands at least."""
+_LONGEST_SECONDS = 30.0
+_PARTITIONS_A_SECOND = 200
+"""What charts may cost while all is well, so that a wide cluster is charted less often and no dearer."""
+_STALE_PARTITIONS_A_SECOND = 2000
+"""The same while a broker does not answer as the chart says, which may go on for days."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,25 +67,37 @@ class Memory:
     turn: int = 0
     """Counts looks, so that each asks for other partitions."""
 
+    def standing_chart(self, now: float) -> Chart | None:
+        """The chart, while it stands."""
+        if self.chart is None:
+            return None
+        wide = self.chart.partitions
+        well, stale = max(_CHART_SECONDS, wide / _PARTITIONS_A_SECOND), wide / _STALE_PARTITIONS_A_SECOND
+        stands = min(_LONGEST_SECONDS, stale if self.is_stale else well)
+        return self.chart if now - self.chart.heard_at < stands else None
 
-def draw(facts: Iterable[TopicFacts], live: Iterable[int], limits: Mapping[str, int], *, heard_at: float) -> Chart:
-    """Draw the chart of what metadata told."""
+
+def draw(topics: Iterable[Any], live: Iterable[int], limits: Mapping[str, int], *, heard_at: float) -> Chart:
+    """Draw the chart of a metadata response's topics, with nothing made in between: it is thousands of partitions."""
     brokers, led, missing = set(live), dict[int, list[TopicPartition]](), list[str]()
     partitions = leaderless = under_replicated = under_min_isr = 0
-    for topic in facts:
-        if topic.error is not None:
+    for topic in topics:
+        if topic.error_code:
             missing.append(topic.name)
             continue
-        limit = limits.get(topic.name, 0)
-        for number, partition in topic.partitions.items():
-            partitions += 1
-            brokers.update(partition.replicas)
-            if partition.leader is None:
+        name, limit = topic.name, limits.get(topic.name, 0)
+        partitions += len(topic.partitions)
+        for partition in topic.partitions:
+            leader, replicas, in_sync = partition.leader_id, partition.replica_nodes, len(partition.isr_nodes)
+            brokers.update(replicas)
+            if leader < 0:
                 leaderless += 1
+            elif leader in led:
+                led[leader].append(TopicPartition(name, partition.partition_index))
             else:
-                led.setdefault(partition.leader, []).append(TopicPartition(topic.name, number))
-            under_replicated += len(partition.in_sync) < len(partition.replicas)
-            under_min_isr += len(partition.in_sync) < limit
+                led[leader] = [TopicPartition(name, partition.partition_index)]
+            under_replicated += in_sync < len(replicas)
+            under_min_isr += in_sync < limit
     return Chart(
         heard_at=heard_at,
         brokers=frozenset(brokers),

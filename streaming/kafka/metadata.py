@@ -79,7 +79,7 @@ class Metadata:
             topic.name: Leaders(
                 heard_at=now,
                 nodes={partition.partition_index: partition.leader_id for partition in topic.partitions},
-                error=_topic_error(topic.error_code),
+                error=topic_error(topic.error_code),
             )
             for topic in answered
         }
@@ -136,11 +136,12 @@ def facts_of(topic: Any, config: Mapping[str, str] = _NO_CONFIG) -> TopicFacts:
         },
         timestamp_type=config.get(_TIMESTAMP_TYPE),
         cleanup_policy=config.get(_CLEANUP_POLICY),
-        error=_topic_error(topic.error_code),
+        error=topic_error(topic.error_code),
     )
 
 
-def _topic_error(code: int) -> PartitionError | None:
+def topic_error(code: int) -> PartitionError | None:
+    """What a topic of a metadata response met; None: it is there."""
     return unknown_partition() if code == UNKNOWN else code_error(code)
 
 

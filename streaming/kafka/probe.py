@@ -25,7 +25,7 @@ from streaming.kafka.answers import in_words
 from streaming.kafka.chart import Chart, Memory, draw
 from streaming.kafka.contact import metadata_request
 from streaming.kafka.faults import summed, trouble_of
-from streaming.kafka.metadata import config_request, facts_of
+from streaming.kafka.metadata import config_request, topic_error
 from streaming.kafka.network import Milestones, Network, Node, Question
 from streaming.kafka.security import library_settings
 from streaming.log import PartitionError, Spec
@@ -34,8 +34,8 @@ from streaming.sight import Health, Passed, Sight, Trouble
 _LEAST_PATIENCE_SECONDS = 0.25
 _READ_PATIENCE = 0.4
 """Share of a look's time that a silent broker may take while others have answered."""
-_CHART_SECONDS = 5.0
 _LIMITS_SECONDS = 60.0
+_LIMITS_AGAIN_SECONDS = 5.0
 _LIMITS_PATIENCE_SECONDS = 0.3
 _READ_PARTITIONS = 8
 """Partitions of one leader that one look reads; the next look reads the next ones."""
@@ -173,13 +173,13 @@ class Probe:
     def _see_leaders(self, network: Network, metadata: Any, course: _Course) -> Chart:
         """The chart, drawn anew where it is due. Raises ``_Met``."""
         memory, now = self._memory, time.monotonic()
-        live = [broker.node_id for broker in metadata.brokers]
-        chart = memory.chart
-        is_due = chart is None or memory.is_stale or now - chart.heard_at >= _CHART_SECONDS
-        if chart is None or is_due:
+        standing = memory.standing_chart(now)
+        chart = standing
+        if chart is None:
+            live = [broker.node_id for broker in metadata.brokers]
             chart = self._draw(network, live, course) if self._topics else draw([], live, {}, heard_at=now)
             memory.chart, memory.is_stale = chart, False
-        course.answered(Layer.LEADERS, now, kept=not is_due)
+        course.answered(Layer.LEADERS, now, kept=standing is not None)
         return chart
 
     def _draw(self, network: Network, live: Sequence[int], course: _Course) -> Chart:
@@ -187,13 +187,13 @@ class Probe:
         outcome = network.ask([Question(home, metadata_request(self._topics))], course.deadline)[0]
         if not _is_response(outcome):
             raise _Met(summed(self._troubles(network, [home], [outcome])))
-        facts = [facts_of(topic) for topic in outcome.topics]
-        refused = [topic for topic in facts if topic.error is not None and topic.error.name in _UNAUTHORIZED]
+        failed = {topic.name: error for topic in outcome.topics if (error := topic_error(topic.error_code)) is not None}
+        refused = [topic for topic, error in failed.items() if error.name in _UNAUTHORIZED]
         if refused:
-            raise _Met(_not_allowed([topic.name for topic in refused]))
-        existing = [topic.name for topic in facts if topic.error is None]
+            raise _Met(_not_allowed(refused))
+        existing = [topic.name for topic in outcome.topics if topic.name not in failed]
         self._learn_limits(network, home, existing, course)
-        return draw(facts, live, self._memory.limits, heard_at=time.monotonic())
+        return draw(outcome.topics, live, self._memory.limits, heard_at=time.monotonic())
 
     def _learn_limits(self, network: Network, home: Node, topics: Sequence[str], course: _Course) -> None:
         """What ``acks=all`` needs, asked once a minute where we may; not to know it is no fault of the cluster's."""
@@ -201,7 +201,7 @@ class Probe:
         is_fresh = memory.limits_at is not None and now - memory.limits_at < _LIMITS_SECONDS
         if not topics or (is_fresh and memory.limits.keys() >= set(topics)):
             return
-        if memory.limits_at is not None and now - memory.limits_at < _CHART_SECONDS:
+        if memory.limits_at is not None and now - memory.limits_at < _LIMITS_AGAIN_SECONDS:
             return
         memory.limits_at = now
         patience = course.deadline.soonest(min(_LIMITS_PATIENCE_SECONDS, course.deadline.remaining / 2))

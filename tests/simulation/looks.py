@@ -6,6 +6,7 @@ timeout, during which others begin, never more than a full row of them.
 
 from dataclasses import dataclass, field, replace
 
+from orchestrator.observe import Glance
 from state.ports import Store
 from state.sighting import Fault, Layer, Sighting
 from streaming.clocks import Clocks, store_time
@@ -77,6 +78,11 @@ class Looks:
             for route in self._routes:
                 self._hear(route)
         return began
+
+    def glance(self) -> Glance:
+        """As ``Observer.glance``."""
+        self.live()
+        return Glance(at=self.world.clock.passed, windows=dict(self._windows))
 
     def sightings(self, store: Store) -> list[Sighting]:
         """What is seen now, as ``Observer.sightings`` and ``Lookout.sightings``."""

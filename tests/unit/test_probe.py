@@ -5,13 +5,14 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from kafka import errors
 
 from state.settings import Cluster, Security
 from state.sighting import Fault, Layer
-from streaming.kafka.chart import Memory
+from streaming.kafka.chart import Memory, draw
 from streaming.kafka.faults import summed, trouble_of
 from streaming.kafka.probe import Probe
 from streaming.sight import Sight, Trouble
@@ -180,6 +181,24 @@ def test_a_leader_that_has_moved_is_found_at_the_next_look(fake: FakeCluster, wa
     asked = sum(1 for _, key, _ in fake.asked if key == 3)
     assert watcher.look().ok
     assert sum(1 for _, key, _ in fake.asked if key == 3) > asked + 1, "the chart is drawn anew"
+
+
+def charted(partitions: int) -> Memory:
+    """A cluster whose chart was drawn at 100 on the monotonic clock."""
+    return Memory(chart=replace(draw([], [1], {}, heard_at=100.0), partitions=partitions))
+
+
+@pytest.mark.parametrize(
+    ("partitions", "well", "stale"), [(6, 5.0, 0.003), (1000, 5.0, 0.5), (3500, 17.5, 1.75), (100_000, 30.0, 30.0)]
+)
+def test_the_wider_a_cluster_the_longer_its_chart_stands_and_it_never_costs_more(
+    partitions: int, well: float, stale: float
+) -> None:
+    memory = charted(partitions)
+    for memory.is_stale, seconds in ((False, well), (True, stale)):
+        assert memory.standing_chart(100.0 + seconds * 1.01) is None
+        assert memory.standing_chart(100.0 + seconds * 0.99) is memory.chart
+    assert Memory().standing_chart(100.0) is None
 
 
 def test_a_topic_that_we_may_not_read_is_ours_to_mend(fake: FakeCluster, watcher: Watcher) -> None:

@@ -2,9 +2,11 @@
 
 from itertools import permutations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.decide.verdict import Judgement, judge
+from state.settings import Detection
 from streaming.window import KEPT, Window
 from tests.sights import at, row, seen, sight, window
 
@@ -69,6 +71,7 @@ LOOKS = st.lists(
 )
 
 
+@settings(deadline=None)  # a hundred orders of each story
 @given(LOOKS)
 def test_the_order_in_which_looks_end_does_not_change_the_row(looks: list[tuple[int, str]]) -> None:
     sights = [sight(float(when), what) for when, what in looks]
@@ -77,3 +80,38 @@ def test_the_order_in_which_looks_end_does_not_change_the_row(looks: list[tuple[
     ordered = sorted(sights, key=lambda each: each.began)
     length = next((number for number, each in enumerate(reversed(ordered)) if each.ok), len(ordered))
     assert rows == {(length, tuple(ordered[len(ordered) - length :]))}
+
+
+def judged(window: Window, now: float) -> Judgement:
+    return judge(seen(window), (), at(now), Detection())
+
+
+STORIES = st.lists(st.sampled_from(("ok", "limping", "refused", "void")), min_size=1, max_size=12)
+
+
+@given(STORIES, st.integers(0, 12), st.floats(0, 4))
+def test_what_repeats_is_judged_as_before_and_only_what_is_well_repeats(
+    story: list[str], split: int, later: float
+) -> None:
+    windows = [Window(trusted=3)]
+    for number, what in enumerate(story):
+        began = number / 2
+        if what == "void":
+            windows.append(windows[-1].void(began, "the clock jumped"))
+        else:
+            limping = {"under_replicated": 2} if what == "limping" else {}
+            windows.append(windows[-1].after(sight(began, "refused" if what == "refused" else "ok", **limping)))
+    before, now = windows[min(split, len(story))], len(story) / 2 + later
+    if windows[-1].repeats(before, now=now, limit=3.0):
+        assert judged(windows[-1], now) == judged(before, now=0.1 + (min(split, len(story)) - 1) / 2)
+        assert story[-1] in {"ok", "limping"}
+
+
+def test_a_calm_that_goes_on_repeats_itself_until_looks_are_late() -> None:
+    calm = window(*row("ok@0 ok@0.5 ok@1"))
+    later = calm.after(sight(1.5))
+    assert later.repeats(calm, now=1.6, limit=3.0)
+    assert not later.repeats(calm, now=6.0, limit=3.0)
+    assert not later.after(sight(2, "refused")).repeats(calm, now=2.1, limit=3.0)
+    assert not later.after(sight(2, leaderless=1)).repeats(calm, now=2.1, limit=3.0)
+    assert not window(*row("ok@0 ok@0.5")).repeats(window(*row("ok@0")), now=0.6, limit=3.0), "not yet trusted"
