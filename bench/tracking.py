@@ -40,7 +40,7 @@ from bench.spread import Spread, paired_percent
 from state.model import Assignment, Desired
 from state.ports import Store
 from state.protocol import Offsets
-from state.settings import Cluster, Spark
+from state.settings import Cluster, Spark, Timeline
 from state.sql.migrate import open_store
 from streaming.kafka.link import Link
 from streaming.spark.callbacks import Gate
@@ -178,7 +178,7 @@ def _tracking(
     store = open_store(f"sqlite:///{directory / 'positions.db'}")
     _adopt(store, subject.checkpoint)
     with Link(cluster, name="bench") as link:
-        tracker = Tracker(lambda _: link, store, directory / "spool", lambda: datetime.now(UTC))
+        tracker = Tracker(lambda _: link, store, directory / "spool", lambda: datetime.now(UTC), lambda _: Timeline())
         run = Run(session, query, Gate())
         files, declared = HadoopFiles(session), {"orders": (_topic(count),)}
         tracking = _Tracking(

@@ -41,6 +41,8 @@ SAMPLING_SECONDS = 45.0
 PRUNING_SECONDS = 30.0
 PRUNED_AT_ONCE = 1000
 """Rows of each kind in one transaction: some milliseconds."""
+STRETCHES_AT_ONCE = 50
+"""Of timelines: half a megabyte each, for thousands of partitions."""
 PAUSE_SECONDS = 0.05
 """Between two transactions: an SQLite file has one writer at a time, and its waiters do not queue."""
 log = structlog.get_logger()
@@ -138,6 +140,22 @@ class Housekeeping:
             log.info("pruned what is over", **gone._asdict())
         return gone
 
+    def prune_timelines(self) -> int:
+        """Forget stretches that no setting keeps any more; how many. Raises ``StoreError``.
+
+        Whoever writes a timeline clears its own query as its settings say. This is for queries that nobody runs.
+        """
+        settings, gone = self._settings, 0
+        keep = max([settings.timeline.keep, *(settings.timeline_of(query).keep for query in settings.queries)])
+        until = self._clock.monotonic() + PRUNING_SECONDS
+        while (term := self._leading()) is not None and self._clock.monotonic() < until:
+            went = self._store.prune_timelines(self._store.now() - keep, limit=STRETCHES_AT_ONCE, term=term)
+            gone += went
+            if went < STRETCHES_AT_ONCE:
+                break
+            self._clock.wait(PAUSE_SECONDS)
+        return gone
+
     def _count_when_due(self) -> None:
         now = self._clock.monotonic()
         if now >= self._next_count and self._leading() is not None:
@@ -148,6 +166,7 @@ class Housekeeping:
         now = self._clock.monotonic()
         if now >= self._next_prune and self._leading() is not None:
             self.prune()
+            self.prune_timelines()
             self._next_prune = now + RETENTION_EVERY.total_seconds()
 
     def _leading(self) -> int | None:

@@ -8,6 +8,7 @@ TideoverError
     ├── StoreUnavailable  out of reach or locked; the only one where retrying can help
     ├── StaleTerm         another controller leads
     ├── Conflict          contradicts what stands
+    ├── Damaged           what is kept there cannot be read
     ├── SchemaNewer       written by a newer program
     └── SchemaOlder       older, and this user may not upgrade it
 """
@@ -51,6 +52,12 @@ class Conflict(StoreError):
     """The write contradicts what stands in the store, and nothing was written."""
 
     kind = "conflict"
+
+
+class Damaged(StoreError):
+    """What is kept in the store is damaged and cannot be read."""
+
+    kind = "damaged"
 
 
 class SchemaNewer(StoreError):

@@ -6,7 +6,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from state.automation import Acknowledgement, Pause
 from state.errors import Conflict, StaleTerm
@@ -19,6 +19,10 @@ CONTROLLER = "controller"
 KEPT_BATCHES = 12
 """Batches of positions kept for each query, newest epoch first: enough for a planned batch, the two that Spark may
 still replay, and a spool that is flushed late."""
+
+KEPT_STRETCHES = 10_000
+"""Stretches of a timeline kept for each query, the newest: a week, if every minute began one. Their age is the rule;
+this is the bound."""
 
 PLACED = frozenset({Phase.STARTING, Phase.VERIFYING, Phase.SETTLED})
 """Phases of an operation that has placed its query: where it stands now may have to be told from one of them."""
@@ -96,6 +100,12 @@ def check_pruned(before: datetime, now: datetime, *, keep: int, limit: int) -> N
         raise ValueError(f"{before} is not over: only what ended before a time in the past is pruned")
     if keep < 1 or limit < 1:
         raise ValueError(f"keep ({keep}) and limit ({limit}) are at least 1")
+
+
+def check_kept(keep: timedelta) -> None:
+    """A timeline reaches back by some time."""
+    if keep <= timedelta(0):
+        raise ValueError(f"a timeline that is kept for {keep} holds nothing")
 
 
 def is_newer(position: Position, other: Position) -> bool:

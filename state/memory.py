@@ -19,6 +19,7 @@ from state.guards import (
     check_answer,
     check_believed,
     check_held,
+    check_kept,
     check_pause,
     check_placed,
     check_pruned,
@@ -35,6 +36,7 @@ from state.guards import (
 )
 from state.kept import KeptPositions, KeptSightings
 from state.kept_automation import KeptAutomation
+from state.kept_timeline import KeptTimelines
 from state.kept_upkeep import KeptHistory, KeptReadiness, oldest, prunable
 from state.model import (
     Assignment,
@@ -56,6 +58,7 @@ from state.model import (
 from state.plain import plain
 from state.ports import Store
 from state.sighting import Belief, Sighting
+from state.timeline import Stretch
 from state.upkeep import Pruned, ReadinessFact
 
 
@@ -75,6 +78,7 @@ class MemoryStore(Store):
         self._query_facts: dict[str, QueryFact] = {}
         self._positions: defaultdict[str, KeptPositions] = defaultdict(KeptPositions)
         self._ends: dict[tuple[str, TopicPartition], EndSample] = {}
+        self._timelines = KeptTimelines()
         self._automation = KeptAutomation()
         self._seen = KeptSightings()
         self._readiness = KeptReadiness()
@@ -383,6 +387,26 @@ class MemoryStore(Store):
     def ends(self, cluster: str) -> dict[TopicPartition, EndSample]:
         with self._lock:
             return {key[1]: self._ends[key] for key in sorted(self._ends) if key[0] == cluster}
+
+    # -- timelines -------------------------------------------------------------------------------------------------
+    def save_timeline(self, stretch: Stretch, *, keep: timedelta) -> None:
+        check_kept(keep)
+        with self._lock:
+            self._timelines.save(stretch, self._clock() - keep)
+
+    def timeline(self, query: str, *, since: datetime | None = None) -> Sequence[Stretch]:
+        with self._lock:
+            return self._timelines.of(query, since)
+
+    def timeline_at(self, query: str, time: datetime) -> Stretch | None:
+        with self._lock:
+            return self._timelines.at(query, time)
+
+    def prune_timelines(self, before: datetime, *, limit: int, term: int) -> int:
+        with self._lock:
+            check_pruned(before, self._clock(), keep=1, limit=limit)
+            self._check_term(term)
+            return self._timelines.prune(before, limit)
 
     # -- automatic mode --------------------------------------------------------------------------------------------
     def pause(self, pause: Pause, *, event: Event) -> None:

@@ -25,6 +25,7 @@ from state.model import (
     TopicPartition,
 )
 from state.sighting import Belief, Sighting
+from state.timeline import Stretch
 from state.upkeep import Pruned, ReadinessFact
 
 
@@ -177,6 +178,27 @@ class Store(Protocol):
         """Bulk upsert by (cluster, topic, partition); an older sample never replaces a newer one."""
 
     def ends(self, cluster: str) -> dict[TopicPartition, EndSample]: ...
+
+    # -- timelines -------------------------------------------------------------------------------------------------
+    def save_timeline(self, stretch: Stretch, *, keep: timedelta) -> None:
+        """Upsert by (query, epoch, cluster, begin): one transaction; a row that reaches further stays as it is.
+
+        Of the same query, stretches that ended longer ago than ``keep`` go, by the store's own clock, and of the rest
+        all but the 10,000 that began last.
+        """
+
+    def timeline(self, query: str, *, since: datetime | None = None) -> Sequence[Stretch]:
+        """All stretches that reach a time, or all that are kept; ordered by epoch, begin, cluster."""
+
+    def timeline_at(self, query: str, time: datetime) -> Stretch | None:
+        """The stretch that tells where the query was: of the highest epoch that had begun by then, the last begun.
+
+        It may have ended before that time: then the query stood where it ended, or nothing was kept. A runner of an
+        earlier epoch that went on after a move is not heard. None when nothing is known of that time.
+        """
+
+    def prune_timelines(self, before: datetime, *, limit: int, term: int) -> int:
+        """Forget stretches of any query that ended before a time in the past, the oldest first; how many."""
 
     # -- automatic mode --------------------------------------------------------------------------------------------
     def pause(self, pause: Pause, *, event: Event) -> None:

@@ -189,6 +189,14 @@ class Policy(Settings):
     on_no_match: Literal["closest", "earliest", "latest", "fail"] = "fail"
 
 
+class Timeline(Settings):
+    """How finely it is remembered where a query stood at which time, and for how long."""
+
+    step: Annotated[Duration, between(timedelta(seconds=1), timedelta(hours=1))] = timedelta(minutes=1)
+    """Of each step one place per partition is kept; a day of 3,500 partitions takes some 9 MB at minute steps."""
+    keep: Annotated[Duration, between(timedelta(hours=1), timedelta(days=7))] = timedelta(hours=24)
+
+
 class Query(Settings):
     """A Spark streaming query that Tideover owns."""
 
@@ -210,6 +218,7 @@ class Query(Settings):
     spark: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Session settings of this query alone, such as ``spark.sql.shuffle.partitions``."""
     policy: Policy | None = None
+    timeline: Timeline | None = None
 
 
 _LookTime = Annotated[Duration, between(timedelta(milliseconds=50), timedelta(minutes=1))]
@@ -259,6 +268,11 @@ class Http(Settings):
     token: SecretStr | None = None
 
 
+def _said(group: Settings) -> dict[str, object]:
+    """What stands in the file, without defaults."""
+    return {key: getattr(group, key) for key in group.model_fields_set}
+
+
 class Tideover(Settings):
     """The whole configuration file."""
 
@@ -273,16 +287,18 @@ class Tideover(Settings):
     policy: Policy = Policy()
     operations: Operations = Operations()
     retention: Retention = Retention()
+    timeline: Timeline = Timeline()
     http: Http = Http()
 
     def policy_of(self, query: str) -> Policy:
         """The common policy, with what the query's own says differently."""
         own = self.queries[query].policy
-        return (
-            self.policy
-            if own is None
-            else self.policy.model_copy(update={k: getattr(own, k) for k in own.model_fields_set})
-        )
+        return self.policy if own is None else self.policy.model_copy(update=_said(own))
+
+    def timeline_of(self, query: str) -> Timeline:
+        """The common timeline, with what the query's own says differently."""
+        own = self.queries[query].timeline
+        return self.timeline if own is None else self.timeline.model_copy(update=_said(own))
 
     def route(self, source: str, target: str) -> Route | None:
         """The declared replication from one cluster to another, or nothing."""

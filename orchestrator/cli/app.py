@@ -17,6 +17,7 @@ from orchestrator.cli.render import print_error, talk
 from orchestrator.cli.serve import control, run
 from orchestrator.cli.settings import config
 from orchestrator.cli.steer import ack, pause, resume
+from orchestrator.cli.timeline import timeline
 from orchestrator.cli.world import World
 from orchestrator.errors import ExitCode, UsageError, exit_code
 from state.errors import TideoverError
@@ -51,6 +52,7 @@ for verb in (
         history,
         show_operation,
         offsets,
+        timeline,
         config,
     ),
     watch,

@@ -226,6 +226,19 @@ ends = sa.Table(
     sa.Column("sampled_at", Instant, nullable=False),
 )
 
+timelines = sa.Table(
+    "timelines",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("epoch", Big, primary_key=True),
+    sa.Column("cluster", Name, primary_key=True),
+    sa.Column("begin", Instant, primary_key=True),
+    sa.Column("until", Instant, nullable=False),
+    sa.Column("packed", sa.LargeBinary, nullable=False),
+    sa.CheckConstraint("until >= begin", name="timelines_end_later"),
+)
+"""The large column comes last: who looks for a row need not read past it."""
+
 pauses = sa.Table(
     "pauses",
     metadata,

@@ -10,11 +10,24 @@ from state.sql.operations import Intents, Operations
 from state.sql.positions import Positions
 from state.sql.requests import Requests
 from state.sql.sightings import Sightings
+from state.sql.timelines import Timelines
 from state.sql.upkeep import Upkeep
 
 
 class SqlStore(
-    Leading, Requests, Assignments, Operations, Intents, Facts, Positions, Automation, Sightings, Upkeep, History, Store
+    Leading,
+    Requests,
+    Assignments,
+    Operations,
+    Intents,
+    Facts,
+    Positions,
+    Timelines,
+    Automation,
+    Sightings,
+    Upkeep,
+    History,
+    Store,
 ):
     """A store in SQLite or PostgreSQL; ``state.sql.migrate.open_store`` makes one."""
 

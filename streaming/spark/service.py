@@ -57,7 +57,11 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_
         python_path=search_path(base),
     )
     tracker = Tracker(
-        lambda cluster: Link(settings.clusters[cluster], name=cluster), store, base / ".tideover" / name, _utc_now
+        lambda cluster: Link(settings.clusters[cluster], name=cluster),
+        store,
+        base / ".tideover" / name,
+        _utc_now,
+        settings.timeline_of,
     )
     own = [query for query, declared in settings.queries.items() if name in declared.runners]
     lookout = Lookout(name, instance, eyes_on(settings, own), store, settings.detection)

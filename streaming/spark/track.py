@@ -159,6 +159,11 @@ class Track:
                     found.append(self._position(batch, place, at, samples, topics, dense))
         return found
 
+    def consumed(self) -> dict[Place, tuple[int, Ring]]:
+        """Where the newest committed batch ended, with the last records known of before; nothing before the first."""
+        ends = {} if self._committed is None else self._batches.get(self._committed, {})
+        return {place: (end, self._ring(place).before(end, limit=TAIL)) for place, end in ends.items()}
+
     def _ring(self, place: Place) -> Ring:
         return self._known[place].ring if place in self._known else Ring()
 

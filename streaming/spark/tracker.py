@@ -25,6 +25,7 @@ from streaming.spark.facts import bound
 from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
 from streaming.spark.reading import read_ends
+from streaming.spark.recorder import Recorder, TimelineOf
 from streaming.spark.spool import Spool, Spooled
 from streaming.spark.track import Track
 
@@ -68,11 +69,19 @@ _Word = _Seen | _Counted | _Over
 class Tracker:
     """Hears of every batch of this runner and passes it to the thread of its cluster."""
 
-    def __init__(self, open_log: OpenLog, store: Store, folder: Path, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        open_log: OpenLog,
+        store: Store,
+        folder: Path,
+        now: Callable[[], datetime],
+        timeline_of: TimelineOf,
+    ) -> None:
         self._open_log = open_log
         self._store = store
         self._folder = folder
         self._now = now
+        self._timeline_of = timeline_of
         self._lock = threading.Lock()
         self._clusters: dict[str, ClusterTracker] = {}
 
@@ -109,7 +118,10 @@ class Tracker:
         with self._lock:
             if cluster not in self._clusters:
                 spool = Spool(self._folder / f"{cluster}.spool")
-                self._clusters[cluster] = ClusterTracker(cluster, self._open_log, self._store, spool, self._now)
+                recorder = Recorder(self._store, self._timeline_of, self._now)
+                self._clusters[cluster] = ClusterTracker(
+                    cluster, self._open_log, self._store, spool, self._now, recorder
+                )
                 self._clusters[cluster].start()
             return self._clusters[cluster]
 
@@ -118,7 +130,13 @@ class ClusterTracker(threading.Thread):
     """Tracks what is read from one cluster."""
 
     def __init__(
-        self, cluster: str, open_log: OpenLog, store: Store, spool: Spool, now: Callable[[], datetime]
+        self,
+        cluster: str,
+        open_log: OpenLog,
+        store: Store,
+        spool: Spool,
+        now: Callable[[], datetime],
+        recorder: Recorder,
     ) -> None:
         super().__init__(name=f"track {cluster}", daemon=True)
         self._cluster = cluster
@@ -126,6 +144,7 @@ class ClusterTracker(threading.Thread):
         self._store = store
         self._spool = spool
         self._now = now
+        self._recorder = recorder
         self._words: queue.SimpleQueue[_Word] = queue.SimpleQueue()
         self._over = threading.Event()
         self._tracks: dict[Subject, Track] = {}
@@ -163,6 +182,7 @@ class ClusterTracker(threading.Thread):
                 self._talk.exception("tracking failed")
                 self._over.wait(_LONGEST_REST_SECONDS)
         self._flush()
+        self._recorder.close(self._tracks.values())
 
     def _listen(self) -> None:
         """Take every word that was left, waiting a little for the first."""
@@ -183,7 +203,9 @@ class ClusterTracker(threading.Thread):
                     self._tracks[subject].count(batch, rows)
             case _Over(subject):
                 self._store_positions()
-                self._tracks.pop(subject, None)
+                track = self._tracks.pop(subject, None)
+                if track is not None:
+                    self._recorder.end(track)
 
     def _round(self) -> None:
         began = time.thread_time()
@@ -201,6 +223,7 @@ class ClusterTracker(threading.Thread):
                 self._read_at = time.monotonic() + min(_LONGEST_REST_SECONDS, spent / _SHARE)
         if now >= self._store_at:
             self._store_positions()
+        self._recorder.look(self._tracks.values(), now)
         if not self._kept.is_empty and now >= self._flush_at:
             self._flush()
 

@@ -15,6 +15,8 @@ from orchestrator.lease import NAME
 from state.errors import StoreUnavailable
 from state.model import Phase
 from state.ports import Store
+from state.settings import Timeline
+from state.timeline import NO_TIME, Lane, Moment, Stretch
 from tests.contract import samples
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_cli_programs import keys, said
@@ -167,6 +169,24 @@ def test_pruning_ends_by_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(housekeeping, "PRUNED_AT_ONCE", 1)
     monkeypatch.setattr(housekeeping, "PRUNING_SECONDS", 3 * housekeeping.PAUSE_SECONDS)
     assert keeper(world, lambda: term).prune().events in {3, 4}
+
+
+def test_timelines_that_nobody_writes_any_more_go_by_the_longest_time_that_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(housekeeping, "STRETCHES_AT_ONCE", 2)
+    world = World()
+    longer = world.settings.queries["revenue"].model_copy(update={"timeline": Timeline(keep=timedelta(hours=30))})
+    world.settings = world.settings.model_copy(update={"queries": {"revenue": longer}})
+    now_ms = int(world.store.now().timestamp() * 1000)
+    for hours in (60, 50, 40, 31, 29):
+        moment = Moment(now_ms - hours * 3_600_000, [hours], [NO_TIME], [0])
+        stretch = Stretch.of("former", 1, "east", [Lane("orders", "orders", 0)], [moment], precision_ms=1)
+        world.store.save_timeline(stretch, keep=7 * DAY)
+    assert keeper(world, lambda: None).prune_timelines() == 0
+    term = lead(world)
+    assert keeper(world, lambda: term).prune_timelines() == 4
+    assert [each.steps().moments[0].offsets for each in world.store.timeline("former")] == [(29,)]
 
 
 # -- the scheduler -----------------------------------------------------------------------------------------------------

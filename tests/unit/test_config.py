@@ -294,6 +294,14 @@ def test_a_query_that_says_one_thing_of_its_own_keeps_the_rest_of_the_common_pol
     assert not settings.policy.automatic
 
 
+def test_a_query_that_says_one_thing_of_its_own_keeps_the_rest_of_the_common_timeline(tmp_path: Path) -> None:
+    text = GOOD + "    timeline: {step: 1s}\ntimeline: {keep: 48h}\n"
+    settings = load(written(tmp_path, text), {}).settings
+    own = settings.timeline_of("revenue")
+    assert (own.step.total_seconds(), own.keep.total_seconds()) == (1, 48 * 3600)
+    assert settings.timeline.step.total_seconds() == 60
+
+
 def test_a_cooldown_that_would_be_forgotten_is_a_mistake(tmp_path: Path) -> None:
     text = GOOD + "    policy: {cooldown: 91d}\npolicy: {cooldown: 2d}\nretention: {history: 36h, operations: 1}\n"
     assert mistakes_of(tmp_path, text) == (

@@ -227,3 +227,15 @@ def test_an_idle_partition_counts_as_read_until_it_was_sampled() -> None:
     assert read_until(99, 5, sample) == 5
     assert read_until(100, now_ms + 9, sample) == now_ms + 9
     assert read_until(100, None, None) is None
+
+
+def test_consumed_is_what_was_committed_and_never_what_is_only_planned() -> None:
+    track = Track(SUBJECT)
+    assert track.consumed() == {}
+    track.see(batch(7, 100))
+    assert track.consumed() == {}
+    track.see(batch(7, 100, committed=True))
+    track.learn(PLACE, 100, prints(range(40, 100)))
+    track.see(batch(8, 120))
+    track.learn(PLACE, 120, prints(range(100, 120)))
+    assert track.consumed() == {PLACE: (100, tuple(prints(range(68, 100))))}

@@ -1,5 +1,6 @@
 """What the tracker does with a store that goes away and comes back, also for the process after it."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,9 +11,11 @@ import pytest
 from state.errors import StoreUnavailable
 from state.memory import MemoryStore
 from state.model import Assignment, Desired, EndSample, Position
+from state.settings import Timeline
 from streaming.log import Log
 from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
+from streaming.spark.recorder import Recorder
 from streaming.spark.spool import Spool
 from streaming.spark.tracker import ClusterTracker, _Over, _Seen
 
@@ -72,7 +75,8 @@ def world(folder: Path) -> tuple[FragileStore, ClusterTracker]:
 
 
 def tracker(store: FragileStore, folder: Path) -> ClusterTracker:
-    return ClusterTracker("east", no_log, store, Spool(folder / "east.spool"), lambda: NOW)
+    recorder = Recorder(store, lambda _: Timeline(), lambda: NOW)
+    return ClusterTracker("east", no_log, store, Spool(folder / "east.spool"), lambda: NOW, recorder)
 
 
 def seen(number: int) -> _Seen:
@@ -169,3 +173,19 @@ def test_a_full_disk_does_not_stop_the_tracking(tmp_path: Path) -> None:
     known._take(seen(4))
     known._store_positions()
     assert len(known._kept.positions) == 1
+
+
+def test_the_timeline_has_the_first_place_of_a_run_at_once_and_its_last_when_the_process_ends(tmp_path: Path) -> None:
+    store, known = world(tmp_path)
+    known._read_at = math.inf  # the cluster is not asked
+    known._take(seen(4))
+    known._round()
+    (stretch,) = store.timeline("revenue")
+    assert (stretch.epoch, stretch.cluster) == (1, "east")
+    assert [moment.offsets for moment in stretch.steps().moments] == [(40,)]
+    known._take(seen(5))
+    known._round()
+    assert store.timeline("revenue") == [stretch], "not with every batch"
+    known.ask_to_stop()
+    known.run()
+    assert [moment.offsets for each in store.timeline("revenue") for moment in each.steps().moments] == [(50,)]

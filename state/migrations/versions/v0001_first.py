@@ -95,6 +95,7 @@ def upgrade() -> None:
     create_work()
     create_facts()
     create_positions()
+    create_timelines()
     create_automation()
     create_sightings()
     create_upkeep()
@@ -229,6 +230,15 @@ def create_positions() -> None:
         ),
         *(may("newest_timestamp_ms", BIG), may("leader_epoch", sa.Integer()), may("topic_id", TEXT)),
         need("sampled_at", TIME),
+    )
+
+
+def create_timelines() -> None:
+    op.create_table(
+        "timelines",
+        *(key("query", NAME), key("epoch", BIG), key("cluster", NAME), key("begin", TIME), need("until", TIME)),
+        need("packed", BYTES),
+        sa.CheckConstraint("until >= begin", name="timelines_end_later"),
     )
 
 

@@ -1,0 +1,102 @@
+"""``timeline``: where a query stood at which time, from the store alone."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from state.timeline import NO_TIME, Lane, Moment, Stretch
+from tests.simulation.test_cli import run, run_json
+from tests.simulation.test_cli_programs import keys, said
+from tests.simulation.world import World
+
+LANES = (Lane("orders", "clicks", 0), Lane("orders", "orders", 0))
+NOW_MS = int(datetime.now(UTC).timestamp()) * 1000
+BEGAN_MS = NOW_MS - 3_600_000
+MINUTE = 60_000
+
+
+@pytest.fixture(autouse=True)
+def kept(world: World) -> None:
+    """An hour ago three minutes on east, half an hour ago one step on west; no broker is asked for any of it."""
+    for log in world.clusters.values():
+        log.reachable = False
+    east = [
+        Moment(BEGAN_MS, (10, 100), (NO_TIME, BEGAN_MS - 5), (0, 0)),
+        Moment(BEGAN_MS + MINUTE, (10, 200), (NO_TIME, BEGAN_MS + MINUTE - 5), (0, 30)),
+        Moment(BEGAN_MS + 2 * MINUTE, (10, 300), (NO_TIME, BEGAN_MS - 20_000), (0, 0)),
+    ]
+    west = [Moment(BEGAN_MS + 30 * MINUTE, (7, 777), (NO_TIME, BEGAN_MS + 30 * MINUTE), (0, 0))]
+    for epoch, cluster, moments in ((1, "east", east), (2, "west", west)):
+        stretch = Stretch.of("revenue", epoch, cluster, LANES, moments, precision_ms=1)
+        world.store.save_timeline(stretch, keep=timedelta(days=1))
+
+
+def standing(capsys: pytest.CaptureFixture[str], time_ms: int) -> list[tuple[object, ...]]:
+    code, rows = run_json(capsys, "timeline", "revenue", "--at", str(time_ms), "--topic", "orders")
+    assert code == 0
+    assert isinstance(rows, list)
+    return [(row["cluster"], row["epoch"], row["offset"]) for row in rows]
+
+
+def test_the_answer_is_the_last_step_that_is_not_after_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert standing(capsys, BEGAN_MS - 1) == []
+    assert standing(capsys, BEGAN_MS) == [("east", 1, 100)]
+    assert standing(capsys, BEGAN_MS + 2 * MINUTE - 1) == [("east", 1, 200)]
+    assert standing(capsys, BEGAN_MS + 29 * MINUTE) == [("east", 1, 300)], "it stood there"
+    assert standing(capsys, NOW_MS) == [("west", 2, 777)], "offsets of the cluster where it was then"
+
+
+def test_without_a_time_each_partition_is_told_from_where_to_where_with_its_disorder(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, rows = run_json(capsys, "timeline", "revenue", "--topic", "orders")
+    assert code == 0
+    assert isinstance(rows, list)
+    told = [(row["cluster"], row["steps"], row["first_offset"], row["offset"], row["disorder_ms"]) for row in rows]
+    assert told == [("east", 3, 100, 300, MINUTE - 5 + 20_000), ("west", 1, 777, 777, 0)]
+    assert rows[0]["timestamp_ms"] == BEGAN_MS + MINUTE - 5, "the largest"
+    _, rows = run_json(capsys, "timeline", "revenue", "--partition", "0", "--topic", "clicks")
+    assert isinstance(rows, list)
+    assert [(row["timestamp_ms"], row["disorder_ms"]) for row in rows] == [(None, None), (None, None)]
+
+
+def test_every_step_is_told_in_the_order_of_time(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "timeline", "revenue", "--topic", "orders", "--steps", "-o", "tsv")
+    assert code == 0
+    head, *lines = out.splitlines()
+    rows = [dict(zip(head.split("\t"), line.split("\t"), strict=True)) for line in lines]
+    assert [row["offset"] for row in rows] == ["100", "200", "300", "777"]
+    assert [row["disorder_ms"] for row in rows] == ["0", "30", "0", "0"]
+    _, rows_since = run_json(capsys, "timeline", "revenue", "--steps", "--since", "-45m")
+    assert isinstance(rows_since, list)
+    assert {row["cluster"] for row in rows_since} == {"west"}
+
+
+def test_nothing_known_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, talk = run(capsys, "timeline", "revenue", "--at", "-20h", "-o", "json")
+    assert (code, out) == (0, "[]\n")
+    assert talk == "nothing is known of where revenue stood then\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nope",), "query 'nope' is not declared"),
+        (("revenue", "--at", "-5"), "is not a time"),
+        (("revenue", "--at", "-2h", "--steps"), "ask for one thing"),
+        (("revenue", "--at", "-2h", "--since", "-3h"), "ask for one thing"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+) -> None:
+    code, _, talk = run(capsys, "timeline", *arguments)
+    assert code == 2
+    assert told in talk
+
+
+def test_the_page_for_programs_names_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    assert keys(run_json(capsys, "timeline", "revenue")[1]) == said("`timeline`: an array")
+    stepwise = said("With `--at` or `--steps`")
+    assert keys(run_json(capsys, "timeline", "revenue", "--at", str(NOW_MS))[1]) == stepwise
+    assert keys(run_json(capsys, "timeline", "revenue", "--steps")[1]) == stepwise
