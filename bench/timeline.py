@@ -3,7 +3,7 @@
 The runner's own ``Recorder`` writes to SQLite from a reader that is modelled: a trigger of one second, partitions with
 0.05 to 1,000 records a second each (as many of every order of magnitude), arrivals at random, commits and looks that
 are late by tens to hundreds of milliseconds, and a little disorder in busy partitions. The clock of the model runs
-faster than ours; the steps are the same. For the size a stretch is saved every ten minutes and not every minute: what
+faster than ours; the steps are the same. For the size a stretch is saved every twenty minutes, not every minute: what
 is written over takes no further place.
 
 A day of second steps is taken of one partition with 100 records a second, and multiplied; beside it stand five minutes
@@ -96,7 +96,7 @@ def measure(setting: Setting) -> list[Row]:
     """Size of minute steps and of second steps, and the cost of writing."""
     began = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     setting.say(f"{PARTITIONS:,} partitions, {HOURS} h of minute steps")
-    day = _size(setting.directory / "minutes", _rates(PARTITIONS), began, _MINUTE, HOURS * 60, saves=10 * 60)
+    day = _size(setting.directory / "minutes", _rates(PARTITIONS), began, _MINUTE, HOURS * 60, saves=20 * 60)
     setting.say(f"one partition, {HOURS} h of second steps")
     one = _size(setting.directory / "one", [100.0], began, _SECOND, HOURS * 3600, saves=60)
     setting.say(f"{PARTITIONS:,} partitions, {_SPAN_MINUTES} min of second steps")

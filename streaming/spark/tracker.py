@@ -43,6 +43,7 @@ _DEAD_PAUSE_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 
 OpenLog = Callable[[str], Log]
+Now = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,7 @@ _Word = _Seen | _Counted | _Over
 class Tracker:
     """Hears of every batch of this runner and passes it to the thread of its cluster."""
 
-    def __init__(
-        self,
-        open_log: OpenLog,
-        store: Store,
-        folder: Path,
-        now: Callable[[], datetime],
-        timeline_of: TimelineOf,
-    ) -> None:
+    def __init__(self, open_log: OpenLog, store: Store, folder: Path, now: Now, timeline_of: TimelineOf) -> None:
         self._open_log = open_log
         self._store = store
         self._folder = folder
@@ -119,10 +113,9 @@ class Tracker:
             if cluster not in self._clusters:
                 spool = Spool(self._folder / f"{cluster}.spool")
                 recorder = Recorder(self._store, self._timeline_of, self._now)
-                self._clusters[cluster] = ClusterTracker(
-                    cluster, self._open_log, self._store, spool, self._now, recorder
-                )
-                self._clusters[cluster].start()
+                each = ClusterTracker(cluster, self._open_log, self._store, spool, recorder, self._now)
+                self._clusters[cluster] = each
+                each.start()
             return self._clusters[cluster]
 
 
@@ -130,13 +123,7 @@ class ClusterTracker(threading.Thread):
     """Tracks what is read from one cluster."""
 
     def __init__(
-        self,
-        cluster: str,
-        open_log: OpenLog,
-        store: Store,
-        spool: Spool,
-        now: Callable[[], datetime],
-        recorder: Recorder,
+        self, cluster: str, open_log: OpenLog, store: Store, spool: Spool, recorder: Recorder, now: Now
     ) -> None:
         super().__init__(name=f"track {cluster}", daemon=True)
         self._cluster = cluster
@@ -203,8 +190,7 @@ class ClusterTracker(threading.Thread):
                     self._tracks[subject].count(batch, rows)
             case _Over(subject):
                 self._store_positions()
-                track = self._tracks.pop(subject, None)
-                if track is not None:
+                if (track := self._tracks.pop(subject, None)) is not None:
                     self._recorder.end(track)
 
     def _round(self) -> None:
@@ -223,9 +209,9 @@ class ClusterTracker(threading.Thread):
                 self._read_at = time.monotonic() + min(_LONGEST_REST_SECONDS, spent / _SHARE)
         if now >= self._store_at:
             self._store_positions()
-        self._recorder.look(self._tracks.values(), now)
         if not self._kept.is_empty and now >= self._flush_at:
             self._flush()
+        self._recorder.look(self._tracks.values(), now)
 
     def _ask_cluster(self, now: float) -> None:
         """Read the records before the ends that are new, then sample the ends. Raises ``KafkaError``."""

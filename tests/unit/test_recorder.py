@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from state.errors import StoreUnavailable
 from state.memory import MemoryStore
@@ -73,7 +75,7 @@ class World:
 
     @staticmethod
     def consumed(at: datetime) -> int:
-        return (at - START) // timedelta(milliseconds=100)
+        return 100_000 + (at - START) // timedelta(milliseconds=100)
 
     def go(self, seconds: float, *runs: Run, every: float = 1.0) -> None:
         for _ in range(round(seconds / every)):
@@ -92,7 +94,7 @@ def test_a_step_is_taken_once_a_minute_and_not_once_a_batch() -> None:
     world = World()
     run = Run(world)
     world.go(180, run)
-    assert run.asked == 4
+    assert run.asked == 3
     world.recorder.close([run])
     assert world.moments()[0].at_ms == AS_TAKEN_MS
     assert len(world.moments()) == 4
@@ -250,3 +252,33 @@ def test_nothing_is_taken_before_a_batch_is_committed() -> None:
     run.partitions = 1
     world.go(2, run)
     assert [each.steps().lanes for each in world.stored()] == [(Lane("orders", "orders", 0),)]
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 300), st.sampled_from(["look"] * 4 + ["kill", "end"])), min_size=1, max_size=60),
+    st.sampled_from([timedelta(seconds=1), MINUTE, timedelta(minutes=7)]),
+)
+def test_whatever_becomes_of_the_process_no_answer_lies_after_the_truth_and_none_goes_back(
+    story: list[tuple[float, str]], step: timedelta
+) -> None:
+    world = World(step=step)
+    run, times = Run(world), []
+    for seconds, event in story:
+        world.now += timedelta(seconds=seconds)
+        world.tick += seconds
+        times += [world.now, world.now - timedelta(seconds=seconds / 2)]
+        match event:
+            case "look":
+                world.recorder.look([run], world.tick)
+            case "kill":
+                world.recorder = world.fresh()
+            case "end":
+                world.recorder.end(run)
+    world.recorder.close([run])
+    last = 0
+    for time in sorted(times):
+        stretch = world.store.timeline_at("revenue", time)
+        moment = stretch.steps().at(int(time.timestamp() * 1000)) if stretch is not None else None
+        told = moment.offsets[0] if moment is not None else 0
+        assert last <= told <= world.consumed(time)
+        last = told

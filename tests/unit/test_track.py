@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from state.model import EndSample, Fingerprint, Position, TopicPartition
+from state.ring import Ring
 from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
 from streaming.spark.track import Place, Track, read_until
@@ -238,4 +239,4 @@ def test_consumed_is_what_was_committed_and_never_what_is_only_planned() -> None
     track.learn(PLACE, 100, prints(range(40, 100)))
     track.see(batch(8, 120))
     track.learn(PLACE, 120, prints(range(100, 120)))
-    assert track.consumed() == {PLACE: (100, tuple(prints(range(68, 100))))}
+    assert track.consumed() == {PLACE: (100, Ring.of(prints(range(68, 100))))}

@@ -76,7 +76,7 @@ def world(folder: Path) -> tuple[FragileStore, ClusterTracker]:
 
 def tracker(store: FragileStore, folder: Path) -> ClusterTracker:
     recorder = Recorder(store, lambda _: Timeline(), lambda: NOW)
-    return ClusterTracker("east", no_log, store, Spool(folder / "east.spool"), lambda: NOW, recorder)
+    return ClusterTracker("east", no_log, store, Spool(folder / "east.spool"), recorder, lambda: NOW)
 
 
 def seen(number: int) -> _Seen:
