@@ -282,3 +282,15 @@ def test_whatever_becomes_of_the_process_no_answer_lies_after_the_truth_and_none
         told = moment.offsets[0] if moment is not None else 0
         assert last <= told <= world.consumed(time)
         last = told
+
+
+def test_a_run_that_ends_within_its_first_minute_leaves_one_stretch_with_both_its_places() -> None:
+    world = World()
+    run = Run(world)
+    world.go(2, run)
+    (begun,) = world.stored()
+    world.recorder.end(run)
+    world.go(61)
+    (stretch,) = world.stored()
+    assert stretch.begin == begun.begin
+    assert [moment.offsets for moment in stretch.steps().moments] == [(100_000,), (100_020,)]
