@@ -1,9 +1,9 @@
 """Where a query stood at which time: moments of what it had consumed, packed by the stretch.
 
 One row for each step and partition, as an index file of a broker has its entries, would take hundreds of megabytes for
-a day of 3,500 partitions. Here a *stretch* of moments is one value: all partitions of a query, up to an hour. Offsets
-are kept as differences from a steady pace, times as the distance between the record's time and the moment's; both are
-split into planes of bytes (the high ones are nearly all zero), and each plane is deflated by a table of its own. A
+a day of 3,500 partitions. Here a *stretch* of moments is one value: all partitions of a query, up to some hours.
+Offsets are kept as differences from a steady pace, times of moments and of records as distances from a steady beat; all
+are split into planes of bytes (the high ones are nearly all zero), and each plane is deflated by a table of its own. A
 partition that did not move costs next to nothing.
 
 What a moment says was consumed when it was taken, so an answer never lies after the truth. It may lie before it by as
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from itertools import accumulate, groupby, starmap
+from itertools import accumulate, count, groupby, islice, starmap
 from operator import sub
 from typing import NamedTuple, Self
 
@@ -122,12 +122,14 @@ def pack(lanes: Sequence[Lane], moments: Sequence[Moment], *, precision_ms: int)
     """Moments in the order of their times, as few bytes.
 
     Timestamps are rounded down to ``precision_ms`` and disorders up, so that neither is told too well; the rest is
-    kept exactly. Raises ``ValueError`` where times do not ascend, a column has another length than the lanes, or an
-    offset is negative or beyond 2^62.
+    kept exactly. Raises ``ValueError`` where times of moments do not ascend by multiples of it, a column has another
+    length than the lanes, or an offset is negative or beyond 2^62.
     """
-    _check(lanes, moments)
-    times = [moment.at_ms for moment in moments]
-    units = [at_ms // precision_ms for at_ms in times]
+    _check(lanes, moments, precision_ms)
+    units = [moment.at_ms // precision_ms for moment in moments]
+    pauses = sorted(map(sub, units[1:], units))
+    beat = pauses[len(pauses) // 2] if pauses else 0
+    beats = list(_beats(units[0], beat, len(units)))
     moves: list[int] = []
     for column in zip(*(moment.offsets for moment in moments), strict=True):
         pace = (column[-1] - column[0]) // max(1, len(column) - 1)
@@ -141,7 +143,7 @@ def pack(lanes: Sequence[Lane], moments: Sequence[Moment], *, precision_ms: int)
     )
     for timestamps, disorders in stamps:
         before: tuple[int, int] | None = None
-        for unit, *stamp in zip(units, timestamps, disorders, strict=True):
+        for due, *stamp in zip(beats, timestamps, disorders, strict=True):
             timestamp, disorder = stamp
             if timestamp < 0:
                 before = None
@@ -151,10 +153,10 @@ def pack(lanes: Sequence[Lane], moments: Sequence[Moment], *, precision_ms: int)
             else:
                 before = (timestamp, disorder)
                 states.append(_KNOWN)
-                lags.append(unit - timestamp // precision_ms)
+                lags.append(due - timestamp // precision_ms)
                 drops.append(-(-disorder // precision_ms))
     lanes_text = json.dumps(_grouped(lanes), separators=(",", ":")).encode()
-    at = [times[0], *map(sub, times[1:], times)]
+    at = [units[0], beat, *map(sub, units[1:], beats[1:])]
     head = _HEAD.pack(_SHAPE, precision_ms, len(lanes_text), len(moments), len(lags))
     columns = (*_planes(at), *_planes(moves), bytes(states), *_planes(lags), *_planes(drops))
     return _deflated((head + lanes_text, *columns))
@@ -168,30 +170,37 @@ def unpack(packed: bytes) -> Steps:
         if shape != _SHAPE:
             raise Damaged(f"a stretch of a timeline has the shape {shape}; this program reads {_SHAPE}")
         lanes = tuple(_lanes(json.loads(body.read(text))))
-        count = moments * len(lanes)
-        times = list(accumulate(_words(body, moments)))
-        offsets = _offsets(_words(body, count + len(lanes)), moments)
-        states = body.read(count)
-        stamps = _stamps(states, times, _words(body, known), _words(body, known), precision_ms)
+        marks = moments * len(lanes)
+        first, beat, *strays = _words(body, moments + 1)
+        beats = list(_beats(first, beat, moments))
+        offsets = _offsets(_words(body, marks + len(lanes)), moments)
+        states = body.read(marks)
+        stamps = _stamps(states, beats, _words(body, known), _words(body, known), precision_ms)
         timestamps, disorders = zip(*stamps, strict=True)
     except (ValueError, TypeError, KeyError, StopIteration, zlib.error, struct.error) as error:
         raise Damaged(f"a stretch of a timeline cannot be read: {error}") from error
+    times = [(due + stray) * precision_ms for due, stray in zip(beats, [0, *strays], strict=True)]
     columns = (_turned(each, moments) for each in (offsets, timestamps, disorders))
     return Steps(lanes, tuple(starmap(Moment, zip(times, *columns, strict=True))))
 
 
-def _check(lanes: Sequence[Lane], moments: Sequence[Moment]) -> None:
+def _check(lanes: Sequence[Lane], moments: Sequence[Moment], precision_ms: int) -> None:
     if not lanes or not moments:
         raise ValueError("a stretch has at least one lane and one moment")
     last = -1
     for moment in moments:
-        if moment.at_ms <= last:
-            raise ValueError(f"moments ascend; {moment.at_ms} follows {last}")
+        if moment.at_ms <= last or moment.at_ms % precision_ms:
+            raise ValueError(f"moments ascend by multiples of {precision_ms} ms; {moment.at_ms} follows {last}")
         last = moment.at_ms
         if {len(moment.offsets), len(moment.timestamps), len(moment.disorders)} != {len(lanes)}:
             raise ValueError(f"a moment has as many offsets, timestamps and disorders as there are lanes: {len(lanes)}")
         if min(moment.offsets) < 0 or max(moment.offsets) >= _LARGEST or min(moment.disorders) < 0:
             raise ValueError("an offset lies between 0 and 2^62, and a disorder is not negative")
+
+
+def _beats(first: int, beat: int, length: int) -> Iterator[int]:
+    """When moments would have been taken by a reader that is never late."""
+    return islice(count(first, beat), length)
 
 
 def _grouped(lanes: Sequence[Lane]) -> list[tuple[str, str, list[int]]]:
@@ -244,14 +253,14 @@ def _offsets(moves: Sequence[int], moments: int) -> list[int]:
 
 
 def _stamps(
-    states: bytes, times: Sequence[int], lags: Iterable[int], drops: Iterable[int], precision_ms: int
+    states: bytes, beats: Sequence[int], lags: Iterable[int], drops: Iterable[int], precision_ms: int
 ) -> Iterator[tuple[int, int]]:
     """Timestamps and disorders, lane by lane."""
     known, stamp = zip(lags, drops, strict=True), (NO_TIME, 0)
     for index, state in enumerate(states):
         if state == _KNOWN:
             lag, drop = next(known)
-            stamp = ((times[index % len(times)] // precision_ms - lag) * precision_ms, drop * precision_ms)
+            stamp = ((beats[index % len(beats)] - lag) * precision_ms, drop * precision_ms)
         yield (NO_TIME, 0) if state == _NOT_KNOWN else stamp
 
 

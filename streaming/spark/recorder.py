@@ -3,7 +3,7 @@
 A step is taken when the first look of a new minute (or whatever step is set) finds a run: one walk over its partitions,
 once a minute and not once a batch. Only committed batches count, so a step never says more than was consumed. The last
 step of a run is taken when it ends. The store is written at most once a minute for each query: what a kill can take is
-the steps of that minute. Where the store is away, steps wait in memory, two days of them at minute steps.
+the steps of that minute. Where the store is away, steps wait in memory, a day of them at minute steps.
 """
 
 from array import array
@@ -24,7 +24,7 @@ FLUSH_SECONDS = 60.0
 _RETRY_SECONDS = 10.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-_LONGEST_MS = timedelta(hours=1) // _MILLISECOND
+_LONGEST_MS = timedelta(hours=6) // _MILLISECOND
 _MOST_MARKS = 1 << 17
 """Steps times partitions of one stretch: packing it, as each flush does, takes 0.1 to 0.2 s of one core."""
 _WAITING = 48

@@ -150,12 +150,12 @@ def test_a_new_process_adds_a_stretch_and_takes_nothing_from_the_old_one() -> No
     assert len(world.stored()) == 2
 
 
-def test_an_hour_is_one_stretch_and_the_next_begins_another() -> None:
+def test_six_hours_are_one_stretch_and_the_next_begins_another() -> None:
     world = World()
     run = Run(world)
-    world.go(7210, run, every=10)
+    world.go(12 * 3600 + 20, run, every=20)
     world.recorder.close([run])
-    assert [len(stretch.steps().moments) for stretch in world.stored()][:2] == [60, 60]
+    assert [len(stretch.steps().moments) for stretch in world.stored()][:2] == [360, 360]
 
 
 def test_too_many_partitions_for_one_stretch_are_cut_into_several(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,14 +213,14 @@ def test_steps_wait_for_a_store_that_is_away_within_bounds(monkeypatch: pytest.M
     world = World()
     run = Run(world)
     world.store.away = True
-    world.go(5 * 3600, run, every=20)
+    world.go(5 * 6 * 3600, run, every=20)
     assert (world.stored(), len(world.recorder._waiting)) == ([], 2)
     world.store.away = False
     world.go(60, run, every=20)
     assert len(world.stored()) == 3
     hours = [stretch.begin for stretch in world.stored()]
     assert hours == sorted(hours)
-    assert hours[-1] - hours[0] == timedelta(hours=2), "the newest are kept"
+    assert hours[-1] - hours[0] == timedelta(hours=12), "the newest are kept"
 
 
 def test_times_and_their_disorder_are_those_of_the_records_before_the_offset() -> None:
