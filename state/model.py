@@ -46,6 +46,8 @@ class Position:
     """Largest timestamp among the remembered records; where the position equalled the partition's sampled end, the
     time of that sample if it is later: an idle partition counts as read up to it."""
     leader_epoch: int | None
+    """Epoch of the leader that appended the last record before ``offset`` (KIP-320), by which a log that was cut since
+    is known; None where that record was not seen."""
     topic_id: str | None
     ring: Sequence[Fingerprint]
     """Records right before ``offset``, oldest first, at most 256; empty when none could be read. Trackers and stores

@@ -1,4 +1,4 @@
-"""The port through which a cluster's log is looked at: three bounded questions, answers per partition.
+"""The port through which a cluster's log is looked at: bounded questions, answers per partition.
 
 ``streaming.kafka.link.Link`` answers from real brokers; ``streaming.memory.MemoryCluster`` is its in-memory twin for
 pure logic and for faults that cannot be made otherwise. Errors of one partition never hide another's answer, and no
@@ -66,6 +66,18 @@ class Looked:
     error: PartitionError | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpochEnd:
+    """Where a leader epoch ends in a partition's log as it is now (OffsetForLeaderEpoch; KIP-101, KIP-320)."""
+
+    leader_epoch: int | None
+    """The largest epoch of the log that is not above the one asked for; None without an error: the log knows of none
+    that it could compare, as when the one asked for is newer than all of its own."""
+    end_offset: int | None
+    """First offset of the next epoch, or the log's end where there is none."""
+    error: PartitionError | None = None
+
+
 class LogRecord(NamedTuple):
     """A record reduced to what alignment needs; a tuple, because hundreds of thousands are made at a time."""
 
@@ -117,3 +129,6 @@ class Log(Protocol):
 
         Records at an offset in ``until`` or after it are not asked for; some may come all the same.
         """
+
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
+        """Where one leader epoch per partition ends, all leaders in parallel. Never raises for a partition."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from state.model import TopicPartition
 from streaming.errors import ClusterUnreachable
-from streaming.log import Fetched, LogRecord, Looked, PartitionError, PartitionFacts, Spec, TopicFacts
+from streaming.log import EpochEnd, Fetched, LogRecord, Looked, PartitionError, PartitionFacts, Spec, TopicFacts
 
 RECORD_BYTES = 100
 """What each record counts for against a fetch's limit."""
@@ -21,6 +21,8 @@ class MemoryPartition:
     stable: int | None = None
     """Last stable offset; None when no transaction is open."""
     leader_epoch: int = 0
+    epoch_starts: dict[int, int] = field(default_factory=lambda: {0: 0})
+    """First offset of each leader epoch, ascending: what a broker keeps in ``leader-epoch-checkpoint``."""
     error: PartitionError | None = None
     """What every question about it is answered with, if set."""
 
@@ -89,8 +91,15 @@ class MemoryCluster:
         """Cut the log's end off under a new leader epoch, as an unclean election does."""
         log = self.partition(topic, partition)
         log.end = end
-        log.leader_epoch += 1
         log.records = [record for record in log.records if record.offset < end]
+        log.epoch_starts = {epoch: start for epoch, start in log.epoch_starts.items() if start < end}
+        self.elect(topic, partition)
+
+    def elect(self, topic: str, partition: int, leader_epoch: int | None = None) -> None:
+        """Let a new leader go on at the log's end, under the next epoch or a later one."""
+        log = self.partition(topic, partition)
+        log.leader_epoch = log.leader_epoch + 1 if leader_epoch is None else leader_epoch
+        log.epoch_starts[log.leader_epoch] = log.end
 
     def partition(self, topic: str, partition: int) -> MemoryPartition:
         """The partition itself, to set faults on; KeyError when there is none."""
@@ -129,6 +138,11 @@ class MemoryCluster:
             partition: self._read(partition, offset, size, until.get(partition), read_committed=read_committed)
             for partition, (offset, size) in starts.items()
         }
+
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
+        """Where one leader epoch per partition ends, as ``Log.epoch_ends``."""
+        self._reach(timeout)
+        return {partition: self._epoch_end(partition, epoch) for partition, epoch in epochs.items()}
 
     def _reach(self, timeout: float) -> None:
         if self.unreachable:
@@ -172,6 +186,19 @@ class MemoryCluster:
         if found is None:
             return Looked(offset=None, timestamp_ms=None, leader_epoch=None)
         return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=found.leader_epoch)
+
+    def _epoch_end(self, partition: TopicPartition, asked: int) -> EpochEnd:
+        log, error = self._find(partition)
+        if log is None or error is not None:
+            return EpochEnd(leader_epoch=None, end_offset=None, error=error)
+        newest = max(log.epoch_starts, default=-1)
+        if asked == newest:
+            return EpochEnd(leader_epoch=asked, end_offset=log.end)
+        if asked > newest:
+            return EpochEnd(leader_epoch=None, end_offset=None)
+        following = min(epoch for epoch in log.epoch_starts if epoch > asked)
+        kept = max((epoch for epoch in log.epoch_starts if epoch <= asked), default=asked)
+        return EpochEnd(leader_epoch=kept, end_offset=log.epoch_starts[following])
 
     def _read(
         self, partition: TopicPartition, offset: int, size: int, until: int | None, *, read_committed: bool

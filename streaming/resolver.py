@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from state.model import EndSample, TopicPartition
-from state.settings import MethodName
 from streaming.deadline import Deadline
 from streaming.log import Log, Looked, PartitionError, Spec, TopicFacts
 from streaming.lookup import Question, ask
@@ -189,7 +188,7 @@ def _ask_times(run: _Run, cases: Iterable[_Case]) -> None:
     questions: list[Question] = []
     for case in cases:
         time = asked_time(case.want.timestamp_ms, run.rules.buffer_ms)
-        if time is not None and MethodName.TIMESTAMP in run.rules.methods:
+        if time is not None and run.rules.asks_times:
             questions.append((case.key, time))
         questions.append((case.key, Spec.MAX_TIMESTAMP))
         if run.bound(case.key, Spec.EARLIEST) > 0:

@@ -16,12 +16,21 @@ from typing import Any, Self
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.broker_version_data import BrokerVersionData
-from kafka.protocol.consumer import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.consumer import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 BASE_MS = 1_700_000_000_000
 STEP_MS = 1000
+EPOCH_STARTS = {0: 0, 2: 300, 3: 700}
+"""First offset of each leader epoch of every partition; the leader's own is the last of them."""
 API_VERSIONS, UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER, OUT_OF_RANGE = 18, 3, 5, 6, 1
 
 _SPOKEN = {
@@ -31,6 +40,7 @@ _SPOKEN = {
         (MetadataRequest, MetadataResponse),
         (ListOffsetsRequest, ListOffsetsResponse),
         (FetchRequest, FetchResponse),
+        (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
         (DescribeConfigsRequest, DescribeConfigsResponse),
     )
 }
@@ -131,7 +141,13 @@ class FakeCluster:
         if key == API_VERSIONS:
             return self._api_versions(version)
         request = _SPOKEN[key][0].decode(frame, version=version, header=True)
-        answers = {3: self._metadata, 2: self._list_offsets, 1: self._fetch, 32: self._describe_configs}
+        answers = {
+            3: self._metadata,
+            2: self._list_offsets,
+            1: self._fetch,
+            23: self._epoch_ends,
+            32: self._describe_configs,
+        }
         answer: bytes = answers[key](node, version, request).encode(version=version)
         return answer
 
@@ -254,6 +270,32 @@ class FakeCluster:
                 )
             responses.append(topic_class(version=version, topic=topic.topic, partitions=partitions))
         return FetchResponse(version=version, throttle_time_ms=0, error_code=0, session_id=0, responses=responses)
+
+    def _epoch_ends(self, node: int, version: int, request: Any) -> Any:
+        topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for partition in topic.partitions:
+                error = self._error(node, topic.topic, partition.partition)
+                epoch, end = (-1, -1) if error else self._epoch_end(partition.leader_epoch)
+                partitions.append(
+                    topic_class.EpochEndOffset(
+                        version=version,
+                        error_code=error,
+                        partition=partition.partition,
+                        leader_epoch=epoch,
+                        end_offset=end,
+                    )
+                )
+            topics.append(topic_class(version=version, topic=topic.topic, partitions=partitions))
+        return OffsetForLeaderEpochResponse(version=version, throttle_time_ms=0, topics=topics)
+
+    def _epoch_end(self, asked: int) -> tuple[int, int]:
+        later = [start for epoch, start in EPOCH_STARTS.items() if epoch > asked]
+        if asked > max(EPOCH_STARTS):
+            return -1, -1
+        return max(epoch for epoch in EPOCH_STARTS if epoch <= asked), later[0] if later else self.records
 
     def _batches(self, offset: int, size: int) -> bytes:
         batches = b""

@@ -12,6 +12,7 @@ from typing import Self
 from state.model import TopicPartition
 from state.settings import Cluster
 from streaming.deadline import Deadline
+from streaming.kafka import epochs as leader_epochs
 from streaming.kafka import fetch, offsets
 from streaming.kafka.collector import Collector
 from streaming.kafka.contact import Contact
@@ -19,7 +20,7 @@ from streaming.kafka.metadata import Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions
 from streaming.kafka.security import library_settings
-from streaming.log import Fetched, Looked, TopicFacts
+from streaming.log import EpochEnd, Fetched, Looked, TopicFacts
 
 
 class Link:
@@ -83,3 +84,10 @@ class Link:
         """
         question = fetch.inquiry(starts, until or {}, read_committed=read_committed)
         return self._partitions.ask(question, starts, Deadline.after(timeout))
+
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
+        """Where one leader epoch per partition ends (KIP-320), all leaders in parallel, retried within ``timeout``.
+
+        Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
+        """
+        return self._partitions.ask(leader_epochs.inquiry(epochs), epochs, Deadline.after(timeout))

@@ -1,8 +1,8 @@
 """Which method gives the place: tried in their order of preference, the first that holds wins.
 
 A method is one function from a want and its facts to a place, or to the reason why it does not hold; one that is not in
-the table is not known here. The last three are no methods of finding but policies, and hold only when named as such
-(``Rules.on_no_match``): they lose or repeat, and never silently.
+the table is not known here. The last four are no methods of finding but policies, and hold only when named as such
+(``Rules.on_no_match``; ``streaming.resume.reset`` has their table): they lose or repeat, and never silently.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,9 +11,10 @@ from datetime import datetime
 
 from state.settings import MethodName
 from streaming.resume import notes, timestamp
-from streaming.resume.exact import Found
+from streaming.resume.exact import Found, is_retention
 from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.model import Rules, Want
+from streaming.resume.reset import TABLE, Goto, Situation, resolved
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,15 +70,48 @@ def choose(question: Question) -> Place | Unheld:
             )
         if place.note not in against:
             against.append(place.note)
-    return by_policy(question.rules.on_no_match, question.facts, notes.joined(*against))
+    return by_policy(question, notes.joined(*against))
 
 
-def by_policy(policy: str, facts: Facts, against: str) -> Place | Unheld:
-    """What holds when no method does."""
-    if policy == MethodName.EARLIEST:
-        note = "policy: resumed at the standby's begin"
-        return Place(method=MethodName.EARLIEST, offset=facts.begin, note=notes.joined(against, note))
-    if policy == MethodName.LATEST:
-        note = "policy: resumed at the standby's end, unread records are skipped"
-        return Place(method=MethodName.LATEST, offset=facts.end, note=notes.joined(against, note))
-    return Unheld(note=notes.joined(against, notes.FAIL))
+def by_policy(question: Question, against: str) -> Place | Unheld:
+    """What holds when no method does: a row of the reset table, and its sentence."""
+    policy, facts = question.rules.on_no_match, question.facts
+    goto = TABLE[policy, situation_of(question)]
+    found, note = None, _SENTENCES[goto]
+    if goto is Goto.TIME:
+        looked = by_time(question)
+        if isinstance(looked, Place):
+            found, note = looked.offset, notes.joined(note, looked.note)
+        elif _is_timeless(facts):
+            note = notes.joined(looked.note, _SENTENCES[Goto.END])
+        else:
+            return Unheld(note=notes.joined(against, looked.note, notes.FAIL))
+    place = facts.alignment.offset if isinstance(facts.alignment, Found) else None
+    offset = resolved(goto, begin=facts.begin, end=facts.end, divergence=place, by_time=found)
+    if offset is None:
+        return Unheld(note=notes.joined(against, note))
+    return Place(method=MethodName(policy), offset=offset, note=notes.joined(against, note))
+
+
+_SENTENCES: Mapping[Goto, str] = {
+    Goto.BEGIN: "policy: resumed at the standby's begin",
+    Goto.END: "policy: resumed at the standby's end, unread records are skipped",
+    Goto.DIVERGENCE: "policy: resumed at the place proven by content",
+    Goto.TIME: "policy: resumed at the closest place by time",
+    Goto.NOWHERE: notes.FAIL,
+}
+
+
+def situation_of(question: Question) -> Situation:
+    """The column of the reset table: for a standby, its log is the one that was cut, at the place found by content."""
+    if isinstance(question.facts.alignment, Found):
+        return Situation.KNOWN
+    if question.want.offset == 0:
+        return Situation.INITIAL
+    return Situation.TOO_LOW if is_retention(question.facts.alignment) else Situation.UNKNOWN
+
+
+def _is_timeless(facts: Facts) -> bool:
+    """Whether no time can ever be asked for, as opposed to a look-up that failed and may be asked again."""
+    error = facts.by_time.error if facts.by_time is not None else None
+    return error is None or error.name in {"UNSUPPORTED_FOR_MESSAGE_FORMAT", "UNSUPPORTED_VERSION"}

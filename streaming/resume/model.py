@@ -49,6 +49,11 @@ class Rules:
     context: int = 16
     """K: how many fingerprints must agree."""
 
+    @property
+    def asks_times(self) -> bool:
+        """Whether any rule may have to know what lies at a time."""
+        return MethodName.TIMESTAMP in self.methods or self.on_no_match == MethodName.CLOSEST
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:

@@ -38,8 +38,8 @@ class _Known:
     """What was read of one partition."""
 
     ring: Ring = field(default_factory=Ring)
-    read_at: tuple[int, ...] = ()
-    """The ends that were read, newest last."""
+    read_at: dict[int, int | None] = field(default_factory=dict)
+    """The ends that were read, newest last, each with the leader epoch of the newest record before it."""
     until: int = 0
     """The largest of them that was read as a whole."""
     leader_epoch: int | None = None
@@ -127,7 +127,9 @@ class Track:
             known.until, known.leader_epoch = 0, None
             return
         known.ring = known.ring.merged(Ring.of(tail), limit=2 * LIMIT)
-        known.read_at = (*known.read_at, end)[-_REMEMBERED_ENDS:]
+        before = known.leader_epoch if leader_epoch is None and known.until <= end else leader_epoch
+        ends = [each for each in known.read_at.items() if each[0] != end]
+        known.read_at = dict([*ends, (end, before)][-_REMEMBERED_ENDS:])
         if whole and end > known.until:
             known.until = end
             known.leader_epoch = known.leader_epoch if leader_epoch is None else leader_epoch
@@ -187,7 +189,6 @@ class Track:
         offset = self._batches[batch][place]
         ring = self._ring(place).before(offset) if self._was_read(place, offset) else Ring()
         facts = topics.get(topic)
-        leader = facts.partitions.get(partition) if facts is not None else None
         return Position(
             query=self.subject.query,
             epoch=self.subject.epoch,
@@ -198,12 +199,22 @@ class Track:
             batch=batch,
             offset=offset,
             timestamp_ms=read_until(offset, ring.newest_timestamp, samples.get(place.partition)),
-            leader_epoch=leader.leader_epoch if leader is not None else None,
+            leader_epoch=self._leader_epoch(place, offset, samples.get(place.partition)),
             topic_id=facts.topic_id if facts is not None else None,
             ring=ring,
             dense=dense,
             tracked_at=tracked_at,
         )
+
+    def _leader_epoch(self, place: Place, offset: int, sample: EndSample | None) -> int | None:
+        """Of the newest record before an offset, as it was read or, at the sampled end, as the cluster told (KIP-320).
+
+        Never that of the leader of now: a log that was cut since would then confirm what it has lost.
+        """
+        read = self._known[place].read_at.get(offset) if place in self._known else None
+        if read is not None:
+            return read
+        return sample.leader_epoch if sample is not None and sample.end == offset else None
 
     def _dense(self, batch: int, place: Place, counted: Collection[str]) -> bool | None:
         begin = self._begin(batch, place)

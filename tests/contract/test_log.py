@@ -14,7 +14,7 @@ from streaming.kafka.records import digest
 from streaming.kafka.tail import read_tails
 from streaming.log import Log, Spec
 from streaming.memory import MemoryCluster
-from tests.fakecluster import BASE_MS, STEP_MS, FakeCluster, silent_server
+from tests.fakecluster import BASE_MS, EPOCH_STARTS, STEP_MS, FakeCluster, silent_server
 
 RECORDS = 1000
 PARTITIONS = [TopicPartition("t", number) for number in range(6)]
@@ -38,6 +38,8 @@ def memory() -> MemoryCluster:
     cluster.create("t", 6)
     for offset in range(RECORDS):
         for number in range(6):
+            for epoch in (epoch for epoch, start in EPOCH_STARTS.items() if epoch and start == offset):
+                cluster.elect("t", number, epoch)
             cluster.append("t", number, BASE_MS + offset * STEP_MS, digest(None, b"%d" % offset))
     return cluster
 
@@ -150,6 +152,26 @@ def test_a_tail_beyond_the_end_is_an_error(log: Log) -> None:
     tail = read_tails(log, {PARTITIONS[0]: RECORDS + 500}, count=32, timeout=5)[PARTITIONS[0]]
     assert tail.records == ()
     assert tail.error is not None
+
+
+@pytest.mark.parametrize(
+    ("asked", "epoch", "end"),
+    [(0, 0, 300), (1, 0, 300), (2, 2, 700), (3, 3, RECORDS), (4, None, None)],
+    ids=["an old one", "one without records", "the one before", "the leader's own", "a later one"],
+)
+def test_a_leader_epoch_ends_where_the_next_one_begins(
+    log: Log, asked: int, epoch: int | None, end: int | None
+) -> None:
+    for answer in log.epoch_ends(dict.fromkeys(PARTITIONS, asked), timeout=5).values():
+        assert (answer.leader_epoch, answer.end_offset, answer.error) == (epoch, end, None)
+
+
+def test_an_epoch_of_what_does_not_exist_is_an_error_of_its_partition_alone(log: Log) -> None:
+    answers = log.epoch_ends({PARTITIONS[0]: 0, TopicPartition("t", 99): 0}, timeout=5)
+    error = answers[TopicPartition("t", 99)].error
+    assert answers[PARTITIONS[0]].end_offset == 300
+    assert error is not None
+    assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 # -- tails across holes ------------------------------------------------------------------------------------------------
@@ -288,6 +310,12 @@ def test_an_old_broker_does_not_misread_a_question_for_the_largest_time() -> Non
         answers = link.offsets(dict.fromkeys(PARTITIONS, Spec.MAX_TIMESTAMP), timeout=5)
         assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
         assert [answer.offset for answer in link.offsets(BY_TIME, timeout=5).values()] == [5] * 6
+
+
+def test_a_broker_that_cannot_tell_an_epoch_from_another_is_not_asked_where_one_ends() -> None:
+    with FakeCluster({"t": 6}, version=(1, 0)) as old, Link(Cluster(bootstrap=old.bootstrap)) as link:
+        answers = link.epoch_ends(dict.fromkeys(PARTITIONS, 0), timeout=5)
+        assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
 
 
 def test_a_certificate_that_is_missing_is_our_fault_and_told_without_a_connection() -> None:

@@ -240,3 +240,21 @@ def test_consumed_is_what_was_committed_and_never_what_is_only_planned() -> None
     track.see(batch(8, 120))
     track.learn(PLACE, 120, prints(range(100, 120)))
     assert track.consumed() == {PLACE: (100, Ring.of(prints(range(68, 100))))}
+
+
+def test_a_position_names_the_leader_epoch_under_which_its_last_record_was_read() -> None:
+    """Not that of the leader of now (KIP-320): with a newer one a log that was cut since would confirm its own loss."""
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    track.learn(PLACE, 100, prints(range(68, 100)), leader_epoch=3)
+    track.see(batch(8, 110))
+    sample = EndSample(
+        cluster="east", topic="orders", partition=0, begin=0, end=110, newest_timestamp_ms=None, leader_epoch=5,
+        topic_id=None, sampled_at=NOW,
+    )  # fmt: skip
+    told = newest(track, {PARTITION: sample})
+    assert (told[7].leader_epoch, told[8].leader_epoch) == (3, 5), "unread, but at the sampled end: the cluster told"
+    track.learn(PLACE, 110, (), leader_epoch=None)
+    assert newest(track, {PARTITION: sample})[8].leader_epoch == 3, "markers only: the last record is the one before"
+    track.see(batch(9, 120))
+    assert newest(track, {PARTITION: sample})[9].leader_epoch is None

@@ -409,3 +409,37 @@ def test_a_passed_deadline_leaves_the_answers_that_are_there():
 
 def test_the_ring_is_what_was_remembered():
     assert len(ring(stream(0, 300))) == 256
+
+
+# -- the policies
+
+
+def test_the_closest_is_asked_by_time_although_no_method_may_go_by_it():
+    log, lost = standby(Slot(stream(0, 50))), want([], offset=40, timestamp_ms=T0 + 300)
+    target = one(log, lost, rules(MethodName.EXACT, on_no_match="closest"))
+    shows(target, target_offset=30, method="closest", exact=False, replay_records=20)
+    assert "closest place by time" in target.note
+
+
+def test_the_closest_without_any_time_is_the_end_and_says_what_it_costs():
+    log = standby(Slot(stream(0, 50)))
+    shows(one(log, want([], offset=40), rules(on_no_match="closest")), target_offset=50, method="closest")
+    timeless = standby(Slot(stream(0, 50)))
+    timeless.fails[KEY, 0] = PartitionError(name="UNSUPPORTED_FOR_MESSAGE_FORMAT", text="too old", retriable=False)
+    target = one(timeless, want([], offset=40, timestamp_ms=T0), rules(on_no_match="closest"))
+    shows(target, target_offset=50, method="closest")
+    assert "unread records are skipped" in target.note
+
+
+def test_the_closest_does_not_take_a_look_up_that_failed_for_a_log_without_times():
+    log = standby(Slot(stream(0, 50)))
+    log.fails[KEY, 0] = PartitionError(name="TIMED_OUT", text="the deadline passed", retriable=True)
+    target = one(log, want([], offset=40, timestamp_ms=T0), rules(on_no_match="closest"))
+    shows(target, target_offset=None, method=None, error="TIMED_OUT")
+
+
+@pytest.mark.parametrize("policy", ["latest", "earliest", "closest"])
+def test_no_policy_passes_a_place_that_content_has_proven(policy):
+    old = stream(0, 60)
+    target = one(standby(Slot(copied(old, 7))), want(old[:30]), rules(MethodName.SYNCED, on_no_match=policy))
+    shows(target, method=policy, target_offset=37, replay_records=0)
