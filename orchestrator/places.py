@@ -4,7 +4,7 @@ The same gathering serves ``plan`` (from what runners last reported) and an oper
 fence), so that a plan shows what the operation would do.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -13,8 +13,8 @@ from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.decide.treatment import choose_fresh, choose_treatment
 from orchestrator.decide.unread import Arrival, arrival, shifted
-from orchestrator.decide.wants import since_placed, standby_topic, wants_of
-from state.model import Operation, OperationKind, Position, RunnerFact
+from orchestrator.decide.wants import since_placed, sound_ends, standby_topic, wants_of
+from state.model import EndSample, Operation, OperationKind, Position, RunnerFact, TopicPartition
 from state.ports import Store
 from state.protocol import CheckpointReport, Offsets
 from state.settings import Query, Route, Tideover
@@ -174,9 +174,9 @@ class Places:
             return
         try:
             self.standby(facts)
-            wants = self._wants(facts, report.offsets, self._read(facts, report))
-            asked_at = self._clock.monotonic()
-            self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=self._ask(facts, wants))
+            wants, ends = self._wants(facts, report.offsets, self._read(facts, report))
+            asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
+            self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
         except KafkaError:
             return
 
@@ -186,23 +186,27 @@ class Places:
         return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
 
     def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Resolution, Resolution | None]:
-        wants = self._wants(facts, report.offsets, self._read(facts, report))
+        wants, ends = self._wants(facts, report.offsets, self._read(facts, report))
         ahead = self._fresh_ahead()
         if report.planned is None or facts.fresh:
             if ahead and (ahead.target, ahead.wants) == (facts.target, wants) and _all_exact(ahead.resolution):
                 return ahead.resolution, None
-            return self._ask(facts, wants), None
-        planned = self._wants(facts, report.planned.offsets, self._tracked(facts))
+            return self._ask(facts, wants, ends), None
+        planned, _ = self._wants(facts, report.planned.offsets, self._tracked(facts))
         together = tuple(dict.fromkeys(wants + planned))
-        both = self._ask(facts, together)
+        both = self._ask(facts, together, ends)
         if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
-            return self._ask(facts, wants), self._ask(facts, planned)
+            return self._ask(facts, wants, ends), self._ask(facts, planned, ends)
         return _part(both, wants), _part(both, planned)
 
-    def _wants(self, facts: Facts, offsets: Offsets, positions: Sequence[Position]) -> tuple[Want, ...]:
+    def _wants(
+        self, facts: Facts, offsets: Offsets, positions: Sequence[Position]
+    ) -> tuple[tuple[Want, ...], Mapping[TopicPartition, EndSample]]:
+        """What to ask for, and the samples of the old cluster's ends that may be believed for it."""
         if facts.route is None:
             raise ValueError(f"no route from {facts.source} to {facts.target}")
-        return wants_of(offsets, positions=positions, ends=self._store.ends(facts.source), route=facts.route)
+        ends = sound_ends(self._store.ends(facts.source), since_placed(positions, facts.assignment))
+        return wants_of(offsets, positions=positions, ends=ends, route=facts.route), ends
 
     def _tracked(self, facts: Facts) -> list[Position]:
         return since_placed(self._store.positions(facts.query), facts.assignment)
@@ -223,12 +227,12 @@ class Places:
         route = self._settings.route(placing.source, placing.target)
         return arrival(self._store.intents(placing.id), route) if route is not None else None
 
-    def _ask(self, facts: Facts, wants: Sequence[Want]) -> Resolution:
+    def _ask(self, facts: Facts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
         return resolve(
             self._logs(facts.target),
             wants,
             rules_of(facts.settings, facts.policy.on_no_match),
-            old_ends=self._store.ends(facts.source),
+            old_ends=ends,
             now=self._clock.now(),
             timeout=RESOLVE_SECONDS,
         )

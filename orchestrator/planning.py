@@ -8,7 +8,7 @@ from orchestrator.decide import gates, readiness
 from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.plan import plan_json
 from orchestrator.decide.readiness import Condition, Readiness
-from orchestrator.decide.wants import report_of_fact
+from orchestrator.decide.wants import newest_of, report_of_fact, since_placed
 from orchestrator.places import DESCRIBE_SECONDS, Logs, Places
 from orchestrator.requests import default_target
 from state.model import OperationKind, QueryFact
@@ -17,6 +17,8 @@ from state.protocol import CheckpointReport
 from state.settings import Tideover
 from streaming.errors import KafkaError
 from streaming.log import TopicFacts
+from streaming.resume.truncation import Standing
+from streaming.validation import validate
 
 
 def plan_query(
@@ -76,8 +78,24 @@ def check_queries(
     for name in names:
         target = default_target(settings.queries[name], active[name])
         facts = foresee(places, OperationKind.FAILOVER, name, target)
-        there = described.get(active[name], {})
-        yield readiness.judge(Condition(facts=facts, now=store.now(), ends=store.ends(facts.source), topics=there))
+        yield readiness.judge(
+            Condition(
+                facts=facts,
+                now=store.now(),
+                ends=store.ends(facts.source),
+                topics=described.get(active[name], {}),
+                standings=_standings(logs, store, facts) if active[name] in described else None,
+            )
+        )
+
+
+def _standings(logs: Logs, store: Store, facts: Facts) -> tuple[Standing, ...] | None:
+    """What became of the newest positions on the cluster in use; one bounded question of each kind."""
+    newest = newest_of(since_placed(store.positions(facts.query), facts.assignment))
+    try:
+        return validate(logs(facts.source), newest, timeout=DESCRIBE_SECONDS) if newest else None
+    except KafkaError:
+        return None
 
 
 def _describe(logs: Logs, topics: Mapping[str, frozenset[str]]) -> dict[str, Mapping[str, TopicFacts]]:

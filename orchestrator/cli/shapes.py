@@ -8,6 +8,7 @@ from orchestrator.decide.awaited import announced
 from orchestrator.decide.cooldown import Cooldown
 from orchestrator.decide.situation import automatic_of, state_of
 from orchestrator.decide.times import iso
+from orchestrator.decide.wants import newest_of
 from state.automation import Acknowledgement, Pause
 from state.model import Assignment, Event, Operation, Position, QueryFact, RunnerFact, Step
 from state.settings import Tideover
@@ -96,7 +97,6 @@ def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
 
 def position_rows(positions: Iterable[Position]) -> list[dict[str, object]]:
     """The newest position of each partition; ``remembered`` records stand right before it, to be found again."""
-    newest = {(row.source, row.topic, row.partition): row for row in sorted(positions, key=lambda row: row.batch)}
     return [
         {
             "source": row.source,
@@ -104,11 +104,12 @@ def position_rows(positions: Iterable[Position]) -> list[dict[str, object]]:
             "partition": row.partition,
             "offset": row.offset,
             "timestamp_ms": row.timestamp_ms,
+            "leader_epoch": row.leader_epoch,
             "batch": row.batch,
             "remembered": len(row.ring),
             "tracked_at": iso(row.tracked_at),
         }
-        for _, row in sorted(newest.items())
+        for row in newest_of(positions)
     ]
 
 

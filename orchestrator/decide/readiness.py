@@ -16,6 +16,7 @@ from orchestrator.decide.gate import UNKNOWN, Gate, answer
 from state.model import EndSample, TopicPartition
 from streaming.log import TopicFacts
 from streaming.resume.model import Target
+from streaming.resume.truncation import Finding, Standing, truncation_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +30,8 @@ class Condition:
     """Last samples of the ends of the cluster in use."""
     topics: Mapping[str, TopicFacts]
     """The query's topics as the cluster in use describes them; empty when it does not answer."""
+    standings: tuple[Standing, ...] | None = None
+    """What became of the query's newest positions in the cluster in use; None when it does not answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +134,29 @@ def time_comparable(given: Condition) -> Gate | None:
     )
 
 
-READINESS_GATES: tuple[Callable[[Condition], Gate | None], ...] = (retention_reach, replication_lag, time_comparable)
+def log_truncation(given: Condition) -> Gate | None:
+    """What was read must still be in the log that it was read from, or what is remembered may be found nowhere."""
+    if given.standings is None:
+        return None
+    here = given.facts.source
+    error = truncation_of(here, given.standings)
+    unproven = sum(each.finding is Finding.UNPROVEN for each in given.standings)
+    return answer(
+        "log-truncation",
+        error is None,
+        f"{len(error.divergent_offsets) if error else 0} partitions",
+        "0 partitions",
+        f"{here} still holds what was read from it" + (f"; {unproven} positions cannot be proven" if unproven else ""),
+        f"{error}: records that were read are gone there, by an unclean election or because the topic was made anew",
+    )
+
+
+READINESS_GATES: tuple[Callable[[Condition], Gate | None], ...] = (
+    retention_reach,
+    replication_lag,
+    time_comparable,
+    log_truncation,
+)
 
 
 def judge(given: Condition) -> Readiness:

@@ -39,6 +39,39 @@ def since_placed(positions: Iterable[Position], assignment: Assignment | None) -
     return list(seen_last.values())
 
 
+def newest_of(positions: Iterable[Position]) -> list[Position]:
+    """The position of the newest batch in each partition of each source, in their order."""
+    newest = {(row.source, row.topic, row.partition): row for row in sorted(positions, key=lambda row: row.batch)}
+    return [row for _, row in sorted(newest.items())]
+
+
+def sound_ends(
+    ends: Mapping[TopicPartition, EndSample], positions: Iterable[Position]
+) -> dict[TopicPartition, EndSample]:
+    """The samples without those of a log that is not the one that was read: made anew, or cut below the position.
+
+    Such an end says nothing of what was read up to it; taken for the old log's, it would call an unread partition read
+    up to the time of the sample, and the query would resume late.
+    """
+    other = {
+        key
+        for row in newest_of(positions)
+        if (sample := ends.get(key := TopicPartition(row.topic, row.partition))) is not None
+        and (_is_made_anew(row, sample) or _is_cut_off(row, sample))
+    }
+    return {key: sample for key, sample in ends.items() if key not in other}
+
+
+def _is_made_anew(row: Position, sample: EndSample) -> bool:
+    return None not in (row.topic_id, sample.topic_id) and row.topic_id != sample.topic_id
+
+
+def _is_cut_off(row: Position, sample: EndSample) -> bool:
+    """An end below a position is that of an older sample, as a rule; a later leader's, seen later, is not."""
+    elected = row.leader_epoch is not None and (sample.leader_epoch or 0) > row.leader_epoch
+    return elected and sample.end < row.offset and sample.sampled_at > row.tracked_at
+
+
 def report_of_fact(fact: QueryFact, checkpoint: str) -> CheckpointReport:
     """A runner's latest fact as the checkpoint report that an inspection would probably give: for plans only."""
     offsets: Offsets = {

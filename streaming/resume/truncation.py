@@ -14,6 +14,9 @@ from state.model import Position, TopicPartition
 from streaming.log import EpochEnd, PartitionError
 from streaming.resume.reset import Situation
 
+_NAMED = 3
+"""Partitions that a sentence names; the value has them all."""
+
 
 class Finding(StrEnum):
     """What became of the records before a position."""
@@ -139,12 +142,13 @@ class LogTruncation:
     """By partition, the furthest position that was read."""
 
     def __str__(self) -> str:
-        named = ", ".join(
+        named = [
             f"{place.topic}-{place.partition} (read to {self.offsets[place]}, parts at "
             f"{'an unknown offset' if offset is None else offset})"
             for place, offset in sorted(self.divergent_offsets.items())
-        )
-        return f"log truncation on {self.cluster}: {named}"
+        ]
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        return f"log truncation on {self.cluster}: {', '.join(named[:_NAMED])}{more}"
 
 
 def truncation_of(cluster: str, standings: Iterable[Standing]) -> LogTruncation | None:

@@ -195,6 +195,25 @@ def test_a_dead_primary_does_not_make_the_standby_less_ready(world: World, capsy
     assert run(capsys, "check")[0] == 0
 
 
+@pytest.mark.parametrize("how", ["cut", "recreated"])
+def test_a_log_that_lost_what_was_read_is_told_by_partition_and_offset(
+    world: World, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    east = world.clusters["east"]
+    if how == "cut":
+        east.truncate("orders", 0, 60)
+    else:
+        east.create("orders", len(east.topics["orders"].partitions))
+    for offset in range(500):
+        east.write("orders", 0, f"new-{offset}", 1)
+    code, shown = run_json(capsys, "check", "revenue")
+    assert code == 1
+    assert isinstance(shown, list)
+    (gate,) = [gate for gate in shown[0]["gates"] if gate["name"] == "log-truncation"]
+    assert not gate["ok"]
+    assert f"orders-0 (read to 100, parts at {60 if how == 'cut' else 0})" in gate["text"]
+
+
 def test_a_standby_that_is_not_there_is_not_ready(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.clusters["west"].reachable = False
     code, shown = run_json(capsys, "check", "revenue")

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.decide.gate import Gate
 from orchestrator.decide.readiness import READINESS_GATES, Condition, judge
 from state.model import EndSample, TopicPartition
+from streaming.resume.truncation import Finding, Standing
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, resolution, topic
 
 KEY = TopicPartition("t", 0)
@@ -25,6 +26,10 @@ def sample(**changes: Any) -> EndSample:
 BEFORE = replace(GOOD, fence="pending", operation=None)
 READY = Condition(facts=BEFORE, now=NOW, ends={KEY: sample()}, topics={"t": topic()})
 APPENDED = replace(topic(), timestamp_type="LogAppendTime")
+
+
+def stands(finding: Finding, divergence: int | None = None) -> Standing:
+    return Standing(source="orders", partition=KEY, offset=100, finding=finding, divergence=divergence)
 
 
 def at(*targets: object, **changes: Any) -> Condition:
@@ -51,6 +56,9 @@ REFUSALS: list[tuple[str, Condition, str, str]] = [
     ("time-comparable", replace(READY, topics={"t": APPENDED}), "LogAppendTime", "t on east has LogAppendTime"),
     ("time-comparable", replace(READY, facts=replace(BEFORE, standby=replace(STANDBY, topics={"t": APPENDED}))),
      "LogAppendTime", "t on west has LogAppendTime"),
+    ("log-truncation", replace(READY, standings=(stands(Finding.TRUNCATED, 80), stands(Finding.INTACT))),
+     "1 partitions", "log truncation on east: t-0 (read to 100, parts at 80): records that were read are gone"),
+    ("log-truncation", replace(READY, standings=(stands(Finding.RECREATED),)), "1 partitions", "at an unknown offset"),
 ]  # fmt: skip
 
 
@@ -101,3 +109,10 @@ def test_what_does_no_harm_passes(name: str, condition: Condition, measured: str
 def test_without_a_place_only_what_is_known_is_judged() -> None:
     unplaced = replace(READY, facts=replace(BEFORE, resolution=None, choice=None))
     assert {gate.name for gate in judge(unplaced).gates} & {"replication-lag", "retention-reach"} == set()
+
+
+@pytest.mark.parametrize("finding", [Finding.INTACT, Finding.UNPROVEN, Finding.EXPIRED])
+def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: Finding) -> None:
+    gate = judged("log-truncation", replace(READY, standings=(stands(finding),)))
+    assert gate.ok
+    assert ("cannot be proven" in gate.text) == (finding is Finding.UNPROVEN)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from orchestrator.decide.wants import since_placed, standby_topic, wants_of
+from orchestrator.decide.wants import since_placed, sound_ends, standby_topic, wants_of
 from state.model import Assignment, Desired, EndSample, Fingerprint, Position, TopicPartition
 from state.settings import Route
 from streaming.resume.model import Want
@@ -148,3 +148,35 @@ def test_rows_of_before_a_hold_and_an_abort_still_count() -> None:
     assert since_placed([again, before, planned], aborted) == [before, again], (
         "a batch counts once, as it was seen last"
     )
+
+
+LATER = NOW + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "sound"),
+    [
+        (sample(100), True),
+        (replace(sample(40), sampled_at=LATER), True),
+        (replace(sample(40), leader_epoch=1), True),
+        (replace(sample(40), leader_epoch=1, sampled_at=LATER), False),
+        (replace(sample(60), leader_epoch=1, sampled_at=LATER), True),
+        (replace(sample(50), topic_id="other"), False),
+        (replace(sample(50), topic_id=None), True),
+    ],
+    ids=["further", "same leader", "seen before", "cut", "new leader, not cut", "made anew", "no topic id"],
+)
+def test_a_sample_of_another_log_than_the_one_that_was_read_is_not_believed(seen: EndSample, sound: bool) -> None:
+    """Taken for the old log's, its end would call the partition read up to the time of the sample."""
+    key = TopicPartition("t", 0)
+    rows = [row(6, 20), row(7, 50)]
+    assert set(sound_ends({key: seen}, rows)) == ({key} if sound else set())
+
+
+def test_an_end_of_a_topic_made_anew_does_not_tell_up_to_when_the_old_one_was_read() -> None:
+    key, rows = TopicPartition("t", 0), [row(7, 50, [49])]
+    other = replace(sample(50), topic_id="other")
+    (believed,) = wants_of({"s": {"t": {"0": 50}}}, positions=rows, ends={key: other}, route=ROUTE)
+    ends = sound_ends({key: other}, rows)
+    (found,) = wants_of({"s": {"t": {"0": 50}}}, positions=rows, ends=ends, route=ROUTE)
+    assert (believed.timestamp_ms, found.timestamp_ms) == (NOW_MS, 490)
