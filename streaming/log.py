@@ -78,6 +78,16 @@ class EpochEnd:
     error: PartitionError | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segments:
+    """The answer to a segment-level search (ListOffsets version 0)."""
+
+    offsets: tuple[int, ...]
+    """Newest first: base offsets of segments last written at or before the time, the log's end in front of them where
+    even now is not after it. Empty without an error: no segment is that old."""
+    error: PartitionError | None = None
+
+
 class LogRecord(NamedTuple):
     """A record reduced to what alignment needs; a tuple, because hundreds of thousands are made at a time."""
 
@@ -128,6 +138,15 @@ class Log(Protocol):
         """Read from ``(offset, max bytes)`` per partition, one request per leader, all leaders in parallel.
 
         Records at an offset in ``until`` or after it are not asked for; some may come all the same.
+        """
+
+    def segments(
+        self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float
+    ) -> Mapping[TopicPartition, Segments]:
+        """At most ``limit`` segments per partition last written at or before a time, or from a ``Spec`` downwards.
+
+        Only brokers up to Kafka 3.9 answer; others are an error of the partition. Raises ValueError for another
+        negative time, for the largest timestamp, which this search does not know, and for a limit below 1.
         """
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:

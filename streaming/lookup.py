@@ -1,29 +1,63 @@
 """Asking a log many times at once under one deadline."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from state.model import TopicPartition
 from streaming.deadline import Deadline
-from streaming.log import Log, Looked, PartitionError
+from streaming.log import EpochEnd, Log, Looked, PartitionError, Segments
 
+T = TypeVar("T")
 Question = tuple[TopicPartition, int]
-"""A partition and a time in milliseconds, or a ``Spec``."""
+"""A partition and a time in milliseconds, or a ``Spec``; or a leader epoch."""
 
-
-TIMED_OUT = Looked(
-    offset=None,
-    timestamp_ms=None,
-    leader_epoch=None,
-    error=PartitionError(name="TIMED_OUT", text="the deadline passed", retriable=True),
-)
+LATE = PartitionError(name="TIMED_OUT", text="the deadline passed", retriable=True)
+TIMED_OUT = Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=LATE)
 
 
 def ask(
     log: Log, questions: Iterable[Question], deadline: Deadline, *, read_committed: bool = False
 ) -> dict[Question, Looked]:
+    """The offset at each time."""
+    return _separately(
+        questions,
+        lambda batch: log.offsets(batch, read_committed=read_committed, timeout=deadline.remaining),
+        TIMED_OUT,
+        deadline,
+    )
+
+
+def ask_segments(
+    log: Log, questions: Iterable[Question], deadline: Deadline, *, limit: int
+) -> dict[Question, Segments]:
+    """The newest segments at each time, at most ``limit``."""
+    return _separately(
+        questions,
+        lambda batch: log.segments(batch, limit=limit, timeout=deadline.remaining),
+        Segments(offsets=(), error=LATE),
+        deadline,
+    )
+
+
+def ask_epoch_ends(log: Log, questions: Iterable[Question], deadline: Deadline) -> dict[Question, EpochEnd]:
+    """Where each leader epoch ends."""
+    return _separately(
+        questions,
+        lambda batch: log.epoch_ends(batch, timeout=deadline.remaining),
+        EpochEnd(leader_epoch=None, end_offset=None, error=LATE),
+        deadline,
+    )
+
+
+def _separately(
+    questions: Iterable[Question],
+    look: Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, T]],
+    late: T,
+    deadline: Deadline,
+) -> dict[Question, T]:
     """Answer every question; several for one partition go into separate requests, as a broker refuses them in one."""
     waiting = list(dict.fromkeys(questions))
-    answers: dict[Question, Looked] = {}
+    answers: dict[Question, T] = {}
     while waiting:
         batch: dict[TopicPartition, int] = {}
         later: list[Question] = []
@@ -32,9 +66,7 @@ def ask(
                 later.append(question)
             else:
                 batch[question[0]] = question[1]
-        looked = (
-            log.offsets(batch, read_committed=read_committed, timeout=deadline.remaining) if not deadline.passed else {}
-        )
-        answers.update({(key, asked): looked.get(key, TIMED_OUT) for key, asked in batch.items()})
+        looked = look(batch) if not deadline.passed else {}
+        answers.update({(key, asked): looked.get(key, late) for key, asked in batch.items()})
         waiting = later
     return answers

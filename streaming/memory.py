@@ -5,7 +5,17 @@ from dataclasses import dataclass, field
 
 from state.model import TopicPartition
 from streaming.errors import ClusterUnreachable
-from streaming.log import EpochEnd, Fetched, LogRecord, Looked, PartitionError, PartitionFacts, Spec, TopicFacts
+from streaming.log import (
+    EpochEnd,
+    Fetched,
+    LogRecord,
+    Looked,
+    PartitionError,
+    PartitionFacts,
+    Segments,
+    Spec,
+    TopicFacts,
+)
 
 RECORD_BYTES = 100
 """What each record counts for against a fetch's limit."""
@@ -23,6 +33,10 @@ class MemoryPartition:
     leader_epoch: int = 0
     epoch_starts: dict[int, int] = field(default_factory=lambda: {0: 0})
     """First offset of each leader epoch, ascending: what a broker keeps in ``leader-epoch-checkpoint``."""
+    active: int = 0
+    """Base offset of the segment that is being written."""
+    rolled: list[tuple[int, int]] = field(default_factory=list)
+    """Base offset of each older segment, and when it was last written, in milliseconds."""
     error: PartitionError | None = None
     """What every question about it is answered with, if set."""
 
@@ -44,6 +58,10 @@ class MemoryCluster:
         self.name = name
         self.topics: dict[str, MemoryTopic] = {}
         self.unreachable = False
+        self.knows_segments = True
+        """Whether it still answers segment-level searches, as Kafka up to 3.9."""
+        self.now_ms = (1 << 63) - 1
+        """The brokers' clock, of which only segment-level searches take notice: by default after every time."""
         self._created = 0
 
     def create(self, topic: str, partitions: int = 1, *, append_time: bool = False, cleanup: str = "delete") -> None:
@@ -101,6 +119,12 @@ class MemoryCluster:
         log.leader_epoch = log.leader_epoch + 1 if leader_epoch is None else leader_epoch
         log.epoch_starts[log.leader_epoch] = log.end
 
+    def roll(self, topic: str, partition: int, written_ms: int) -> None:
+        """Begin a new segment at the log's end; the one before was last written at that time."""
+        log = self.partition(topic, partition)
+        log.rolled.append((log.active, written_ms))
+        log.active = log.end
+
     def partition(self, topic: str, partition: int) -> MemoryPartition:
         """The partition itself, to set faults on; KeyError when there is none."""
         return self.topics[topic].partitions[partition]
@@ -138,6 +162,16 @@ class MemoryCluster:
             partition: self._read(partition, offset, size, until.get(partition), read_committed=read_committed)
             for partition, (offset, size) in starts.items()
         }
+
+    def segments(
+        self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float
+    ) -> Mapping[TopicPartition, Segments]:
+        """The newest segments per partition, as ``Log.segments``; the one being written counts as written now."""
+        for time in times.values():
+            if (time < 0 and time not in (Spec.LATEST, Spec.EARLIEST)) or limit < 1:
+                raise ValueError(f"{time}, at most {limit}: no question for a segment-level search")
+        self._reach(timeout)
+        return {partition: self._segments(partition, time, limit) for partition, time in times.items()}
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
         """Where one leader epoch per partition ends, as ``Log.epoch_ends``."""
@@ -186,6 +220,21 @@ class MemoryCluster:
         if found is None:
             return Looked(offset=None, timestamp_ms=None, leader_epoch=None)
         return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=found.leader_epoch)
+
+    def _segments(self, partition: TopicPartition, time: int, limit: int) -> Segments:
+        log, error = self._find(partition)
+        if not self.knows_segments:
+            text = "the broker answers no segment-level search any more"
+            error = PartitionError(name="UNSUPPORTED_VERSION", text=text, retriable=False)
+        if log is None or error is not None:
+            return Segments(offsets=(), error=error)
+        written = [*((max(base, log.begin), at) for base, at in log.rolled), (max(log.active, log.begin), self.now_ms)]
+        if log.end > log.active:
+            written.append((log.end, self.now_ms))
+        count = 1 if time == Spec.EARLIEST else len(written)
+        if time >= 0:
+            count = max((index + 1 for index, (_, at) in enumerate(written) if at <= time), default=0)
+        return Segments(offsets=tuple(base for base, _ in reversed(written[:count]))[:limit])
 
     def _epoch_end(self, partition: TopicPartition, asked: int) -> EpochEnd:
         log, error = self._find(partition)

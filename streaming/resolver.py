@@ -9,15 +9,17 @@ functions of ``streaming.resume``; this module only asks, and lays facts before 
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from state.model import EndSample, TopicPartition
+from state.settings import MethodName
+from streaming.asked import Asked
 from streaming.deadline import Deadline
-from streaming.log import Log, Looked, PartitionError, Spec, TopicFacts
-from streaming.lookup import Question, ask
-from streaming.resume import notes, topics
-from streaming.resume.answer import failed_target, target
+from streaming.log import Log, Spec
+from streaming.lookup import Question, ask, ask_segments
+from streaming.resume import notes, segment, topics
+from streaming.resume.answer import failed_target, in_order, target
 from streaming.resume.choose import Question as Choice
 from streaming.resume.context import Ring
 from streaming.resume.exact import Cause, Found, NoPlace
@@ -46,48 +48,6 @@ class _Case:
     note: str = ""
 
 
-@dataclass(kw_only=True, slots=True)
-class _Run:
-    """One resolution: what is asked under which rules, and the answers so far."""
-
-    log: Log
-    rules: Rules
-    old_ends: Mapping[TopicPartition, EndSample]
-    now: datetime
-    deadline: Deadline
-    facts: Mapping[str, TopicFacts] = field(default_factory=dict)
-    answers: dict[Question, Looked] = field(default_factory=dict)
-    visible: dict[Question, Looked] = field(default_factory=dict)
-
-    def ask(self, questions: Iterable[Question]) -> None:
-        new = [question for question in questions if question not in self.answers]
-        self.answers |= ask(self.log, new, self.deadline)
-
-    def error(self, key: TopicPartition) -> PartitionError | None:
-        """The error that leaves a partition without begin or end."""
-        asked = [self.answers[key, Spec.LATEST], self.answers[key, Spec.EARLIEST]]
-        if self.rules.read_committed:
-            asked.append(self.visible[key, Spec.LATEST])
-        return next((looked.error for looked in asked if looked.error is not None), None)
-
-    def bound(self, key: TopicPartition, spec: Spec) -> int:
-        offset = self.answers[key, spec].offset
-        assert offset is not None
-        return offset
-
-    def end(self, key: TopicPartition) -> int:
-        """Where a reader under the source's isolation level ends."""
-        looked = self.visible.get((key, Spec.LATEST))
-        offset = None if looked is None else looked.offset
-        return self.bound(key, Spec.LATEST) if offset is None else offset
-
-    def asks_append_time(self, topic: str) -> bool:
-        return self.facts[topic].timestamp_type == "LogAppendTime"
-
-    def is_compacted(self, topic: str) -> bool:
-        return "compact" in (self.facts[topic].cleanup_policy or "")
-
-
 def resolve(
     log: Log,
     wants: Sequence[Want],
@@ -105,7 +65,7 @@ def resolve(
     """
     began, deadline = time.monotonic(), Deadline.after(timeout)
     facts = log.describe(sorted({want.target_topic for want in wants}), timeout=deadline.remaining)
-    run = _Run(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
+    run = Asked(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
     targets: list[Target] = []
     cases: list[_Case] = []
     counts: dict[str, tuple[int, int]] = {}
@@ -125,7 +85,7 @@ def resolve(
             cases += _common_cases(run, members, note)
     targets += _answer(run, cases)
     return Resolution(
-        targets=_in_order(targets, wants),
+        targets=in_order(targets, wants),
         asked_at=now,
         seconds=time.monotonic() - began,
         missing_topics=tuple(missing),
@@ -143,7 +103,7 @@ def _groups(wants: Sequence[Want], old_ends: Mapping[TopicPartition, EndSample])
     return groups
 
 
-def _case(run: _Run, want: Want) -> _Case:
+def _case(run: Asked, want: Want) -> _Case:
     old = run.old_ends.get(TopicPartition(want.topic, want.partition))
     return _Case(
         want=want,
@@ -153,7 +113,7 @@ def _case(run: _Run, want: Want) -> _Case:
     )
 
 
-def _common_cases(run: _Run, members: Sequence[Want], note: str) -> list[_Case]:
+def _common_cases(run: Asked, members: Sequence[Want], note: str) -> list[_Case]:
     """A topic whose partitions do not match: the smallest T of the old ones, for every partition of the standby."""
     time, total = common_time(members), sum(want.offset for want in members)
     alignment = NoPlace(Cause.REPARTITIONED)
@@ -167,7 +127,7 @@ def _common_cases(run: _Run, members: Sequence[Want], note: str) -> list[_Case]:
     return cases
 
 
-def _answer(run: _Run, cases: list[_Case]) -> list[Target]:
+def _answer(run: Asked, cases: list[_Case]) -> list[Target]:
     keys = dict.fromkeys(case.key for case in cases)
     run.ask((key, Spec.LATEST) for key in keys)
     if run.rules.read_committed:
@@ -177,13 +137,14 @@ def _answer(run: _Run, cases: list[_Case]) -> list[Target]:
     _ask_times(run, whole)
     _align(run, whole)
     whole = _regroup(run, whole)
+    _ask_segments(run, whole)
     broken = [case for case in cases if run.error(case.key) is not None]
     return [_target(run, case) for case in whole] + [
         failed_target(case.want, run.rules, run.error(case.key)) for case in broken
     ]
 
 
-def _ask_times(run: _Run, cases: Iterable[_Case]) -> None:
+def _ask_times(run: Asked, cases: Iterable[_Case]) -> None:
     """T - buffer of each, the newest time, and the oldest one kept where retention may have worked."""
     questions: list[Question] = []
     for case in cases:
@@ -196,7 +157,16 @@ def _ask_times(run: _Run, cases: Iterable[_Case]) -> None:
     run.ask(questions)
 
 
-def _align(run: _Run, cases: Iterable[_Case]) -> None:
+def _ask_segments(run: Asked, cases: Iterable[_Case]) -> None:
+    """Where times may not be asked for, or this broker cannot tell them and never will."""
+    if MethodName.SEGMENT not in run.rules.methods:
+        return
+    times = [(case.key, asked_time(case.want.timestamp_ms, run.rules.buffer_ms)) for case in cases]
+    asked = [(key, time) for key, time in times if time is not None and not run.tells_times(key, time)]
+    run.segments = ask_segments(run.log, asked, run.deadline, limit=segment.ASKED)
+
+
+def _align(run: Asked, cases: Iterable[_Case]) -> None:
     """Look for every remembered place by content; also where only time may decide, for it measures the replay."""
     lows: dict[Question, list[tuple[_Case, Ring]]] = defaultdict(list)
     for case in cases:
@@ -215,7 +185,7 @@ def _align(run: _Run, cases: Iterable[_Case]) -> None:
     scan(run.log, [item for item in begun if item is not None], run.deadline)
 
 
-def _low_time(run: _Run, topic: str, ring: Ring) -> int:
+def _low_time(run: Asked, topic: str, ring: Ring) -> int:
     """A record's own time never looks up a place after it, so the largest of the last K bounds the place from below."""
     if run.is_compacted(topic):
         return max(0, min(record.timestamp_ms for record in ring.records))
@@ -223,7 +193,7 @@ def _low_time(run: _Run, topic: str, ring: Ring) -> int:
     return max(0, newest - (SKEW_MS if run.asks_append_time(topic) else 0))
 
 
-def _scan(run: _Run, case: _Case, ring: Ring, question: Question) -> Scan | None:
+def _scan(run: Asked, case: _Case, ring: Ring, question: Question) -> Scan | None:
     looked, topic = run.answers[question], case.key.topic
     if looked.error is not None:
         case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
@@ -245,7 +215,7 @@ def _scan(run: _Run, case: _Case, ring: Ring, question: Question) -> Scan | None
     return case.scan
 
 
-def _regroup(run: _Run, cases: list[_Case]) -> list[_Case]:
+def _regroup(run: Asked, cases: list[_Case]) -> list[_Case]:
     """Where one partition of a topic is a mismatch, its partitioner may differ: the whole topic goes by common time."""
     groups: dict[Group, list[_Case]] = defaultdict(list)
     for case in cases:
@@ -265,7 +235,7 @@ def _regroup(run: _Run, cases: list[_Case]) -> list[_Case]:
     return kept
 
 
-def _target(run: _Run, case: _Case) -> Target:
+def _target(run: Asked, case: _Case) -> Target:
     key, old = case.key, run.old_ends.get(TopicPartition(case.want.topic, case.want.partition))
     time = asked_time(case.want.timestamp_ms, run.rules.buffer_ms)
     first, newest = run.answers.get((key, 0)), run.answers[key, Spec.MAX_TIMESTAMP]
@@ -275,6 +245,7 @@ def _target(run: _Run, case: _Case) -> Target:
         end=run.end(key),
         log_end=run.bound(key, Spec.LATEST),
         by_time=None if time is None else run.answers.get((key, time)),
+        segments=None if time is None else run.segments.get((key, time)),
         newest_ms=newest.timestamp_ms if newest.error is None and (newest.timestamp_ms or 0) >= 0 else None,
         earliest_ms=None if first is None else first.timestamp_ms,
         append_time=run.asks_append_time(key.topic) or (case.scan is not None and case.scan.append_time),
@@ -286,14 +257,9 @@ def _target(run: _Run, case: _Case) -> Target:
     return target(choice, old if case.partner else None, ever_read=case.ever_read, note=case.note)
 
 
-def _earliest(run: _Run) -> dict[TopicPartition, int]:
+def _earliest(run: Asked) -> dict[TopicPartition, int]:
     return {
         key: looked.timestamp_ms
         for (key, time), looked in run.answers.items()
         if time == 0 and looked.timestamp_ms is not None
     }
-
-
-def _in_order(targets: Iterable[Target], wants: Sequence[Want]) -> tuple[Target, ...]:
-    rank = {want.source: i for i, want in reversed(list(enumerate(wants)))}
-    return tuple(sorted(targets, key=lambda t: (rank[t.source], t.target_topic, t.target_partition)))

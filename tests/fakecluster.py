@@ -31,7 +31,9 @@ BASE_MS = 1_700_000_000_000
 STEP_MS = 1000
 EPOCH_STARTS = {0: 0, 2: 300, 3: 700}
 """First offset of each leader epoch of every partition; the leader's own is the last of them."""
-API_VERSIONS, UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER, OUT_OF_RANGE = 18, 3, 5, 6, 1
+SEGMENT_RECORDS = 100
+"""Records of a segment, whose file was last written at the time of its last record."""
+API_VERSIONS, UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER, OUT_OF_RANGE, INVALID_REQUEST = 18, 3, 5, 6, 1, 42
 
 _SPOKEN = {
     request.API_KEY: (request, response)
@@ -218,15 +220,19 @@ class FakeCluster:
         topics = []
         for topic in request.topics:
             partitions = []
+            numbers = [partition.partition_index for partition in topic.partitions]
             for partition in topic.partitions:
                 error = self._error(node, topic.name, partition.partition_index)
-                offset, timestamp = (-1, -1) if error else self._look_up(partition.timestamp)
+                if version and numbers.count(partition.partition_index) > 1:
+                    error = INVALID_REQUEST
+                offset, timestamp = (-1, -1) if error or not version else self._look_up(partition.timestamp)
+                old = [] if error or version else self._segments(partition.timestamp, partition.max_num_offsets)
                 partitions.append(
                     topic_class.ListOffsetsPartitionResponse(
                         version=version,
                         partition_index=partition.partition_index,
                         error_code=error,
-                        old_style_offsets=[],
+                        old_style_offsets=old,
                         timestamp=timestamp,
                         offset=offset,
                         leader_epoch=3,
@@ -234,6 +240,13 @@ class FakeCluster:
                 )
             topics.append(topic_class(version=version, name=topic.name, partitions=partitions))
         return ListOffsetsResponse(version=version, throttle_time_ms=0, topics=topics)
+
+    def _segments(self, asked: int, limit: int) -> list[int]:
+        bases = range(0, self.records, SEGMENT_RECORDS)
+        written = [(base, BASE_MS + (base + SEGMENT_RECORDS - 1) * STEP_MS) for base in bases]
+        written.append((self.records, 1 << 62))
+        found = written if asked == -1 else written[:1] if asked == -2 else [w for w in written if w[1] <= asked]
+        return [base for base, _ in reversed(found)][:limit]
 
     def _look_up(self, asked: int) -> tuple[int, int]:
         special = {

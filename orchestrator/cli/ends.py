@@ -1,4 +1,4 @@
-"""``offsets``: what a cluster's log holds, by time, earliest, latest or largest timestamp."""
+"""``offsets``: what a cluster's log holds, by time, earliest, latest or largest timestamp, or by whole segments."""
 
 from datetime import UTC, datetime
 
@@ -14,6 +14,8 @@ from streaming.errors import KafkaError
 from streaming.log import Log, Looked, Spec
 
 COLUMNS = ("topic", "partition", "query_time", "offset", "timestamp_ms", "leader_epoch", "error")
+SEGMENT_COLUMNS = ("topic", "partition", "query_time", "offsets", "error")
+_LIMIT = 10
 
 
 @click.command()
@@ -24,6 +26,9 @@ COLUMNS = ("topic", "partition", "query_time", "offset", "timestamp_ms", "leader
 @click.option("--earliest", is_flag=True, help="First offset still kept.")
 @click.option("--latest", is_flag=True, help="End: the next offset to be written.")
 @click.option("--max-timestamp", is_flag=True, help="Offset of the record with the largest timestamp.")
+@click.option("--segments", is_flag=True, help="Begins of whole segments, newest first; brokers up to Kafka 3.9 only.")
+@click.option("--before", metavar="TIME", help="With --segments: only those last written at TIME or before it.")
+@click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", help="With --segments: at most N (default 10).")
 @click.option(
     "--isolation",
     type=click.Choice(["read_committed", "read_uncommitted"]),
@@ -43,6 +48,9 @@ def offsets(
     earliest: bool,
     latest: bool,
     max_timestamp: bool,
+    segments: bool,
+    before: str | None,
+    limit: int | None,
     isolation: str,
     timeout: float,
     output: str,
@@ -51,19 +59,27 @@ def offsets(
 
     TIME is milliseconds since the epoch, ISO 8601 with a zone, or -15m before now. No record at or after
     it: offset and error are both null. A row with an error: exit 2, the other rows are still right.
+    --max-timestamp: that record need not be the last produced, as producers and replicators set its time.
 
     \b
     Examples:
       tideover offsets --cluster west --topic orders --at -15m
       tideover offsets --cluster west --topic orders --at 2026-01-31T12:00:00Z --at 1769860800000
       tideover offsets --cluster west --topic orders --partition 3 --latest -o json
+      tideover offsets --cluster west --topic orders --segments --before -1h --limit 3
     """
     specs = [Spec.EARLIEST] * earliest + [Spec.LATEST] * latest + [Spec.MAX_TIMESTAMP] * max_timestamp
-    if (len(specs) + bool(times)) != 1:
-        raise UsageError("ask for one thing: --at TIME (repeatable), --earliest, --latest or --max-timestamp")
+    if (len(specs) + bool(times) + segments) != 1:
+        raise UsageError(
+            "ask for one thing: --at TIME (repeatable), --earliest, --latest, --max-timestamp or --segments"
+        )
+    if not segments and (before is not None or limit is not None):
+        raise UsageError("--before and --limit belong to --segments")
     wanted: list[int] = list(specs) or [_time(text) for text in times]
     log, deadline = world.log(cluster), Deadline.after(timeout)
     partitions = _partitions(log, cluster, topic, partition, deadline)
+    if segments:
+        return _show_segments(log, topic, partitions, before, limit or _LIMIT, deadline, output)
     found: list[dict[str, object]] = []
     for time in wanted:
         asked = {TopicPartition(topic, number): time for number in partitions}
@@ -71,6 +87,26 @@ def offsets(
         found += [_row(key, time, answers.get(key)) for key in sorted(asked)]
     found.sort(key=lambda row: int(str(row["partition"])))
     render.show(found, output, columns=COLUMNS)
+    return ExitCode.FAILED if any(row["error"] for row in found) else ExitCode.DONE
+
+
+def _show_segments(
+    log: Log, topic: str, partitions: list[int], before: str | None, limit: int, deadline: Deadline, output: str
+) -> int:
+    time = Spec.LATEST if before is None else _time(before)
+    asked = dict.fromkeys((TopicPartition(topic, number) for number in partitions), int(time))
+    answers = log.segments(asked, limit=limit, timeout=deadline.remaining)
+    found = []
+    for key in asked:
+        error = answers[key].error
+        row = _row(key, time, Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error))
+        found.append(
+            {("offsets" if name == "offset" else name): value for name, value in row.items()}
+            | {"offsets": list(answers[key].offsets)}
+        )
+    render.show(found, output, columns=SEGMENT_COLUMNS)
+    for text in dict.fromkeys(answer.error.text for answer in answers.values() if answer.error):
+        render.talk(text)
     return ExitCode.FAILED if any(row["error"] for row in found) else ExitCode.DONE
 
 

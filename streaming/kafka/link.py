@@ -13,14 +13,14 @@ from state.model import TopicPartition
 from state.settings import Cluster
 from streaming.deadline import Deadline
 from streaming.kafka import epochs as leader_epochs
-from streaming.kafka import fetch, offsets
+from streaming.kafka import fetch, offsets, segments
 from streaming.kafka.collector import Collector
 from streaming.kafka.contact import Contact
 from streaming.kafka.metadata import Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions
 from streaming.kafka.security import library_settings
-from streaming.log import EpochEnd, Fetched, Looked, TopicFacts
+from streaming.log import EpochEnd, Fetched, Looked, Segments, TopicFacts
 
 
 class Link:
@@ -84,6 +84,17 @@ class Link:
         """
         question = fetch.inquiry(starts, until or {}, read_committed=read_committed)
         return self._partitions.ask(question, starts, Deadline.after(timeout))
+
+    def segments(
+        self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float
+    ) -> Mapping[TopicPartition, Segments]:
+        """The newest segments per partition that were last written at or before a time (ListOffsets version 0).
+
+        Raises ValueError as ``offsets`` does, also for the largest timestamp and a limit below 1; ClusterUnreachable
+        and CredentialRefused when the leaders cannot even be named.
+        """
+        segments.require(times.values(), limit)
+        return self._partitions.ask(segments.inquiry(times, limit), times, Deadline.after(timeout))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
         """Where one leader epoch per partition ends (KIP-320), all leaders in parallel, retried within ``timeout``.

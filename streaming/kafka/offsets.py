@@ -57,7 +57,12 @@ def inquiry(times: Mapping[TopicPartition, int], *, read_committed: bool) -> Inq
             max_version=_NEWEST_VERSION,
         )
 
-    return Inquiry(chunks=_chunks, request=request, replies=replies, failure=_failure)
+    return Inquiry(
+        chunks=_chunks,
+        request=request,
+        replies=replies,
+        failure=lambda partition, error: _failure(error, times[partition]),
+    )
 
 
 def _oldest_version(times: Mapping[TopicPartition, int], *, read_committed: bool) -> int:
@@ -89,5 +94,8 @@ def replies(response: Any) -> Iterator[Reply[Looked]]:
             )
 
 
-def _failure(_: TopicPartition, error: PartitionError) -> Looked:
+def _failure(error: PartitionError, time: int) -> Looked:
+    if time == Spec.MAX_TIMESTAMP and error.name == "UNSUPPORTED_VERSION":
+        text = "the broker does not know the largest timestamp: Kafka 3.0 is the first that does (KIP-734)"
+        error = PartitionError(name=error.name, text=text, retriable=False)
     return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)

@@ -1,5 +1,7 @@
 """From facts to the target that is reported: choice, forecast and notes in one row."""
 
+from collections.abc import Iterable, Sequence
+
 from state.model import EndSample
 from streaming.log import PartitionError
 from streaming.resume import notes
@@ -70,6 +72,12 @@ def failed_target(want: Want, rules: Rules, error: PartitionError | None) -> Tar
         note="" if error is None else notes.failed(error),
         error=None if error is None else error.name,
     )
+
+
+def in_order(targets: Iterable[Target], wants: Sequence[Want]) -> tuple[Target, ...]:
+    """By source in the order wanted, then topic and partition."""
+    rank = {want.source: i for i, want in reversed(list(enumerate(wants)))}
+    return tuple(sorted(targets, key=lambda t: (rank[t.source], t.target_topic, t.target_partition)))
 
 
 def _emptied(question: Question) -> bool:

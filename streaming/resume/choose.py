@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from state.settings import MethodName
-from streaming.resume import notes, timestamp
+from streaming.resume import notes, segment, timestamp
 from streaming.resume.exact import Found, is_retention
 from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.model import Rules, Want
@@ -49,9 +49,15 @@ def by_time(question: Question) -> Place | Unheld:
     return timestamp.place(question.want, question.rules, question.facts, question.now, idle=question.idle)
 
 
+def by_segment(question: Question) -> Place | Unheld:
+    """The place found among whole segments."""
+    return segment.place(question.want, question.rules, question.facts, question.now)
+
+
 METHODS: Mapping[MethodName, Method] = {
     MethodName.EXACT: exact,
     MethodName.TIMESTAMP: by_time,
+    MethodName.SEGMENT: by_segment,
 }
 """Order is ``MethodName``'s own, whatever the order here."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from state.settings import MethodName
-from streaming.log import LogRecord, Looked
+from streaming.log import LogRecord, Looked, Segments
 from streaming.resume.exact import Found, NoPlace
 
 
@@ -25,6 +25,8 @@ class Facts:
     """Timestamp of the first record kept; asked only where retention may matter."""
     append_time: bool
     alignment: Found | NoPlace
+    segments: Segments | None = None
+    """The newest segments at ``T - buffer``; asked only where times cannot be."""
     scanned: Sequence[LogRecord] = ()
     """The records read for the alignment, in offset order."""
     scanned_from: int | None = None

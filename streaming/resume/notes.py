@@ -15,6 +15,8 @@ OPEN_TRANSACTION = "an open transaction on the standby pins its last stable offs
 UNPROVEN_BOUND = "replay is an upper bound: the place could not be proven by content"
 APPEND_TIME = "the standby stamps records with its own clock (LogAppendTime)"
 FAIL = "no method held, and the policy is to fail"
+SEGMENT = "whole segments earlier: the standby only tells when a segment was last written"
+NO_SEGMENT = "no segment of the standby is that old: resumed at its begin"
 REMOVED_PARTITION = "the standby has no such partition"
 
 CAUSES = {
@@ -51,6 +53,11 @@ def no_place(outcome: NoPlace) -> str:
     return f"{CAUSES[outcome.cause]}{f' ({outcome.detail})' if outcome.detail else ''}"
 
 
+def future(time_ms: int) -> str:
+    """No clock has come to that time yet."""
+    return f"{instant(time_ms)} lies in the future"
+
+
 def failed(error: PartitionError) -> str:
     """A partition's error; one that passes by itself (a leader that just changed) says so."""
     again = ", asking again can help: the leader may just have changed" if error.retriable else ""
@@ -60,7 +67,7 @@ def failed(error: PartitionError) -> str:
 def no_match(time_ms: int, facts: Facts, now: datetime, *, idle: bool | None) -> str:
     """Why the standby has no record at or after a time; in each case the query resumes at the standby's end."""
     if time_ms > now.timestamp() * 1000:
-        return f"{instant(time_ms)} lies in the future: resumed at the standby's end"
+        return f"{future(time_ms)}: resumed at the standby's end"
     if facts.end < facts.log_end:
         return OPEN_TRANSACTION
     if facts.begin == facts.end:

@@ -3,18 +3,22 @@
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from state.model import Fingerprint, TopicPartition
 from state.settings import Cluster, Security
+from streaming.deadline import Deadline
 from streaming.errors import ClusterUnreachable, CredentialRefused
+from streaming.kafka import offsets
 from streaming.kafka.link import Link
 from streaming.kafka.records import digest
 from streaming.kafka.tail import read_tails
 from streaming.log import Log, Spec
+from streaming.lookup import ask
 from streaming.memory import MemoryCluster
-from tests.fakecluster import BASE_MS, EPOCH_STARTS, STEP_MS, FakeCluster, silent_server
+from tests.fakecluster import BASE_MS, EPOCH_STARTS, SEGMENT_RECORDS, STEP_MS, FakeCluster, silent_server
 
 RECORDS = 1000
 PARTITIONS = [TopicPartition("t", number) for number in range(6)]
@@ -40,8 +44,15 @@ def memory() -> MemoryCluster:
         for number in range(6):
             for epoch in (epoch for epoch, start in EPOCH_STARTS.items() if epoch and start == offset):
                 cluster.elect("t", number, epoch)
+            if offset and offset % SEGMENT_RECORDS == 0:
+                cluster.roll("t", number, written_at(offset - 1))
             cluster.append("t", number, BASE_MS + offset * STEP_MS, digest(None, b"%d" % offset))
     return cluster
+
+
+def written_at(offset: int) -> int:
+    """Record time, which here is also when the file was written."""
+    return BASE_MS + offset * STEP_MS
 
 
 @pytest.fixture(params=["memory", "link"])
@@ -76,6 +87,34 @@ def test_a_time_is_the_first_offset_at_or_after_it(
 def test_a_negative_time_is_refused(log: Log) -> None:
     with pytest.raises(ValueError, match="-4"):
         log.offsets({PARTITIONS[0]: -4}, timeout=5)
+
+
+def test_a_negative_time_is_refused_before_any_request(link: Link, fake: FakeCluster) -> None:
+    for question in (link.offsets, link.segments):
+        with pytest.raises(ValueError, match="-5"):
+            question({PARTITIONS[0]: BASE_MS, PARTITIONS[1]: -5}, timeout=5)
+    assert fake.asked == []
+
+
+def test_one_partition_may_be_asked_for_several_times_although_a_broker_refuses_that_in_one_request(log: Log) -> None:
+    times = [BASE_MS, BASE_MS + 5 * STEP_MS, Spec.LATEST, BASE_MS]
+    questions = [(partition, time) for time in times for partition in PARTITIONS]
+    answers = ask(log, questions, Deadline.after(5))
+    assert len(answers) == 3 * len(PARTITIONS)
+    for (_, asked), looked in answers.items():
+        assert looked.error is None
+        assert looked.offset == {BASE_MS: 0, BASE_MS + 5 * STEP_MS: 5, Spec.LATEST: RECORDS}[asked]
+
+
+def test_the_same_partition_twice_in_one_request_is_an_error_of_the_protocol(link: Link, fake: FakeCluster) -> None:
+    """``INVALID_REQUEST`` (42) is what the separate requests avoid (KIP-79)."""
+    twice = offsets.inquiry({PARTITIONS[0]: BASE_MS}, read_committed=False)
+    answers = link._partitions.ask(
+        replace(twice, chunks=lambda partitions: [partitions * 2]), [PARTITIONS[0]], Deadline.after(2)
+    )
+    error = answers[PARTITIONS[0]].error
+    assert error is not None
+    assert (error.name, error.retriable) == ("INVALID_REQUEST", False)
 
 
 def test_what_does_not_exist_does_not_hide_what_does(log: Log) -> None:
@@ -172,6 +211,89 @@ def test_an_epoch_of_what_does_not_exist_is_an_error_of_its_partition_alone(log:
     assert answers[PARTITIONS[0]].end_offset == 300
     assert error is not None
     assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@pytest.fixture(params=["memory", "link"])
+def old_log(request: pytest.FixtureRequest) -> Iterator[Log]:
+    """A log whose brokers still answer segment-level searches, as Kafka 3.9."""
+    if request.param == "memory":
+        yield memory()
+        return
+    with FakeCluster({"t": 6}, records=RECORDS, version=(3, 9)) as old, Link(Cluster(bootstrap=old.bootstrap)) as link:
+        yield link
+
+
+@pytest.mark.parametrize(
+    ("asked", "limit", "offsets"),
+    [
+        (-1, 1, (1000,)),
+        (-1, 3, (1000, 900, 800)),
+        (Spec.LATEST, 2, (1000, 900)),
+        (-2, 1, (0,)),
+        (Spec.EARLIEST, 5, (0,)),
+        (written_at(99) - 1, 5, ()),
+        (written_at(99), 5, (0,)),
+        (written_at(299), 1, (200,)),
+        (written_at(399) - 1, 2, (200, 100)),
+        (written_at(399), 9, (300, 200, 100, 0)),
+        (0, 1, ()),
+    ],
+)
+def test_segments_are_named_newest_first_and_minus_one_is_the_latest(
+    old_log: Log, asked: int, limit: int, offsets: tuple[int, ...]
+) -> None:
+    """-1 is latest and -2 earliest, though documents print it the other way round.
+
+    Known cases of Kafka's ``LogOffsetTest`` (before now, before the log, before the earliest, bounded count).
+    """
+    answers = old_log.segments(dict.fromkeys(PARTITIONS, asked), limit=limit, timeout=5)
+    assert {(answer.offsets, answer.error) for answer in answers.values()} == {(offsets, None)}
+
+
+@pytest.mark.parametrize(("asked", "limit"), [(Spec.MAX_TIMESTAMP, 1), (-4, 1), (0, 0)])
+def test_what_a_segment_level_search_cannot_answer_is_refused(old_log: Log, asked: int, limit: int) -> None:
+    with pytest.raises(ValueError, match=r"segment|-4"):
+        old_log.segments({PARTITIONS[0]: asked}, limit=limit, timeout=5)
+
+
+def test_an_error_of_one_partition_does_not_hide_the_segments_of_others(old_log: Log) -> None:
+    answers = old_log.segments({PARTITIONS[0]: -1, TopicPartition("t", 99): -1}, timeout=5)
+    error = answers[TopicPartition("t", 99)].error
+    assert answers[PARTITIONS[0]].offsets == (1000,)
+    assert error is not None
+    assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_the_segments_of_the_seed_are_found_as_it_tells() -> None:
+    """Two segments, the second being written: bases 0 and 7, end 8."""
+    cluster = MemoryCluster()
+    cluster.create("t")
+    for offset in range(8):
+        if offset == 7:
+            cluster.roll("t", 0, written_ms=100)
+        cluster.append("t", 0, offset, b"")
+    found = {
+        (asked, limit): cluster.segments({PARTITIONS[0]: asked}, limit=limit, timeout=1)[PARTITIONS[0]].offsets
+        for asked in (Spec.LATEST, Spec.EARLIEST, 99, 100)
+        for limit in (1, 2)
+    }
+    assert found == {
+        (Spec.LATEST, 1): (8,), (Spec.LATEST, 2): (8, 7), (Spec.EARLIEST, 1): (0,), (Spec.EARLIEST, 2): (0,),
+        (99, 1): (), (99, 2): (), (100, 1): (0,), (100, 2): (0,),
+    }  # fmt: skip
+    cluster.now_ms = 200
+    assert cluster.segments({PARTITIONS[0]: 200}, limit=2, timeout=1)[PARTITIONS[0]].offsets == (8, 7)
+    cluster.retain("t", 0, 3)
+    assert cluster.segments({PARTITIONS[0]: 100}, timeout=1)[PARTITIONS[0]].offsets == (3,)
+
+
+def test_a_newer_broker_is_not_asked_for_segments_in_words_that_mean_something_else(
+    fake: FakeCluster, link: Link
+) -> None:
+    answers = link.segments(dict.fromkeys(PARTITIONS, BASE_MS), timeout=5)
+    assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
+    assert all(answer.error and "Kafka 4.0 removed it" in answer.error.text for answer in answers.values())
+    assert 2 not in {key for _, key, _ in fake.asked}
 
 
 # -- tails across holes ------------------------------------------------------------------------------------------------
@@ -309,6 +431,7 @@ def test_an_old_broker_does_not_misread_a_question_for_the_largest_time() -> Non
     with FakeCluster({"t": 6}, version=(2, 8)) as old, Link(Cluster(bootstrap=old.bootstrap)) as link:
         answers = link.offsets(dict.fromkeys(PARTITIONS, Spec.MAX_TIMESTAMP), timeout=5)
         assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
+        assert all(answer.error and "Kafka 3.0 is the first" in answer.error.text for answer in answers.values())
         assert [answer.offset for answer in link.offsets(BY_TIME, timeout=5).values()] == [5] * 6
 
 

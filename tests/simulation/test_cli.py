@@ -278,6 +278,30 @@ def test_offsets_are_looked_up_by_time_and_at_the_ends(world: World, capsys: pyt
         assert [row["offset"] for row in found] == [offset, offset]
 
 
+def test_segments_are_shown_newest_first_where_the_brokers_still_know_them(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    west = world.clusters["west"]
+    west.roll("orders", 0, written_ms=1_000)
+    west.write("orders", 0, "one more", 2_000)
+    asked = ("offsets", "--cluster", "west", "--topic", "orders", "--partition", "0", "--segments")
+    end = west.partition("orders", 0).end
+    code, found = run_json(capsys, *asked)
+    assert (code, found) == (0, [{
+        "topic": "orders", "partition": 0, "query_time": "latest", "offsets": [end, end - 1, 0],
+        "timestamp_ms": None, "leader_epoch": None, "error": None,
+    }])  # fmt: skip
+    for more, offsets in ((("--limit", "2"), [end, end - 1]), (("--before", "1000"), [0]), (("--before", "999"), [])):
+        code, found = run_json(capsys, *asked, *more)
+        assert isinstance(found, list)
+        assert (code, found[0]["offsets"]) == (0, offsets)
+    assert run(capsys, *asked[:-1], "--latest", "--limit", "2")[0] == 2
+    west.knows_segments = False
+    code, out, err = run(capsys, *asked, "-o", "tsv")
+    assert (code, out.splitlines()[1].split("\t")[-1]) == (2, "UNSUPPORTED_VERSION")
+    assert "no segment-level search any more" in err
+
+
 LIST = """\
 query    cluster  runner  epoch  state      batch  progress age seconds  operation  automatic  ready
 -------  -------  ------  -----  ---------  -----  --------------------  ---------  ---------  -----

@@ -4,11 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from standby import NOW, T0, Slot, copied, found, one, ring, rules, sample, standby, stream, want
+from standby import NOW, T0, Slot, copied, digest, found, one, ring, rules, sample, standby, stream, want
 
 from state.model import TopicPartition
 from state.settings import MethodName
-from streaming.log import PartitionError, Spec
+from streaming.log import Looked, PartitionError, Spec
+from streaming.memory import MemoryCluster
 from streaming.resolver import resolve
 
 TIME_ONLY = rules(MethodName.TIMESTAMP)
@@ -443,3 +444,87 @@ def test_no_policy_passes_a_place_that_content_has_proven(policy):
     old = stream(0, 60)
     target = one(standby(Slot(copied(old, 7))), want(old[:30]), rules(MethodName.SYNCED, on_no_match=policy))
     shows(target, method=policy, target_offset=37, replay_records=0)
+
+
+# -- segments
+
+
+def segmented(records: int = 60, *, each: int = 10) -> MemoryCluster:
+    """One partition whose segments were last written when their last record came."""
+    made = MemoryCluster("west")
+    made.create("orders")
+    for offset, time, value in stream(0, records):
+        if offset and offset % each == 0:
+            made.roll("orders", 0, time - 10)
+        made.append("orders", 0, time, digest(value))
+    return made
+
+
+NO_TIMES = PartitionError(name="UNSUPPORTED_FOR_MESSAGE_FORMAT", text="too old", retriable=False)
+BY_SEGMENT = rules(MethodName.SEGMENT)
+
+
+class Timeless(MemoryCluster):
+    """Its messages carry no times."""
+
+    error = NO_TIMES
+
+    def offsets(self, times, *, read_committed=False, timeout):
+        found = super().offsets(times, read_committed=read_committed, timeout=timeout)
+        none = Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=self.error)
+        return {key: none if times[key] >= 0 or times[key] == Spec.MAX_TIMESTAMP else found[key] for key in found}
+
+
+@pytest.mark.parametrize(
+    ("time", "offset", "sentence"),
+    [
+        (T0 + 345, 20, "whole segments earlier"),
+        (T0 + 290, 20, "whole segments earlier"),
+        (T0 + 289, 10, "whole segments earlier"),
+        (T0 + 80, 0, "no segment of the standby is that old"),
+    ],
+)
+def test_a_segment_is_never_later_than_the_first_record_of_that_time(time, offset, sentence):
+    log = segmented()
+    target = one(log, want([], offset=40, timestamp_ms=time), BY_SEGMENT)
+    shows(target, target_offset=offset, method="segment", exact=False)
+    assert sentence in target.note
+    assert target.target_offset <= one(log, want([], offset=40, timestamp_ms=time), TIME_ONLY).target_offset
+
+
+def test_a_segment_is_asked_for_where_times_cannot_be_and_only_there():
+    log = segmented()
+    everything = rules(*MethodName)
+    shows(one(log, want([], offset=40, timestamp_ms=T0 + 345), everything), target_offset=35, method="timestamp")
+    log.__class__ = Timeless
+    shows(one(log, want([], offset=40, timestamp_ms=T0 + 345), everything), target_offset=20, method="segment")
+    log.error = replace(NO_TIMES, retriable=True)
+    shows(one(log, want([], offset=40, timestamp_ms=T0 + 345), everything), target_offset=None, method=None)
+
+
+def test_the_end_of_the_log_is_not_taken_for_a_segment():
+    log = segmented()
+    log.now_ms = T0
+    shows(one(log, want([], offset=40, timestamp_ms=T0 + 10_000), BY_SEGMENT), target_offset=50, method="segment")
+
+
+def test_a_segment_past_the_place_proven_by_content_gives_way_to_it():
+    """The standby's clock is far behind, so its files look older than they are."""
+    old = stream(0, 60)
+    log = segmented()
+    log.partition("orders", 0).rolled = [(base, 0) for base in (0, 10, 20, 30, 40)]
+    target = one(log, want(old[:15]), BY_SEGMENT)
+    shows(target, target_offset=15, method="segment", replay_records=0)
+    assert "went past the place proven by content" in target.note
+
+
+def test_without_segments_or_with_a_time_to_come_the_method_does_not_hold():
+    log = segmented()
+    log.knows_segments = False
+    target = one(log, want([], offset=40, timestamp_ms=T0), BY_SEGMENT)
+    shows(target, target_offset=None)
+    assert "UNSUPPORTED_VERSION" in target.note
+    ahead = int(NOW.timestamp() * 1000) + 1
+    target = one(segmented(), want([], offset=40, timestamp_ms=ahead), BY_SEGMENT)
+    shows(target, target_offset=None)
+    assert "lies in the future" in target.note

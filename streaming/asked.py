@@ -1,0 +1,64 @@
+"""What one resolution has asked of a standby, and the answers so far: each question is asked once."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from state.model import EndSample, TopicPartition
+from state.settings import MethodName
+from streaming.deadline import Deadline
+from streaming.log import Log, Looked, PartitionError, Segments, Spec, TopicFacts
+from streaming.lookup import Question, ask
+from streaming.resume.model import Rules
+
+
+@dataclass(kw_only=True, slots=True)
+class Asked:
+    """One resolution: of whom, under which rules, by when, and what came back."""
+
+    log: Log
+    rules: Rules
+    old_ends: Mapping[TopicPartition, EndSample]
+    now: datetime
+    deadline: Deadline
+    facts: Mapping[str, TopicFacts] = field(default_factory=dict)
+    answers: dict[Question, Looked] = field(default_factory=dict)
+    visible: dict[Question, Looked] = field(default_factory=dict)
+    segments: dict[Question, Segments] = field(default_factory=dict)
+
+    def ask(self, questions: Iterable[Question]) -> None:
+        """Ask what was not asked before."""
+        new = [question for question in questions if question not in self.answers]
+        self.answers |= ask(self.log, new, self.deadline)
+
+    def error(self, key: TopicPartition) -> PartitionError | None:
+        """The error that leaves a partition without begin or end."""
+        asked = [self.answers[key, Spec.LATEST], self.answers[key, Spec.EARLIEST]]
+        if self.rules.read_committed:
+            asked.append(self.visible[key, Spec.LATEST])
+        return next((looked.error for looked in asked if looked.error is not None), None)
+
+    def tells_times(self, key: TopicPartition, time: int) -> bool:
+        """Whether a time was asked for, and was answered or may be answered when it is asked again."""
+        looked = self.answers.get((key, time)) if MethodName.TIMESTAMP in self.rules.methods else None
+        return looked is not None and (looked.error is None or looked.error.retriable)
+
+    def bound(self, key: TopicPartition, spec: Spec) -> int:
+        """Begin or end of a partition without an ``error``."""
+        offset = self.answers[key, spec].offset
+        assert offset is not None
+        return offset
+
+    def end(self, key: TopicPartition) -> int:
+        """Where a reader under the source's isolation level ends."""
+        looked = self.visible.get((key, Spec.LATEST))
+        offset = None if looked is None else looked.offset
+        return self.bound(key, Spec.LATEST) if offset is None else offset
+
+    def asks_append_time(self, topic: str) -> bool:
+        """Whether its broker says that it stamps the records itself."""
+        return self.facts[topic].timestamp_type == "LogAppendTime"
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether older records of a key may be gone."""
+        return "compact" in (self.facts[topic].cleanup_policy or "")
