@@ -19,9 +19,13 @@ _START_SECONDS = 120.0
 
 @contextmanager
 def running_broker(
-    folder: Path, *, kafka: str = "kafka-4.3.1", settings: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    kafka: str = "kafka-4.3.1",
+    settings: Mapping[str, str] | None = None,
+    cluster_id: str | None = None,
 ) -> Iterator[str]:
-    """Start a broker and yield its bootstrap address.
+    """Start a broker and yield its bootstrap address; in a folder of an earlier one its storage is used again.
 
     ``settings`` are added to its configuration; ``LISTEN`` in their values stands for the client listener's address.
     """
@@ -37,8 +41,8 @@ def running_broker(
     environment = {**os.environ, "CLASSPATH": os.pathsep.join(str(jar) for jar in jar_paths(kafka))}
     java = [str(java_home_binary()), "-Xmx512m", f"-Dlog4j2.configurationFile={log_settings}"]
     with (folder / "broker.log").open("wb") as log:
-        cluster_id = "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]  # a dash first is an option
-        format_storage = [*java, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(configuration)]
+        identity = cluster_id or new_cluster_id()
+        format_storage = [*java, "kafka.tools.StorageTool", "format", "-g", "-t", identity, "-c", str(configuration)]
         subprocess.run(format_storage, env=environment, stdout=log, stderr=log, timeout=_FORMAT_SECONDS, check=True)
         process = subprocess.Popen([*java, "kafka.Kafka", str(configuration)], env=environment, stdout=log, stderr=log)
     try:
@@ -47,6 +51,11 @@ def running_broker(
     finally:
         process.kill()
         process.wait(30)
+
+
+def new_cluster_id() -> str:
+    """A cluster id; a dash in front would be taken for an option."""
+    return "A" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
 
 
 def _await(process: "subprocess.Popen[bytes]", listen: str, folder: Path) -> None:

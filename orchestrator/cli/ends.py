@@ -7,14 +7,17 @@ import click
 from orchestrator.cli import options, render
 from orchestrator.cli.world import World, pass_world
 from orchestrator.decide.times import instant, parse_time
+from orchestrator.decide.wants import standby_topic
 from orchestrator.errors import ExitCode, UnknownName, UsageError
 from state.model import TopicPartition
 from streaming.deadline import Deadline
 from streaming.errors import KafkaError
 from streaming.log import Log, Looked, Spec
+from streaming.replication import replication_ages
 
 COLUMNS = ("topic", "partition", "query_time", "offset", "timestamp_ms", "leader_epoch", "error")
 SEGMENT_COLUMNS = ("topic", "partition", "query_time", "offsets", "error")
+AGE_COLUMNS = ("standby_timestamp_ms", "age_seconds", "age_records")
 _LIMIT = 10
 
 
@@ -26,6 +29,7 @@ _LIMIT = 10
 @click.option("--earliest", is_flag=True, help="First offset still kept.")
 @click.option("--latest", is_flag=True, help="End: the next offset to be written.")
 @click.option("--max-timestamp", is_flag=True, help="Offset of the record with the largest timestamp.")
+@click.option("--compare", metavar="CLUSTER", help="With --max-timestamp: how far the copy on CLUSTER is behind.")
 @click.option("--segments", is_flag=True, help="Begins of whole segments, newest first; brokers up to Kafka 3.9 only.")
 @click.option("--before", metavar="TIME", help="With --segments: only those last written at TIME or before it.")
 @click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", help="With --segments: at most N (default 10).")
@@ -48,6 +52,7 @@ def offsets(
     earliest: bool,
     latest: bool,
     max_timestamp: bool,
+    compare: str | None,
     segments: bool,
     before: str | None,
     limit: int | None,
@@ -66,6 +71,7 @@ def offsets(
       tideover offsets --cluster west --topic orders --at -15m
       tideover offsets --cluster west --topic orders --at 2026-01-31T12:00:00Z --at 1769860800000
       tideover offsets --cluster west --topic orders --partition 3 --latest -o json
+      tideover offsets --cluster east --topic orders --max-timestamp --compare west
       tideover offsets --cluster west --topic orders --segments --before -1h --limit 3
     """
     specs = [Spec.EARLIEST] * earliest + [Spec.LATEST] * latest + [Spec.MAX_TIMESTAMP] * max_timestamp
@@ -75,6 +81,8 @@ def offsets(
         )
     if not segments and (before is not None or limit is not None):
         raise UsageError("--before and --limit belong to --segments")
+    if compare is not None and not max_timestamp:
+        raise UsageError("--compare belongs to --max-timestamp")
     wanted: list[int] = list(specs) or [_time(text) for text in times]
     log, deadline = world.log(cluster), Deadline.after(timeout)
     partitions = _partitions(log, cluster, topic, partition, deadline)
@@ -86,8 +94,37 @@ def offsets(
         answers = log.offsets(asked, read_committed=isolation == "read_committed", timeout=deadline.remaining)
         found += [_row(key, time, answers.get(key)) for key in sorted(asked)]
     found.sort(key=lambda row: int(str(row["partition"])))
-    render.show(found, output, columns=COLUMNS)
+    if compare is not None:
+        found = _compared(world, found, cluster, compare, deadline)
+    render.show(found, output, columns=COLUMNS if compare is None else (*COLUMNS[:-1], *AGE_COLUMNS, "error"))
     return ExitCode.FAILED if any(row["error"] for row in found) else ExitCode.DONE
+
+
+def _compared(
+    world: World, rows: list[dict[str, object]], cluster: str, standby: str, deadline: Deadline
+) -> list[dict[str, object]]:
+    """The same rows with the age of each partition's copy; it need not have all that is older (KIP-734)."""
+    route = world.settings.route(cluster, standby)
+    if route is None:
+        raise UsageError(f"no route from {cluster} to {standby}: nothing of {cluster} is copied there")
+    copies = {}
+    for row in rows:
+        key = TopicPartition(str(row["topic"]), int(str(row["partition"])))
+        name = standby_topic(route, key.topic)
+        if name is None:
+            raise UsageError(f"the route from {cluster} to {standby} does not name {key.topic}")
+        copies[key] = TopicPartition(name, key.partition)
+    ages = replication_ages(world.log(cluster), world.log(standby), copies, deadline)
+    return [
+        row
+        | {
+            "standby_timestamp_ms": each.newest_ms,
+            "age_seconds": each.seconds,
+            "age_records": each.records,
+            "error": row["error"] or (each.error.name if each.error else None),
+        }
+        for row, each in zip(rows, ages.values(), strict=True)
+    ]
 
 
 def _show_segments(

@@ -86,7 +86,7 @@ def replication_lag(given: Condition) -> Gate | None:
         return None
     unknown: list[str] = []
     empty: list[str] = []
-    worst, records = 0.0, 0
+    worst, records, oldest = 0.0, 0, ""
     for target in resolution.targets:
         name, sample = f"{target.target_topic}-{target.target_partition}", _sample(given, target)
         if sample is not None and sample.end == sample.begin:
@@ -95,12 +95,13 @@ def replication_lag(given: Condition) -> Gate | None:
             empty.append(name)
         elif target.exposure_seconds is None and target.exposure_records != 0:
             unknown.append(name)
-        worst = max(worst, target.exposure_seconds or 0.0)
+        if (target.exposure_seconds or 0.0) > worst:
+            worst, oldest = target.exposure_seconds or 0.0, f", most of all {name}"
         records += target.exposure_records or 0
     limit = given.facts.policy.max_exposure.total_seconds()
     here, there = given.facts.source, given.facts.target
     behind, untold = bool(empty) or worst > limit, bool(unknown)
-    bad = f"{there} holds no record of {_few(empty)}" if empty else f"{there} is {worst:.1f} s behind {here}"
+    bad = f"{there} holds no record of {_few(empty)}" if empty else f"{there} is {worst:.1f} s behind {here}{oldest}"
     return answer(
         "replication-lag",
         not behind and not untold,

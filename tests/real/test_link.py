@@ -225,6 +225,51 @@ def test_a_tail_stops_where_retention_has_cut_the_log(link: Link, admin: AdminCl
     assert link.offsets({partition: Spec.EARLIEST}, timeout=5)[partition].offset == 90
 
 
+def test_an_open_transaction_holds_the_end_back_for_those_who_read_what_is_committed(
+    link: Link, admin: AdminClient, bootstrap: str
+) -> None:
+    create(admin, "open")
+    partition = TopicPartition("open", 0)
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "open", "linger.ms": 0})
+    producer.init_transactions(60)
+    produce(bootstrap, "open", numbered(5))
+    producer.begin_transaction()
+    producer.produce("open", b"pending", partition=0, timestamp=BASE_MS + 60_000)
+    producer.flush(30)
+
+    def looked(time_ms: int, *, read_committed: bool) -> int | None:
+        answer = link.offsets({partition: time_ms}, read_committed=read_committed, timeout=5)[partition]
+        assert answer.error is None
+        return answer.offset
+
+    assert [looked(Spec.LATEST, read_committed=committed) for committed in (False, True)] == [6, 5]
+    assert [looked(BASE_MS + 60_000, read_committed=committed) for committed in (False, True)] == [5, None]
+    producer.abort_transaction(60)
+    deadline = time.monotonic() + 30  # the marker is written after the abort was answered
+    while [looked(Spec.LATEST, read_committed=committed) for committed in (False, True)] != [7, 7]:
+        assert time.monotonic() < deadline
+
+
+def test_a_leader_epoch_ends_with_the_log_and_one_that_never_was_is_not_known(
+    link: Link, admin: AdminClient, bootstrap: str
+) -> None:
+    create(admin, "epochs")
+    produce(bootstrap, "epochs", numbered(7))
+    partition = TopicPartition("epochs", 0)
+    (first,) = {record.leader_epoch for answer in read_all(link, "epochs") for record in answer.records}
+    assert first is not None
+    own, later = (link.epoch_ends({partition: epoch}, timeout=5)[partition] for epoch in (first, first + 5))
+    assert (own.leader_epoch, own.end_offset, own.error) == (first, 7, None)
+    assert (later.leader_epoch, later.end_offset, later.error) == (None, None, None)
+
+
+def test_a_segment_level_search_is_not_known_any_more_and_says_so(link: Link, admin: AdminClient) -> None:
+    create(admin, "whole")
+    answer = link.segments({TopicPartition("whole", 0): Spec.LATEST}, timeout=5)[TopicPartition("whole", 0)]
+    assert answer.error is not None
+    assert (answer.error.name, answer.offsets) == ("UNSUPPORTED_VERSION", ())
+
+
 def test_one_link_serves_several_threads(link: Link, admin: AdminClient, bootstrap: str) -> None:
     create(admin, "shared", 8)
     partitions = [TopicPartition("shared", number) for number in range(8)]

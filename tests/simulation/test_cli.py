@@ -302,6 +302,27 @@ def test_segments_are_shown_newest_first_where_the_brokers_still_know_them(
     assert "no segment-level search any more" in err
 
 
+def test_the_age_of_a_copy_is_told_in_seconds_and_records(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    east = world.clusters["east"]
+    newest = east.records("orders", 0)[-1].timestamp_ms
+    there = world.clusters["west"].records("orders", 0)[-1].timestamp_ms
+    for number in range(3):
+        east.write("orders", 0, f"late-{number}", newest + 4_000 + number)
+    asked = ("offsets", "--cluster", "east", "--topic", "orders", "--partition", "0", "--max-timestamp")
+    code, found = run_json(capsys, *asked, "--compare", "west")
+    assert code == 0
+    assert isinstance(found, list)
+    behind = sum(record.timestamp_ms > there for record in east.records("orders", 0))
+    assert behind >= 3
+    told = {key: found[0][key] for key in ("timestamp_ms", "standby_timestamp_ms", "age_seconds", "age_records")}
+    assert told == {
+        "timestamp_ms": newest + 4_002, "standby_timestamp_ms": there, "age_seconds": (newest + 4_002 - there) / 1000,
+        "age_records": behind,
+    }  # fmt: skip
+    assert run(capsys, *asked[:-1], "--latest", "--compare", "west")[0] == 2
+    assert run(capsys, *asked, "--compare", "nowhere")[0] == 2
+
+
 LIST = """\
 query    cluster  runner  epoch  state      batch  progress age seconds  operation  automatic  ready
 -------  -------  ------  -----  ---------  -----  --------------------  ---------  ---------  -----

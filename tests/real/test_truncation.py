@@ -1,0 +1,128 @@
+"""A log that is really cut: three brokers, an unclean leader election, and what a remembered position says then."""
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from state.model import Position, TopicPartition
+from state.settings import Cluster
+from streaming.kafka.link import Link
+from streaming.kafka.tail import read_tails
+from streaming.log import Spec
+from streaming.resume.truncation import Finding, Standing, truncation_of
+from streaming.validation import validate
+from tests.broker import new_cluster_id, running_broker
+from tests.ports import free_port
+
+pytestmark = [pytest.mark.real, pytest.mark.long]
+
+KEY = TopicPartition("orders", 0)
+_QUICK = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+
+
+class Cluster3:
+    """Broker 1 is the controller and keeps no replica of the topic; 2 and 3 hold it, and may be killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._id = new_cluster_id()
+        self._controller = f"127.0.0.1:{free_port()}"
+        self._stacks: dict[int, ExitStack] = {}
+        self.bootstrap = self.start(1)
+
+    def start(self, node: int) -> str:
+        settings = {"node.id": str(node), "controller.quorum.voters": f"1@{self._controller}", **_QUICK}
+        if node == 1:
+            settings["listeners"] = f"PLAINTEXT://LISTEN,CONTROLLER://{self._controller}"
+        else:
+            settings |= {"process.roles": "broker", "listeners": "PLAINTEXT://LISTEN"}
+        stack = self._stacks[node] = ExitStack()
+        return stack.enter_context(running_broker(self._folder / str(node), settings=settings, cluster_id=self._id))
+
+    def kill(self, node: int) -> None:
+        self._stacks.pop(node).close()
+
+    def close(self) -> None:
+        for node in sorted(self._stacks, reverse=True):
+            self.kill(node)
+
+
+def until(holds: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)
+
+
+def produce(cluster: Cluster3, first: int, count: int, *, acks: str) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": acks})
+    for number in range(first, first + count):
+        producer.produce("orders", b"%d" % number, partition=0)
+    assert producer.flush(60) == 0
+
+
+def test_records_lost_by_an_unclean_election_are_found_although_the_log_has_grown_past_the_position(
+    tmp_path: Path,
+) -> None:
+    cluster = Cluster3(tmp_path)
+    try:
+        cluster.start(2)
+        cluster.start(3)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
+        topic = NewTopic("orders", replica_assignment=[[2, 3]], num_partitions=1, config=config)
+        until(lambda: {2, 3} <= set(admin.list_topics(timeout=5).brokers), "brokers 2 and 3 are not there")
+        for future in admin.create_topics([topic]).values():
+            future.result(30)
+        with Link(Cluster(bootstrap=(cluster.bootstrap,)), name="east") as link:
+
+            def leader() -> int | None:
+                return link.describe(["orders"], timeout=5)["orders"].partitions[0].leader
+
+            produce(cluster, 0, 100, acks="all")
+            cluster.kill(3)
+            until(lambda: link.describe(["orders"], timeout=5)["orders"].partitions[0].in_sync == (2,), "ISR")
+            produce(cluster, 100, 100, acks="1")
+            position = remembered(link, 200)
+            assert judged(link, position).finding is Finding.INTACT
+
+            cluster.kill(2)
+            until(lambda: leader() is None, "the topic still has a leader")
+            cluster.start(3)
+            until(lambda: leader() == 3, "nobody was elected")
+            standing = judged(link, position)
+            assert (standing.finding, standing.divergence) == (Finding.TRUNCATED, 100)
+
+            produce(cluster, 1000, 150, acks="1")
+            assert link.offsets({KEY: Spec.LATEST}, timeout=10)[KEY].offset == 250
+            standing = judged(link, position)
+            assert (standing.finding, standing.divergence) == (Finding.TRUNCATED, 100)
+            error = truncation_of("east", [standing])
+            assert error is not None
+            assert str(error) == "log truncation on east: orders-0 (read to 200, parts at 100)"
+            assert judged(link, remembered(link, 250)).finding is Finding.INTACT
+    finally:
+        cluster.close()
+
+
+def remembered(link: Link, offset: int) -> Position:
+    """The position of a reader that has come so far, as a tracker keeps it."""
+    tail = read_tails(link, {KEY: offset}, count=32, timeout=30)[KEY]
+    assert (tail.error, tail.leader_epoch is None) == (None, False)
+    return Position(
+        query="revenue", epoch=1, cluster="east", source="orders", topic="orders", partition=0, batch=7,
+        offset=offset, timestamp_ms=None, leader_epoch=tail.leader_epoch,
+        topic_id=link.describe(["orders"], timeout=5)["orders"].topic_id, ring=tail.records, dense=None,
+        tracked_at=datetime.now(UTC),
+    )  # fmt: skip
+
+
+def judged(link: Link, position: Position) -> Standing:
+    (standing,) = validate(link, [position], timeout=30)
+    return standing

@@ -1,0 +1,54 @@
+"""How old a copy is, by the largest timestamp of each side (KIP-734), in seconds and records."""
+
+import pytest
+
+from state.model import TopicPartition
+from streaming.deadline import Deadline
+from streaming.log import PartitionError
+from streaming.memory import MemoryCluster
+from streaming.replication import replication_ages
+from streaming.resume.age import Age
+
+KEY, COPY = TopicPartition("orders", 0), TopicPartition("east.orders", 0)
+
+
+def cluster(topic: str, *times: int) -> MemoryCluster:
+    made = MemoryCluster(topic)
+    made.create(topic)
+    for time in times:
+        made.append(topic, 0, time, b"")
+    return made
+
+
+def aged(east: MemoryCluster, west: MemoryCluster) -> Age:
+    return replication_ages(east, west, {KEY: COPY}, Deadline.after(1))[KEY]
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "seconds", "records"),
+    [
+        ((1000, 2000, 3000), (1000, 2000, 3000), 0.0, 0),
+        ((1000, 2000, 3000), (1000,), 2.0, 2),
+        ((1000, 2000, 3000), (), None, 3),
+        ((), (), 0.0, 0),
+        ((), (1000,), 0.0, 0),
+        ((1000, 2000), (1000, 2000, 9000), 0.0, 0),
+        ((5000, 1000, 2000), (5000, 1000), 0.0, 0),
+    ],
+    ids=["level", "behind", "empty copy", "both empty", "emptied source", "ahead", "the last is not the newest"],
+)
+def test_a_copy_is_as_old_as_its_largest_timestamp(
+    here: tuple[int, ...], there: tuple[int, ...], seconds: float | None, records: int
+) -> None:
+    found = aged(cluster("orders", *here), cluster("east.orders", *there))
+    assert (found.seconds, found.records, found.error) == (seconds, records, None)
+    assert found.newest_ms == max(there, default=None)
+
+
+def test_an_error_of_either_side_leaves_the_age_unknown() -> None:
+    error = PartitionError(name="UNSUPPORTED_VERSION", text="too old", retriable=False)
+    for broken in ("orders", "east.orders"):
+        sides = {"orders": cluster("orders", 1000), "east.orders": cluster("east.orders", 1000)}
+        sides[broken].partition(broken, 0).error = error
+        found = aged(sides["orders"], sides["east.orders"])
+        assert (found.seconds, found.records, found.error) == (None, None, error)
