@@ -332,7 +332,8 @@ class MemoryStore(Store):
             stands = self._runners.get(fact.runner)
             if stands is not None and stands.instance != fact.instance:
                 return stands
-            self._runners[fact.runner] = replace(fact, seen_at=self._clock())
+            now = self._clock()
+            self._runners[fact.runner] = fact if fact.seen_at == now else replace(fact, seen_at=now)
             return None
 
     def unregister(self, runner: str, instance: str) -> None:
@@ -357,7 +358,9 @@ class MemoryStore(Store):
                 or (stands.epoch == fact.epoch and stands.instance != fact.instance and not starts)
             ):
                 return False
-            self._query_facts[fact.query] = replace(fact, offsets=plain(fact.offsets))
+            known = None if stands is None else stands.offsets
+            offsets = known if known == fact.offsets else plain(fact.offsets)  # the same again needs no other copy
+            self._query_facts[fact.query] = replace(fact, offsets=offsets)
             return True
 
     def query_facts(self) -> Sequence[QueryFact]:

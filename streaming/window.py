@@ -5,14 +5,15 @@ that is from when on an answer proves something. A failure that began before the
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from state.sighting import Fault, Sighting
-from streaming.sight import Sight
+from streaming.sight import Health, Sight
 
 KEPT = 16
 """Failures that are kept with their times; more are only counted."""
+_COUNTS = tuple(each.name for each in fields(Health))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,16 +78,8 @@ class Window:
                 self, newest_ok=sight, failures=later, row=len(later), first_failed=later[0].began, voided=None
             )
         successes = self.successes + 1
-        return replace(
-            self,
-            newest_ok=sight,
-            successes=successes,
-            failures=(),
-            row=0,
-            first_failed=None,
-            longest_row=0 if successes >= self.trusted else self.longest_row,
-            voided=None,
-        )
+        longest_row = 0 if successes >= self.trusted else self.longest_row
+        return Window(trusted=self.trusted, newest_ok=sight, successes=successes, longest_row=longest_row)
 
     def _failed(self, sight: Sight) -> "Window":
         if self.newest_ok is not None and sight.began <= self.newest_ok.began:
@@ -122,7 +115,7 @@ def sighting(
         text=newest.text,
         retriable=None if trouble is None else trouble.retriable,
         latency_ms=newest.latency_ms,
-        **({} if health is None else asdict(health)),
+        **({} if health is None else {name: getattr(health, name) for name in _COUNTS}),
         successes_in_a_row=window.successes,
         failures_in_a_row=window.row,
         failed_at=tuple(at(each.began) for each in _theirs(window.failures)),

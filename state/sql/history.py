@@ -41,8 +41,7 @@ class History(Part):
     ) -> Sequence[Event]:
         asked = {"query": query, "operation": operation}
         narrowed = {name: value for name, value in asked.items() if value is not None}
-        found = self._rows(Event, _newest(*narrowed), {"after": after, "most": limit} | narrowed)
-        return newest_last(found)
+        return newest_last(self._rows(Event, _newest(*narrowed), {"after": after, "most": limit, **narrowed}))
 
 
 @cache

@@ -7,6 +7,7 @@ come between any two of them. Whether a process is gone is seen from its own hos
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from state.errors import StoreUnavailable
 from state.model import Assignment, Intent, IntentKind, IntentState, QueryFact, RunnerFact, RunState
@@ -85,7 +86,8 @@ class Driver:
     _spool: list[tuple[str, int, int, Offsets, str]] = field(default_factory=list)
     _due: float = 0.0
     _beat: float = 0.0
-    _told: dict[str, QueryFact] = field(default_factory=dict)
+    _told: dict[str, tuple[object, datetime]] = field(default_factory=dict)
+    """By query, what was told last, and when."""
 
     def __post_init__(self) -> None:
         self.instance = f"{self.name}-{len(self.processes) + 1}"
@@ -260,14 +262,15 @@ class Driver:
             self._spool.pop(0)
 
     def _tell(self, query: str, run: Run, state: RunState) -> None:
-        fact = self._query_fact(query, run, state)
-        known = self._told.get(query)
-        unchanged = known is not None and replace(known, reported_at=fact.reported_at, started_at=None) == replace(
-            fact, started_at=None
-        )
-        if not unchanged or (fact.reported_at - known.reported_at).total_seconds() >= BEAT_SECONDS:  # type: ignore[union-attr]
-            self.store.report_query(fact)
-            self._told[query] = fact
+        checkpoint, now = self.checkpoints[run.row.checkpoint], self.world.clock.now()
+        news = (
+            run.row.epoch, state, run.first_commit, run.progressed, run.error, checkpoint.batch, checkpoint.offsets,
+            checkpoint.operators,
+        )  # fmt: skip
+        told = self._told.get(query)
+        if told is None or told[0] != news or (now - told[1]).total_seconds() >= BEAT_SECONDS:
+            self.store.report_query(self._query_fact(query, run, state))
+            self._told[query] = (news, now)
 
     def _fact(self) -> RunnerFact:
         return RunnerFact(

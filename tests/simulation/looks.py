@@ -43,6 +43,8 @@ class Looks:
     _waiting: dict[str, list[float]] = field(default_factory=dict)
     _routes: list[Heartbeats] = field(default_factory=list)
     _heard: float = -1.0
+    _idle_until: float = -1.0
+    """Nothing is under way, and nothing begins before."""
 
     def __post_init__(self) -> None:
         clock, detection = self.world.clock, self.world.settings.detection
@@ -67,9 +69,12 @@ class Looks:
 
     def live(self) -> bool:
         """End the looks that are over, begin those that are due; whether any began."""
+        if self.world.clock.passed < self._idle_until:
+            return False
         began = False
         for cluster, pace in self._paces.items():
-            self._end(cluster)
+            if self._waiting.get(cluster):
+                self._end(cluster)
             if pace.remaining == 0.0:
                 began = True
                 self._begin(cluster, pace.tick())
@@ -77,7 +82,16 @@ class Looks:
             self._heard = self.world.clock.passed + self.world.settings.detection.interval.total_seconds()
             for route in self._routes:
                 self._hear(route)
+        self._idle_until = self._next_begin()
         return began
+
+    def _next_begin(self) -> float:
+        """A moment before the next look or heartbeat is due; long ago while any look is under way."""
+        if any(self._waiting.values()):
+            return -1.0
+        now = self.world.clock.passed
+        due = min(now + pace.remaining for pace in self._paces.values())
+        return (min(due, self._heard) if self._routes else due) - 1e-6
 
     def glance(self) -> Glance:
         """As ``Observer.glance``."""

@@ -47,6 +47,10 @@ START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 START_MS = int(START.timestamp() * 1000)
 
 
+BEAT_SECONDS = 0.5
+"""How often a runner that has nothing new to say says it again."""
+
+
 class ManualClock:
     """Time that passes only when somebody waits; every wait lets the world live a moment."""
 
@@ -115,6 +119,8 @@ class FakeRunner:
     runs: dict[str, Assignment] = field(default_factory=dict)
     handled: list[str] = field(default_factory=list)
     announced: set[tuple[str, int, str]] = field(default_factory=set)
+    _told: dict[str, tuple[object, float]] = field(default_factory=dict)
+    """By query, what was reported last, and when."""
 
     def stop(self) -> None:
         """SIGTERM: its queries are quiet and say so, and the name is given back."""
@@ -204,6 +210,13 @@ class FakeRunner:
 
     def _report(self, assignment: Assignment, *, committed: bool) -> None:
         checkpoint, error = self.checkpoints[assignment.checkpoint], self._error(assignment)
+        news = (
+            assignment, committed, error, self.commits, self.idle, self.instance, checkpoint.batch, checkpoint.offsets,
+        )  # fmt: skip
+        told = self._told.get(assignment.query)
+        if told is not None and told[0] == news and 0 <= self.clock.monotonic() - told[1] < BEAT_SECONDS:
+            return
+        self._told[assignment.query] = (news, self.clock.monotonic())
         batch = checkpoint.batch + 3 if committed else checkpoint.batch
         failed = error is not None
         fact = QueryFact(
