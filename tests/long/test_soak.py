@@ -1,0 +1,89 @@
+"""Twenty minutes of everything that is no failure: pauses and cuts shorter than the limits, and load. Nothing moves.
+
+``SOAK_MINUTES=n`` changes the length and ``SEED=n`` what is drawn.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.long.unattended import Unattended, number, stopped, unattended
+
+pytestmark = pytest.mark.long
+
+PAUSE_SECONDS = (0.2, 0.9)
+"""By default an outage below 1 s, and a freeze below 2 s, is never DOWN: ``state.settings.Detection``."""
+FREEZE_SECONDS = (0.5, 1.7)
+LATE_SECONDS = (1.0, 6.0)
+"""A controller that stands still loses its window, and not its lease."""
+LOAD_SECONDS = (2.0, 5.0)
+
+
+def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> None:
+    seed, minutes = number("SEED", random.SystemRandom().randrange(10**6)), number("SOAK_MINUTES", 20)
+    draw, done = random.Random(seed), Counter[str]()
+    with unattended(tmp_path, controllers=("one", "two")) as world:
+        until = time.monotonic() + 60 * minutes
+        while time.monotonic() < until:
+            strike = draw.choice([_freeze_broker, _pause_controllers, _stutter, _load])
+            strike(world, draw)
+            done[strike.__name__] += 1
+            time.sleep(draw.uniform(2.0, 8.0))
+            assert world.held() == [], f"seed {seed}: {dict(done)}"
+        world.until("both are UP", lambda: world.verdicts("east")[-1:] in ([], ["UP"]))
+        print(f"seed {seed}, {minutes} min, {dict(done)}: {Counter(world.verdicts('east'))}")
+        assert "DOWN" not in world.verdicts("east")
+        world.until("every query runs", lambda: world.is_on("east"))
+        world.assert_left_alone()
+
+
+def _freeze_broker(world: Unattended, draw: random.Random) -> None:
+    """The primary's broker stands still for less than it takes to be DOWN."""
+    _still(world, draw.uniform(*FREEZE_SECONDS))
+
+
+def _stutter(world: Unattended, draw: random.Random) -> None:
+    """Short cuts one after the other, with a breath between them."""
+    for _ in range(draw.randint(2, 5)):
+        _still(world, draw.uniform(*PAUSE_SECONDS))
+        time.sleep(draw.uniform(1.0, 2.0))
+
+
+def _pause_controllers(world: Unattended, draw: random.Random) -> None:
+    """One controller or both stand still; the broker may, too, in the same moment."""
+    paused = draw.sample(sorted(world.controllers), draw.randint(1, 2))
+    with stopped(*(world.controllers[name] for name in paused)):
+        if draw.random() < 0.5:
+            _still(world, draw.uniform(*PAUSE_SECONDS))
+        time.sleep(draw.uniform(*LATE_SECONDS))
+
+
+def _load(world: Unattended, draw: random.Random) -> None:
+    """Every core is busy for a while."""
+    _burn(os.cpu_count() or 1, draw.uniform(*LOAD_SECONDS))
+
+
+def _still(world: Unattended, seconds: float) -> None:
+    """By signals sent from here: the start of a command would make the pause longer."""
+    pid = world.broker("east-1")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(seconds)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _burn(cores: int, seconds: float) -> None:
+    """Programs that do nothing, as fast as they can."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(cores)]
+    time.sleep(seconds)
+    for process in busy:
+        process.kill()
+        process.wait()

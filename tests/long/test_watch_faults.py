@@ -1,0 +1,153 @@
+"""Faults that need a whole world: each ends in the stated verdict, and whatever was moved lost and repeated nothing."""
+
+import random
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab.rehearsal import Stage
+from state.sql.migrate import open_store
+from tests.long.unattended import stopped, unattended
+from tests.namespace import Namespace, cabled
+from tests.postgres import running_postgres
+
+pytestmark = pytest.mark.long
+
+LEASE_SECONDS = 10.0
+SLOW_COOLDOWN = {"automatic": True, "cooldown": "1h"}
+
+
+def test_a_cut_between_controller_and_primary_alone_moves_nothing_and_the_primarys_death_still_does(
+    tmp_path: Path,
+) -> None:
+    cables: list[Namespace] = []
+
+    def start_inside(on: Stage, name: str) -> "subprocess.Popen[bytes]":
+        inside = cables[0].command(
+            sys.executable, "-m", "orchestrator", "-c", str(on.config), "control", "--name", name
+        )
+        with (on.directory / f"controller-{name}.log").open("ab") as log:
+            return subprocess.Popen(inside, stdout=log, stderr=log)
+
+    with unattended(tmp_path, controllers=()) as world:
+        declared = yaml.safe_load(world.on.config.read_text(encoding="utf-8"))["clusters"]
+        ports = {name: [int(each.split(":")[1]) for each in told["bootstrap"]] for name, told in declared.items()}
+        with cabled(ports) as cut_off:
+            cables.append(cut_off)
+            controller = start_inside(world.on, "one")
+            try:
+                world.until("both are UP", lambda: all(world.verdicts(each)[-1:] == ["UP"] for each in ports))
+                world.begin()
+                cut_off.cut("east")
+                world.until("it is cut off", lambda: "UNREACHABLE_FROM_HERE" in world.verdicts("east"))
+                time.sleep(30.0)
+                assert "DOWN" not in world.verdicts("east"), "the runner sees it live"
+                world.assert_left_alone()
+                cut_off.mend("east")
+                world.until("it is seen again", lambda: world.verdicts("east")[-1] == "UP")
+                cut_off.cut("east")
+                world.until("it is cut off again", lambda: world.verdicts("east")[-1] == "UNREACHABLE_FROM_HERE")
+                world.lab("kill", "east")
+                world.until("every query has left", world.has_moved)
+            finally:
+                controller.terminate()
+                controller.wait(30)
+        world.assert_moved_once()
+        world.assert_nothing_lost()
+
+
+def test_a_leader_that_is_frozen_is_succeeded_and_writes_nothing_when_it_wakes_up(tmp_path: Path) -> None:
+    with running_postgres() as server:
+        changes = {"store": server.new_database()}
+        with unattended(tmp_path, controllers=("one", "two"), changes=changes) as world:
+            leader = next(name for name in world.controllers if "leading " in log_of(world.on, name))
+            follower = next(name for name in world.controllers if name != leader)
+            with stopped(world.controllers[leader]):
+                world.lab("kill", "east")
+                world.until("every query has left", world.has_moved)
+                time.sleep(LEASE_SECONDS)
+            world.until("it steps down", lambda: "no longer leading" in log_of(world.on, leader), 30.0)
+            time.sleep(LEASE_SECONDS)
+            world.assert_moved_once()
+            actors = {str(event["actor"]) for event in world.events("verdict")}
+            assert actors == {f"controller:{follower}"}
+            world.assert_nothing_lost()
+
+
+def test_a_store_that_stops_in_the_middle_of_operations_delays_them_and_nothing_else(tmp_path: Path) -> None:
+    with running_postgres() as server:
+        url = server.new_database()
+        with unattended(tmp_path, changes={"store": url}) as world, closing(open_store(url)) as store:
+            world.lab("kill", "east")
+            deadline = time.monotonic() + 60.0
+            while not store.operations(only_open=True, limit=1):
+                assert time.monotonic() < deadline, "no operation has begun"
+                time.sleep(0.005)
+            time.sleep(random.uniform(0.0, 0.5))  # anywhere in it
+            server.stop()
+            time.sleep(20.0)
+            server.start()
+            world.until("every query has left", world.has_moved)
+            assert "the store is away" in log_of(world.on, "one")
+            world.assert_moved_once()
+            world.assert_nothing_lost()
+
+
+def test_a_primary_that_flaps_moves_each_query_once_and_none_comes_back_by_itself(tmp_path: Path) -> None:
+    with unattended(tmp_path, changes={"policy": SLOW_COOLDOWN}) as world:
+        for _ in range(5):
+            world.lab("freeze", "east")
+            time.sleep(20.0)
+            world.lab("thaw", "east")
+            time.sleep(20.0)
+        world.until("every query has left", world.has_moved)
+        world.until("east is believed UP", lambda: world.verdicts("east")[-1] == "UP")
+        world.assert_moved_once()
+        world.assert_nothing_lost(announced=True)
+
+
+@pytest.mark.parametrize(("fault", "cure"), [("kill", "start"), ("freeze", "thaw")])
+def test_one_broker_of_three_moves_nothing(tmp_path: Path, fault: str, cure: str) -> None:
+    with unattended(tmp_path, brokers=3) as world:
+        world.lab(fault, "east-2")
+        world.until("it limps", lambda: "DEGRADED" in world.verdicts("east"))
+        time.sleep(60.0)
+        assert set(world.verdicts("east")) <= {"UP", "DEGRADED"}
+        assert world.held() == []
+        world.lab(cure, "east-2")
+        world.until("it is whole again", lambda: world.verdicts("east")[-1] == "UP")
+        world.until("every query runs", lambda: world.is_on("east"))
+        world.assert_left_alone()
+
+
+def test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_accepts_the_loss(
+    tmp_path: Path,
+) -> None:
+    with unattended(tmp_path, changes={"policy": {"automatic": True, "max_exposure": "5s"}}) as world:
+        world.lab("kill", "replicator")
+        time.sleep(20.0)
+        world.lab("kill", "east")
+        world.until("every attempt is refused", lambda: [each for each in world.attempts() if each["outcome"]])
+        time.sleep(20.0)
+        refused = [each for each in world.attempts() if each["outcome"] is not None]
+        assert {each["outcome"] for each in refused} == {"refused"}
+        assert set(world.places().values()) == {"east"}
+        red = {gate["name"] for each in refused for gate in each["plan"]["gates"] if not gate["ok"]}
+        assert "exposure" in red, red
+        code, _ = world.on.tideover(
+            "failover", "--all", "--to", "west", "--yes", "--consent", "loss", "--reason", "we accept it", check=False
+        )
+        assert code == 0
+        world.until("every query has left", world.has_moved)
+        moved = [each for each in world.attempts() if each["outcome"] == "done"]
+        assert sorted(each["query"] for each in moved) == sorted(world.places())
+        assert all(each["plan"]["totals"]["exposure_records"] > 0 for each in moved), "what was not copied is told"
+
+
+def log_of(on: Stage, controller: str) -> str:
+    return (on.directory / f"controller-{controller}.log").read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,174 @@
+"""A real world in which nobody types anything: clusters, replicator, a runner under load, and controllers that decide.
+
+Everything is started and struck as ``lab.rehearsal`` does it, and asked through the command line.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lab.rehearsal import Script, Stage, await_running, await_verdicts, open_world, stage
+from tests.ports import free_base_port
+
+RATE = 500
+"""Records a second: load, but not so much that a busy machine is taken for a dead one."""
+LOAD_SECONDS = 7200.0
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass
+class Unattended:
+    """A stage with queries running on east; ``mark`` is where the story begins in the history."""
+
+    on: Stage
+    runner: "subprocess.Popen[bytes]"
+    controllers: dict[str, "subprocess.Popen[bytes]"]
+    mark: int = 0
+    _load: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+
+    def load(self, cluster: str, seconds: float = LOAD_SECONDS) -> None:
+        """Start producers against a cluster."""
+        self._load[cluster] = self.on.start_traffic(cluster, RATE, seconds)
+
+    def lab(self, *arguments: str) -> None:
+        self.on.lab(*arguments)
+
+    def begin(self) -> None:
+        """The story begins here."""
+        self.mark = max((int(event["sequence"]) for event in self._history()), default=0)
+
+    def broker(self, part: str) -> int:
+        """The process of a broker."""
+        parts = json.loads(self.on.lab("status", "-o", "json"))["parts"]
+        return int(next(each["pid"] for each in parts if each["name"] == part))
+
+    # -- what is known ---------------------------------------------------------------------------------------------
+    def events(self, kind: str | None = None) -> list[Mapping[str, Any]]:
+        """Lines of history since the story began, oldest first."""
+        return [each for each in self._history() if each["sequence"] > self.mark and kind in {None, each["kind"]}]
+
+    def verdicts(self, cluster: str) -> list[str]:
+        """The verdicts on a cluster since the story began, in order."""
+        words = (event["text"].split(":")[0].split() for event in self.events("verdict"))
+        return [word[2] for word in words if word[0] == cluster]
+
+    def held(self) -> list[str]:
+        """The queries that an operation took hold of since the story began, with repeats."""
+        return [str(event["query"]) for event in self.events("hold")]
+
+    def attempts(self) -> list[Mapping[str, Any]]:
+        """The operations that were begun since the story began, as ``show-op`` tells them."""
+        return [self.on.ask("show-op", str(event["operation"])) for event in self.events("hold")]
+
+    def places(self) -> dict[str, str]:
+        """Where each query is, those apart that are on their way."""
+        return {row["query"]: row["cluster"] for row in self.on.ask("list") if row["operation"] is None}
+
+    def has_moved(self) -> bool:
+        return self.is_on("west")
+
+    def is_on(self, cluster: str) -> bool:
+        """Whether every query is there, at rest and running."""
+        rows = self.on.ask("list")
+        return all((row["cluster"], row["operation"], row["state"]) == (cluster, None, "running") for row in rows)
+
+    def until(self, what: str, holds: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            if time.monotonic() > deadline:
+                told = "\n".join(f"{each['at']} {each['text']}" for each in self.events())
+                raise AssertionError(f"not within {seconds:g} s: {what}; see {self.on.directory}\n{told}")
+            time.sleep(1.0)  # each look is a process of its own
+
+    # -- what has to be so -----------------------------------------------------------------------------------------
+    def assert_left_alone(self) -> None:
+        """No operation was begun, and every query runs where it ran."""
+        assert self.held() == []
+        assert self.is_on("east")
+
+    def assert_moved_once(self) -> None:
+        """Every query left by one operation."""
+        assert sorted(self.held()) == sorted(self.places())
+
+    def assert_nothing_lost(self, *, announced: bool = False) -> None:
+        """Let the load end, and compare what was acknowledged with what the sinks hold.
+
+        Of a query that is not carried the repeats are in the forecast; here only its losses count. With ``announced``
+        the primary came back, and what its replicator brought later may repeat, as often as it was announced.
+        """
+        later = {each["query"]: each["plan"]["totals"]["replay_later_records"] or 0 for each in self.attempts()}
+        for process in self._load.values():
+            self.on.stop(process)
+        rows = json.loads(self.on.lab("verify", "--wait", "60", "-o", "json"))
+        resumes = {query: str(told.get("resume", "carry")) for query, told in self._declared().items()}
+        wrong = {
+            query: (row["lost"], row["duplicated"])
+            for query, row in rows.items()
+            if row["lost"]
+            or not row["delivered"]
+            or (resumes[query] == "carry" and row["duplicated"] > (later.get(query, 0) if announced else 0))
+        }
+        assert wrong == {}, "lost and repeated records by query"
+
+    def _history(self) -> Sequence[Mapping[str, Any]]:
+        found: Sequence[Mapping[str, Any]] = self.on.ask("history", "--limit", "10000")
+        return found
+
+    def _declared(self) -> Mapping[str, Mapping[str, Any]]:
+        found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(self.on.config.read_text(encoding="utf-8"))["queries"]
+        return found
+
+
+@contextmanager
+def unattended(
+    directory: Path,
+    *,
+    controllers: Sequence[str] = ("one",),
+    brokers: int = 1,
+    changes: Mapping[str, object] | None = None,
+) -> Iterator[Unattended]:
+    """Queries run on east under load, both clusters are believed UP, and automatic mode is on.
+
+    ``changes`` replace groups of the configuration. Without ``controllers`` nobody believes anything yet.
+    """
+    with stage(directory, print) as on:
+        open_world(on, Script(base_port=free_base_port(), brokers=brokers))
+        declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
+        declared |= {"policy": {"automatic": True}, **(changes or {})}
+        on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+        runner = on.start_runner()
+        world = Unattended(on, runner, {name: on.start_controller(name) for name in controllers})
+        world.load("east")
+        await_running(on, runner, warm=True)
+        if controllers:
+            await_verdicts(on)
+        world.until("every query runs on east", lambda: world.is_on("east"))
+        time.sleep(5.0)
+        world.begin()
+        yield world
+
+
+@contextmanager
+def stopped(*processes: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """SIGSTOP, and SIGCONT afterwards."""
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+
+
+def number(name: str, standard: int) -> int:
+    """A count that the environment may change."""
+    return int(os.environ.get(name, str(standard)))
