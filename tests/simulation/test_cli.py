@@ -149,7 +149,7 @@ def test_the_same_command_without_a_target_joins_what_it_opened_also_behind_the_
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal())
     world.runner.commits = False
-    code, shown = run_json(capsys, "failover", "revenue", "--yes", "--timeout", "1")
+    code, shown = run_json(capsys, "failover", "revenue", "--yes", "--timeout", "4")
     assert code == 3
     assert isinstance(shown, dict)
     assert shown["phase"] in {"STARTING", "VERIFYING"}  # behind the commit, however busy the machine is
