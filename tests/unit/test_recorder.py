@@ -213,7 +213,7 @@ def test_steps_wait_for_a_store_that_is_away_within_bounds(monkeypatch: pytest.M
     world = World()
     run = Run(world)
     world.store.away = True
-    world.go(5 * 6 * 3600, run, every=20)
+    world.go(5 * 6 * 3600, run, every=60)
     assert (world.stored(), len(world.recorder._waiting)) == ([], 2)
     world.store.away = False
     world.go(60, run, every=20)
