@@ -1,6 +1,7 @@
 """Timelines: packing gives back what was packed, and no answer lies after the truth."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate, pairwise
 
 import pytest
@@ -114,11 +115,13 @@ def test_moments_that_make_no_sense_are_not_packed(wrong: list[Moment]) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 255))
-def test_a_damaged_byte_is_told_and_never_answered_from(place: int, change: int) -> None:
-    packed = bytearray(pack(LANES[:1], [ONE, Moment(AT_MS + 1, [2], [AT_MS], [3])], precision_ms=1))
+def test_a_damaged_byte_is_told_or_changes_nothing(place: int, change: int) -> None:
+    """Some bits of a deflated stream only fill up a byte, and mean nothing (RFC 1951, 3.2.4)."""
+    whole = pack(LANES[:1], [ONE, Moment(AT_MS + 1, [2], [AT_MS], [3])], precision_ms=1)
+    packed = bytearray(whole)
     packed[place % len(packed)] ^= change
-    with pytest.raises(Damaged):
-        unpack(bytes(packed))
+    with suppress(Damaged):
+        assert unpack(bytes(packed)) == unpack(whole)
 
 
 @pytest.mark.parametrize("cut", [b"", b"\x01", pack(LANES[:1], [ONE], precision_ms=1)[:-3]])
