@@ -231,15 +231,15 @@ class Places:
         return resolve(
             self._logs(facts.target),
             wants,
-            rules_of(facts.settings, facts.policy.on_no_match),
+            rules_of(facts.settings, facts.policy.on_no_match, facts.route),
             old_ends=ends,
             now=self._clock.now(),
             timeout=RESOLVE_SECONDS,
         )
 
 
-def rules_of(query: Query, on_no_match: str) -> Rules:
-    """How places are looked for, as the query's settings say."""
+def rules_of(query: Query, on_no_match: str, route: Route | None) -> Rules:
+    """How places are looked for, as the settings of the query and of its route say."""
     buffer = DEFAULT_BUFFER if query.buffer == "measured" else query.buffer
     isolation = {source.options.get("kafka.isolation.level") for source in query.sources.values()}
     return Rules(
@@ -247,6 +247,8 @@ def rules_of(query: Query, on_no_match: str) -> Rules:
         buffer_ms=round(buffer.total_seconds() * 1000),
         on_no_match=on_no_match,
         read_committed="read_committed" in isolation,
+        keeps_offsets=route is not None and route.keeps_offsets,
+        offset_syncs=route.offset_syncs if route is not None else None,
     )
 
 

@@ -106,8 +106,10 @@ class Route(Settings):
     heartbeats: str | None = None
     """The topic on ``to`` in which heartbeats written on ``from`` arrive, as any record does: ``east.heartbeats``."""
     offset_syncs: str | None = None
+    """MirrorMaker 2's topic of offset syncs, as it is called on ``to`` (method ``synced``): with
+    ``offset-syncs.topic.location=target`` that is ``mm2-offset-syncs.<from's alias>.internal``."""
     keeps_offsets: bool = False
-    """The replicator copies bytes and offsets (method ``identity``)."""
+    """The replicator is said to copy bytes and offsets (method ``identity``, which still wants proof)."""
 
     @model_validator(mode="after")
     def _heartbeats_travelled(self) -> Self:

@@ -9,7 +9,7 @@ from state.settings import MethodName
 from streaming.deadline import Deadline
 from streaming.log import Log, Looked, PartitionError, Segments, Spec, TopicFacts
 from streaming.lookup import Question, ask
-from streaming.resume.model import Rules
+from streaming.resume.model import Rules, Want
 
 
 @dataclass(kw_only=True, slots=True)
@@ -62,3 +62,12 @@ class Asked:
     def is_compacted(self, topic: str) -> bool:
         """Whether older records of a key may be gone."""
         return "compact" in (self.facts[topic].cleanup_policy or "")
+
+    def newest_ms(self, key: TopicPartition) -> int | None:
+        """Largest timestamp on the standby; None unknown or empty."""
+        newest = self.answers[key, Spec.MAX_TIMESTAMP]
+        return newest.timestamp_ms if newest.error is None and (newest.timestamp_ms or 0) >= 0 else None
+
+    def old(self, want: Want) -> EndSample | None:
+        """The last sample of the old partition's end."""
+        return self.old_ends.get(TopicPartition(want.topic, want.partition))

@@ -101,6 +101,24 @@ class LogRecord(NamedTuple):
     """Epoch of the leader that appended its batch; None when the cluster does not keep it."""
 
 
+class Entry(NamedTuple):
+    """A record with all that is in it but its headers, of a topic whose content is understood."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entries:
+    """Records of one partition in full, from a wanted offset on; the other fields are as in ``Fetched``."""
+
+    records: tuple[Entry, ...]
+    next_offset: int
+    needs_bytes: int = 0
+    error: PartitionError | None = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fetched:
     """Records of one partition from a wanted offset on, as many as fitted."""
@@ -151,3 +169,6 @@ class Log(Protocol):
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
         """Where one leader epoch per partition ends, all leaders in parallel. Never raises for a partition."""
+
+    def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
+        """Read from ``(offset, max bytes)`` of one partition, with keys and values: for a replicator's own topics."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from state.model import TopicPartition
 from streaming.errors import ClusterUnreachable
 from streaming.log import (
+    Entries,
+    Entry,
     EpochEnd,
     Fetched,
     LogRecord,
@@ -37,6 +39,7 @@ class MemoryPartition:
     """Base offset of the segment that is being written."""
     rolled: list[tuple[int, int]] = field(default_factory=list)
     """Base offset of each older segment, and when it was last written, in milliseconds."""
+    entries: list[Entry] = field(default_factory=list)
     error: PartitionError | None = None
     """What every question about it is answered with, if set."""
 
@@ -110,6 +113,7 @@ class MemoryCluster:
         log = self.partition(topic, partition)
         log.end = end
         log.records = [record for record in log.records if record.offset < end]
+        log.entries = [entry for entry in log.entries if entry.offset < end]
         log.epoch_starts = {epoch: start for epoch, start in log.epoch_starts.items() if start < end}
         self.elect(topic, partition)
 
@@ -177,6 +181,21 @@ class MemoryCluster:
         """Where one leader epoch per partition ends, as ``Log.epoch_ends``."""
         self._reach(timeout)
         return {partition: self._epoch_end(partition, epoch) for partition, epoch in epochs.items()}
+
+    def append_entry(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> int:
+        """Append a record that can be read in full by ``entries``; returns its offset."""
+        offset = self.append(topic, partition, 0, b"")
+        self.partition(topic, partition).entries.append(Entry(offset, key, value))
+        return offset
+
+    def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
+        """Records in full, as ``Log.entries``: those that were appended by ``append_entry``."""
+        fetched = self.fetch({partition: start}, timeout=timeout)[partition]
+        log, _ = self._find(partition)
+        given = () if log is None else tuple(e for e in log.entries if start[0] <= e.offset < fetched.next_offset)
+        return Entries(
+            records=given, next_offset=fetched.next_offset, needs_bytes=fetched.needs_bytes, error=fetched.error
+        )
 
     def _reach(self, timeout: float) -> None:
         if self.unreachable:

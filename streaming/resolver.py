@@ -9,43 +9,31 @@ functions of ``streaming.resume``; this module only asks, and lays facts before 
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from state.model import EndSample, TopicPartition
 from state.settings import MethodName
 from streaming.asked import Asked
+from streaming.case import Case
 from streaming.deadline import Deadline
+from streaming.evidence import add_syncs, prove_copies
 from streaming.log import Log, Spec
 from streaming.lookup import Question, ask, ask_segments
 from streaming.resume import notes, segment, topics
 from streaming.resume.answer import failed_target, in_order, target
 from streaming.resume.choose import Question as Choice
 from streaming.resume.context import Ring
-from streaming.resume.exact import Cause, Found, NoPlace
+from streaming.resume.exact import Cause, NoPlace
 from streaming.resume.facts import Facts
 from streaming.resume.model import Resolution, Rules, Target, Want
 from streaming.resume.position import normalised, nothing_read
+from streaming.resume.syncs import Syncs
 from streaming.resume.timestamp import asked_time, common_time
 from streaming.scan import SKEW_MS, Scan, scan
 
 Group = tuple[str, str, str]
 """Source, old topic, standby's topic."""
-
-
-@dataclass(kw_only=True, slots=True, eq=False)
-class _Case:
-    """One want on its way to a target."""
-
-    want: Want
-    key: TopicPartition
-    partner: bool = True
-    """Whether the standby's partition is the old one's copy; not so where partitions do not match one to one."""
-    alignment: Found | NoPlace | None = None
-    scan: Scan | None = None
-    idle: bool | None = None
-    ever_read: int = 0
-    note: str = ""
 
 
 def resolve(
@@ -67,7 +55,7 @@ def resolve(
     facts = log.describe(sorted({want.target_topic for want in wants}), timeout=deadline.remaining)
     run = Asked(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
     targets: list[Target] = []
-    cases: list[_Case] = []
+    cases: list[Case] = []
     counts: dict[str, tuple[int, int]] = {}
     missing: dict[str, None] = {}
     for group, members in _groups(wants, old_ends).items():
@@ -77,7 +65,10 @@ def resolve(
             targets += [failed_target(want, rules, topics.error_of(topic)) for want in members]
             continue
         old = max(want.partition for want in members) + 1
-        if old == len(topic.partitions):
+        if old < len(topic.partitions):
+            counts[group[2]] = (old, len(topic.partitions))
+            cases += _grown_cases(run, members)
+        elif old == len(topic.partitions):
             cases += [_case(run, want) for want in members]
         else:
             counts[group[2]] = (old, len(topic.partitions))
@@ -103,9 +94,9 @@ def _groups(wants: Sequence[Want], old_ends: Mapping[TopicPartition, EndSample])
     return groups
 
 
-def _case(run: Asked, want: Want) -> _Case:
-    old = run.old_ends.get(TopicPartition(want.topic, want.partition))
-    return _Case(
+def _case(run: Asked, want: Want) -> Case:
+    old = run.old(want)
+    return Case(
         want=want,
         key=TopicPartition(want.target_topic, want.partition),
         idle=None if old is None else old.end <= want.offset,
@@ -113,7 +104,16 @@ def _case(run: Asked, want: Want) -> _Case:
     )
 
 
-def _common_cases(run: Asked, members: Sequence[Want], note: str) -> list[_Case]:
+def _grown_cases(run: Asked, members: Sequence[Want]) -> list[Case]:
+    """A topic with more partitions on the standby: perhaps only added ones, of which nothing was read."""
+    known = {want.partition for want in members}
+    spread = topics.spread(members, len(run.facts[members[0].target_topic].partitions))
+    return [_case(run, want) for want in members] + [
+        replace(_case(run, want), added=True, note=notes.ADDED) for want in spread if want.partition not in known
+    ]
+
+
+def _common_cases(run: Asked, members: Sequence[Want], note: str) -> list[Case]:
     """A topic whose partitions do not match: the smallest T of the old ones, for every partition of the standby."""
     time, total = common_time(members), sum(want.offset for want in members)
     alignment = NoPlace(Cause.REPARTITIONED)
@@ -122,12 +122,12 @@ def _common_cases(run: Asked, members: Sequence[Want], note: str) -> list[_Case]
         key = TopicPartition(want.target_topic, want.partition)
         shared = replace(want, timestamp_ms=time)
         cases.append(
-            _Case(want=shared, key=key, partner=False, alignment=alignment, ever_read=total, note=note),
+            Case(want=shared, key=key, partner=False, alignment=alignment, ever_read=total, note=note),
         )
     return cases
 
 
-def _answer(run: Asked, cases: list[_Case]) -> list[Target]:
+def _answer(run: Asked, cases: list[Case]) -> list[Target]:
     keys = dict.fromkeys(case.key for case in cases)
     run.ask((key, Spec.LATEST) for key in keys)
     if run.rules.read_committed:
@@ -135,7 +135,12 @@ def _answer(run: Asked, cases: list[_Case]) -> list[Target]:
     run.ask((key, Spec.EARLIEST) for key in keys)
     whole = [case for case in cases if run.error(case.key) is None]
     _ask_times(run, whole)
+    prove_copies(run, whole)
     _align(run, whole)
+    for case in whole:
+        if case.scan is not None:
+            case.alignment = topics.expired(case.scan.outcome, case.want, run.answers.get((case.key, 0)))
+    add_syncs(run, whole)
     whole = _regroup(run, whole)
     _ask_segments(run, whole)
     broken = [case for case in cases if run.error(case.key) is not None]
@@ -144,7 +149,7 @@ def _answer(run: Asked, cases: list[_Case]) -> list[Target]:
     ]
 
 
-def _ask_times(run: Asked, cases: Iterable[_Case]) -> None:
+def _ask_times(run: Asked, cases: Iterable[Case]) -> None:
     """T - buffer of each, the newest time, and the oldest one kept where retention may have worked."""
     questions: list[Question] = []
     for case in cases:
@@ -157,7 +162,7 @@ def _ask_times(run: Asked, cases: Iterable[_Case]) -> None:
     run.ask(questions)
 
 
-def _ask_segments(run: Asked, cases: Iterable[_Case]) -> None:
+def _ask_segments(run: Asked, cases: Iterable[Case]) -> None:
     """Where times may not be asked for, or this broker cannot tell them and never will."""
     if MethodName.SEGMENT not in run.rules.methods:
         return
@@ -166,9 +171,9 @@ def _ask_segments(run: Asked, cases: Iterable[_Case]) -> None:
     run.segments = ask_segments(run.log, asked, run.deadline, limit=segment.ASKED)
 
 
-def _align(run: Asked, cases: Iterable[_Case]) -> None:
+def _align(run: Asked, cases: Iterable[Case]) -> None:
     """Look for every remembered place by content; also where only time may decide, for it measures the replay."""
-    lows: dict[Question, list[tuple[_Case, Ring]]] = defaultdict(list)
+    lows: dict[Question, list[tuple[Case, Ring]]] = defaultdict(list)
     for case in cases:
         if case.alignment is not None:
             continue
@@ -193,7 +198,7 @@ def _low_time(run: Asked, topic: str, ring: Ring) -> int:
     return max(0, newest - (SKEW_MS if run.asks_append_time(topic) else 0))
 
 
-def _scan(run: Asked, case: _Case, ring: Ring, question: Question) -> Scan | None:
+def _scan(run: Asked, case: Case, ring: Ring, question: Question) -> Scan | None:
     looked, topic = run.answers[question], case.key.topic
     if looked.error is not None:
         case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
@@ -215,30 +220,39 @@ def _scan(run: Asked, case: _Case, ring: Ring, question: Question) -> Scan | Non
     return case.scan
 
 
-def _regroup(run: Asked, cases: list[_Case]) -> list[_Case]:
+def _regroup(run: Asked, cases: list[Case]) -> list[Case]:
     """Where one partition of a topic is a mismatch, its partitioner may differ: the whole topic goes by common time."""
-    groups: dict[Group, list[_Case]] = defaultdict(list)
+    groups: dict[Group, list[Case]] = defaultdict(list)
     for case in cases:
-        if case.scan is not None:
-            case.alignment = topics.expired(case.scan.outcome, case.want, run.answers.get((case.key, 0)))
         groups[case.want.source, case.want.topic, case.want.target_topic].append(case)
-    kept: list[_Case] = []
+    kept: list[Case] = []
     for group, members in groups.items():
-        stranger = topics.mismatch((case.key.partition, case.alignment) for case in members if case.partner)
-        if stranger is None or len(run.facts[group[2]].partitions) == 1:
-            for case in members:
-                case.alignment = topics.behind(case.alignment, run.bound(case.key, Spec.LATEST))
-            kept += members
-        else:
-            kept += _common_cases(run, [case.want for case in members], notes.unaligned(stranger))
+        against = _against(run, group, members)
+        if against:
+            kept += _common_cases(run, [case.want for case in members if not case.added], against)
+            continue
+        for case in members:
+            case.alignment = topics.behind(case.alignment, run.bound(case.key, Spec.LATEST))
+        kept += members
     _ask_times(run, kept)
     return kept
 
 
-def _target(run: Asked, case: _Case) -> Target:
-    key, old = case.key, run.old_ends.get(TopicPartition(case.want.topic, case.want.partition))
+def _against(run: Asked, group: Group, members: Sequence[Case]) -> str:
+    """Why the standby's partitions are not taken for the old ones' copies, one to one; empty if they are."""
+    count = len(run.facts[group[2]].partitions)
+    old = [case for case in members if not case.added]
+    if len(old) < len(members) and not all(topics.is_partner(case.want, case.alignment) for case in old):
+        return notes.repartitioned(len({case.key.partition for case in old}), count)
+    unknown = [case for case in old if case.partner and not isinstance(case.syncs, Syncs)]
+    stranger = topics.mismatch((case.key.partition, case.alignment) for case in unknown)
+    return "" if stranger is None or count == 1 else notes.unaligned(stranger)
+
+
+def _target(run: Asked, case: Case) -> Target:
+    key = case.key
     time = asked_time(case.want.timestamp_ms, run.rules.buffer_ms)
-    first, newest = run.answers.get((key, 0)), run.answers[key, Spec.MAX_TIMESTAMP]
+    first = run.answers.get((key, 0))
     assert case.alignment is not None
     facts = Facts(
         begin=run.bound(key, Spec.EARLIEST),
@@ -246,15 +260,17 @@ def _target(run: Asked, case: _Case) -> Target:
         log_end=run.bound(key, Spec.LATEST),
         by_time=None if time is None else run.answers.get((key, time)),
         segments=None if time is None else run.segments.get((key, time)),
-        newest_ms=newest.timestamp_ms if newest.error is None and (newest.timestamp_ms or 0) >= 0 else None,
+        newest_ms=run.newest_ms(key),
         earliest_ms=None if first is None else first.timestamp_ms,
         append_time=run.asks_append_time(key.topic) or (case.scan is not None and case.scan.append_time),
         alignment=case.alignment,
         scanned=() if case.scan is None else case.scan.search.records,
         scanned_from=None if case.scan is None else case.scan.start,
+        syncs=case.syncs,
+        copy=case.copy,
     )
     choice = Choice(want=case.want, rules=run.rules, facts=facts, now=run.now, idle=case.idle)
-    return target(choice, old if case.partner else None, ever_read=case.ever_read, note=case.note)
+    return target(choice, run.old(case.want) if case.partner else None, ever_read=case.ever_read, note=case.note)
 
 
 def _earliest(run: Asked) -> dict[TopicPartition, int]:

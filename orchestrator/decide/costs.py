@@ -80,6 +80,26 @@ def timestamp_type(facts: Facts) -> Gate | None:
     )
 
 
+def partitions_match(facts: Facts) -> Gate | None:
+    """Other partitions, other owners of keys: what goes by a common time is read again (consent ``repeats``).
+
+    Partitions that were only added do no harm: the old ones are found by content, and of the new ones nothing was read.
+    """
+    if facts.resumes_at is None:
+        return None
+    counts = facts.resumes_at.fewer_partitions or {}
+    mixed = sorted({t.target_topic for t in _targets(facts) if t.target_topic in counts and not t.exact})
+    named = ", ".join(f"{topic} {counts[topic][0]} and {counts[topic][1]}" for topic in mixed or sorted(counts))
+    return answer(
+        "partitions-match",
+        not mixed or "repeats" in facts.consents,
+        named or "the same",
+        "the same partitions, or only added ones",
+        "repeats are consented to" if mixed else "every old partition is found in the one of its number",
+        f"{facts.source} and {facts.target} partition differently ({named}): all resume at one time; consent repeats",
+    )
+
+
 def exposure(facts: Facts) -> Gate | None:
     """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who asked."""
     if facts.resumes_at is None:

@@ -27,6 +27,7 @@ GATES: tuple[Callable[[Facts], Gate | None], ...] = (
     costs.place_found,
     costs.retention,
     costs.timestamp_type,
+    costs.partitions_match,
     costs.exposure,
     costs.replay,
     costs.repeats_into_state,

@@ -13,7 +13,7 @@ from state.model import TopicPartition
 from streaming.kafka.answers import code_error
 from streaming.kafka.metadata import by_topic, known
 from streaming.kafka.partitions import Inquiry, Reply
-from streaming.kafka.records import decode
+from streaming.kafka.records import Mark, decode, digest
 from streaming.log import Fetched, PartitionError
 
 _REQUEST_BYTES = 32 << 20
@@ -24,9 +24,16 @@ _NEWEST_VERSION = 12
 
 
 def inquiry(
-    starts: Mapping[TopicPartition, tuple[int, int]], until: Mapping[TopicPartition, int], *, read_committed: bool
+    starts: Mapping[TopicPartition, tuple[int, int]],
+    until: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool,
+    mark: Mark = digest,
 ) -> Inquiry[Fetched]:
-    """Return the question for these ``(offset, max bytes)``; what comes from ``until`` on is left unread."""
+    """Return the question for these ``(offset, max bytes)``; what comes from ``until`` on is left unread.
+
+    ``mark`` makes of key and value what the records carry as their digest.
+    """
 
     def request(partitions: list[TopicPartition]) -> Any:
         topic_class = FetchRequest.FetchTopic
@@ -65,7 +72,7 @@ def inquiry(
     return Inquiry(
         chunks=_by_bytes(starts),
         request=request,
-        replies=lambda response: _replies(response, starts, until, read_committed=read_committed),
+        replies=lambda response: _replies(response, starts, until, read_committed=read_committed, mark=mark),
         failure=lambda partition, error: _failure(starts[partition][0], error),
     )
 
@@ -94,21 +101,22 @@ def _replies(
     until: Mapping[TopicPartition, int],
     *,
     read_committed: bool,
+    mark: Mark,
 ) -> Iterator[Reply[Fetched]]:
     for topic in response.responses:
         for partition in topic.partitions:
             key = TopicPartition(topic.topic, partition.partition_index)
-            yield key, _reply(partition, *starts[key], until.get(key), read_committed=read_committed)
+            yield key, _reply(partition, *starts[key], until.get(key), read_committed=read_committed, mark=mark)
 
 
 def _reply(
-    partition: Any, wanted: int, asked: int, until: int | None, *, read_committed: bool
+    partition: Any, wanted: int, asked: int, until: int | None, *, read_committed: bool, mark: Mark
 ) -> Fetched | PartitionError:
     error = code_error(partition.error_code)
     if error is not None:
         return error
     aborted = [(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
-    decoded = decode(bytes(partition.records or b""), wanted=wanted, until=until, aborted=aborted)
+    decoded = decode(bytes(partition.records or b""), wanted=wanted, until=until, aborted=aborted, mark=mark)
     visible_end = partition.last_stable_offset if read_committed else partition.high_watermark
     needs = decoded.needs_bytes
     if not needs and not decoded.next_offset and wanted < visible_end:

@@ -19,8 +19,9 @@ from streaming.kafka.contact import Contact
 from streaming.kafka.metadata import Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions
+from streaming.kafka.records import parts, whole
 from streaming.kafka.security import library_settings
-from streaming.log import EpochEnd, Fetched, Looked, Segments, TopicFacts
+from streaming.log import Entries, Entry, EpochEnd, Fetched, Looked, Segments, TopicFacts
 
 
 class Link:
@@ -102,3 +103,18 @@ class Link:
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
         return self._partitions.ask(leader_epochs.inquiry(epochs), epochs, Deadline.after(timeout))
+
+    def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
+        """Read from ``(offset, max bytes)`` of one partition, with keys and values.
+
+        Raises ClusterUnreachable and CredentialRefused when the leader cannot even be named.
+        """
+        starts = {partition: start}
+        question = fetch.inquiry(starts, {}, read_committed=False, mark=whole)
+        fetched = self._partitions.ask(question, starts, Deadline.after(timeout))[partition]
+        return Entries(
+            records=tuple(Entry(record.offset, *parts(record.digest)) for record in fetched.records),
+            next_offset=fetched.next_offset,
+            needs_bytes=fetched.needs_bytes,
+            error=fetched.error,
+        )

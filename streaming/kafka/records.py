@@ -7,7 +7,7 @@ time and a digest, and often only of the last few records of a batch.
 import gzip
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import crc32c
@@ -28,6 +28,8 @@ _SPECIAL = _TRANSACTIONAL | _CONTROL
 _ABORT = 0
 _UNKNOWN_NEED = 1 << 16
 
+Mark = Callable[[bytes | None, bytes | None], bytes]
+
 _DECOMPRESS = {1: gzip.decompress, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 
 
@@ -44,15 +46,37 @@ class Decoded(NamedTuple):
 
 def digest(key: bytes | None, value: bytes | None) -> bytes:
     """Return the record's identity: blake2b-16 of key and value; a null is not an empty byte string."""
+    return hashlib.blake2b(whole(key, value), digest_size=16).digest()
+
+
+def whole(key: bytes | None, value: bytes | None) -> bytes:
+    """Return key and value as one, so that nothing else looks the same: what a digest is taken of."""
     named = b"-" if key is None else b"+%d:%b" % (len(key), key)
-    return hashlib.blake2b(named + (b"-" if value is None else b"+" + value), digest_size=16).digest()
+    return named + (b"-" if value is None else b"+" + value)
 
 
-def decode(buffer: bytes, *, wanted: int, until: int | None = None, aborted: Sequence[tuple[int, int]] = ()) -> Decoded:
+def parts(joined: bytes) -> tuple[bytes | None, bytes | None]:
+    """Return the key and the value that ``whole`` joined."""
+    key, rest = None, joined[1:]
+    if joined[:1] == b"+":
+        length, _, behind = rest.partition(b":")
+        key, rest = behind[: int(length)], behind[int(length) :]
+    return key, rest[1:] if rest[:1] == b"+" else None
+
+
+def decode(
+    buffer: bytes,
+    *,
+    wanted: int,
+    until: int | None = None,
+    aborted: Sequence[tuple[int, int]] = (),
+    mark: Mark = digest,
+) -> Decoded:
     """Read the data records from offset ``wanted`` on; a broker starts at the batch that holds it.
 
     Batches from ``until`` on are left unread. ``aborted`` lists ``(producer id, first offset)`` as a read_committed
     fetch returns them; their records are left out. Control batches hold no data and only move ``next_offset``.
+    ``mark`` makes of key and value what stands for them.
     """
     records: list[LogRecord] = []
     transactions = _Aborted(aborted)
@@ -81,7 +105,7 @@ def decode(buffer: bytes, *, wanted: int, until: int | None = None, aborted: Seq
         if next_offset > wanted:
             stamp = largest_time if attributes & _APPEND_TIME else None
             epoch = leader_epoch if leader_epoch >= 0 else None
-            _read(body, start, count, (base, first_time, stamp, epoch), wanted, records)
+            _read(body, start, count, (base, first_time, stamp, epoch), wanted, records, mark)
     return Decoded(tuple(records), next_offset, needs)
 
 
@@ -106,6 +130,7 @@ def _read(
     batch: tuple[int, int, int | None, int | None],
     wanted: int,
     into: list[LogRecord],
+    mark: Mark,
 ) -> None:
     """Append the records from ``wanted`` on; the others are stepped over unread.
 
@@ -131,7 +156,7 @@ def _read(
             key, position = _bytes(body, position)
             value, _ = _bytes(body, position)
             timestamp = first_time + time if stamp is None else stamp
-            into.append(LogRecord(base + delta, timestamp, digest(key, value), stamp is not None, epoch))
+            into.append(LogRecord(base + delta, timestamp, mark(key, value), stamp is not None, epoch))
         position = end
 
 

@@ -6,12 +6,12 @@ the table is not known here. The last four are no methods of finding but policie
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from state.settings import MethodName
-from streaming.resume import notes, segment, timestamp
-from streaming.resume.exact import Found, is_retention
+from streaming.resume import notes, segment, synced, timestamp
+from streaming.resume.exact import Found, NoPlace, is_retention
 from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.model import Rules, Want
 from streaming.resume.reset import TABLE, Goto, Situation, resolved
@@ -32,16 +32,31 @@ class Question:
 Method = Callable[[Question], Place | Unheld]
 
 
+def identity(question: Question) -> Place | Unheld:
+    """The same offset, where it is proven that both sides keep the same ones."""
+    copy = question.facts.copy
+    return _seen(MethodName.IDENTITY, copy, question.facts) if isinstance(copy, Found) else Unheld(note=copy)
+
+
 def exact(question: Question) -> Place | Unheld:
-    """The place found by content, clamped to what a reader can see."""
-    facts = question.facts
-    if not isinstance(facts.alignment, Found):
-        return Unheld(note=notes.no_place(facts.alignment))
-    found = facts.alignment
+    """The place found by content."""
+    found = question.facts.alignment
+    if isinstance(found, NoPlace):
+        return Unheld(note=notes.no_place(found))
+    return _seen(MethodName.EXACT, found, question.facts)
+
+
+def _seen(method: MethodName, found: Found, facts: Facts) -> Place:
+    """A proven place, clamped to what a reader can see."""
     if found.offset > facts.end:
         note = notes.joined(found.note, notes.OPEN_TRANSACTION)
-        return Place(method=MethodName.EXACT, offset=max(facts.begin, facts.end), note=note)
-    return Place(method=MethodName.EXACT, offset=found.offset, exact=found.exact, note=found.note)
+        return Place(method=method, offset=max(facts.begin, facts.end), note=note)
+    return Place(method=method, offset=found.offset, exact=found.exact, note=found.note)
+
+
+def by_syncs(question: Question) -> Place | Unheld:
+    """The place found by the replicator's offset syncs."""
+    return synced.place(question.want, question.facts)
 
 
 def by_time(question: Question) -> Place | Unheld:
@@ -55,7 +70,9 @@ def by_segment(question: Question) -> Place | Unheld:
 
 
 METHODS: Mapping[MethodName, Method] = {
+    MethodName.IDENTITY: identity,
     MethodName.EXACT: exact,
+    MethodName.SYNCED: by_syncs,
     MethodName.TIMESTAMP: by_time,
     MethodName.SEGMENT: by_segment,
 }
@@ -71,9 +88,7 @@ def choose(question: Question) -> Place | Unheld:
             continue
         place = method(question)
         if isinstance(place, Place):
-            return Place(
-                method=place.method, offset=place.offset, exact=place.exact, note=notes.joined(*against, place.note)
-            )
+            return replace(place, note=notes.joined(*against, place.note))
         if place.note not in against:
             against.append(place.note)
     return by_policy(question, notes.joined(*against))

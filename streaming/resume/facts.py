@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from state.settings import MethodName
 from streaming.log import LogRecord, Looked, Segments
 from streaming.resume.exact import Found, NoPlace
+from streaming.resume.syncs import Syncs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +32,10 @@ class Facts:
     """The records read for the alignment, in offset order."""
     scanned_from: int | None = None
     """Offset from which they were read on."""
+    syncs: Syncs | str = ""
+    """The replicator's offset syncs of the old partition, or why there are none; empty when they were not asked for."""
+    copy: Found | str = ""
+    """The place where both sides keep the same offsets, once proven, or why it is not; empty when not asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +45,8 @@ class Place:
     method: MethodName
     offset: int
     exact: bool = False
+    repeats: int | None = None
+    """At most so many records from ``offset`` on were already read, as the method knows it; None: it does not."""
     note: str = ""
 
 

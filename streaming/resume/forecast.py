@@ -46,7 +46,8 @@ def forecast(want: Want, place: Place, facts: Facts, old: EndSample | None, *, e
 def _replay(place: Place, facts: Facts, ever_read: int) -> tuple[int | None, str]:
     found = facts.alignment
     if not isinstance(found, Found) or found.repeats is None:
-        bound = min(facts.log_end - place.offset, ever_read)
+        known = () if place.repeats is None else (place.repeats,)
+        bound = min(facts.log_end - place.offset, ever_read, *known)
         return bound, notes.UNPROVEN_BOUND if bound else ""
     if place.offset >= found.offset:
         return found.repeats, ""

@@ -48,6 +48,10 @@ class Rules:
     """The source's ``isolation.level``."""
     context: int = 16
     """K: how many fingerprints must agree."""
+    keeps_offsets: bool = False
+    """The route is said to keep offsets, for the method ``identity``."""
+    offset_syncs: str | None = None
+    """The standby's topic with MirrorMaker 2's offset syncs, for the method ``synced``."""
 
     @property
     def asks_times(self) -> bool:

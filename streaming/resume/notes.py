@@ -14,6 +14,11 @@ ONLY_YOUNGER = "every record that the standby still holds is younger than the la
 OPEN_TRANSACTION = "an open transaction on the standby pins its last stable offset: resumed there"
 UNPROVEN_BOUND = "replay is an upper bound: the place could not be proven by content"
 APPEND_TIME = "the standby stamps records with its own clock (LogAppendTime)"
+ADDED = "the old topic was not known to have this partition"
+NO_SYNC = "the offset-syncs topic has nothing of this partition"
+SYNC_AHEAD = "the offset sync points past the standby's end: it is of another log"
+SYNC_PAST_CONTENT = "the offset sync went past the place proven by content: resumed at that place"
+SYNC_EXPIRED = "retention: the standby has deleted the place of the offset sync; unread records may have expired there"
 FAIL = "no method held, and the policy is to fail"
 SEGMENT = "whole segments earlier: the standby only tells when a segment was last written"
 NO_SEGMENT = "no segment of the standby is that old: resumed at its begin"
@@ -77,6 +82,21 @@ def no_match(time_ms: int, facts: Facts, now: datetime, *, idle: bool | None) ->
         return f"idle partition: nothing since {instant(time_ms)}, resumed at the standby's end"
     newest = "" if facts.newest_ms is None else f", its newest is of {instant(facts.newest_ms)}"
     return f"the standby lags: no record since {instant(time_ms)}{newest}; resumed at its end"
+
+
+def unproven_copy(reason: str) -> str:
+    """A route that is said to keep offsets, and is not seen to."""
+    return f"the same offset is not proven: {reason}"
+
+
+def before_syncs(offset: int, oldest: int) -> str:
+    """No sync is old enough."""
+    return f"the oldest offset sync is of {oldest}, after {offset}"
+
+
+def unconfirmed(agreeing: int, known: int) -> str:
+    """Syncs against content: they prove themselves by the times of the records that they speak of."""
+    return f"the offset syncs are not believed either: {agreeing} of {known} remembered times are where they say"
 
 
 def retention(earliest_ms: int, time_ms: int) -> str:

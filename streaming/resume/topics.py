@@ -13,6 +13,13 @@ UNKNOWN = PartitionError(
 )
 
 
+BEHIND = frozenset({Cause.LAGS, Cause.EMPTY})
+"""The standby ends before the position."""
+
+PARTNERED = 16
+"""So many remembered records tell a partition's copy from another partitioner's work (16: no false match in trials)."""
+
+
 def is_missing(topic: TopicFacts | None) -> bool:
     """Whether the standby does not have the topic, as opposed to not telling."""
     return error_of(topic).name == UNKNOWN.name
@@ -40,13 +47,24 @@ def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None]]) -> int | No
     )
 
 
+def is_partner(want: Want, outcome: Found | NoPlace | None) -> bool:
+    """Whether a partition holds what the old one of its number held, although the counts differ.
+
+    Nothing was read, or so many records agree, and at one place only, that no other partitioner can have left them so.
+    """
+    if want.offset == 0:
+        return True
+    known = isinstance(outcome, Found) and outcome.repeats == 0 and outcome.missing is not None
+    return known and len(want.ring) >= PARTNERED
+
+
 def behind(outcome: Found | NoPlace | None, end: int) -> Found | NoPlace | None:
     """A standby without any record as new as the last one read ends before the position: resume at that end.
 
     Holds for a replicator that keeps partitions and their order, and no partition of the topic spoke against it. Not
     exact: which of the remembered records are missing is not known, only that the last one is.
     """
-    if not isinstance(outcome, NoPlace) or outcome.cause not in (Cause.LAGS, Cause.EMPTY):
+    if not isinstance(outcome, NoPlace) or outcome.cause not in BEHIND:
         return outcome
     return Found(end, exact=False, missing=None, note=f"{notes.CAUSES[outcome.cause]}: resumed at its end")
 

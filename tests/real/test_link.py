@@ -73,6 +73,20 @@ def read_all(link: Link, topic: str, *, read_committed: bool = False, size: int 
     raise AssertionError("the log has no end")
 
 
+def test_a_topic_is_read_with_keys_and_values(link: Link, admin: AdminClient, bootstrap: str) -> None:
+    create(admin, "whole")
+    sent = [(b"k", b"v"), (None, b"2:x"), (b"", None), (None, None), (b"3:+", b"-"), (b"k" * 300, b"")]
+    produce(bootstrap, "whole", [(*pair, BASE_MS) for pair in sent], **{"compression.type": "gzip"})
+    key = TopicPartition("whole", 0)
+    read = link.entries(key, (0, 1 << 20), timeout=10)
+    assert [(entry.offset, entry.key, entry.value) for entry in read.records] == [(i, *p) for i, p in enumerate(sent)]
+    assert (read.next_offset, read.error) == (len(sent), None)
+    assert [entry.offset for entry in link.entries(key, (4, 1 << 20), timeout=10).records] == [4, 5]
+    missing = link.entries(TopicPartition("nowhere", 0), (0, 1 << 20), timeout=10)
+    assert missing.error is not None
+    assert missing.error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
 def test_times_begin_end_and_largest_time_agree_with_another_client(
     link: Link, admin: AdminClient, bootstrap: str
 ) -> None:

@@ -1,7 +1,8 @@
 """Asking the standby: how long an answer stands, and how long that there was none."""
 
-from orchestrator.places import SILENCE_SECONDS, STANDBY_SECONDS, Places
+from orchestrator.places import SILENCE_SECONDS, STANDBY_SECONDS, Places, rules_of
 from state.model import OperationKind
+from state.settings import Route
 from tests.simulation.world import World
 
 
@@ -31,3 +32,12 @@ def test_a_standby_that_comes_back_is_seen_soon() -> None:
     world.clusters["west"].reachable = True
     world.clock.wait(SILENCE_SECONDS)
     assert asked(world, places) == (1, True)
+
+
+def test_what_the_route_says_of_its_replicator_is_a_rule_of_the_search() -> None:
+    world = World()
+    route = {"from": "east", "to": "west", "offset_syncs": "mm2-offset-syncs.east.internal", "keeps_offsets": True}
+    rules = rules_of(world.settings.queries["revenue"], "fail", Route.model_validate(route))
+    assert (rules.offset_syncs, rules.keeps_offsets) == ("mm2-offset-syncs.east.internal", True)
+    bare = rules_of(world.settings.queries["revenue"], "fail", None)
+    assert (bare.offset_syncs, bare.keeps_offsets) == (None, False)

@@ -127,6 +127,8 @@ REFUSALS: list[tuple[str, Facts, str, str, str]] = [
     ("retention", replace(GOOD, resolution=GONE), "1 partitions", "0 partitions", "consent gap"),
     ("timestamp-type", replace(GOOD, resolution=resolution(place(method="timestamp", exact=False),
      timestamp_types={"t": "LogAppendTime"})), "LogAppendTime", "CreateTime where time decides", "consent repeats"),
+    ("partitions-match", replace(GOOD, resolution=resolution(place(exact=False, method="timestamp", replay_records=9),
+     fewer_partitions={"t": (4, 8)})), "t 4 and 8", "the same partitions", "resume at one time; consent repeats"),
     ("exposure", replace(GOOD, resolution=resolution(place(exposure_seconds=60.5))), "60.5 s", "60 s", "consent loss"),
     ("exposure", replace(GOOD, attended=False, resolution=resolution(place(), place(partition=1, exposure_seconds=None,
      exposure_records=None))), "unknown", "60 s", "nobody can tell what t-1 lacks; consent loss"),
@@ -142,6 +144,14 @@ REFUSALS: list[tuple[str, Facts, str, str, str]] = [
     ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"sink_keeps_batch_ids": True})),
      "its sink drops batches by id", "stateless", "would lose silently"),
 ]  # fmt: skip
+
+
+def test_partitions_that_were_only_added_need_no_consent() -> None:
+    grown = resolution(place(), place(partition=1, target_partition=1, offset=0), fewer_partitions={"t": (1, 2)})
+    gate = judged("partitions-match", replace(GOOD, resolution=grown))
+    assert gate is not None
+    assert gate.ok
+    assert gate.measured == "t 1 and 2"
 
 
 def test_records_that_may_come_later_are_announced_and_refuse_nothing() -> None:
@@ -174,6 +184,7 @@ def test_every_gate_can_refuse() -> None:
         ("retention", "gap"),
         ("timestamp-type", "repeats"),
         ("exposure", "loss"),
+        ("partitions-match", "repeats"),
         ("replay", "repeats"),
         ("repeats-into-state", "repeats"),
         ("fresh-allowed", "fresh"),
@@ -185,7 +196,8 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
         assert gate is not None
         if gate_name == name:
             assert gate.ok
-        elif (gate_name, consent) not in {(n, c) for n in ("replay", "repeats-into-state", "timestamp-type")
+        elif (gate_name, consent) not in {(n, c) for n in ("replay", "repeats-into-state", "timestamp-type",
+                                                         "partitions-match")
                                           for c in ("repeats",)}:  # fmt: skip
             assert not gate.ok
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from state.model import EndSample, Fingerprint, TopicPartition
 from state.settings import MethodName
-from streaming.log import Fetched, LogRecord, Looked, PartitionError, PartitionFacts, Spec, TopicFacts
+from streaming.log import Entries, Entry, Fetched, LogRecord, Looked, PartitionError, PartitionFacts, Spec, TopicFacts
 from streaming.resolver import resolve
 from streaming.resume.model import Resolution, Rules, Target, Want
 
@@ -52,6 +52,9 @@ class Standby:
     fails: dict[tuple[TopicPartition, int], PartitionError] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     fetched: int = 0
+    topic_id: str | None = None
+    written: Sequence[Entry] = ()
+    """What lies in the topic ``syncs`` besides."""
 
     def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
         self.asked.append("describe")
@@ -62,7 +65,7 @@ class Standby:
                 stamped = any(slot.append_time for slot in slots.values())
                 facts[topic] = TopicFacts(
                     name=topic,
-                    topic_id=None,
+                    topic_id=self.topic_id,
                     partitions={
                         n: PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,)) for n in slots
                     },
@@ -76,6 +79,10 @@ class Standby:
     ) -> Mapping[TopicPartition, Looked]:
         self.asked += [Spec(time).name if time < 0 else "TIME" for time in dict.fromkeys(times.values())]
         return {key: self._look(key, time, read_committed) for key, time in times.items()}
+
+    def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
+        some = tuple(entry for entry in self.written if entry.offset >= start[0])[: self.per_fetch]
+        return Entries(records=some, next_offset=some[-1].offset + 1 if some else start[0])
 
     def _look(self, key: TopicPartition, time: int, committed: bool) -> Looked:
         slot = self.slots[key]

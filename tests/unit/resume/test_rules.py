@@ -1,5 +1,6 @@
 """One test per rule of finding a place; each world is as small as its rule allows."""
 
+import struct
 from dataclasses import replace
 from datetime import timedelta
 
@@ -339,6 +340,39 @@ def test_another_partition_count_gives_every_new_partition_the_common_time(count
         assert target.replay_records == min(len(records) - first, 100)
 
 
+def test_partitions_that_were_only_added_leave_the_old_ones_exact():
+    mine, other, new = stream(0, 100, name="a"), stream(0, 100, name="b"), stream(0, 30, name="new")
+    wants = [want(mine[:60]), want(other[:40], partition=1)]
+    result = found(standby(Slot(copied(mine, 5)), Slot(copied(other)), Slot(new, begin=4)), wants)
+    assert result.fewer_partitions == {"orders": (2, 3)}
+    assert [(each.method, each.target_offset, each.exact) for each in result.targets] == [
+        ("exact", 65, True),
+        ("exact", 40, True),
+        ("exact", 4, True),
+    ]
+    assert [each.replay_records for each in result.targets] == [0, 0, 0]
+    assert "was not known to have this partition" in result.targets[2].note
+
+
+ALIKE = [(i, T0, "same") for i in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("old", "here"),
+    [
+        (stream(0, 15), stream(0, 100)),  # too few records to tell a copy from chance
+        (ALIKE[:60], ALIKE),  # another partition may hold the same
+        (stream(0, 60), stream(0, 40)),  # where the records went that are not here is not known
+        (stream(0, 60), stream(0, 100, name="other")),
+    ],
+)
+def test_added_partitions_are_not_believed_in_without_plenty_of_agreement(old, here):
+    result = found(standby(Slot(here), Slot([])), want(old, remembered=17))
+    for target in result.targets:
+        assert target.method == "timestamp"
+        assert "1 partitions there, 2 here" in target.note
+
+
 def test_one_partition_without_its_records_makes_the_whole_topic_go_by_the_common_time():
     mine, other = stream(0, 100, name="a"), stream(0, 100, name="b")
     wants = [want(mine[:60]), want(other[:40], partition=1)]
@@ -500,6 +534,18 @@ def test_a_segment_is_asked_for_where_times_cannot_be_and_only_there():
     shows(one(log, want([], offset=40, timestamp_ms=T0 + 345), everything), target_offset=20, method="segment")
     log.error = replace(NO_TIMES, retriable=True)
     shows(one(log, want([], offset=40, timestamp_ms=T0 + 345), everything), target_offset=None, method=None)
+
+
+def test_an_offset_sync_is_taken_before_a_segment_and_a_segment_where_there_is_none():
+    log = segmented()
+    log.__class__ = Timeless
+    log.create("syncs")
+    log.append_entry("syncs", 0, struct.pack(">h6si", 6, b"orders", 0), struct.pack(">qq", 30, 30))
+    everything = rules(*MethodName, offset_syncs="syncs")
+    shows(one(log, want([], offset=40, timestamp_ms=T0 + 345), everything), target_offset=31, method="synced")
+    earlier = one(log, want([], offset=20, timestamp_ms=T0 + 195), everything)
+    shows(earlier, target_offset=10, method="segment")
+    assert "the oldest offset sync is of 30, after 20" in earlier.note
 
 
 def test_the_end_of_the_log_is_not_taken_for_a_segment():

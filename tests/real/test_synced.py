@@ -1,0 +1,101 @@
+"""Offset syncs as a real MirrorMaker 2 writes them, through a crash: never late, and no more repeats than forecast."""
+
+import random
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from lab.mirror import OFFSET_SYNCS
+from lab.world import TOPIC
+from state.model import TopicPartition
+from state.settings import Cluster, MethodName
+from streaming.deadline import Deadline
+from streaming.kafka.link import Link
+from streaming.log import LogRecord
+from streaming.ranges import read_ranges
+from streaming.resolver import resolve
+from streaming.resume.model import Rules, Want
+from streaming.resume.syncs import Syncs
+from streaming.syncs import read_syncs
+from tests.world import RunningWorld, running_world
+
+pytestmark = pytest.mark.real
+
+KEY = TopicPartition(TOPIC, 0)
+RULES = Rules(methods=(MethodName.SYNCED,), buffer_ms=0, offset_syncs=OFFSET_SYNCS)
+PARTITIONS = 2
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWorld]:
+    with running_world(tmp_path_factory.mktemp("lab"), partitions=PARTITIONS) as up:
+        yield up
+
+
+def whole(link: Link, partition: int) -> tuple[LogRecord, ...]:
+    key = TopicPartition(TOPIC, partition)
+    end = link.offsets({key: -1}, timeout=10)[key].offset
+    assert end is not None
+    records = read_ranges(link, {key: (0, end)}, limit=100_000, timeout=10)[key]
+    assert records is not None
+    return records
+
+
+def replicated(east: Link, west: Link) -> None:
+    """Wait until the standby has a copy of every record."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if all({r.digest for r in whole(east, n)} <= {r.digest for r in whole(west, n)} for n in range(PARTITIONS)):
+            return
+        time.sleep(0.5)
+    raise AssertionError("not all is replicated")
+
+
+def wanted(partition: int, offset: int) -> Want:
+    return Want(
+        source="orders", topic=TOPIC, partition=partition, target_topic=TOPIC, offset=offset, ring=(), ring_offset=None,
+        dense=None, begin_known=None, timestamp_ms=None,
+    )  # fmt: skip
+
+
+def test_a_place_by_the_syncs_of_a_real_replicator_is_never_late(world: RunningWorld) -> None:
+    """Not before and not after the replicator was killed and has sent again what it had not written down."""
+    with (
+        Link(Cluster(bootstrap=(world.bootstrap("east"),))) as east,
+        Link(Cluster(bootstrap=(world.bootstrap("west"),))) as west,
+    ):
+        for restart in (False, True):
+            if restart:
+                world.lab("kill", "replicator")
+                world.lab("start", "replicator")
+            world.traffic(rate=300, seconds=2)
+            replicated(east, west)
+            time.sleep(2)  # the last syncs are written with the worker's next commit
+            answered = [place_judged(east, west, partition) for partition in range(PARTITIONS)]
+            assert min(answered) >= 30, "of 40 positions each"
+        known = read_syncs(west, OFFSET_SYNCS, Deadline.after(10))
+        assert not isinstance(known, str)
+        assert isinstance(known[KEY], Syncs)
+        assert len(known[KEY].front) > 3
+
+
+def place_judged(east: Link, west: Link, partition: int) -> int:
+    """Hold 40 places of random positions against the records of both sides; how many positions were answered."""
+    old, here = whole(east, partition), whole(west, partition)
+    numbers = {record.digest: record.offset for record in old}
+    copies = [(record.offset, numbers[record.digest]) for record in here if record.digest in numbers]
+    answered = 0
+    for offset in random.sample(range(old[-1].offset + 2), 40):
+        resolution = resolve(west, [wanted(partition, offset)], RULES, old_ends={}, now=datetime.now(UTC), timeout=10)
+        (target,) = resolution.targets
+        if target.target_offset is None:
+            continue
+        answered += 1
+        after = {number for at, number in copies if at >= target.target_offset}
+        assert {number for _, number in copies if number >= offset} <= after, target
+        repeated = len({number for at, number in copies if number < offset and at >= target.target_offset})
+        assert target.replay_records is not None
+        assert repeated <= target.replay_records, target
+    return answered

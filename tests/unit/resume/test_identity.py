@@ -1,0 +1,128 @@
+"""Method ``identity``: the same offset after proof, and a reason each time there is none."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replication import draw
+from standby import NOW, T0, Slot, copied, found, one, rules, sample, standby, stream, want
+
+from state.settings import MethodName
+
+KEEPS = rules(MethodName.IDENTITY, MethodName.EXACT, MethodName.TIMESTAMP, keeps_offsets=True)
+SAME = [(i, T0, "same") for i in range(100)]
+
+
+def test_the_same_offset_is_the_place_once_the_records_there_are_the_same():
+    old = [record for record in stream(0, 100) if record[0] % 7]
+    target = one(standby(Slot(old)), want(old[:50]), KEEPS)
+    assert (target.method, target.target_offset) == ("identity", target.offset)
+    assert (target.exact, target.replay_records, target.note) == (True, 0, "")
+
+
+def test_equal_records_leave_content_in_doubt_but_not_the_offset():
+    by_content = one(standby(Slot(SAME)), want(SAME[:40], remembered=20))
+    assert not by_content.exact
+    target = one(standby(Slot(SAME)), want(SAME[:40], remembered=20), KEEPS)
+    assert (target.method, target.target_offset, target.exact) == ("identity", 40, True)
+
+
+def test_nothing_is_searched_for_where_the_offsets_are_the_same():
+    log = standby(Slot(stream(0, 5000)), per_fetch=1000)
+    one(log, want(stream(0, 3000)), KEEPS)
+    assert log.fetched == 1
+
+
+def test_a_lagging_copy_resumes_at_its_end_and_tells_what_comes_later():
+    old = stream(0, 100)
+    target = one(standby(Slot(old[:90])), want(old), KEEPS)
+    assert (target.method, target.target_offset, target.replay_later_records) == ("identity", 90, 10)
+    assert (target.exact, target.note) == (False, "the standby lags: it ends 10 offsets before the position")
+
+
+def test_a_route_that_does_not_say_so_is_not_asked():
+    target = one(standby(Slot(stream(0, 100))), want(stream(0, 50)), replace(KEEPS, keeps_offsets=False))
+    assert (target.method, target.note) == ("exact", "")
+
+
+OLD = stream(0, 100)
+SPOILT = [*OLD[:45], (45, OLD[45][1], "other"), *OLD[46:]]
+RETIMED = [*OLD[:45], (45, T0, "r45"), *OLD[46:]]
+LATER = sample(100, T0 + 10**6)
+
+
+@pytest.mark.parametrize(
+    ("here", "position", "old_end", "reason"),
+    [
+        (copied(OLD, 1), want(OLD[:50]), None, "does not hold the record of offset 0 there"),
+        (SPOILT, want(OLD[:50]), None, "does not hold the record of offset 45 there"),
+        (RETIMED, want(OLD[:50]), None, "does not hold the record of offset 45 there"),
+        ([r for r in OLD if r[0] != 45], want(OLD[:50]), None, "does not hold the record of offset 45 there"),
+        (OLD, want(OLD[:50], remembered=7), None, "7 remembered records lie within the standby's log, 8 are needed"),
+        (OLD, want([], offset=50), None, "0 remembered records"),
+        (OLD, want(OLD[:50], untracked=5), None, "end 5 before the place"),
+        (OLD, want(OLD[:50]), LATER, "both sides end at 100, with another newest time"),
+        (OLD, want(OLD[:50]), sample(200, T0), "with a newer time"),
+    ],
+)
+def test_what_is_not_proven_is_not_answered(here, position, old_end, reason):
+    target = one(standby(Slot(here)), position, KEEPS, old_end)
+    assert target.method != "identity"
+    assert f"the same offset is not proven: {reason}" in target.note or reason in target.note
+
+
+def test_a_position_before_the_copys_begin_is_retentions_work():
+    target = one(standby(Slot(OLD, begin=60)), want(OLD[:50]), KEEPS)
+    assert target.method == "timestamp"
+    assert "begins at 60, after the position" in target.note
+
+
+def test_the_whole_short_history_is_proof_enough():
+    target = one(standby(Slot(OLD)), want(OLD[:3]), KEEPS)
+    assert (target.method, target.target_offset, target.exact) == ("identity", 3, True)
+
+
+def test_agreeing_ends_prove_what_is_not_remembered_too():
+    target = one(standby(Slot(OLD)), want(OLD[:50], untracked=5), KEEPS, sample(100, OLD[-1][1]))
+    assert (target.method, target.target_offset) == ("identity", 50)
+
+
+def test_a_topic_of_the_same_id_needs_no_records_but_must_not_be_contradicted():
+    ((key, seen),) = sample(100, OLD[-1][1], at=NOW).items()
+    known = {key: replace(seen, topic_id="T1")}
+    forgotten = want([], offset=50)
+    assert one(standby(Slot(OLD), topic_id="T1"), forgotten, KEEPS, known).method == "identity"
+    assert one(standby(Slot(OLD), topic_id="T2"), forgotten, KEEPS, known).method is None
+    assert one(standby(Slot(SPOILT), topic_id="T1"), want(OLD[:50]), KEEPS, known).method == "exact"
+
+
+def test_one_partition_that_is_no_copy_leaves_the_others_alone():
+    slots = Slot(OLD), Slot(copied(OLD, 3))
+    targets = found(standby(*slots), [want(OLD[:50]), want(OLD[:50], partition=1)], KEEPS).targets
+    assert [(target.method, target.target_offset) for target in targets] == [("identity", 50), ("exact", 53)]
+
+
+@given(st.integers(min_value=0))
+@settings(max_examples=200, deadline=None)
+def test_a_replicator_that_does_not_keep_offsets_is_never_believed_to_the_loss_of_a_record(seed):
+    world = draw(seed)
+    if world is None:
+        return
+    (target,) = found(world.log, world.want, replace(KEEPS, context=world.rules.context)).targets
+    assert world.skipped(target) == set()
+
+
+@given(st.integers(min_value=0))
+@settings(max_examples=200, deadline=None)
+def test_a_true_copy_is_answered_with_the_very_offset_or_its_end(seed):
+    rnd = random.Random(seed)
+    log, offset = [], rnd.randint(0, 40)
+    for _ in range(rnd.randint(20, 150)):
+        log.append((offset, T0 + rnd.randint(0, 30), rnd.choice("ab")))
+        offset += rnd.choice([1, 1, 1, 2, 5])
+    read, copy = rnd.randint(15, len(log)), rnd.randint(15, len(log))
+    target = one(standby(Slot(log[:copy])), want(log[:read]), KEEPS)
+    assert target.method == "identity"
+    assert target.target_offset == min(log[read - 1][0] + 1, log[copy - 1][0] + 1)
