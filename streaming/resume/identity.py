@@ -5,11 +5,12 @@ it: the last records read, with offset, time and content, must lie on the standb
 that were last seen must not contradict it. A topic that carries the same id on both sides is one topic, and needs no
 records; a copied log has an id of its own.
 
-Proven, the place stands even where equal records leave content in doubt, and where the records after the remembered
-ones were never looked at. A standby that ends before the position is resumed at its end, like any that lags.
+Records that are alike lie at other offsets just as well, so they prove nothing by themselves: then both sides must have
+ended at the same offset and time. Proven, the place stands also where the records after the remembered ones were never
+looked at. A standby that ends before the position is resumed at its end, like any that lags.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from state.model import EndSample, Fingerprint
@@ -60,6 +61,8 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     if odd is not None:
         return f"the standby does not hold the record of offset {odd.offset} there"
     if not _is_same_topic(here):
+        if _is_repetitive(expected, there, here) and not _ends_agree(want, here):
+            return "the remembered records are too much alike to tell one offset from another"
         is_whole = bool(expected) and expected[-1].offset == len(expected) - 1
         if len(expected) < TRUSTED and not is_whole:
             return f"{len(expected)} remembered records lie within the standby's log, {TRUSTED} are needed"
@@ -95,6 +98,23 @@ def _ends_agree(want: Want, here: Lineage) -> bool:
     if old is None or here.newest_ms is None:
         return False
     return want.offset <= here.end == old.end and here.newest_ms == old.newest_timestamp_ms
+
+
+def _is_repetitive(expected: Sequence[Fingerprint], there: Mapping[int, LogRecord], here: Lineage) -> bool:
+    """Whether the same records could also lie at other offsets: a log that is shifted would look no different.
+
+    So it is where they repeat themselves, or where the standby fills a hole of the old log with one of them.
+    """
+    timeless = here.append_time or any(record.append_time for record in there.values())
+    known = [_content(record, timeless=timeless) for record in expected]
+    if any(known[step:] == known[:-step] for step in range(1, len(known) // 2 + 1)):
+        return True
+    holes = there.keys() - {record.offset for record in expected}
+    return any(_content(there[offset], timeless=timeless) in known for offset in holes)
+
+
+def _content(record: Fingerprint | LogRecord, *, timeless: bool) -> tuple[bytes, int]:
+    return record.digest, 0 if timeless else record.timestamp_ms
 
 
 def _is_same(old: Fingerprint, here: LogRecord | None, lineage: Lineage) -> bool:

@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from replication import draw
 from standby import NOW, T0, Slot, copied, found, one, rules, sample, standby, stream, want
@@ -25,8 +25,26 @@ def test_the_same_offset_is_the_place_once_the_records_there_are_the_same():
 def test_equal_records_leave_content_in_doubt_but_not_the_offset():
     by_content = one(standby(Slot(SAME)), want(SAME[:40], remembered=20))
     assert not by_content.exact
-    target = one(standby(Slot(SAME)), want(SAME[:40], remembered=20), KEEPS)
+    ends = sample(len(SAME), SAME[-1][1])
+    target = one(standby(Slot(SAME)), want(SAME[:40], remembered=20), KEEPS, ends)
     assert (target.method, target.target_offset, target.exact) == ("identity", 40, True)
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_records_that_repeat_themselves_prove_no_offset(length):
+    """A standby that is five records ahead of its offsets looks no different: the same offset would skip five."""
+    old = [(i, T0, f"r{i % length}") for i in range(100)]
+    target = one(standby(Slot(copied(old[5:]))), want(old[:40], remembered=20), KEEPS)
+    assert target.method != "identity"
+    assert target.target_offset <= 35
+
+
+def test_a_hole_that_the_standby_fills_with_a_record_from_elsewhere_proves_no_offset():
+    """The old log lacks 32 within a run of equal records: the standby without holes is one ahead from there."""
+    old = [record for record in [*stream(0, 30), *[(i, T0 + 300, "same") for i in range(30, 60)]] if record[0] != 32]
+    target = one(standby(Slot(copied(old))), want(old[:39]), KEEPS)
+    assert target.method != "identity"
+    assert target.target_offset <= 38
 
 
 def test_nothing_is_searched_for_where_the_offsets_are_the_same():
@@ -105,6 +123,7 @@ def test_one_partition_that_is_no_copy_leaves_the_others_alone():
 
 
 @given(st.integers(min_value=0))
+@example(7_533_344_808_593_034)
 @settings(max_examples=200, deadline=None)
 def test_a_replicator_that_does_not_keep_offsets_is_never_believed_to_the_loss_of_a_record(seed):
     world = draw(seed)
