@@ -43,10 +43,10 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 unit: $(STAMP)
-	$(PYTEST) -q -n auto -m "not real" tests/unit tests/contract
+	$(PYTEST) -q -n auto -m "not real and not long" tests/unit tests/contract
 
 simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and a clock that are simulated
-	$(PYTEST) -q -n auto -m "not real" tests/simulation
+	$(PYTEST) -q -n auto -m "not real and not long" tests/simulation
 
 test: check simulate java ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
 	$(PYTEST) -m "real and not long"

@@ -285,7 +285,7 @@ def test_a_fenced_checkpoint_stops_its_query_refuses_to_start_and_goes_on_after_
     assert set(sink.ids(move.session)) == set(range(30))
     error = run(sink.writer(read(move.session, move.east, move.topic)), move.old)
     assert error is not None
-    assert "MALFORMED_LOG_FILE" in error
+    assert "malformed" in error.lower(), "the words differ between Spark 3.5 and 4"
     assert "fenced by tideover: epoch 7, operation move" in error
     report = move.inspect()
     assert (report.batch, report.planned) == (batch, None)
