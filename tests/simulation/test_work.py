@@ -261,7 +261,7 @@ def test_operations_that_wait_for_a_person_leave_their_threads_to_the_others() -
         time.sleep(0.001)
     held.close()
     assert outcomes(world) == {"one": None, "two": None, "three": "done", "four": "done", "five": "done"}
-    assert world.store.operations(query="one")[0].phase is Phase.BLOCKED
+    assert world.store.operations(query="one")[0].phase in {Phase.BLOCKED, Phase.FENCING}, "it waits, or looks again"
 
 
 def test_a_desk_finishes_what_former_leaders_left_open() -> None:
