@@ -4,16 +4,19 @@ import json
 import os
 import sqlite3
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
 from lab import cluster, topics
 from lab.world import CLUSTERS, Options, World
+from state.errors import StoreUnavailable
 from state.sql.migrate import open_store
 from tests.ports import free_base_port
 from tests.real.pipelines import kept, kept_ids, kept_sums
@@ -88,12 +91,26 @@ class Theatre(Stage):
 
     @contextmanager
     def frozen_runner(self, name: str = "a") -> Iterator[None]:
-        """A runner stands still, so that whatever is asked of it stays asked."""
+        """A runner stands still, so that whatever is asked of it stays asked.
+
+        Its heart is beaten for it: else a verb that starts slowly, as on a busy machine, finds no runner to ask.
+        """
         self.freeze_runner(name)
+        over = threading.Event()
+        beating = threading.Thread(target=self._beat, args=(name, over), name=f"heart of {name}")
+        beating.start()
         try:
             yield
         finally:
+            over.set()
+            beating.join()
             self.drivers[name].thaw()
+
+    def _beat(self, name: str, over: threading.Event) -> None:
+        while not over.wait(0.5):
+            with suppress(StoreUnavailable):
+                (fact,) = (each for each in self.store.runners() if each.runner == name)
+                self.store.register(replace(fact, seen_at=self.store.now()))
 
     def copied(self) -> dict[str, Counter[int]]:
         """Ids in the Kafka sink of each cluster."""
