@@ -278,8 +278,8 @@ def test_a_leader_epoch_ends_with_the_log_and_one_that_never_was_is_not_known(
 
 
 def test_a_segment_level_search_is_not_known_any_more_and_says_so(link: Link, admin: AdminClient) -> None:
-    create(admin, "whole")
-    answer = link.segments({TopicPartition("whole", 0): Spec.LATEST}, timeout=5)[TopicPartition("whole", 0)]
+    create(admin, "unsearched")
+    answer = link.segments({TopicPartition("unsearched", 0): Spec.LATEST}, timeout=5)[TopicPartition("unsearched", 0)]
     assert answer.error is not None
     assert (answer.error.name, answer.offsets) == ("UNSUPPORTED_VERSION", ())
 
