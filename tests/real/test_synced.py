@@ -21,7 +21,7 @@ from streaming.resume.syncs import Syncs
 from streaming.syncs import read_syncs
 from tests.world import RunningWorld, running_world
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 KEY = TopicPartition(TOPIC, 0)
 RULES = Rules(methods=(MethodName.SYNCED,), buffer_ms=0, offset_syncs=OFFSET_SYNCS)

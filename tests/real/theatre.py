@@ -103,8 +103,8 @@ class Theatre(Stage):
             yield
         finally:
             over.set()
-            beating.join()
             self.drivers[name].thaw()
+            beating.join()
 
     def _beat(self, name: str, over: threading.Event) -> None:
         while not over.wait(0.5):
