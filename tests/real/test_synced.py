@@ -89,7 +89,7 @@ def place_judged(east: Link, west: Link, partition: int) -> int:
     answered = 0
     for offset in random.sample(range(old[-1].offset + 2), 40):
         resolution = resolve(west, [wanted(partition, offset)], RULES, old_ends={}, now=datetime.now(UTC), timeout=10)
-        (target,) = resolution.targets
+        target = next(each for each in resolution.targets if each.target_partition == partition)
         if target.target_offset is None:
             continue
         answered += 1
