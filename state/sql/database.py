@@ -64,7 +64,7 @@ class Part:
 
     def _insert(self, table: sa.Table) -> Insert:
         """An insert that knows ``ON CONFLICT``."""
-        return sqlite.insert(table) if self._engines.dialect == "sqlite" else postgresql.insert(table)
+        return insert_into(self._engines.dialect, table)
 
     def _at(self, connection: sa.Connection) -> datetime:
         """The store's clock within a transaction; on SQLite, where all processes share a host, nobody is asked."""
@@ -77,6 +77,11 @@ class Part:
         if self._engines.dialect == "sqlite":
             return sa.literal(datetime.now(UTC), Instant())
         return sa.func.clock_timestamp(type_=Instant())
+
+
+def insert_into(dialect: str, table: sa.Table) -> Insert:
+    """An insert that knows ``ON CONFLICT``, of ``sqlite`` or ``postgresql``."""
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
 
 def values_of(noun: Noun) -> dict[str, Any]:
@@ -92,9 +97,16 @@ def upsert(
     keep: Collection[str] = (),
 ) -> Insert:
     """Insert one row, or change the one with its key where the condition holds, except the columns to keep."""
+    return changing(insert.values(**values), table, set(values) - set(keep), where)
+
+
+def changing(
+    insert: Insert, table: sa.Table, names: Collection[str], where: sa.ColumnElement[bool] | None = None
+) -> Insert:
+    """Of the row that stands under the same key, change these columns where the condition holds; never the key."""
     keys = [column.name for column in table.primary_key.columns]
-    changes = {name: insert.excluded[name] for name in values if name not in keys and name not in keep}
-    return insert.values(**values).on_conflict_do_update(index_elements=keys, set_=changes, where=where)
+    changes = {column.name: insert.excluded[column.name] for column in table.c if column.name in {*names} - {*keys}}
+    return insert.on_conflict_do_update(index_elements=keys, set_=changes, where=where)
 
 
 def newest_last(rows: Sequence[Of]) -> list[Of]:

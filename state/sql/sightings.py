@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from state.guards import check_believed
 from state.model import Event
 from state.sighting import Belief, Sighting
 from state.sql.columns import Instant
-from state.sql.database import Insert, Part, values_of
+from state.sql.database import Insert, Part, changing, insert_into, values_of
 from state.sql.history import append
 from state.sql.schema import beliefs, sightings
 
@@ -41,7 +40,7 @@ class Sightings(Part):
             stands = connection.execute(_STANDING, {"believed": belief.cluster}).first()
             same = stands is not None and stands.verdict is belief.verdict
             values = values_of(belief) | ({"since": stands.since} if stands and same else {})
-            connection.execute(_upsert(self._engines.dialect, beliefs), values)
+            connection.execute(_newest(self._engines.dialect), values)
             if not same:
                 append(connection, [event])
             return not same
@@ -53,24 +52,13 @@ class Sightings(Part):
 @cache
 def _newer_only(dialect: str) -> Insert:
     """The upsert of a sighting; what is newer stays, unless it claims to come from the future."""
-    insert = _insert(dialect, sightings)
+    insert = insert_into(dialect, sightings)
     from_the_future = sightings.c.seen_at > sa.bindparam("store_now", type_=Instant())
-    return _changing(insert, sightings, sa.or_(sightings.c.seen_at <= insert.excluded.seen_at, from_the_future))
+    newer = sa.or_(sightings.c.seen_at <= insert.excluded.seen_at, from_the_future)
+    return changing(insert, sightings, sightings.c.keys(), newer)
 
 
 @cache
-def _upsert(dialect: str, table: sa.Table) -> Insert:
-    """The upsert of a row that comes with all its columns."""
-    return _changing(_insert(dialect, table), table, None)
-
-
-def _insert(dialect: str, table: sa.Table) -> Insert:
-    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
-
-
-def _changing(insert: Insert, table: sa.Table, where: sa.ColumnElement[bool] | None) -> Insert:
-    return insert.on_conflict_do_update(
-        index_elements=[column.name for column in table.primary_key.columns],
-        set_={column.name: insert.excluded[column.name] for column in table.c if not column.primary_key},
-        where=where,
-    )
+def _newest(dialect: str) -> Insert:
+    """The upsert of a belief."""
+    return changing(insert_into(dialect, beliefs), beliefs, beliefs.c.keys())

@@ -23,7 +23,7 @@ class Timelines(Part):
         of_query = timelines.c.query == stretch.query
         with self._writing() as connection:
             connection.execute(upsert(insert, timelines, values_of(stretch), further))
-            now = connection.execute(sa.select(self._clock())).scalar_one()
+            now = self._at(connection)
             connection.execute(sa.delete(timelines).where(of_query, timelines.c.until < now - keep))
             keys = sa.tuple_(*timelines.primary_key.columns)
             over = sa.select(*timelines.primary_key.columns).where(of_query).order_by(*_NEWEST_FIRST)
@@ -41,7 +41,7 @@ class Timelines(Part):
 
     def prune_timelines(self, before: datetime, *, limit: int, term: int) -> int:
         with self._leading(term) as connection:
-            now = connection.execute(sa.select(self._clock())).scalar_one()
+            now = self._at(connection)
             check_pruned(before, now, keep=1, limit=limit)
             keys = timelines.primary_key.columns
             old = sa.select(*keys).where(timelines.c.until < before).order_by(timelines.c.until, *keys).limit(limit)

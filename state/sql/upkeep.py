@@ -46,7 +46,7 @@ class Upkeep(Part):
 
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
         with self._leading(term) as connection:
-            now = connection.execute(sa.select(self._clock())).scalar_one()
+            now = self._at(connection)
             check_pruned(before, now, keep=keep, limit=limit)
             self._move_on(connection, before)
             return Pruned(

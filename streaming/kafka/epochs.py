@@ -15,7 +15,6 @@ from streaming.kafka.metadata import by_topic, known
 from streaming.kafka.partitions import Inquiry, Reply
 from streaming.log import EpochEnd, PartitionError
 
-_CHUNK = 5000
 _OLDEST_VERSION = 2  # answers of version 0 lack the epoch that an end belongs to
 _NEWEST_VERSION = 4
 
@@ -46,12 +45,7 @@ def inquiry(epochs: Mapping[TopicPartition, int]) -> Inquiry[EpochEnd]:
             max_version=_NEWEST_VERSION,
         )
 
-    return Inquiry(chunks=_chunks, request=request, replies=_replies, failure=_failure)
-
-
-def _chunks(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
-    for start in range(0, len(partitions), _CHUNK):
-        yield partitions[start : start + _CHUNK]
+    return Inquiry(request=request, replies=_replies, failure=_failure)
 
 
 def _replies(response: Any) -> Iterator[Reply[EpochEnd]]:

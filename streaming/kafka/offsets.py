@@ -14,7 +14,6 @@ from streaming.kafka.metadata import by_topic, known
 from streaming.kafka.partitions import Inquiry, Reply
 from streaming.log import Looked, PartitionError, Spec
 
-_CHUNK = 5000
 _SPECS = frozenset(Spec)
 _NEWEST_VERSION = 9
 
@@ -31,37 +30,48 @@ def require_times(times: Iterable[int]) -> None:
 def inquiry(times: Mapping[TopicPartition, int], *, read_committed: bool) -> Inquiry[Looked]:
     """Return the question for these times, one per partition."""
     oldest = _oldest_version(times, read_committed=read_committed)
-
-    def request(partitions: list[TopicPartition]) -> Any:
-        topic_class = ListOffsetsRequest.ListOffsetsTopic
-        partition_class = topic_class.ListOffsetsPartition
-        # Never plain tuples: the library would read them by position, and positions differ between versions.
-        return ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=int(read_committed),
-            topics=[
-                topic_class(
-                    name=topic,
-                    partitions=[
-                        partition_class(
-                            partition_index=number,
-                            current_leader_epoch=-1,
-                            timestamp=times[TopicPartition(topic, number)],
-                        )
-                        for number in numbers
-                    ],
-                )
-                for topic, numbers in by_topic(partitions).items()
-            ],
-            min_version=oldest,
-            max_version=_NEWEST_VERSION,
-        )
-
     return Inquiry(
-        chunks=_chunks,
-        request=request,
+        request=lambda partitions: list_offsets(
+            partitions, times, oldest=oldest, newest=_NEWEST_VERSION, read_committed=read_committed
+        ),
         replies=replies,
         failure=lambda partition, error: _failure(error, times[partition]),
+    )
+
+
+def list_offsets(
+    partitions: Iterable[TopicPartition],
+    times: Mapping[TopicPartition, int],
+    *,
+    oldest: int,
+    newest: int,
+    read_committed: bool = False,
+    limit: int = 1,
+) -> Any:
+    """Return the request; ``limit``, of answers per partition, is known to version 0 only, isolation from 2 on."""
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    partition_class = topic_class.ListOffsetsPartition
+    # Never plain tuples: the library would read them by position, and positions differ between versions.
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(read_committed),
+        topics=[
+            topic_class(
+                name=topic,
+                partitions=[
+                    partition_class(
+                        partition_index=number,
+                        current_leader_epoch=-1,
+                        timestamp=times[TopicPartition(topic, number)],
+                        max_num_offsets=limit,
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ],
+        min_version=oldest,
+        max_version=newest,
     )
 
 
@@ -70,11 +80,6 @@ def _oldest_version(times: Mapping[TopicPartition, int], *, read_committed: bool
     if Spec.MAX_TIMESTAMP in times.values():
         return 7
     return 2 if read_committed else 1
-
-
-def _chunks(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
-    for start in range(0, len(partitions), _CHUNK):
-        yield partitions[start : start + _CHUNK]
 
 
 def replies(response: Any) -> Iterator[Reply[Looked]]:

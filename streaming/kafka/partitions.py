@@ -4,7 +4,7 @@ One partition's error never touches another's answer: what is not answered by th
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -20,18 +20,26 @@ from streaming.log import PartitionError
 T = TypeVar("T")
 Reply = tuple[TopicPartition, T | PartitionError]
 
+_CHUNK = 5000
+
+
+def by_count(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
+    """Split into requests of so many partitions that none takes a leader long."""
+    for start in range(0, len(partitions), _CHUNK):
+        yield partitions[start : start + _CHUNK]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inquiry(Generic[T]):
     """One kind of question to leaders."""
 
-    chunks: Callable[[list[TopicPartition]], Iterable[list[TopicPartition]]]
-    """Splits what goes to one leader into requests."""
     request: Callable[[list[TopicPartition]], Any]
     replies: Callable[[Any], Iterable[Reply[T]]]
     """Reads a response: per partition the answer or its error."""
     failure: Callable[[TopicPartition, PartitionError], T]
     """Makes the answer of a partition that has none."""
+    chunks: Callable[[list[TopicPartition]], Iterable[list[TopicPartition]]] = by_count
+    """Splits what goes to one leader into requests."""
 
 
 class Partitions:

@@ -7,16 +7,12 @@ from 1 on ask another question, so this one is sent as version 0 or not at all.
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from kafka.protocol.consumer import ListOffsetsRequest
-
 from state.model import TopicPartition
 from streaming.kafka.answers import code_error
-from streaming.kafka.metadata import by_topic
-from streaming.kafka.offsets import require_times
+from streaming.kafka.offsets import list_offsets, require_times
 from streaming.kafka.partitions import Inquiry, Reply
 from streaming.log import PartitionError, Segments, Spec
 
-_CHUNK = 5000
 _VERSION = 0
 
 
@@ -32,35 +28,11 @@ def require(times: Collection[int], limit: int) -> None:
 def inquiry(times: Mapping[TopicPartition, int], limit: int) -> Inquiry[Segments]:
     """Return the question for these times, one per partition, at most ``limit`` offsets each."""
 
-    def request(partitions: list[TopicPartition]) -> Any:
-        topic_class = ListOffsetsRequest.ListOffsetsTopic
-        partition_class = topic_class.ListOffsetsPartition
-        return ListOffsetsRequest(
-            replica_id=-1,
-            topics=[
-                topic_class(
-                    name=topic,
-                    partitions=[
-                        partition_class(
-                            partition_index=number,
-                            timestamp=times[TopicPartition(topic, number)],
-                            max_num_offsets=limit,
-                        )
-                        for number in numbers
-                    ],
-                )
-                for topic, numbers in by_topic(partitions).items()
-            ],
-            min_version=_VERSION,
-            max_version=_VERSION,
-        )
-
-    return Inquiry(chunks=_chunks, request=request, replies=_replies, failure=_failure)
-
-
-def _chunks(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
-    for start in range(0, len(partitions), _CHUNK):
-        yield partitions[start : start + _CHUNK]
+    return Inquiry(
+        request=lambda partitions: list_offsets(partitions, times, oldest=_VERSION, newest=_VERSION, limit=limit),
+        replies=_replies,
+        failure=_failure,
+    )
 
 
 def _replies(response: Any) -> Iterator[Reply[Segments]]:
