@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import faults
-from lab.world import CLUSTERS, World
+from lab.world import CLUSTERS, TOPIC, World
 from state.model import IntentState, Operation, Phase
 from state.ports import Store
 from tests.streams import Cluster
@@ -242,6 +242,30 @@ class Stage(Scene):
             if self.world.look(self.world.parts(name)[0]) == "frozen":
                 self.thaw(name)
             self.start(name)
+
+
+def one_query(world: World, url: str, folder: Path, name: str, pipeline: str) -> dict[str, object]:
+    """Settings of one query of ``tests.real.pipelines`` that keeps its rows by batch, hosted by runner ``a``."""
+    east, west = CLUSTERS
+    return {
+        "store": url,
+        "clusters": {cluster: {"bootstrap": world.bootstrap(cluster)} for cluster in CLUSTERS},
+        "routes": [{"from": east, "to": west}],
+        "runners": {"a": {}},
+        "spark": {"master": "local[8]", "conf": {"spark.sql.shuffle.partitions": 1}},
+        "queries": {
+            name: {
+                "pipeline": f"tests.real.pipelines:{pipeline}",
+                "settings": {"sink": str(folder / name)},
+                "sources": {"orders": {"topics": [TOPIC]}},
+                "clusters": list(CLUSTERS),
+                "runners": ["a"],
+                "checkpoint": str(folder / "checkpoint"),
+                "trigger": "200ms",
+                "sink": "batch-id",
+            }
+        },
+    }
 
 
 def is_stopped(stat: Path) -> bool:

@@ -81,12 +81,7 @@ def test_a_verb_killed_on_its_way_is_joined_and_finished_by_the_same_verb(theatr
         row = theatre.store.assignment(query)
         assert row is not None
         assert (row.cluster, row.epoch) == (there, before + 1), "moved once"
-    theatre.more(ORDERS, there)
-    theatre.await_all(ORDERS)
-    theatre.thaw(here)
-    theatre.more(ORDERS)
-    theatre.await_all(ORDERS)
-    theatre.assert_all_once()
+    theatre.assert_goes_on(here, there)
 
 
 def test_a_standby_killed_before_the_commit_is_waited_for(theatre: Theatre) -> None:
@@ -105,12 +100,7 @@ def test_a_standby_killed_before_the_commit_is_waited_for(theatre: Theatre) -> N
     theatre.start(there)
     said = typed.end()
     assert said.code == 0, said.err
-    theatre.more(ORDERS, there)
-    theatre.await_all(ORDERS)
-    theatre.thaw(here)
-    theatre.more(ORDERS)
-    theatre.await_all(ORDERS)
-    theatre.assert_all_once()
+    theatre.assert_goes_on(here, there)
 
 
 def test_a_store_that_is_locked_for_seconds_delays_the_failover_and_spoils_nothing(theatre: Theatre) -> None:
@@ -188,12 +178,7 @@ def test_a_runner_killed_on_the_way_is_replaced_by_another_that_proves_it_gone(t
     assert said.code == 0, said.err
     assert {row["plan"]["fence"] for row in said.operations.values()} == {"process"}
     assert {row.runner for row in theatre.store.assignments()} == {"b"}
-    theatre.more(ORDERS, there)
-    theatre.await_all(ORDERS)
-    theatre.thaw(here)
-    theatre.more(ORDERS)
-    theatre.await_all(ORDERS)
-    theatre.assert_all_once()
+    theatre.assert_goes_on(here, there)
 
 
 def test_a_runner_that_wakes_up_after_its_queries_were_taken_writes_not_one_more_row(theatre: Theatre) -> None:

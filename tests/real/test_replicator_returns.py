@@ -12,7 +12,7 @@ from lab import acked, topics
 from lab.world import CLUSTERS, REPLICATOR, TOPIC, World
 from state.sql.migrate import open_store
 from tests.real.pipelines import kept_ids
-from tests.scene import Stage
+from tests.scene import Stage, one_query
 from tests.streams import Cluster
 from tests.world import RunningWorld, running_world
 
@@ -35,25 +35,7 @@ def stage(lab: RunningWorld, tmp_path: Path) -> Iterator[Stage]:
     world = World.load(lab.directory)
     folder = tmp_path / "tideover"
     url = f"sqlite:///{tmp_path / 'tideover.db'}"
-    settings = {
-        "store": url,
-        "clusters": {name: {"bootstrap": world.bootstrap(name)} for name in CLUSTERS},
-        "routes": [{"from": EAST, "to": WEST}],
-        "runners": {"a": {}},
-        "spark": {"master": "local[8]", "conf": {"spark.sql.shuffle.partitions": 1}},
-        "queries": {
-            "rows": {
-                "pipeline": "tests.real.pipelines:rows_by_batch",
-                "settings": {"sink": str(tmp_path / "rows")},
-                "sources": {"orders": {"topics": [TOPIC]}},
-                "clusters": list(CLUSTERS),
-                "runners": ["a"],
-                "checkpoint": str(tmp_path / "checkpoint"),
-                "trigger": "200ms",
-                "sink": "batch-id",
-            }
-        },
-    }
+    settings = one_query(world, url, tmp_path, "rows", "rows_by_batch")
     store = open_store(url)
     clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
     built = Stage(folder, store, settings, clusters, world=world)

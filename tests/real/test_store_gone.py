@@ -6,18 +6,17 @@ from pathlib import Path
 import pytest
 
 from lab import cluster
-from lab.world import CLUSTERS, Options, World
+from lab.world import CLUSTERS, TOPIC, Options, World
 from state.sql.migrate import open_store
 from streaming.spark.spool import Spool
 from tests.ports import free_base_port
 from tests.postgres import Postgres, running_postgres
 from tests.real.pipelines import kept_sums
-from tests.scene import Stage
+from tests.scene import Stage, one_query
 from tests.streams import Cluster
 
 pytestmark = pytest.mark.real
 
-TOPIC = "orders"
 READ, WHILE_AWAY, AFTER = 300, 900, 1200
 
 
@@ -31,27 +30,8 @@ def server() -> Iterator[Postgres]:
 def stage(server: Postgres, tmp_path: Path) -> Iterator[Stage]:
     world = World(directory=tmp_path / "world", options=Options(base_port=free_base_port()))
     world.directory.mkdir()
-    east, west = CLUSTERS
     url = server.new_database()
-    settings = {
-        "store": url,
-        "clusters": {name: {"bootstrap": world.bootstrap(name)} for name in CLUSTERS},
-        "routes": [{"from": east, "to": west}],
-        "runners": {"a": {}},
-        "spark": {"master": "local[8]", "conf": {"spark.sql.shuffle.partitions": 1}},
-        "queries": {
-            "sums": {
-                "pipeline": "tests.real.pipelines:sums_by_batch",
-                "settings": {"sink": str(tmp_path / "sums")},
-                "sources": {"orders": {"topics": [TOPIC]}},
-                "clusters": list(CLUSTERS),
-                "runners": ["a"],
-                "checkpoint": str(tmp_path / "checkpoint"),
-                "trigger": "200ms",
-                "sink": "batch-id",
-            }
-        },
-    }
+    settings = one_query(world, url, tmp_path, "sums", "sums_by_batch")
     store = open_store(url)
     parts = [part for name in CLUSTERS for part in world.parts(name)]
     clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}

@@ -75,6 +75,15 @@ class Theatre(Stage):
         for query in ("rows", "sums"):
             self.assert_no_batch_skipped(query)
 
+    def assert_goes_on(self, here: str, there: str) -> None:
+        """The queries read on where they were moved to, also when the cluster that was frozen is back."""
+        self.more(ORDERS, there)
+        self.await_all(ORDERS)
+        self.thaw(here)
+        self.more(ORDERS)
+        self.await_all(ORDERS)
+        self.assert_all_once()
+
     def assert_no_batch_skipped(self, query: str) -> None:
         """Batch ids run from 0, each with one content."""
         batches = [each["batch"] for each in kept(self.sink(query))]

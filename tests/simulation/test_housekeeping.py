@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -34,7 +35,7 @@ def lead(world: World) -> int:
     return lease.term
 
 
-def keeper(world: World, term: Callable[[], int | None], *, store: Store | None = None) -> Housekeeping:
+def keeper(world: World, term: Callable[[], int | None], *, store: Store | None = None, **more: Any) -> Housekeeping:
     return Housekeeping(
         store or world.store,
         world.settings,
@@ -42,20 +43,13 @@ def keeper(world: World, term: Callable[[], int | None], *, store: Store | None 
         term=term,
         actor="controller:one",
         clock=world.clock,
+        **more,
     )
 
 
 @contextmanager
 def scheduled(world: World, term: Callable[[], int | None], *, store: Store | None = None) -> Iterator[Housekeeping]:
-    made = Housekeeping(
-        store or world.store,
-        world.settings,
-        logs=world.clusters.__getitem__,
-        term=term,
-        actor="controller:one",
-        clock=world.clock,
-        look_every=SHORT,
-    )
+    made = keeper(world, term, store=store, look_every=SHORT)
     made.begin()
     try:
         yield made
