@@ -48,12 +48,6 @@ class Lead:
                 raise NotLeading
             return self._lease.term
 
-    @property
-    def term_or_none(self) -> int | None:
-        """The term while there is time left to act in it; asks nobody."""
-        with self._lock:
-            return self._lease.term if self._lease is not None and self._clock.monotonic() < self._until else None
-
     def take(self) -> bool:
         """Take the lease if it is free, expired, ours, or held by a process that is proven dead."""
         with self._lock:

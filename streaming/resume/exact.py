@@ -99,11 +99,6 @@ class Search:
         self._survivors: dict[int, int] = {}
         self._pending: tuple[Found, int] | None = None
 
-    @property
-    def saw_append_time(self) -> bool:
-        """Whether the broker stamped the newest record seen."""
-        return bool(self.records) and self.records[-1].append_time
-
     def feed(self, records: Sequence[LogRecord], next_offset: int) -> Outcome:
         """Take the next records of the standby, read up to ``next_offset``; at ``end`` the answer is final."""
         self.records.extend(records)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.model import EndSample, Fingerprint, TopicPartition
+from state.model import Fingerprint, TopicPartition
 from state.settings import MethodName
 
 
@@ -114,10 +114,3 @@ class Resolution:
     def is_complete(self) -> bool:
         """Whether every partition has a place."""
         return all(target.target_offset is not None for target in self.targets)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OldEnds:
-    """The last known ends of the old cluster, for exposure."""
-
-    samples: Mapping[TopicPartition, EndSample]

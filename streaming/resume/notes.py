@@ -13,7 +13,6 @@ TIME_PAST_CONTENT = "the time look-up went past the place proven by content: res
 ONLY_YOUNGER = "every record that the standby still holds is younger than the last one read: resumed at its begin"
 OPEN_TRANSACTION = "an open transaction on the standby pins its last stable offset: resumed there"
 UNPROVEN_BOUND = "replay is an upper bound: the place could not be proven by content"
-APPEND_TIME = "the standby stamps records with its own clock (LogAppendTime)"
 ADDED = "the old topic was not known to have this partition"
 NO_SYNC = "the offset-syncs topic has nothing of this partition"
 SYNC_AHEAD = "the offset sync points past the standby's end: it is of another log"
@@ -22,7 +21,6 @@ SYNC_EXPIRED = "retention: the standby has deleted the place of the offset sync;
 FAIL = "no method held, and the policy is to fail"
 SEGMENT = "whole segments earlier: the standby only tells when a segment was last written"
 NO_SEGMENT = "no segment of the standby is that old: resumed at its begin"
-REMOVED_PARTITION = "the standby has no such partition"
 
 CAUSES = {
     Cause.NOT_REMEMBERED: "no records are remembered for this partition",

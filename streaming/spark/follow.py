@@ -6,7 +6,6 @@ and only as a hint.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from state.protocol import Offsets
@@ -90,8 +89,3 @@ class Follower:
         except FileVanished:
             return None
         return None if parse_fence(content) else parse_offset_entry(content, path)
-
-
-def total_offsets(offsets: Mapping[str, Mapping[str, int]]) -> int:
-    """Sum of one source's offsets, for the difference between two batches."""
-    return sum(offset for partitions in offsets.values() for offset in partitions.values())
