@@ -29,6 +29,9 @@ LOOK_AHEAD = 4_096
 
 AMBIGUOUS = "equal records: the earliest place is taken"
 
+MISSING_BOUND = "at most so many come later: not every offset between was looked at, or held a record"
+"""Of a batch that is longer than what is read before its end the first records are not remembered; offsets count."""
+
 
 class Cause(StrEnum):
     """Why there is no place by content; ``streaming.resume.notes`` has the sentence of each."""
@@ -56,8 +59,8 @@ class Found:
     exact: bool = True
     """Right after the first copy of the last consumed record, and nothing else could be meant."""
     missing: int | None = 0
-    """Consumed records that the standby does not hold yet: they come later, and are read again then; None: some, but
-    how many cannot be told."""
+    """Consumed records that the standby does not hold yet, at most: they come later, and are read again then; None:
+    some, but how many cannot be told."""
     repeats: int | None = 0
     """At most so many records from ``offset`` on were already read; None when that cannot be told."""
     note: str = ""
@@ -200,8 +203,9 @@ class Search:
             for index in self.ring.indices(self.records[at]):
                 walk = self.ring.fit(self.records, at, index)
                 if walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, len(self.ring.records))):
-                    missing = newest - index
-                    return Found(self.end, exact=missing == 0, missing=missing)
+                    missing = self.ring.last.offset - self.ring.records[index].offset
+                    note = MISSING_BOUND if missing > newest - index else ""
+                    return Found(self.end, exact=missing == 0, missing=missing, note=note)
         if self.lo >= self.end:
             return NoPlace(Cause.LAGS)
         return NoPlace(Cause.MISMATCH)

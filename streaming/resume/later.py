@@ -52,8 +52,8 @@ class Awaited:
 
 
 def remembered(want: Want, missing: int | None) -> tuple[Fingerprint, ...]:
-    """Of the last ``missing`` records before the wanted offset, those that the ring holds."""
+    """Of the ``missing`` offsets before the wanted one, those whose records the ring holds."""
     ring = tuple(each for each in want.ring if each.offset < want.offset)
     gap = max(0, want.offset - want.ring_offset) if want.ring_offset is not None else 0
     count = (missing or 0) - gap  # records of the gap were counted, never read: nothing is known of them
-    return ring[-count:] if count > 0 else ()
+    return tuple(each for each in ring if each.offset > ring[-1].offset - count)

@@ -23,6 +23,17 @@ def test_what_a_lagging_standby_lacks_is_remembered_by_its_records():
     assert [(each.offset, each.digest) for each in target.later] == [(o, digest(v)) for o, _, v in old[33:40]]
 
 
+def test_records_of_a_long_batch_that_were_not_looked_at_are_announced_and_those_that_were_are_remembered():
+    old = stream(0, 100)
+    known = [*old[:40], *old[68:]]  # a batch of 60 was read at its end only
+    target = one(standby(Slot(copied(old[:40], 700))), want(known))
+    assert target.replay_later_records == 60
+    assert "at most" in target.note
+    assert [each.offset for each in target.later] == [offset for offset, _, _ in old[68:]]
+    here = Awaited(announced=60, missing=tuple((each.timestamp_ms, each.digest) for each in target.later))
+    assert here.after(records(copied(old[40:], 740))).came == 60
+
+
 def test_nothing_is_remembered_where_nothing_is_announced():
     old = stream(0, 60)
     assert one(standby(Slot(copied(old))), want(old[:40])).later == ()
