@@ -49,7 +49,7 @@ simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and
 	$(PYTEST) -q -n auto -m "not real and not long" tests/simulation
 
 test: check simulate java ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
-	$(PYTEST) -m "real and not long"
+	$(PYTEST) -m "real and not long" $(if $(CI),--reruns 1)
 
 test-long: java ## hours: the full counts; writes docs/reports/carries.md
 	$(PYTEST) -m long --timeout 14400
