@@ -77,6 +77,8 @@ class Story:
     """``python -m lab verify -o json``."""
     failover_exit: int
     fault_to_first_commit_seconds: Mapping[str, float | None]
+    fault_to_verdict_seconds: float | None = None
+    """Until the controller called the cluster DOWN, by its own record; None where none watched."""
     events: Sequence[Mapping[str, Any]] = ()
     """``history -o json`` from the fault on, oldest first."""
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -110,16 +112,18 @@ class Stage:
         """Run a verb of the product with ``-o json`` and parse its answer."""
         return json.loads(self.tideover(*arguments, "-o", "json", timeout=timeout)[1])
 
-    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *command: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start a process in the background; its log is ``<name>.log``, and it ends with the story."""
+        words = [*inside, sys.executable, "-m", *command]
         with (self.directory / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen([sys.executable, "-m", *command], stdout=log, stderr=log, env=_environment())
+            process = subprocess.Popen(words, stdout=log, stderr=log, env=_environment())
         self._started.append(process)
         return process
 
-    def start_runner(self, name: str = "a") -> subprocess.Popen[bytes]:
-        """Start ``tideover run``."""
-        return self.start(f"runner-{name}", "orchestrator", "-c", str(self.config), "run", "--name", name)
+    def start_runner(self, name: str = "a", *, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start ``tideover run``, behind the words ``inside``: a namespace of its own, say."""
+        command = ("orchestrator", "-c", str(self.config), "run", "--name", name)
+        return self.start(f"runner-{name}", *command, inside=inside)
 
     def start_controller(self, name: str = "one") -> subprocess.Popen[bytes]:
         """Start ``tideover control``."""
@@ -203,7 +207,7 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
         verdict = json.loads(on.lab("verify", "--wait", "60", "-o", "json"))
         watch.mark("verdict")
         operations = [on.ask("show-op", identity) for identity in identities]
-        events = [event for event in on.ask("history") if event["sequence"] > before]
+        events = [event for event in on.ask("history", "--limit", "1000") if event["sequence"] > before]
         on.stop(runner)
         return Story(
             script=script,
@@ -212,6 +216,7 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
             verdict=verdict,
             failover_exit=code,
             fault_to_first_commit_seconds={op["query"]: first_commit_after(op, struck_at) for op in operations},
+            fault_to_verdict_seconds=verdict_after(events, struck_at),
             events=events,
             seconds=watch.seconds,
         )
@@ -300,6 +305,14 @@ def first_commit_after(operation: Mapping[str, Any], struck_at: float) -> float 
     if at is None:
         return None
     return datetime.fromisoformat(at).timestamp() - struck_at
+
+
+def verdict_after(events: Sequence[Mapping[str, Any]], struck_at: float) -> float | None:
+    """Seconds from the fault to the verdict DOWN on the primary, by the history."""
+    for event in events:
+        if event["kind"] == "verdict" and event["text"].startswith("east is DOWN"):
+            return datetime.fromisoformat(event["at"]).timestamp() - struck_at
+    return None
 
 
 def _environment() -> dict[str, str]:

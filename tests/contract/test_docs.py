@@ -39,6 +39,13 @@ def test_every_fault_has_a_scenario_or_is_said_to_have_none() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+@pytest.mark.parametrize("number", sorted(table.REAL))
+def test_a_fault_that_is_said_to_be_injected_into_real_parts_has_that_test(number: int) -> None:
+    file, _, name = table.REAL[number].partition("::")
+    assert number in {row.number for row in table.rows()}
+    assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("text", ["no marks", "marks {0} and {0}"])
 def test_a_document_without_one_place_for_the_phases_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="places for the phases"):

@@ -1,6 +1,9 @@
 """Faults that need a whole world: each ends in the stated verdict, and whatever was moved lost and repeated nothing."""
 
+import os
 import random
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -11,8 +14,9 @@ import pytest
 import yaml
 
 from lab.rehearsal import Stage
+from state.model import Phase
 from state.sql.migrate import open_store
-from tests.long.unattended import stopped, unattended
+from tests.long.unattended import Unattended, stopped, unattended
 from tests.namespace import Namespace, cabled
 from tests.postgres import running_postgres
 
@@ -98,6 +102,48 @@ def test_a_store_that_stops_in_the_middle_of_operations_delays_them_and_nothing_
             world.assert_nothing_lost()
 
 
+@pytest.mark.parametrize(
+    "phases",
+    [{Phase.FENCING, Phase.RESOLVING, Phase.PREPARING}, {Phase.STARTING, Phase.VERIFYING}],
+    ids=["before the commit", "after the commit"],
+)
+def test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it(tmp_path: Path, phases: set[Phase]) -> None:
+    with unattended(tmp_path) as world, closing(open_store(store_of(world.on))) as store:
+        frozen = world.broker("east-1")
+        world.lab("freeze", "east")
+        deadline = time.monotonic() + 60.0
+        while not {each.phase for each in store.operations(only_open=True, limit=10)} & phases:
+            assert time.monotonic() < deadline, "no operation came so far"
+            time.sleep(0.005)
+        os.kill(frozen, signal.SIGCONT)  # at once: the lab's own verb takes a second
+        world.lab("thaw", "east")
+        world.until("every query has left", world.has_moved)
+        world.until("east is believed UP", lambda: world.verdicts("east")[-1] == "UP")
+        time.sleep(20.0)
+        world.assert_moved_once()
+        world.assert_nothing_lost(announced=True)
+
+
+def test_a_runner_on_a_host_that_nobody_reaches_is_waited_for_until_its_host_is_back(tmp_path: Path) -> None:
+    """A process table of its own makes it another host: that its processes are silent proves nothing here."""
+    with running_postgres() as server:
+        changes = {"store": server.new_database()}
+        with unattended(tmp_path, inside=far_away(), changes=changes) as world:
+            processes = below(world.runner.pid)
+            assert len(processes) >= 3, "what makes the table, the runner, and its JVM"
+            for each in processes:
+                os.kill(each, signal.SIGSTOP)
+            world.lab("kill", "east")
+            world.until("every move is blocked", lambda: blocked(world))
+            time.sleep(30.0)
+            assert blocked(world)
+            for each in reversed(processes):
+                os.kill(each, signal.SIGCONT)
+            world.until("every query has left", world.has_moved)
+            world.assert_moved_once()
+            world.assert_nothing_lost()
+
+
 def test_a_primary_that_flaps_moves_each_query_once_and_none_comes_back_by_itself(tmp_path: Path) -> None:
     with unattended(tmp_path, changes={"policy": SLOW_COOLDOWN}) as world:
         for _ in range(5):
@@ -147,6 +193,32 @@ def test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_
         moved = [each for each in world.attempts() if each["outcome"] == "done"]
         assert sorted(each["query"] for each in moved) == sorted(world.places())
         assert all(each["plan"]["totals"]["exposure_records"] > 0 for each in moved), "what was not copied is told"
+
+
+def far_away() -> list[str]:
+    """In front of a command, a host name and a process table of its own; needs root."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("a process table of one's own needs root and unshare (util-linux)")
+    return ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+
+def below(pid: int) -> list[int]:
+    """A process and all that it started, the oldest first."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for each in lists for child in each.read_text(encoding="ascii").split()]
+    return [pid, *(each for child in children for each in below(child))]
+
+
+def blocked(world: Unattended) -> bool:
+    """Whether every query is held by a move that waits for a proof."""
+    moves = world.attempts()
+    return {each["query"] for each in moves} == {row["query"] for row in world.on.ask("list")} and {
+        each["phase"] for each in moves
+    } == {"BLOCKED"}
+
+
+def store_of(on: Stage) -> str:
+    return str(yaml.safe_load(on.config.read_text(encoding="utf-8"))["store"])
 
 
 def log_of(on: Stage, controller: str) -> str:

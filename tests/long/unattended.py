@@ -135,17 +135,19 @@ def unattended(
     controllers: Sequence[str] = ("one",),
     brokers: int = 1,
     changes: Mapping[str, object] | None = None,
+    inside: Sequence[str] = (),
 ) -> Iterator[Unattended]:
     """Queries run on east under load, both clusters are believed UP, and automatic mode is on.
 
-    ``changes`` replace groups of the configuration. Without ``controllers`` nobody believes anything yet.
+    ``changes`` replace groups of the configuration; ``inside`` stands in front of the runner's command. Without
+    ``controllers`` nobody believes anything yet.
     """
     with stage(directory, print) as on:
         open_world(on, Script(base_port=free_base_port(), brokers=brokers))
         declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
         declared |= {"policy": {"automatic": True}, **(changes or {})}
         on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
-        runner = on.start_runner()
+        runner = on.start_runner(inside=inside)
         world = Unattended(on, runner, {name: on.start_controller(name) for name in controllers})
         world.load("east")
         await_running(on, runner, warm=True)

@@ -36,6 +36,44 @@ NOT_BUILT = {
     31: ("the endpoint for notices is down", "Tideover sends no notices: `history -f` and exit codes are there"),
 }
 
+REAL = {
+    1: "tests/long/test_watch_faults.py::test_one_broker_of_three_moves_nothing",
+    2: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing",
+    3: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing",
+    4: "tests/long/test_watch_faults.py::"
+    "test_a_cut_between_controller_and_primary_alone_moves_nothing_and_the_primarys_death_still_does",
+    6: "tests/long/test_watch_faults.py::test_a_primary_that_flaps_moves_each_query_once_and_none_comes_back_by_itself",
+    7: "tests/real/test_link_security.py::test_a_look_with_a_strangers_authority_or_no_certificate_is_ours_to_mend",
+    9: "tests/real/test_faults.py::test_a_standby_killed_before_the_commit_is_waited_for",
+    10: "tests/long/test_watch_faults.py::"
+    "test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_accepts_the_loss",
+    15: "tests/real/test_faults.py::"
+    "test_a_standby_whose_retention_is_past_the_place_is_refused_with_its_number_until_the_gap_is_consented_to",
+    16: "tests/real/test_faults.py::test_a_verb_killed_on_its_way_is_joined_and_finished_by_the_same_verb",
+    17: "tests/long/test_watch_faults.py::"
+    "test_a_leader_that_is_frozen_is_succeeded_and_writes_nothing_when_it_wakes_up",
+    18: "tests/real/test_store_gone.py::"
+    "test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_after_runner_and_cluster_died",
+    19: "tests/long/test_watch_faults.py::"
+    "test_a_store_that_stops_in_the_middle_of_operations_delays_them_and_nothing_else",
+    20: "tests/real/test_put_back.py::"
+    "test_what_runs_goes_on_under_a_row_that_was_put_back_and_starts_anew_once_reconciled",
+    23: "tests/real/test_carry_spark.py::"
+    "test_a_fenced_checkpoint_stops_its_query_refuses_to_start_and_goes_on_after_release",
+    25: "tests/real/test_faults.py::test_a_standby_killed_after_the_commit_is_waited_for",
+    26: "tests/long/test_watch_faults.py::test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it",
+    33: "tests/real/test_faults.py::"
+    "test_two_operators_who_type_the_same_failover_at_once_make_one_operation_and_one_move",
+    36: "tests/real/test_replicator_returns.py::"
+    "test_records_that_a_returning_replicator_appends_are_announced_and_counted_as_they_are_read_again",
+    41: "tests/real/test_faults.py::test_a_runner_killed_on_the_way_is_replaced_by_another_that_proves_it_gone",
+    42: "tests/long/test_watch_faults.py::"
+    "test_a_runner_on_a_host_that_nobody_reaches_is_waited_for_until_its_host_is_back",
+    43: "tests/real/test_takeover.py::"
+    "test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_record_is_read_once",
+}
+"""Faults that a test injects into real brokers, drivers and stores, too: its file and name."""
+
 
 def fault(
     number: int, injected: str, *, verdict: Verdict | None, then: str, repeats: bool = False
@@ -72,9 +110,9 @@ def rows() -> list[Row]:
 
 def printed() -> str:
     """The table as Markdown."""
-    lines = ["| | Fault | Verdict | What happens | Scenario |", "|---|---|---|---|---|"]
+    lines = ["| | Fault | Verdict | What happens | Scenario | On real parts |", "|---|---|---|---|---|---|"]
     told = {row.number: _line(row) for row in rows()}
-    told |= {number: f"| {number} | {what} | - | {then} | - |" for number, (what, then) in NOT_BUILT.items()}
+    told |= {number: f"| {number} | {what} | - | {then} | - | - |" for number, (what, then) in NOT_BUILT.items()}
     return "\n".join([*lines, *(told[number] for number in sorted(told))]) + "\n"
 
 
@@ -88,10 +126,14 @@ def with_table(page: str) -> str:
 
 def _line(row: Row) -> str:
     module, _, name = row.scenario.rpartition(".")
-    sentence = re.sub("_", " ", name.removeprefix("test_"))
-    file = "../" + module.replace(".", "/") + ".py"
+    scenario = _link(module.replace(".", "/") + ".py", name)
+    real = _link(*REAL[row.number].split("::")) if row.number in REAL else "-"
     verdict = f"`{row.verdict}`" if row.verdict else "-"
-    return f"| {row.number} | {row.injected} | {verdict} | {row.then} | [{sentence}]({file}) |"
+    return f"| {row.number} | {row.injected} | {verdict} | {row.then} | {scenario} | {real} |"
+
+
+def _link(file: str, test: str) -> str:
+    return f"[{re.sub('_', ' ', test.removeprefix('test_'))}](../{file})"
 
 
 if __name__ == "__main__":
