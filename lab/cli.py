@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lab import acked, life, topics, traffic
@@ -77,6 +78,7 @@ def _fault(chosen: argparse.Namespace) -> int:
     World.load(chosen.dir)  # says so when there is none, before a lock file is made
     with hold(chosen.dir):
         FAULTS[chosen.verb](World.load(chosen.dir), chosen.name, say)
+        print(datetime.now(UTC).isoformat(timespec="milliseconds"))  # for who measures from that moment on
     return 0
 
 
