@@ -60,6 +60,10 @@ test-matrix: ## the core of it on Spark 3.5.7 and 4.0.0, each in its own virtual
 bench: java ## measure us and the alternative side by side; writes build/bench/report.md
 	$(BIN)/python -m bench --dir build/bench
 
+wheel: $(STAMP) ## build dist/tideover-VERSION-py3-none-any.whl (by way of the sdist: what lies in build/ gets into neither)
+	@rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist
+
 docs: $(STAMP) ## print the page of verbs, the chapter on phases and the table of faults anew
 	$(BIN)/python -m orchestrator.cli.reference write docs
 	$(BIN)/python -m tests.simulation.faults.table
@@ -73,4 +77,4 @@ lock: ## make the lock files anew (needs uv)
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java demo check lint types unit simulate test test-long test-matrix bench docs lock clean
+.PHONY: help setup java demo check lint types unit simulate test test-long test-matrix bench wheel docs lock clean
