@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -30,6 +30,8 @@ from streaming.spark.warmup import begin_warmup
 GRACE_SECONDS = 10.0
 _TRACKER_GRACE_SECONDS = 2.0
 _SPARK_GRACE_SECONDS = 5.0
+STATE = "TIDEOVER_STATE"
+"""Names the folder of what the store cannot take for a while; else it is kept beside the configuration."""
 
 
 def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_over: TakeOver | None = None) -> int:
@@ -59,7 +61,7 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_
     tracker = Tracker(
         lambda cluster: Link(settings.clusters[cluster], name=cluster),
         store,
-        base / ".tideover" / name,
+        spool_folder(base, os.environ) / name,
         _utc_now,
         settings.timeline_of,
     )
@@ -101,6 +103,11 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_
     log.info("runner is down", quiet=quiet)
     _end_spark(hosting, code)
     return code
+
+
+def spool_folder(base: Path, environment: Mapping[str, str]) -> Path:
+    """Where runners keep what the store cannot take, a folder each: a mounted configuration may be read-only."""
+    return Path(environment[STATE]) if environment.get(STATE) else base / ".tideover"
 
 
 def _count_partitions(settings: Tideover, name: str) -> int:

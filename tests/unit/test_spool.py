@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from state.model import EndSample, Fingerprint, Position
+from streaming.spark.service import STATE, spool_folder
 from streaming.spark.spool import Spool, Spooled
 
 NOW = datetime(2026, 1, 1, 12, 30, 0, 250, tzinfo=UTC)
@@ -92,3 +93,9 @@ def test_a_long_outage_keeps_the_newest_two_batches_of_each_epoch() -> None:
 def test_what_is_known_better_replaces_what_was_kept() -> None:
     kept = KEPT.merged([replace(POSITION, dense=None)], [])
     assert [each.dense for each in kept.positions] == [None]
+
+
+def test_the_folder_is_beside_the_configuration_unless_the_environment_names_another() -> None:
+    assert spool_folder(Path("/etc/tideover"), {}) == Path("/etc/tideover/.tideover")
+    assert spool_folder(Path("/etc/tideover"), {STATE: ""}) == Path("/etc/tideover/.tideover")
+    assert spool_folder(Path("/etc/tideover"), {STATE: "/var/lib/tideover"}) == Path("/var/lib/tideover")
