@@ -28,7 +28,8 @@ from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.setting import Setting
 from bench.spread import Spread
-from lab.rehearsal import Script, Stage, is_warm, open_world, stage
+from lab.rehearsal import Script, open_world
+from lab.stage import Stage, is_warm, stage
 from lab.world import TOPIC
 
 NAME = "switch"

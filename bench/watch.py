@@ -24,7 +24,8 @@ from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.setting import Setting
 from bench.spread import Spread
-from lab.rehearsal import Script, Stage, await_verdicts, open_world, stage
+from lab.rehearsal import Script, open_world
+from lab.stage import Stage, await_verdicts, stage
 
 NAME = "watch"
 ROUNDS = 10

@@ -17,7 +17,8 @@ from typing import Any
 
 import pyspark
 
-from lab.rehearsal import Script, Story, StoryFailed, tell
+from lab.rehearsal import Script, Story, tell
+from lab.stage import StoryFailed
 from streaming.jars import jar_paths
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from lab.demo import judge
-from lab.rehearsal import Fault, Script, Story, StoryFailed, tell
+from lab.rehearsal import Fault, Script, Story, tell
+from lab.stage import StoryFailed
 from tests.ports import free_base_port
 
 pytestmark = pytest.mark.long

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.rehearsal import Stage
+from lab.stage import Stage
 from state.model import Phase
 from state.sql.migrate import open_store
 from tests.long.unattended import Unattended, stopped, unattended

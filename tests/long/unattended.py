@@ -16,7 +16,8 @@ from typing import Any
 
 import yaml
 
-from lab.rehearsal import Script, Stage, await_running, await_verdicts, open_world, stage
+from lab.rehearsal import Script, open_world
+from lab.stage import Stage, await_running, await_verdicts, stage
 from tests.ports import free_base_port
 
 RATE = 500

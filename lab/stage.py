@@ -1,0 +1,149 @@
+"""Where a story plays: a world's directory, with the processes that were started in it.
+
+Everything is done as a user would do it, through the two command lines, each in a process of its own.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+Say = Callable[[str], None]
+
+GRACE_SECONDS = 30.0
+
+
+class StoryFailed(Exception):
+    """A step of the story did not come to its end; the sentence names the step and the log to look at."""
+
+
+class Stage:
+    """A world's directory with the processes that the story started in it."""
+
+    def __init__(self, directory: Path, say: Say) -> None:
+        self.directory = directory.resolve()
+        self.world = self.directory / "world"
+        self.config = self.world / "tideover.yaml"
+        self.say = say
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def lab(self, *arguments: str, timeout: float = 300.0, check: bool = True) -> str:
+        """Run a verb of the lab and return what it printed."""
+        return self._run([sys.executable, "-m", "lab", *arguments, "--dir", str(self.world)], timeout, check)[1]
+
+    def tideover(self, *arguments: str, timeout: float = 180.0, check: bool = True) -> tuple[int, str]:
+        """Run a verb of the product and return its exit code and what it printed."""
+        command = [sys.executable, "-m", "orchestrator", "-c", str(self.config), *arguments]
+        return self._run(command, timeout, check)
+
+    def ask(self, *arguments: str, timeout: float = 60.0) -> Any:
+        """Run a verb of the product with ``-o json`` and parse its answer."""
+        return json.loads(self.tideover(*arguments, "-o", "json", timeout=timeout)[1])
+
+    def start(self, name: str, *command: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start a process in the background; its log is ``<name>.log``, and it ends with the story."""
+        words = [*inside, sys.executable, "-m", *command]
+        with (self.directory / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(words, stdout=log, stderr=log, env=_environment())
+        self._started.append(process)
+        return process
+
+    def start_runner(self, name: str = "a", *, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start ``tideover run``, behind the words ``inside``: a namespace of its own, say."""
+        command = ("orchestrator", "-c", str(self.config), "run", "--name", name)
+        return self.start(f"runner-{name}", *command, inside=inside)
+
+    def start_controller(self, name: str = "one") -> subprocess.Popen[bytes]:
+        """Start ``tideover control``."""
+        return self.start(f"controller-{name}", "orchestrator", "-c", str(self.config), "control", "--name", name)
+
+    def start_traffic(self, cluster: str, rate: int, seconds: float) -> subprocess.Popen[bytes]:
+        """Start producers against one cluster."""
+        return self.start(
+            f"traffic-{cluster}", "lab", "traffic", "--dir", str(self.world), "--to", cluster,
+            "--rate", str(rate), "--seconds", str(seconds),
+        )  # fmt: skip
+
+    def stop(self, process: subprocess.Popen[bytes]) -> int:
+        """SIGTERM, a grace time, then SIGKILL; the exit code."""
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        return process.wait()
+
+    def close(self) -> None:
+        """End everything that the story started, newest first."""
+        for process in reversed(self._started):
+            self.stop(process)
+        if self.world.exists():
+            self.lab("down", check=False)
+
+    def _run(self, command: list[str], timeout: float, check: bool) -> tuple[int, str]:
+        done = subprocess.run(command, capture_output=True, timeout=timeout, env=_environment(), check=False)
+        with (self.directory / "commands.log").open("ab") as log:
+            log.write(" ".join(command[2:]).encode() + b"\n" + done.stderr + done.stdout + b"\n")
+        if check and done.returncode:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip()
+            raise StoryFailed(f"{' '.join(command[2:5])} ended with exit code {done.returncode}: {said[-800:]}")
+        return done.returncode, done.stdout.decode()
+
+
+@contextmanager
+def stage(directory: Path, say: Say) -> Iterator[Stage]:
+    """A stage that is cleared at the end, whatever happens."""
+    directory.mkdir(parents=True, exist_ok=True)
+    built = Stage(directory, say)
+    try:
+        yield built
+    finally:
+        built.close()
+
+
+def await_running(
+    on: Stage, runner: subprocess.Popen[bytes], *, batches: int = 0, warm: bool = False, timeout: float = 300.0
+) -> None:
+    """Wait until every query runs and has committed so many batches, and the runner has warmed up if that is wanted."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if runner.poll() is not None:
+            raise StoryFailed(f"the runner ended with exit code {runner.returncode}: see runner-a.log")
+        rows = on.ask("list") if (on.world / "tideover.yaml").exists() else []
+        running = [row for row in rows if row["state"] == "running" and _committed(row) >= batches]
+        if rows and len(running) == len(rows) and (not warm or is_warm(on, rows[0]["query"])):
+            return
+        time.sleep(2.0)  # each look is a process of its own
+    raise StoryFailed(f"not every query ran within {timeout:g} s: see runner-a.log")
+
+
+def _committed(row: Mapping[str, Any]) -> int:
+    """How many batches a query has committed; they are numbered from 0."""
+    return 0 if row["batch"] is None else int(row["batch"]) + 1
+
+
+def await_verdicts(on: Stage, timeout: float = 60.0) -> None:
+    """Wait until the controller has given a verdict on both clusters."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        told = {event["text"].partition(" is ")[0] for event in on.ask("history") if event["kind"] == "verdict"}
+        if {"east", "west"} <= told:
+            return
+        time.sleep(1.0)
+    raise StoryFailed(f"the controller gave no verdict within {timeout:g} s: see controller-one.log")
+
+
+def is_warm(on: Stage, query: str) -> bool:
+    """Whether the runner of a query says that it is warmed up."""
+    return bool(on.ask("show", query)["runner"]["warm"])
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
