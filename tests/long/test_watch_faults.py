@@ -15,6 +15,7 @@ import yaml
 
 from lab.stage import Stage
 from state.model import Phase
+from state.ports import Store
 from state.sql.migrate import open_store
 from tests.long.unattended import Unattended, stopped, unattended
 from tests.namespace import Namespace, cabled
@@ -83,15 +84,36 @@ def test_a_leader_that_is_frozen_is_succeeded_and_writes_nothing_when_it_wakes_u
             world.assert_nothing_lost()
 
 
+def test_a_leader_that_is_frozen_in_the_middle_of_its_moves_is_succeeded_and_spoils_nothing_when_it_wakes_up(
+    tmp_path: Path,
+) -> None:
+    with running_postgres() as server:
+        url = server.new_database()
+        changes = {"store": url}
+        with (
+            unattended(tmp_path, controllers=("one", "two"), changes=changes) as world,
+            closing(open_store(url)) as store,
+        ):
+            leader = next(name for name in world.controllers if "leading " in log_of(world.on, name))
+            world.lab("kill", "east")
+            await_open(store)
+            time.sleep(random.uniform(0.0, 1.0))  # anywhere in it
+            with stopped(world.controllers[leader]):
+                world.until("every query has left", world.has_moved)
+                time.sleep(LEASE_SECONDS)
+            world.until("it steps down", lambda: "no longer leading" in log_of(world.on, leader), 30.0)
+            time.sleep(LEASE_SECONDS)
+            assert world.is_on("west")
+            world.assert_moved_once()
+            world.assert_nothing_lost()
+
+
 def test_a_store_that_stops_in_the_middle_of_operations_delays_them_and_nothing_else(tmp_path: Path) -> None:
     with running_postgres() as server:
         url = server.new_database()
         with unattended(tmp_path, changes={"store": url}) as world, closing(open_store(url)) as store:
             world.lab("kill", "east")
-            deadline = time.monotonic() + 60.0
-            while not store.operations(only_open=True, limit=1):
-                assert time.monotonic() < deadline, "no operation has begun"
-                time.sleep(0.005)
+            await_open(store)
             time.sleep(random.uniform(0.0, 0.5))  # anywhere in it
             server.stop()
             time.sleep(20.0)
@@ -193,6 +215,15 @@ def test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_
         moved = [each for each in world.attempts() if each["outcome"] == "done"]
         assert sorted(each["query"] for each in moved) == sorted(world.places())
         assert all(each["plan"]["totals"]["exposure_records"] > 0 for each in moved), "what was not copied is told"
+        world.assert_nothing_lost()
+
+
+def await_open(store: Store) -> None:
+    """Wait until an operation is under way."""
+    deadline = time.monotonic() + 60.0
+    while not store.operations(only_open=True, limit=1):
+        assert time.monotonic() < deadline, "no operation has begun"
+        time.sleep(0.005)
 
 
 def far_away() -> list[str]:
