@@ -108,6 +108,9 @@ class Belief:
     verdict: Verdict
     since: datetime
     """When this verdict was first given; kept while it stays the same."""
+    down_since: datetime | None
+    """When DOWN was first given since the cluster was last UP or DEGRADED; None when it was not. Not knowing for a
+    while, as a controller does that starts or stood still, neither ends nor renews it."""
     reasons: tuple[str, ...]
     """One sentence each, the most telling first."""
     first_failed_at: datetime | None

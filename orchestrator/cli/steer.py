@@ -12,7 +12,6 @@ from orchestrator.decide.automatic import cooldown_text, paused_text
 from orchestrator.decide.times import iso, parse_end
 from orchestrator.errors import ExitCode, UsageError
 from state.automation import EVERY
-from state.sighting import Verdict
 
 PAUSE_COLUMNS = ("scope", "since", "until", "actor", "reason", "resumed_at")
 ACK_COLUMNS = ("query", "operation", "actor", "reason", "at")
@@ -83,9 +82,9 @@ def resume(world: World, query: str | None, every: bool, reason: str, output: st
         if scope == EVERY or still.covers(scope):
             render.talk(f"still paused: {paused_text(still)}")
     for belief in store.beliefs():
-        if belief.verdict is Verdict.DOWN:
+        if belief.down_since is not None:
             render.talk(
-                f"{belief.cluster} is down since {iso(belief.since)}: what is there stays until failover is typed"
+                f"{belief.cluster} is down since {iso(belief.down_since)}: what is there stays until failover is typed"
             )
     return ExitCode.DONE
 

@@ -1,8 +1,9 @@
 """Whether a query may be failed over now with nobody asking for it: gates like all others, and nothing else decides.
 
 Three of them deserve a word. *A pause outlives its end*: a cluster that was believed DOWN before the pause ended, by
-``resume`` or by its time, moves nothing afterwards, because ``resume`` never fails over by itself; only a verdict that
-was first given after the end does, or a person who types ``failover``. *The verdict is this leader's own, and new*:
+``resume`` or by its time, moves nothing afterwards, because ``resume`` never fails over by itself; only a cluster that
+was seen well since and went down anew does, or a person who types ``failover``. A controller that starts, or stood
+still, forgets what it saw, but not since when the cluster is down. *The verdict is this leader's own, and new*:
 what another controller believed is a hint for a page, not a reason to act. *The old cluster's return changes nothing*:
 a query leaves the cluster where it is only when that cluster is down, wherever its home may be.
 
@@ -100,10 +101,11 @@ def fresh_verdict(given: Circumstances) -> Gate | None:
     belief = given.verdict(given.facts.source)
     if ended is None or belief is None or belief.verdict is not Verdict.DOWN:
         return None
+    down = belief.down_since or belief.since
     return answer(
         "fresh-verdict",
-        belief.since > ended,
-        iso(belief.since),
+        down > ended,
+        iso(down),
         f"after {iso(ended)}",
         f"{given.facts.source} went down after the pause had ended",
         f"{given.facts.source} was down before the pause ended, and resuming moves nothing by itself: "

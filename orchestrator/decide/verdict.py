@@ -21,6 +21,8 @@ from state.sighting import Belief, Fault, Sighting, Verdict
 _FUTURE = timedelta(seconds=1)
 """Evidence from further ahead than this comes from a clock that was set back since, and is none."""
 _SLACK = timedelta(seconds=1)
+WELL = frozenset({Verdict.UP, Verdict.DEGRADED})
+"""Verdicts on a cluster that answers, wholly or in part."""
 
 
 class Judgement(NamedTuple):
@@ -161,6 +163,7 @@ def form(
         cluster=cluster,
         verdict=judgement.verdict,
         since=standing.since if standing and same else now,
+        down_since=_down_since(judgement.verdict, standing, now),
         reasons=judgement.reasons,
         first_failed_at=None if mine is None else mine.first_failed_at,
         leaderless=None if mine is None else mine.leaderless,
@@ -170,6 +173,14 @@ def form(
         decided_at=now,
         term=term,
     )
+
+
+def _down_since(verdict: Verdict, standing: Belief | None, now: datetime) -> datetime | None:
+    """Only a cluster that was seen well has come back; not knowing is no return."""
+    if verdict in WELL:
+        return None
+    before = None if standing is None else standing.down_since
+    return before or (now if verdict is Verdict.DOWN else None)
 
 
 def told(belief: Belief, *, standing: Belief | None, actor: str) -> Event:

@@ -298,6 +298,7 @@ beliefs = sa.Table(
     sa.Column("cluster", Name, primary_key=True),
     sa.Column("verdict", Word(Verdict), nullable=False),
     sa.Column("since", Instant, nullable=False),
+    sa.Column("down_since", Instant),
     sa.Column("reasons", Words, nullable=False),
     sa.Column("first_failed_at", Instant),
     sa.Column("leaderless", sa.Integer),

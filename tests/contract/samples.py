@@ -246,6 +246,7 @@ def belief(**change: Any) -> Belief:
         "cluster": "east",
         "verdict": Verdict.UP,
         "since": AT,
+        "down_since": None,
         "reasons": ("it answers",),
         "first_failed_at": None,
         "leaderless": None,

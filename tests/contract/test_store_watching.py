@@ -76,7 +76,8 @@ def test_a_verdict_enters_history_when_it_changes_and_keeps_its_beginning_while_
     assert (stands.since, stands.decided_at, stands.reasons, stands.leaderless) == (
         AT, AT + SECOND, ("so", "and so"), 2,
     )  # fmt: skip
-    down = samples.belief(term=term, verdict=Verdict.DOWN, since=AT + 2 * SECOND, first_failed_at=AT + SECOND)
+    down = samples.belief(term=term, verdict=Verdict.DOWN, since=AT + 2 * SECOND, first_failed_at=AT + SECOND,
+                          down_since=AT + 2 * SECOND)  # fmt: skip
     assert store.believe(down, term=term, event=samples.event(text="east is down"))
     west = samples.belief(term=term, cluster="west", verdict=Verdict.UNKNOWN)
     assert store.believe(west, term=term, event=samples.event(text="west is unknown"))

@@ -108,8 +108,8 @@ def test_pausing_names_what_is_under_way_and_resuming_what_is_down(
     assert lease is not None
     now = datetime.now(UTC)
     down = Belief(
-        cluster="east", verdict=Verdict.DOWN, since=now, reasons=(), first_failed_at=now, leaderless=None,
-        unreadable=None, under_replicated=None, under_min_isr=None, decided_at=now, term=lease.term,
+        cluster="east", verdict=Verdict.DOWN, since=now, down_since=now, reasons=(), first_failed_at=now,
+        leaderless=None, unreadable=None, under_replicated=None, under_min_isr=None, decided_at=now, term=lease.term,
     )  # fmt: skip
     event = Event(
         sequence=None, at=now, kind="verdict", query=None, operation=None, epoch=None, actor="test", text="", detail={}

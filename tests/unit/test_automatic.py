@@ -27,7 +27,8 @@ def belief(cluster: str, verdict: Verdict, **changes: Any) -> Belief:
         "first_failed_at": None, "leaderless": 0, "unreadable": 0, "under_replicated": 0, "under_min_isr": 0,
         "decided_at": NOW, "term": 7,
     }  # fmt: skip
-    return Belief(**{**values, **changes})
+    values |= changes
+    return Belief(**{"down_since": values["since"] if verdict is Verdict.DOWN else None, **values})
 
 
 def operation(**changes: Any) -> Operation:
@@ -83,6 +84,8 @@ REFUSALS: list[tuple[str, Circumstances, str, str, str]] = [
      "after 2026-01-31T11:59:59.000Z", "resuming moves nothing by itself: tideover failover q"),
     ("fresh-verdict", replace(ACT, pauses=(pause(until=NOW - 3 * SECOND),)), "2026-01-31T11:59:57.000Z",
      "after 2026-01-31T11:59:57.000Z", "east was down before the pause ended"),
+    ("fresh-verdict", replace(believing(east=replace(DOWN, down_since=NOW - MINUTE)), pauses=(pause(
+        until=NOW - 4 * SECOND),)), "2026-01-31T11:59:00.000Z", "after 2026-01-31T11:59:56.000Z", "was down before"),
     ("fresh-verdict", replace(ACT, pauses=(pause(until=NOW - HOUR / 2), pause(scope=EVERY, until=NOW))),
      "2026-01-31T11:59:57.000Z", "after 2026-01-31T12:00:00.000Z", "before the pause ended"),
     ("cooled-down", replace(ACT, operations=(operation(),)), "2026-01-31T12:30:00.000Z", "before 2026-01-31T12:00",
@@ -198,8 +201,9 @@ def pauses(draw: st.DrawFn) -> Pause:
 @st.composite
 def beliefs(draw: st.DrawFn, cluster: str) -> Belief:
     since = draw(PAST)
+    went_down = since - draw(st.integers(0, 3600)) * SECOND
     return belief(
-        cluster, draw(st.sampled_from(Verdict)), since=since,
+        cluster, draw(st.sampled_from(Verdict)), since=since, down_since=draw(st.sampled_from([since, went_down])),
         decided_at=max(since, NOW - draw(st.integers(0, 20)) * SECOND),
         term=draw(st.sampled_from([6, 7])), leaderless=draw(st.sampled_from([0, 1, None])),
     )  # fmt: skip
@@ -248,7 +252,8 @@ def test_it_acts_only_as_an_unpaused_leader_with_a_fresh_down(circumstances: Cir
         if each.covers("q"):
             assert each.over_at is not None
             assert each.over_at <= NOW
-            assert each.over_at < down.since, "a pause that ended moves nothing that was down before"
+            assert down.down_since is not None
+            assert each.over_at < down.down_since, "a pause that ended moves nothing that was down before"
 
 
 @given(st.builds(lambda h, a: replace(ACT, operations=h, acknowledged=frozenset(a)), histories(),

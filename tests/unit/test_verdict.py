@@ -1,6 +1,7 @@
 """The table of verdicts: what this controller saw, what others saw, and what is to be believed."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -162,6 +163,23 @@ def test_a_belief_keeps_its_beginning_and_tells_its_first_failure() -> None:
     event = told(down, standing=None, actor="controller one")
     assert event.text.startswith("east is DOWN: 3 looks failed in a row since 12:00:00.5: connection refused")
     assert event.detail["before"] is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "down"),
+    [(Verdict.UP, None), (Verdict.DEGRADED, None)]
+    + [(each, at(1)) for each in Verdict if each not in {Verdict.UP, Verdict.DEGRADED}],
+)
+def test_only_a_cluster_that_was_seen_well_was_not_down_all_the_time(verdict: Verdict, down: datetime | None) -> None:
+    first = form("east", Judgement(Verdict.DOWN, ("silent",)), None, standing=None, now=at(1), term=7)
+    between = form("east", Judgement(verdict, ("so",)), None, standing=first, now=at(2), term=8)
+    again = form("east", Judgement(Verdict.DOWN, ("silent",)), None, standing=between, now=at(3), term=8)
+    assert (first.down_since, between.down_since, again.down_since) == (at(1), down, down or at(3))
+
+
+def test_a_cluster_that_is_only_in_doubt_is_not_down_yet() -> None:
+    doubt = form("east", Judgement(Verdict.SUSPECT, ("silent",)), None, standing=None, now=at(1), term=7)
+    assert doubt.down_since is None
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------

@@ -272,8 +272,8 @@ def create_sightings() -> None:
     )
     op.create_table(
         "beliefs",
-        *(key("cluster", NAME), need("verdict", TEXT), need("since", TIME), need("reasons", JSON)),
-        *(may("first_failed_at", TIME), may("leaderless", number), may("unreadable", number)),
+        *(key("cluster", NAME), need("verdict", TEXT), need("since", TIME), may("down_since", TIME)),
+        *(need("reasons", JSON), may("first_failed_at", TIME), may("leaderless", number), may("unreadable", number)),
         *(may("under_replicated", number), may("under_min_isr", number), need("decided_at", TIME), need("term", BIG)),
         one_of("beliefs", "verdict", *VERDICTS),
     )

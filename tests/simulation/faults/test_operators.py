@@ -4,7 +4,7 @@ from orchestrator.steering import pause, resume
 from state.automation import EVERY
 from state.protocol import StateOperator
 from state.sighting import Verdict
-from tests.simulation.control import pass_time
+from tests.simulation.control import controller, pass_time
 from tests.simulation.faults.scenes import (
     active,
     assert_left_alone,
@@ -14,6 +14,7 @@ from tests.simulation.faults.scenes import (
     runs_on,
     scene,
     told,
+    verdict,
 )
 from tests.simulation.faults.table import fault
 from tests.simulation.live import LiveWorld
@@ -39,7 +40,8 @@ def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWor
     29,
     "the primary dies while automatic mode is paused",
     verdict=Verdict.DOWN,
-    then="told once and left; resuming moves nothing by itself, only a cluster that goes down afterwards is left",
+    then="told once and left; resuming moves nothing by itself, only a cluster that goes down afterwards is left; a "
+    "controller that stands still or is started anew in between is no reason either",
 )
 def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorld:
     world, site = scene()
@@ -49,6 +51,14 @@ def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorl
     assert [event.detail["name"] for event in told(world, "not-moved")] == ["not-paused"]
     resume(world.store, EVERY, actor="ann", reason="done")
     pass_time(world, 60, site)
+    site.frozen = True
+    pass_time(world, 8)
+    site.frozen = False
+    pass_time(world, 60, site)
+    site.frozen = True
+    site = controller(world, "two")
+    pass_time(world, 60, site)
+    assert verdict(world) is Verdict.DOWN
     assert (active(world), list(operations(world))) == ("east", [])
     world.clusters["east"].reachable = True
     pass_time(world, 30, site)
