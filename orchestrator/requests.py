@@ -54,8 +54,12 @@ def new_id(at: datetime) -> str:
     return f"{at:%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def ask(store: Store, wish: Wish, at: datetime) -> tuple[Request, ...]:
-    """Write one request for each query, all of one group."""
+def ask(store: Store, wish: Wish) -> tuple[Request, ...]:
+    """Write one request for each query, all of one group.
+
+    Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
+    """
+    at = store.now()
     group = new_id(at)
     requests = tuple(
         Request(

@@ -54,7 +54,7 @@ class Unasked:
             kind=OperationKind.FAILOVER, targets=targets, expect_active=None, actor=AUTOMATIC,
             reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(),
         )  # fmt: skip
-        return ask(self._store, wish, self._store.now())
+        return ask(self._store, wish)
 
     def _may_be_asked_for(self, query: str) -> bool:
         """Policy lets it, and nothing is under way or asked for already."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import click
 
@@ -231,7 +230,7 @@ def _move(
         reason=flags.reason,
         consents=flags.consents,
     )
-    requests = ask(store, wish, datetime.now(UTC))
+    requests = ask(store, wish)
     try:
         if wait:
             _see_through(world, requests, lead, clock, seconds=timeout, actor=actor)

@@ -1,7 +1,5 @@
 """A runner that is killed right behind the commit: another one proves it gone on the new checkpoint, and goes on."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from orchestrator.clock import SystemClock
@@ -65,7 +63,7 @@ def test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_reco
             reason="",
             consents=(),
         )
-        (request,) = work.see_through(ask(stage.store, wish, datetime.now(UTC)), seconds=90)
+        (request,) = work.see_through(ask(stage.store, wish), seconds=90)
         operation = outcome_of(stage.store, request)
         assert operation is not None, request.refused
         steps = [(step.name, step.outcome) for step in stage.store.steps(operation.id)]

@@ -4,7 +4,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from orchestrator.cli.look import QUERY_COLUMNS
 from orchestrator.clock import SystemClock
 from orchestrator.lease import Lead
 from state.model import TopicPartition
+from state.sql.store import SqlStore
 from streaming.log import PartitionError, TopicFacts
 from tests.simulation.conftest import CONFIG
 from tests.simulation.world import World
@@ -189,6 +190,18 @@ def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFi
     code, _error = run_json(capsys, *arguments)
     assert code == 3
     assert len(world.store.open_requests()) == 1
+
+
+def test_a_move_begins_by_the_stores_clock_whatever_this_host_believes(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hour = timedelta(hours=1)
+    monkeypatch.setattr(SqlStore, "now", lambda self: datetime.now(UTC) - hour)
+    assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
+    run(capsys, "failover", "revenue", "--to", "west", "--yes", "--no-wait")
+    (request,) = world.store.open_requests()
+    assert timedelta() <= world.store.now() - request.created_at < hour / 2
+    assert request.id.startswith(f"{request.created_at:%y%m%d-%H%M%S}-")
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def test_another_verb_is_refused_while_an_operation_is_open() -> None:
     wish = Wish(
         kind=OperationKind.SWITCHOVER, targets={QUERY: "west"}, expect_active=None, actor="ann", reason="", consents=()
     )
-    (request,) = ask(world.store, wish, world.clock.now())
+    (request,) = ask(world.store, wish)
     assert "a failover to west, is open (FENCING)" in refusal(world, request)
 
 

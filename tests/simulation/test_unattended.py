@@ -15,7 +15,7 @@ def moved(world: World, actor: str) -> Operation:
     wish = Wish(
         kind=OperationKind.FAILOVER, targets={QUERY: "west"}, expect_active=None, actor=actor, reason="", consents=()
     )
-    (request,) = ask(world.store, wish, world.clock.now())
+    (request,) = ask(world.store, wish)
     operation = world.carry_out(request)
     assert operation is not None
     return operation

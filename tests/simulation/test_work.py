@@ -46,7 +46,7 @@ def desk(world: World, *, holder: str = "one", width: int = 8, store: Store | No
 def wish(world: World, *queries: str) -> tuple[Request, ...]:
     targets = dict.fromkeys(queries, "west")
     asked = Wish(kind=OperationKind.FAILOVER, targets=targets, expect_active=None, actor="ann", reason="", consents=())
-    return ask(world.store, asked, world.clock.now())
+    return ask(world.store, asked)
 
 
 def outcomes(world: World) -> dict[str, str | None]:

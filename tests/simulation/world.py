@@ -364,7 +364,7 @@ class World:
             kind=OperationKind.FAILOVER, targets={query: target}, expect_active=None, actor="ann", reason="drill",
             consents=consents,
         )  # fmt: skip
-        return ask(self.store, wish, self.clock.now())[0]
+        return ask(self.store, wish)[0]
 
     def carry_out(self, request: Request, *, store: Store | None = None, seconds: float = 60.0) -> Operation | None:
         """One process: lead, take the request, drive its operation. None when it was refused."""
