@@ -7,13 +7,17 @@ return that the request was taken already: a verb moves a query once, however of
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from orchestrator.decide import gates
+from orchestrator.circumstances import circumstances_of
+from orchestrator.decide import automatic, gates
 from orchestrator.decide.facts import Facts
+from orchestrator.decide.gate import Gate
 from orchestrator.decide.landing import LANDING, joins, stranded
+from orchestrator.decide.times import iso
 from orchestrator.lease import Lead
 from orchestrator.places import Places
+from state.automation import AUTOMATIC
 from state.model import (
     Assignment,
     Desired,
@@ -33,6 +37,8 @@ from state.sighting import Verdict
 
 ATTEMPTS = 5
 """How often a hold is tried when the assignment moves under it."""
+TAKEN_WITHIN = timedelta(minutes=2)
+"""How long a request may wait to be taken when nobody waits for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +53,8 @@ class Wish:
     actor: str
     reason: str
     consents: tuple[str, ...]
+    within: timedelta = TAKEN_WITHIN
+    """How long it may wait to be taken: what was wished long ago may be the wrong thing to do now."""
 
 
 def new_id(at: datetime) -> str:
@@ -54,8 +62,8 @@ def new_id(at: datetime) -> str:
     return f"{at:%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def ask(store: Store, wish: Wish) -> tuple[Request, ...]:
-    """Write one request for each query, all of one group.
+def ask(store: Store, wish: Wish, *, term: int | None = None) -> tuple[Request, ...]:
+    """Write one request for each query, all of one group. A leader asks with its term, and raises ``StaleTerm``.
 
     Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
     """
@@ -73,11 +81,12 @@ def ask(store: Store, wish: Wish) -> tuple[Request, ...]:
             reason=wish.reason,
             consents=wish.consents,
             created_at=at,
+            expires_at=at + wish.within,
         )
         for index, (query, target) in enumerate(wish.targets.items(), start=1)
     )
     for request in requests:
-        store.ask(request)
+        store.ask(request, term=term)
     return requests
 
 
@@ -108,6 +117,11 @@ class Taker:
                 return self._answered(request, taken)
             if request.query not in self._queries:
                 self._refuse(request, f"query {request.query!r} is not declared")
+                return None
+            if self._store.now() >= request.expires_at:
+                self._refuse(
+                    request, f"nobody took it before {iso(request.expires_at)}, and now it is too late: ask anew"
+                )
                 return None
             standing = next(iter(self._store.operations(query=request.query, only_open=True, limit=1)), None)
             if standing is not None and not joins(request, standing):
@@ -164,8 +178,17 @@ class Taker:
             request.kind, request.query, target, consents=consents, expect_active=request.expect_active
         )
         # A runner may still be starting: the operation waits for it, and says so, instead of turning the operator away.
-        refused = next((gate for gate in gates.judge(facts) if not gate.ok and gate.name != "runner-alive"), None)
+        refused = next(
+            (gate for gate in self._judged(request, facts) if not gate.ok and gate.name != "runner-alive"), None
+        )
         return facts if refused is None else f"{refused.name}: {refused.text}"
+
+    def _judged(self, request: Request, facts: Facts) -> tuple[Gate, ...]:
+        """The gates, asked now; those of automatic mode too, where it asked: much may have happened since it did."""
+        if request.actor != AUTOMATIC:
+            return gates.judge(facts)
+        beliefs = {belief.cluster: belief for belief in self._store.beliefs()}
+        return automatic.judge(circumstances_of(self._store, facts, beliefs=beliefs, term=self._lead.term))
 
     def _refuse(self, request: Request, text: str) -> None:
         self._store.answer(request.id, term=self._lead.term, refused=text)

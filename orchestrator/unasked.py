@@ -1,14 +1,16 @@
 """Automatic mode's hand: asks for the failovers that policy allows, in the words in which a person would ask.
 
-What it writes is a request like any other, under the name ``auto``; from there on nothing differs. All queries that
-may leave a cluster in one tick share a group. A query that may not is told of once, with the gate that keeps it, and
+What it writes is a request like any other, under the name ``auto`` and the leader's term. It lives no longer than a
+verdict, and whoever takes it asks the same gates again; from there on nothing differs. All queries that may leave a
+cluster in one tick share a group. A query that may not is told of once, with the gate that keeps it, and
 again only when another gate does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from orchestrator.circumstances import circumstances_of
 from orchestrator.decide import automatic
-from orchestrator.decide.automatic import Circumstances
+from orchestrator.decide.automatic import VERDICT_STANDS
 from orchestrator.decide.gate import Gate
 from orchestrator.places import Places
 from orchestrator.requests import Wish, ask
@@ -52,9 +54,9 @@ class Unasked:
         lost = sorted({beliefs[cluster].reasons[0] for cluster in down})
         wish = Wish(
             kind=OperationKind.FAILOVER, targets=targets, expect_active=None, actor=AUTOMATIC,
-            reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(),
+            reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(), within=VERDICT_STANDS,
         )  # fmt: skip
-        return ask(self._store, wish)
+        return ask(self._store, wish, term=term)
 
     def _may_be_asked_for(self, query: str) -> bool:
         """Policy lets it, and nothing is under way or asked for already."""
@@ -73,15 +75,7 @@ class Unasked:
         refused: Gate | None = None
         for look in (False, True):
             facts = self._places.before(OperationKind.FAILOVER, query, target, look=look)
-            given = Circumstances(
-                facts=facts,
-                now=self._store.now(),
-                term=term,
-                beliefs=beliefs,
-                pauses=tuple(self._store.pauses()),
-                operations=tuple(self._store.operations(query=query)),
-                acknowledged=frozenset(each.operation for each in self._store.acknowledgements(query)),
-            )
+            given = circumstances_of(self._store, facts, beliefs=beliefs, term=term)
             refused = _refusal(automatic.judge(given))
             if refused is not None:
                 break

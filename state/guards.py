@@ -36,6 +36,12 @@ def check_answer(operation: str | None, refused: str | None) -> None:
         raise ValueError("answer a request with either an operation or a refusal")
 
 
+def check_asked(request: Request) -> None:
+    """A request can be taken for a while."""
+    if request.expires_at <= request.created_at:
+        raise ValueError(f"a request of {request.created_at} cannot end at {request.expires_at}")
+
+
 def check_adopted(assignment: Assignment) -> None:
     """The first assignment of a query has epoch 1, and is placed by it."""
     if (assignment.epoch, assignment.placed_epoch) != (1, 1):

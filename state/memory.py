@@ -17,6 +17,7 @@ from state.guards import (
     StepKey,
     check_adopted,
     check_answer,
+    check_asked,
     check_believed,
     check_held,
     check_kept,
@@ -123,8 +124,11 @@ class MemoryStore(Store):
         refuse_stale(term, lease.term if lease else None)
 
     # -- requests --------------------------------------------------------------------------------------------------
-    def ask(self, request: Request) -> None:
+    def ask(self, request: Request, *, term: int | None = None) -> None:
+        check_asked(request)
         with self._lock:
+            if term is not None:
+                self._check_term(term)
             self._requests.setdefault(request.id, request)
 
     def open_requests(self) -> Sequence[Request]:

@@ -297,6 +297,8 @@ class Request:
     reason: str
     consents: tuple[str, ...]
     created_at: datetime
+    expires_at: datetime
+    """Whoever comes to it from then on turns it down; like ``created_at`` on the store's clock."""
     operation: str | None = None
     """The operation that answers it, once taken."""
     refused: str | None = None

@@ -49,8 +49,8 @@ class Store(Protocol):
         """The lease as it stands, expired or not."""
 
     # -- requests --------------------------------------------------------------------------------------------------
-    def ask(self, request: Request) -> None:
-        """Record a request. The same id twice is one request."""
+    def ask(self, request: Request, *, term: int | None = None) -> None:
+        """Record a request. The same id twice is one request. A person asks without a term, a leader with its own."""
 
     def open_requests(self) -> Sequence[Request]:
         """Requests that no operation and no refusal answers yet, oldest first."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 import click
 
@@ -16,7 +17,7 @@ from orchestrator.lease import Lead
 from orchestrator.places import Places
 from orchestrator.planning import plan_query
 from orchestrator.process import this_process
-from orchestrator.requests import Wish, ask, default_target, standing_of
+from orchestrator.requests import TAKEN_WITHIN, Wish, ask, default_target, standing_of
 from orchestrator.work import Work
 from state.errors import StoreUnavailable
 from state.model import OperationKind, Request
@@ -229,6 +230,7 @@ def _move(
         actor=actor,
         reason=flags.reason,
         consents=flags.consents,
+        within=timedelta(seconds=timeout) if wait else TAKEN_WITHIN,
     )
     requests = ask(store, wish)
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from orchestrator.cli import render, shapes
+from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
 from orchestrator.work import outcome_of
 from state.model import Operation, Request
@@ -57,7 +58,7 @@ def _answer_nothing(answered: Sequence[Answered], output: str, *, many: bool) ->
 def _sentence(request: Request) -> str:
     if request.refused is not None:
         return f"{request.query}: {request.refused}"
-    return f"{request.query}: request {request.id} was not taken in time"
+    return f"{request.query}: request {request.id} is not taken yet; nobody takes it after {iso(request.expires_at)}"
 
 
 def _value(store: Store, request: Request, operation: Operation | None) -> dict[str, object]:

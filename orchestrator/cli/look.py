@@ -19,8 +19,8 @@ from orchestrator.later import with_later
 from state.model import Event
 
 QUERY_COLUMNS = (
-    "query", "cluster", "runner", "epoch", "state", "batch", "progress_age_seconds", "operation", "automatic",
-    "ready",
+    "query", "cluster", "runner", "epoch", "state", "batch", "progress_age_seconds", "operation", "request",
+    "automatic", "ready",
 )  # fmt: skip
 SEE_HISTORY = "tideover history lists operations"
 EVENT_COLUMNS = ("at", "kind", "query", "operation", "epoch", "actor", "text")
@@ -37,6 +37,7 @@ def rows(world: World) -> list[dict[str, object]]:
         store.query_facts(),
         store.operations(only_open=True),
         datetime.now(UTC),
+        requests=store.open_requests(),
         automatic={
             name: shapes.automatic_json(world.settings, name, pauses, cooldowns.get(name), now)
             for name in world.settings.queries
@@ -85,6 +86,7 @@ def show(world: World, query: str, output: str) -> None:
         {"id": o.id, "kind": o.kind.value, "phase": o.phase.value, "outcome": o.outcome, "sentence": o.sentence}
         for o in store.operations(query=query, limit=5)
     ]
+    requests = [shapes.request_row(asked) for asked in store.open_requests() if asked.query == query]
     if output in {"json", "yaml"}:
         hosting = next((r for r in runners if assignment and r["runner"] == assignment.runner), None)
         value = {
@@ -95,6 +97,7 @@ def show(world: World, query: str, output: str) -> None:
             "runners": runners,
             "positions": positions,
             "operations": operations,
+            "requests": requests,
             "automatic": automatic,
             "readiness": shapes.readiness_json(sampled),
         }
@@ -118,6 +121,8 @@ def show(world: World, query: str, output: str) -> None:
         render.say("\n" + render.table(positions, list(positions[0])))
     if operations:
         render.say("\n" + render.table(operations, list(operations[0])))
+    if requests:
+        render.say("\nnot taken yet\n" + render.table(requests, list(requests[0])))
 
 
 @click.command()

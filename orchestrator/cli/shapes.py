@@ -10,7 +10,7 @@ from orchestrator.decide.situation import automatic_of, state_of
 from orchestrator.decide.times import iso
 from orchestrator.decide.wants import newest_of
 from state.automation import Acknowledgement, Pause
-from state.model import Assignment, Event, Operation, Position, QueryFact, RunnerFact, Step
+from state.model import Assignment, Event, Operation, Position, QueryFact, Request, RunnerFact, Step
 from state.settings import Tideover
 from state.upkeep import ReadinessFact
 
@@ -32,19 +32,25 @@ def query_rows(
     operations: Iterable[Operation],
     now: datetime,
     *,
+    requests: Iterable[Request],
     automatic: Mapping[str, Mapping[str, object]],
     ready: Mapping[str, bool | None],
 ) -> list[dict[str, object]]:
     """One row per query, declared or merely known to the store; ``automatic`` as ``automatic_json`` tells it.
 
-    ``ready`` is what the last readiness check found, as far as it still speaks for now.
+    Of several requests that wait the oldest is named. ``ready`` is what the last readiness check found, as far as it
+    still speaks for now.
     """
     assigned = {assignment.query: assignment for assignment in assignments}
     known = {fact.query: fact for fact in facts}
     at_work = {operation.query: operation.id for operation in operations}
+    waiting: dict[str, str] = {}
+    for request in requests:
+        waiting.setdefault(request.query, request.id)
     return [
         {
             **query_row(name, assigned.get(name), known.get(name), at_work.get(name), now),
+            "request": waiting.get(name),
             "automatic": automatic.get(name, {}).get("state"),
             "ready": ready.get(name),
         }
@@ -69,6 +75,19 @@ def query_row(
         "batch": fact.batch if fact else None,
         "progress_age_seconds": round(max(0.0, (now - progressed).total_seconds()), 1) if progressed else None,
         "operation": operation,
+    }
+
+
+def request_row(request: Request) -> dict[str, object]:
+    """What was asked for and not answered yet."""
+    return {
+        "id": request.id,
+        "kind": request.kind.value,
+        "to": request.target,
+        "actor": request.actor,
+        "reason": request.reason,
+        "created_at": iso(request.created_at),
+        "expires_at": iso(request.expires_at),
     }
 
 

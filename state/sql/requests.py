@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from state.guards import check_answer, refuse_other_answer
+from state.guards import check_answer, check_asked, refuse_other_answer
 from state.model import Request
 from state.sql.database import Part, values_of
 from state.sql.schema import requests
@@ -17,8 +17,9 @@ _OPEN = sa.select(requests).where(_UNANSWERED).order_by(requests.c.created_at, r
 class Requests(Part):
     """Requests, taken by the leading controller."""
 
-    def ask(self, request: Request) -> None:
-        with self._writing() as connection:
+    def ask(self, request: Request, *, term: int | None = None) -> None:
+        check_asked(request)
+        with self._writing() if term is None else self._leading(term) as connection:
             insert = self._insert(requests).values(**values_of(request))
             connection.execute(insert.on_conflict_do_nothing(index_elements=["id"]))
 

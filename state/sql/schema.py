@@ -44,9 +44,11 @@ requests = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("consents", Words, nullable=False),
     sa.Column("created_at", Instant, nullable=False),
+    sa.Column("expires_at", Instant, nullable=False),
     sa.Column("operation", Name),
     sa.Column("refused", sa.Text),
     _one_of("kind", OperationKind, "requests"),
+    sa.CheckConstraint("expires_at > created_at", name="requests_expire"),
     sa.CheckConstraint("operation IS NULL OR refused IS NULL", name="requests_answered_once"),
 )
 sa.Index(

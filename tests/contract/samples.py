@@ -129,6 +129,7 @@ def request(**change: Any) -> Request:
         "consents": ("loss",),
         "created_at": AT,
     }
+    values["expires_at"] = change.get("created_at", AT) + 60 * SECOND
     return Request(**(values | change))
 
 

@@ -109,6 +109,19 @@ def test_a_request_waits_until_it_is_answered(store: Store) -> None:
     assert store.request("request-3") is None
 
 
+def test_a_leader_asks_with_its_term_and_nobody_for_a_time_that_is_over(store: Store) -> None:
+    stale = term_of(store, "one")
+    term = term_of(store, "two")
+    with pytest.raises(StaleTerm):
+        store.ask(samples.request(), term=stale)
+    with pytest.raises(ValueError, match="cannot end"):
+        store.ask(samples.request(expires_at=AT))
+    assert store.open_requests() == []
+    store.ask(samples.request(), term=term)
+    store.ask(samples.request(id="request-2"))
+    assert [request.id for request in store.open_requests()] == ["request-1", "request-2"]
+
+
 def test_a_request_is_answered_once(store: Store) -> None:
     store.ask(samples.request())
     term = term_of(store)

@@ -189,7 +189,28 @@ def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFi
     assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
     code, _error = run_json(capsys, *arguments)
     assert code == 3
-    assert len(world.store.open_requests()) == 1
+    (request,) = world.store.open_requests()
+    assert request.expires_at - request.created_at == timedelta(minutes=2)
+    (row,) = run_json(capsys, "list")[1]  # type: ignore[misc] # one row
+    assert (row["operation"], row["request"]) == (None, request.id)
+    _, shown = run_json(capsys, "show", "revenue")
+    assert isinstance(shown, dict)
+    assert [(row["id"], row["to"]) for row in shown["requests"]] == [(request.id, "west")]
+    assert "not taken yet" in run(capsys, "show", "revenue")[1]
+
+
+def test_nobody_takes_a_request_whose_verb_waits_no_longer(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
+    code, _, told = run(capsys, "failover", "revenue", "--to", "west", "--yes", "--timeout", "1")
+    assert code == 3
+    assert "is not taken yet; nobody takes it after" in told
+    (request,) = world.store.open_requests()
+    assert world.carry_out(request) is None
+    stands = world.store.request(request.id)
+    assert stands is not None
+    assert stands.refused is not None
+    assert stands.refused.startswith("nobody took it before")
+    assert world.store.operations() == []
 
 
 def test_a_move_begins_by_the_stores_clock_whatever_this_host_believes(

@@ -1,17 +1,28 @@
 """Requests that cannot be taken do not keep the others waiting."""
 
+from collections.abc import Mapping
+from datetime import timedelta
+
 import pytest
 
 from orchestrator.desk import Desk
-from state.errors import Conflict
-from state.model import Phase
+from orchestrator.lease import NAME, TTL
+from orchestrator.places import Places
+from orchestrator.requests import TAKEN_WITHIN, Wish, ask
+from orchestrator.steering import pause
+from orchestrator.unasked import Unasked
+from state.automation import AUTOMATIC, EVERY
+from state.errors import Conflict, StaleTerm
+from state.model import OperationKind, Phase, Request
+from state.sighting import Belief, Verdict
+from tests.contract import samples
 from tests.simulation.control import InLineDesk
 from tests.simulation.world import World, settings
 
 
 @pytest.fixture
 def world() -> World:
-    return World(settings(queries=("first", "second")))
+    return World(settings(queries=("first", "second"), policy={"automatic": True}))
 
 
 def desk(world: World) -> Desk:
@@ -21,6 +32,29 @@ def desk(world: World) -> Desk:
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead,
         actor="controller",
     )  # fmt: skip
+
+
+def asked_by_itself(world: World) -> Request:
+    """A failover that a leader, who may be gone since, asked for."""
+    wish = Wish(
+        kind=OperationKind.FAILOVER, targets={"first": "west"}, expect_active=None, actor=AUTOMATIC,
+        reason="east is down", consents=(),
+    )  # fmt: skip
+    return ask(world.store, wish)[0]
+
+
+def believe(world: World, verdicts: Mapping[str, Verdict], term: int) -> dict[str, Belief]:
+    now = world.store.now()
+    given = {
+        name: samples.belief(
+            cluster=name, verdict=verdict, since=now, down_since=now if verdict is Verdict.DOWN else None,
+            decided_at=now, term=term,
+        )
+        for name, verdict in verdicts.items()
+    }  # fmt: skip
+    for belief in given.values():
+        world.store.believe(belief, term=term, event=samples.event())
+    return given
 
 
 def opened(world: World) -> list[str]:
@@ -59,3 +93,60 @@ def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
     monkeypatch.undo()
     held.take()
     assert sorted(opened(world)) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("east", "paused", "refused"),
+    [
+        (Verdict.DOWN, False, None),
+        (Verdict.UP, False, "cluster-down: east is not believed down: UP"),
+        (None, False, "cluster-down: east is not believed down: no verdict"),
+        (Verdict.DOWN, True, "not-paused: ann@desk paused every query until somebody resumes: upgrade"),
+    ],
+)
+def test_what_automatic_mode_asked_for_is_judged_again_by_whoever_takes_it(
+    world: World, east: Verdict | None, paused: bool, refused: str | None
+) -> None:
+    request, held = asked_by_itself(world), desk(world)
+    believe(world, {"west": Verdict.UP} | ({"east": east} if east else {}), held.lead.term)
+    if paused:
+        pause(world.store, EVERY, until=None, actor="ann@desk", reason="upgrade")
+    held.take()
+    stands = world.store.request(request.id)
+    assert stands is not None
+    assert (stands.refused or "").startswith(refused or "")
+    assert opened(world) == ([] if refused else ["first"])
+
+
+def test_a_verdict_of_another_leader_is_no_reason_to_take_what_it_asked_for(world: World) -> None:
+    before = desk(world).lead.term
+    believe(world, {"east": Verdict.DOWN, "west": Verdict.UP}, before)
+    world.clock.wait(8)
+    request = asked_by_itself(world)
+    world.clock.wait(TTL.total_seconds() - 8)
+    desk(world).take()
+    stands = world.store.request(request.id)
+    assert stands is not None
+    assert stands.refused == "cluster-down: east is not believed down: no verdict"
+
+
+def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
+    term = desk(world).lead.term
+    beliefs = believe(world, {"east": Verdict.DOWN, "west": Verdict.UP}, term)
+    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    unasked = Unasked(store=world.store, settings=world.settings, places=places)
+    assert world.store.lead(NAME, "next", timedelta(0)) is None
+    assert world.store.seize(NAME, "next", world.store.leader(NAME).holder, TTL)  # type: ignore[union-attr] # led
+    with pytest.raises(StaleTerm):
+        unasked.ask(beliefs, term=term)
+    assert world.store.open_requests() == []
+
+
+def test_a_request_is_taken_in_its_time_or_not_at_all(world: World) -> None:
+    request = world.request("first")
+    world.clock.wait(TAKEN_WITHIN.total_seconds())
+    desk(world).take()
+    stands = world.store.request(request.id)
+    assert stands is not None
+    assert stands.refused == "nobody took it before 2026-01-31T12:02:00.000Z, and now it is too late: ask anew"
+    assert opened(world) == []

@@ -5,20 +5,30 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.requests import Wish, ask
 from state.automation import AUTOMATIC
-from state.model import Operation, OperationKind
-from tests.simulation.world import QUERY, World
+from state.model import Operation
+from tests.simulation.control import controller, pass_time
+from tests.simulation.world import QUERY, World, settings
 
 
-def moved(world: World, actor: str) -> Operation:
-    wish = Wish(
-        kind=OperationKind.FAILOVER, targets={QUERY: "west"}, expect_active=None, actor=actor, reason="", consents=()
-    )
-    (request,) = ask(world.store, wish)
-    operation = world.carry_out(request)
+def moved_by_itself(world: World) -> Operation:
+    """By a controller, because east is dead."""
+    site = controller(world)
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site, until=lambda: any(not each.is_open for each in world.store.operations()))
+    (operation,) = world.store.operations()
+    assert operation.actor == AUTOMATIC
+    return operation
+
+
+def moved_by_a_person(world: World) -> Operation:
+    operation = world.carry_out(world.request())
     assert operation is not None
     return operation
+
+
+def unattended() -> World:
+    return World(settings(policy={"automatic": True}))
 
 
 def empty_the_standby(world: World) -> None:
@@ -33,16 +43,16 @@ def forget_the_newest_times(world: World) -> None:
 
 @pytest.mark.parametrize("hide", [empty_the_standby, forget_the_newest_times])
 def test_an_unknown_loss_is_a_persons_to_accept(hide: Callable[[World], None]) -> None:
-    world = World()
+    world = unattended()
     hide(world)
-    alone = moved(world, AUTOMATIC)
+    alone = moved_by_itself(world)
     assert alone.outcome == "refused"
     assert alone.sentence.startswith("exposure: nobody can tell what orders-0, orders-1 lacks")
     assignment = world.store.assignment(QUERY)
     assert assignment is not None
     assert assignment.cluster == "east"
-    assert moved(world, "ann@desk").outcome == "done"
+    assert moved_by_a_person(world).outcome == "done"
 
 
 def test_a_known_loss_within_the_limit_is_nobodys_question() -> None:
-    assert moved(World(), AUTOMATIC).outcome == "done"
+    assert moved_by_itself(unattended()).outcome == "done"

@@ -141,8 +141,9 @@ def create_decisions() -> None:
         "requests",
         *(key("id", NAME), need("group", NAME), need("kind", TEXT), need("query", NAME), may("target", NAME)),
         *(may("expect_active", NAME), need("actor", TEXT), need("reason", TEXT), need("consents", JSON)),
-        *(need("created_at", TIME), may("operation", NAME), may("refused", TEXT)),
+        *(need("created_at", TIME), need("expires_at", TIME), may("operation", NAME), may("refused", TEXT)),
         one_of("requests", "kind", *KINDS),
+        sa.CheckConstraint("expires_at > created_at", name="requests_expire"),
         sa.CheckConstraint("operation IS NULL OR refused IS NULL", name="requests_answered_once"),
     )
     create_index("requests_open", "requests", ["created_at"], "operation IS NULL AND refused IS NULL")

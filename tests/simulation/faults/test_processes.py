@@ -1,9 +1,19 @@
 """Faults of our own processes: controllers and runners that die, freeze, do not obey, or come back."""
 
+from orchestrator.steering import pause
+from state.automation import EVERY
 from state.model import Phase
 from state.sighting import Verdict
 from tests.simulation.control import controller, pass_time
-from tests.simulation.faults.scenes import active, assert_moved, only_operation, operations, runs_on, scene
+from tests.simulation.faults.scenes import (
+    active,
+    assert_left_alone,
+    assert_moved,
+    only_operation,
+    operations,
+    runs_on,
+    scene,
+)
 from tests.simulation.faults.table import fault
 from tests.simulation.live import LiveWorld
 
@@ -50,6 +60,33 @@ def test_a_leader_that_thaws_writes_nothing_and_follows() -> LiveWorld:
     assert after is not None
     assert (after.term, after.holder) == (leader.term, leader.holder)
     assert operations(world) == [operation]
+    return world
+
+
+@fault(
+    49,
+    "the leader dies right after it asked for a move; the cluster returns, and somebody pauses",
+    verdict=Verdict.DOWN,
+    then="the next leader turns the request down: what automatic mode asked for is taken within 10 s and judged again, "
+    "or not taken",
+)
+def test_what_a_dead_leader_asked_for_is_not_done_when_the_reason_is_gone() -> LiveWorld:
+    world, first = scene()
+
+    def die() -> None:
+        first.frozen = bool(world.store.open_requests())
+
+    first.desk.take = die  # type: ignore[method-assign] # right before it would take its own request
+    world.clusters["east"].reachable = False
+    pass_time(world, 20, first, until=lambda: first.frozen)
+    (request,) = world.store.open_requests()
+    world.clusters["east"].reachable = True
+    pause(world.store, EVERY, until=None, actor="ann@desk", reason="looking into it")
+    pass_time(world, 60, controller(world, "two"))
+    answer = world.store.request(request.id)
+    assert answer is not None
+    assert answer.refused is not None
+    assert_left_alone(world)
     return world
 
 
