@@ -1,15 +1,17 @@
 """The cool-down of a query: how long automatic mode leaves it alone after what it did to it last. Pure.
 
 After a move the policy's ``cooldown`` must pass, or a person acknowledge it; a move that a person made since counts as
-acknowledgement, for that person has looked. After an attempt that did not move the query (a gate refused it behind the
-fence, a checkpoint could not be made) the next one comes after a minute, then two, then four, never more than the
-cool-down: the cluster is still down, and what was in the way may be gone; but each attempt stops the query anew.
+acknowledgement, for that person has looked. A query is moved once the move is committed, verified or not: it is placed
+elsewhere from then on. After an attempt that did not move the query (a gate refused it behind the fence, a checkpoint
+could not be made) the next one comes after a minute, then two, then four, never more than the cool-down: the cluster is
+still down, and what was in the way may be gone; but each attempt stops the query anew.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from orchestrator.decide.phases import BEHIND_COMMIT
 from state.automation import AUTOMATIC
 from state.model import Operation
 
@@ -34,10 +36,10 @@ def cooldown_of(operations: Iterable[Operation], acknowledged: Collection[str], 
         if operation.id in acknowledged:
             break
         if operation.actor != AUTOMATIC:
-            if operation.outcome == "done":
+            if operation.phase in BEHIND_COMMIT:
                 break
         elif operation.ended_at is not None:
-            if operation.outcome == "done":
+            if operation.phase in BEHIND_COMMIT:
                 moved = Cooldown(operation=operation.id, until=operation.ended_at + cooldown, moved=True)
                 return max(filter(None, (moved, _retry(attempts, cooldown))), key=lambda each: each.until)
             attempts.append((operation.id, operation.ended_at))

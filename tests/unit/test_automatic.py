@@ -34,10 +34,12 @@ def belief(cluster: str, verdict: Verdict, **changes: Any) -> Belief:
 def operation(**changes: Any) -> Operation:
     values: dict[str, Any] = {
         "id": "x1", "group": "g", "kind": OperationKind.FAILOVER, "query": "q", "source": "west", "target": "east",
-        "epoch": 2, "phase": Phase.SETTLED, "outcome": "done", "actor": AUTOMATIC, "reason": "", "consents": (),
+        "epoch": 2, "outcome": "done", "actor": AUTOMATIC, "reason": "", "consents": (),
         "plan": None, "measured": {}, "sentence": "", "started_at": NOW - 30 * MINUTE, "ended_at": NOW - 30 * MINUTE,
     }  # fmt: skip
-    return Operation(**{**values, **changes})
+    values |= changes
+    placed = values["outcome"] in {"done", "failed"}
+    return Operation(**{"phase": Phase.SETTLED if placed else Phase.ABORTED, **values})
 
 
 def pause(**changes: Any) -> Pause:
@@ -263,9 +265,9 @@ def test_a_move_within_the_cooldown_stands_against_the_next_unless_a_person_look
 ) -> None:
     newest: Operation | None = None
     for each in circumstances.operations:
-        if each.id in circumstances.acknowledged or (each.actor != AUTOMATIC and each.outcome == "done"):
+        if each.id in circumstances.acknowledged or (each.actor != AUTOMATIC and each.phase is Phase.SETTLED):
             break
-        if each.actor == AUTOMATIC and each.outcome == "done":
+        if each.actor == AUTOMATIC and each.phase is Phase.SETTLED:
             newest = each
             break
     if newest is not None and newest.ended_at is not None and newest.ended_at + HOUR > NOW:

@@ -39,6 +39,15 @@ def test_a_move_by_a_person_since_counts_as_acknowledgement_but_a_refusal_does_n
     assert until(operation(actor="ann@desk", id="p", outcome="refused"), automatic) == NOW + HOUR
 
 
+def test_a_move_that_could_not_be_verified_is_a_move_all_the_same() -> None:
+    unverified = operation(outcome="failed", ended_at=NOW)
+    assert until(unverified) == NOW + HOUR
+    stands = cooldown_of((unverified,), frozenset(), HOUR)
+    assert stands is not None
+    assert stands.moved
+    assert until(operation(actor="ann@desk", id="p", outcome="failed"), operation(ended_at=NOW)) is None
+
+
 def test_an_acknowledgement_covers_what_was_before_it_and_nothing_after() -> None:
     first, second = operation(id="x1", ended_at=NOW - 10 * MINUTE), operation(id="x2", ended_at=NOW)
     assert until(second, first, acknowledged=frozenset({"x2"})) is None
