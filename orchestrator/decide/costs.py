@@ -126,17 +126,20 @@ def exposure(facts: Facts) -> Gate | None:
 
 
 def replay(facts: Facts) -> Gate | None:
+    """Records that would be read a second time. Unknown is shown, and judged by the person who asked."""
     if facts.resumes_at is None:
         return None
     count = repeats(facts)
     limit = facts.policy.max_replay
+    within = facts.attended if count is None else count <= limit
+    bad = "nobody can tell how many records" if count is None else f"{count} records"
     return answer(
         "replay",
-        count is None or count <= limit or "repeats" in facts.consents,
+        within or "repeats" in facts.consents,
         UNKNOWN if count is None else f"{count} records",
         f"{limit} records",
         "what is read twice is within the limit" if count is not None else "what is read twice cannot be told",
-        f"{count} records would be read twice; consent repeats accepts it",
+        f"{bad} would be read twice; consent repeats accepts it",
     )
 
 

@@ -6,7 +6,7 @@ ready, and not refused either: it is unknown.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.decide import gates
@@ -161,9 +161,13 @@ READINESS_GATES: tuple[Callable[[Condition], Gate | None], ...] = (
 
 
 def judge(given: Condition) -> Readiness:
-    """Every gate of a failover that can be judged without one, and those of readiness."""
+    """Every gate of a failover that can be judged without one, and those of readiness.
+
+    Nobody is there to take upon himself what cannot be told: it is judged as automatic mode will have to.
+    """
+    facts = replace(given.facts, attended=False)
     own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)
-    return Readiness(query=given.facts.query, target=given.facts.target, gates=gates.judge(given.facts) + own)
+    return Readiness(query=given.facts.query, target=given.facts.target, gates=gates.judge(facts) + own)
 
 
 def _age(given: Condition, targets: Iterable[Target]) -> str:

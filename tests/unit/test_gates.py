@@ -135,6 +135,8 @@ REFUSALS: list[tuple[str, Facts, str, str, str]] = [
     ("replay", replace(GOOD, resolution=resolution(place(replay_records=1_000_001))),
      "1000001 records", "1000000 records", "consent repeats"),
     ("replay", replace(GOOD, policy=Policy(max_replay=7), choice=BRIDGE), "8 records", "7 records", "read twice"),
+    ("replay", replace(GOOD, attended=False, resolution=resolution(place(exact=False, replay_records=None))),
+     "unknown", "1000000 records", "nobody can tell how many records would be read twice; consent repeats"),
     ("repeats-into-state", replace(STATEFUL, resolution=BY_TIME), "9 records", "0 records", "replay_safe"),
     ("repeats-into-state", replace(STATEFUL, resolution=resolution(place(exact=False, replay_records=None))),
      "unknown", "0 records", "t-0"),

@@ -89,6 +89,13 @@ def test_what_cannot_be_measured_is_neither_ready_nor_refused(condition: Conditi
     assert judge(worse).ready is False
 
 
+def test_a_replay_that_nobody_can_tell_is_not_ready_as_automatic_mode_would_not_take_it() -> None:
+    condition = at(place(exact=False, replay_records=None))
+    gate = judged("replay", condition)
+    assert (gate.ok, gate.measured) == (False, "unknown")
+    assert judge(condition).ready is None
+
+
 @pytest.mark.parametrize(
     ("name", "condition", "measured"),
     [
