@@ -33,7 +33,7 @@ def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
             "possible_replay_records": possibly_replayed(facts) if targets else None,
             "replay_later_records": _sum(target.replay_later_records for target in targets),
             "exposure_records": _sum(target.exposure_records for target in targets),
-            "exposure_seconds": _largest(target.exposure_seconds for target in targets),
+            "exposure_seconds": _largest(_exposure_seconds(target) for target in targets),
         },
         "refused": any(not gate.ok for gate in gates),
         **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
@@ -112,5 +112,15 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return total if seen else None
 
 
+def _exposure_seconds(target: Target) -> float | None:
+    """Where no record is lacking, no time is, whatever the clocks on both sides tell."""
+    return 0.0 if target.exposure_records == 0 and target.exposure_seconds is None else target.exposure_seconds
+
+
 def _largest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+    largest: float | None = None
+    for value in values:
+        if value is None:
+            return None
+        largest = value if largest is None else max(largest, value)
+    return largest
