@@ -126,6 +126,7 @@ class Executor:
             hosting=hosting_of(hold.detail) if hold else None,
             findings=self._findings,
             ending=str(abort.detail["outcome"]) if abort else None,
+            reason=str(abort.detail.get("text", "")) if abort else "",
             patient=waited < PATIENCE,
             unreachable=self._places.silence_of(operation) if doubtful else "",
             awaited=doubtful

@@ -1,11 +1,13 @@
 """What the decisions of all phases are made of: staying, moving on, giving up, and asking a runner.
 
-Whatever was asked of a runner stays asked; it is asked anew only of another runner, or when the first try failed in a
-way that can pass. What counts is what was asked under the operation's present epoch: a takeover raises it, and begins
+Whatever was asked of a runner stays asked; it is asked anew only of another runner, or, after a pause, when the first
+try failed in a way that can pass. What a fence planted is taken away for as long as it takes, whatever stands against
+it: a query whose checkpoint is still fenced runs nowhere. What counts is what was asked under the operation's present epoch: a takeover raises it, and begins
 with a fence of its own.
 """
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from orchestrator.decide.phases import Happening, move
 from orchestrator.decide.snapshot import Act, Ask, Decision, Snapshot, Wait
@@ -16,6 +18,14 @@ TRIES = 3
 """How often an intent that failed in an unforeseen way is asked again."""
 LASTING = frozenset({"no-space", "unreadable", "not-a-checkpoint", "empty"})
 """Kinds of failure that asking again does not heal."""
+PASSING = frozenset({"file-system"})
+"""Kinds of failure that pass as a rule (a name node fails over, a mount hangs): asked again for as long as there is
+patience, however often."""
+AGAIN = timedelta(seconds=0.5)
+"""The pause behind a first failure; it doubles with each further one."""
+AGAIN_AT_MOST = timedelta(seconds=5)
+AGAIN_WITHOUT_PATIENCE = timedelta(minutes=1)
+_WITHDRAWN = "withdrawn"
 _WAITS_FOR_RUNNERS = frozenset({Phase.ABORTED, Phase.STARTING})
 """Phases that BLOCKED is no way out of: they wait where they are."""
 
@@ -74,21 +84,50 @@ def ask(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> 
     return Ask(name=name, kind=kind, runner=runner.runner, request=request, withdraw=pending)
 
 
-def pursue(snapshot: Snapshot, intent: Intent, doing: str, request: Mapping[str, object]) -> Decision | Ask | None:
+def pursue(
+    snapshot: Snapshot, intent: Intent, doing: str, request: Mapping[str, object], now: datetime
+) -> Decision | Ask | None:
     """What to do about an intent that is not done: a decision, another asking, or None when it failed for good."""
+    if intent.state is IntentState.FAILED and _is_for_good(snapshot, intent):
+        return None
+    return insist(snapshot, intent, doing, request, now)
+
+
+def insist(
+    snapshot: Snapshot, intent: Intent, doing: str, request: Mapping[str, object], now: datetime
+) -> Decision | Ask:
+    """What to do about an intent that is not done and must be, however often it failed."""
     if intent.state is IntentState.PENDING and snapshot.is_alive(intent.runner):
         return stay(snapshot, f"waiting for runner {intent.runner} {doing}")
-    if intent.state is not IntentState.PENDING:
-        failed = [i for i in snapshot.of(intent.kind) if i.state is IntentState.FAILED]
-        unforeseen = [i for i in failed if failure(i).kind != "withdrawn"]
-        if failure(intent).kind in LASTING or len(unforeseen) >= TRIES:
-            return None
+    if intent.state is IntentState.FAILED and abs(now - intent.created_at) < _pause(snapshot, intent):
+        return stay(snapshot, f"runner {intent.runner} failed {doing}, asking again: {failure(intent).text}")
     another = ask(snapshot, intent.kind, request)
     if another is not None:
         return another
     if snapshot.operation.phase in _WAITS_FOR_RUNNERS:
         return stay(snapshot, no_runner(snapshot))
     return moved(snapshot, Happening.NO_RUNNER, no_runner(snapshot))
+
+
+def _is_for_good(snapshot: Snapshot, intent: Intent) -> bool:
+    kind, kinds = failure(intent).kind, _failures(snapshot, intent)
+    if kind in PASSING:
+        return not snapshot.patient and len(kinds) >= TRIES
+    return kind in LASTING or len([each for each in kinds if each not in PASSING]) >= TRIES
+
+
+def _pause(snapshot: Snapshot, intent: Intent) -> timedelta:
+    """Counted from when the intent was asked for, on the store's clock, as all pauses of a fence are."""
+    if failure(intent).kind == _WITHDRAWN:
+        return timedelta(0)
+    doublings = min(len(_failures(snapshot, intent)) - 1, 10)
+    return min(AGAIN * (1 << doublings), AGAIN_AT_MOST if snapshot.patient else AGAIN_WITHOUT_PATIENCE)
+
+
+def _failures(snapshot: Snapshot, intent: Intent) -> list[str]:
+    """The kinds of all failures so far of what was asked, but for askings that were taken back."""
+    failed = [failure(each).kind for each in snapshot.of(intent.kind) if each.state is IntentState.FAILED]
+    return [kind for kind in failed if kind != _WITHDRAWN]
 
 
 def failure(intent: Intent) -> Failure:

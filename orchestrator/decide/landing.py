@@ -10,7 +10,17 @@ can, and a new operation may carry it elsewhere from there.
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from orchestrator.decide.asking import ask, failure, fence_request, moved, no_runner, pursue, release_request, stay
+from orchestrator.decide.asking import (
+    ask,
+    failure,
+    fence_request,
+    insist,
+    moved,
+    no_runner,
+    pursue,
+    release_request,
+    stay,
+)
 from orchestrator.decide.phases import BEHIND_COMMIT, FINAL, Happening
 from orchestrator.decide.snapshot import Ask, Decision, Land, Settle, Snapshot, TakeOver
 from orchestrator.decide.times import iso
@@ -121,13 +131,10 @@ def _taking_over(snapshot: Snapshot, now: datetime) -> Decision:
     if latest is None:
         return _asked(snapshot, ask(snapshot, IntentKind.FENCE, request), asking)
     if latest.state is not IntentState.DONE:
-        pursued = pursue(snapshot, latest, asking, request)
-        if pursued is None:
-            text = f"the checkpoint cannot be fenced, so runner {lost} keeps the query: {failure(latest).text}"
-            return moved(snapshot, Happening.UNVERIFIED, text, Land(runner=lost, outcome="failed"))
-        return _asked(snapshot, pursued, asking)
+        pursued = pursue(snapshot, latest, asking, request, now)
+        return _kept(snapshot, latest, now) if pursued is None else _asked(snapshot, pursued, asking)
     if snapshot.proof is not None:
-        return _released(snapshot, FenceReport.of(latest.result))
+        return _released(snapshot, FenceReport.of(latest.result), now)
     seen = FenceReport.of(latest.result).detail
     text = f"nothing proves that the run of runner {lost} has stopped: {seen}; looking again, or consent unfenced"
     if looks_later(snapshot, latest, now):
@@ -135,23 +142,32 @@ def _taking_over(snapshot: Snapshot, now: datetime) -> Decision:
     return stay(snapshot, text, ask(snapshot, IntentKind.FENCE, request))
 
 
-def _released(snapshot: Snapshot, fenced: FenceReport) -> Decision:
+def _kept(snapshot: Snapshot, fence: Intent, now: datetime) -> Decision:
+    """The fence failed for good: take away what it may have planted, and leave the query with the lost runner."""
+    release, lost = snapshot.last(IntentKind.RELEASE), snapshot.assignment.runner
+    if release is None or release.state is not IntentState.DONE:
+        return _unplanted(snapshot, release, now)
+    text = f"the checkpoint cannot be fenced, so runner {lost} keeps the query: {failure(fence).text}"
+    return moved(snapshot, Happening.UNVERIFIED, text, Land(runner=lost, outcome="failed"))
+
+
+def _released(snapshot: Snapshot, fenced: FenceReport, now: datetime) -> Decision:
     """The lost run is proven gone: take the fence away and give the query to a runner that is alive."""
-    latest, runner = snapshot.last(IntentKind.RELEASE), snapshot.chosen_runner
-    request = release_request(snapshot, prepared=None)
-    asking = "to take the fence away"
-    if latest is None:
-        return _asked(snapshot, ask(snapshot, IntentKind.RELEASE, request), asking)
-    if latest.state is not IntentState.DONE:
-        pursued = pursue(snapshot, latest, asking, request)
-        if pursued is None:
-            text = f"the fence of the takeover could not be undone: {failure(latest).text}"
-            return moved(snapshot, Happening.UNVERIFIED, text, Land(runner=latest.runner, outcome="failed"))
-        return _asked(snapshot, pursued, asking)
-    taker = runner.runner if runner is not None else latest.runner
+    release, runner = snapshot.last(IntentKind.RELEASE), snapshot.chosen_runner
+    if release is None or release.state is not IntentState.DONE:
+        return _unplanted(snapshot, release, now)
+    taker = runner.runner if runner is not None else release.runner
     text = f"the lost run is gone ({snapshot.proof}): runner {taker} takes over with epoch {snapshot.operation.epoch}"
     detail = {"evidence": snapshot.proof, "detail": fenced.detail, "runner": taker}
     return moved(snapshot, Happening.TAKEN_OVER, text, Land(runner=taker), detail=detail)
+
+
+def _unplanted(snapshot: Snapshot, release: Intent | None, now: datetime) -> Decision:
+    """Have the fence taken away, for as long as that takes: a query on a checkpoint that is fenced runs nowhere."""
+    asking, request = "to take the fence away", release_request(snapshot, prepared=None)
+    if release is None:
+        return _asked(snapshot, ask(snapshot, IntentKind.RELEASE, request), asking)
+    return _asked(snapshot, insist(snapshot, release, asking, request, now), asking)
 
 
 def _asked(snapshot: Snapshot, asked: Ask | Decision | None, doing: str) -> Decision:

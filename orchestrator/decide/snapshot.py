@@ -45,6 +45,8 @@ class Snapshot:
     findings: Findings | None = None
     ending: str | None = None
     """Of an operation that was given up: the outcome it ends with once the old run is released."""
+    reason: str = ""
+    """Of an operation that was given up: why, in one sentence."""
     patient: bool = True
     """Whether there is still time to ask again for what failed."""
     unreachable: str = ""

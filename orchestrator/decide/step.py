@@ -12,6 +12,7 @@ from orchestrator.decide.asking import (
     failure,
     fence_request,
     given_up,
+    insist,
     moved,
     no_runner,
     pursue,
@@ -46,7 +47,7 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
         return stay(snapshot, f"asking runner {asked.runner} to stop the query and to fence its checkpoint", asked)
     if latest.state is IntentState.DONE:
         return _fenced(snapshot, FenceReport.of(latest.result))
-    pursued = pursue(snapshot, latest, "to stop the query", request)
+    pursued = pursue(snapshot, latest, "to stop the query", request, now)
     if pursued is None:
         return given_up(snapshot, "failed", f"the old checkpoint cannot be fenced: {failure(latest).text}")
     if isinstance(pursued, Ask):
@@ -83,7 +84,7 @@ def _blocked(snapshot: Snapshot, now: datetime) -> Decision:
 def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
     inspection = snapshot.last(IntentKind.INSPECT)
     if inspection is not None and inspection.state is not IntentState.DONE:
-        pursued = pursue(snapshot, inspection, "to read the checkpoint again", inspection.request)
+        pursued = pursue(snapshot, inspection, "to read the checkpoint again", inspection.request, now)
         if pursued is None:
             return given_up(snapshot, "failed", f"the checkpoint cannot be read: {failure(inspection).text}")
         if isinstance(pursued, Ask):
@@ -127,7 +128,7 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
             return moved(snapshot, Happening.NO_RUNNER, no_runner(snapshot))
         return moved(snapshot, Happening.MOVED_ON, f"{failure(latest).text}: resolving again", asked)
     again = request.model_copy(update={"target": _next_folder(request.target, len(snapshot.of(IntentKind.PREPARE)))})
-    pursued = pursue(snapshot, latest, "to make the checkpoint", again.as_json())
+    pursued = pursue(snapshot, latest, "to make the checkpoint", again.as_json(), now)
     if pursued is None:
         return given_up(snapshot, "failed", f"the new checkpoint cannot be made: {failure(latest).text}")
     if isinstance(pursued, Ask):
@@ -147,23 +148,22 @@ def _next_folder(target: str, attempts: int) -> str:
 
 def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     outcome = snapshot.ending or "failed"
-    back = f"{snapshot.operation.query} goes on on {snapshot.operation.source}"
+    reason = snapshot.reason or snapshot.operation.sentence
     fences = snapshot.of(IntentKind.FENCE)
     latest = snapshot.last(IntentKind.RELEASE)
     if not fences or (latest is not None and latest.state is IntentState.DONE):
-        return moved(snapshot, Happening.RELEASED, snapshot.operation.sentence, GoBack(outcome=outcome))
+        return moved(snapshot, Happening.RELEASED, reason, GoBack(outcome=outcome))
     prepared = snapshot.last(IntentKind.PREPARE)
     request = release_request(snapshot, prepared=PrepareRequest.of(prepared.request).target if prepared else None)
     if latest is None:
         asked = ask(snapshot, IntentKind.RELEASE, request)
         return stay(snapshot, snapshot.operation.sentence, asked) if asked else stay(snapshot, no_runner(snapshot))
-    pursued = pursue(snapshot, latest, "to undo the fence", request)
-    if pursued is None:
-        text = f"{back}, but its fence could not be undone: {failure(latest).text}"
-        return moved(snapshot, Happening.RELEASED, text, GoBack(outcome="failed"))
-    if isinstance(pursued, Ask):
-        return stay(snapshot, snapshot.operation.sentence, pursued)
-    return stay(snapshot, snapshot.operation.sentence) if latest.state is IntentState.PENDING else pursued
+    insisted = insist(snapshot, latest, "to undo the fence", request, now)
+    if isinstance(insisted, Ask):
+        return stay(snapshot, snapshot.operation.sentence, insisted)
+    if latest.state is IntentState.PENDING:
+        return stay(snapshot, snapshot.operation.sentence)
+    return stay(snapshot, f"{reason}; {insisted.sentence}")
 
 
 _DECIDERS = {

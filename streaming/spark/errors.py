@@ -9,9 +9,9 @@ TideoverError
     ├── AmbiguousSources   nobody can tell which line of the offset log belongs to which source
     ├── MovedOn            it is not in the place that the request names any more
     ├── TargetTaken        the folder of the new checkpoint is somebody else's, or in use
-    ├── FileVanished       a file was purged between listing and reading; trying again helps
     ├── NoSpace            the file system is full
-    └── FileSystemError    the file system refused for a reason of its own
+    └── FileSystemError    the file system refused for a reason of its own; trying again can help
+        └── FileVanished   a file was purged between listing and reading
 """
 
 from state.errors import TideoverError
@@ -59,10 +59,6 @@ class TargetTaken(CheckpointError):
     kind = "target-taken"
 
 
-class FileVanished(CheckpointError):
-    """A file is gone."""
-
-
 class NoSpace(CheckpointError):
     """The file system is full."""
 
@@ -71,3 +67,9 @@ class NoSpace(CheckpointError):
 
 class FileSystemError(CheckpointError):
     """The file system refused."""
+
+    kind = "file-system"
+
+
+class FileVanished(FileSystemError):
+    """A file is gone."""

@@ -11,7 +11,7 @@ from streaming.spark.checkpoint import batch_ids, newest_commit
 from streaming.spark.checkpoint_text import Fence, fence_sentence, parse_fence
 from streaming.spark.errors import FileVanished, MovedOn
 from streaming.spark.filesystem import CheckpointFiles, join
-from streaming.spark.prepared import discard
+from streaming.spark.prepared import discard, read_mark
 
 _ENTRIES = 2
 
@@ -42,15 +42,20 @@ def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple
 def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     """Take away what this very operation planted, and the checkpoint that it prepared; return the batch ids freed.
 
-    Highest first, so that a start between two removals still fails. What others planted stays, as does what is there
-    no more. Raises ``TargetTaken`` when the prepared checkpoint is somebody else's or has been run.
+    Highest first, so that a start between two removals still fails. What others planted or prepared stays. Raises
+    ``TargetTaken`` when the prepared checkpoint has been run: then the old one is not to be run again.
     """
-    if request.prepared is not None:
+    if request.prepared is not None and _is_prepared_by(files, request.prepared, request.operation):
         discard(files, request.prepared, request.operation)
     ours = planted_by(files, request.checkpoint, request.operation)
     for batch in reversed(ours):
         files.delete(_entry(request.checkpoint, batch))
     return ours
+
+
+def _is_prepared_by(files: CheckpointFiles, target: str, operation: str) -> bool:
+    mark = read_mark(files, target)
+    return mark is not None and mark.operation == operation
 
 
 def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence) -> None:

@@ -8,6 +8,7 @@ import pytest
 from state.model import Desired, Intent, IntentKind, Phase
 from state.ports import Store
 from state.protocol import Failure, Planned, SinkState, StateOperator
+from streaming.spark.errors import FileSystemError
 from tests.simulation.world import QUERY, Crash, CrashingStore, World, settings
 
 PLACE = 33 + 100
@@ -350,6 +351,48 @@ def test_a_passing_fault_of_the_runner_is_tried_again() -> None:
     operation = world.carry_out(world.request())
     assert operation is not None
     assert operation.outcome == "done"
+
+
+HICCUP = Failure(kind=FileSystemError.kind, text="/cp: the name node is in safe mode")
+
+
+@pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
+def test_storage_that_is_away_for_a_while_is_asked_again_until_it_is_back(kind: IntentKind) -> None:
+    world = World()
+    world.runner.failures = {kind: [HICCUP] * 8}
+    operation = world.carry_out(world.request())
+    assert operation is not None
+    assert operation.outcome == "done"
+    assert 20 < world.clock.passed < 60, "there is a pause before each try"
+
+
+@pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
+def test_storage_that_stays_away_before_the_commit_ends_the_operation_and_the_query_goes_back(kind: IntentKind) -> None:
+    world = World()
+    world.runner.failures = {kind: [HICCUP] * 1000}
+    operation = world.carry_out(world.request(), seconds=200)
+    assert operation is not None
+    assert "name node is in safe mode" in operation.sentence
+    assert 90 < world.clock.passed < 110
+    assert_went_back(world, "failed")
+
+
+@pytest.mark.parametrize("failure", [HICCUP, Failure(kind="unreadable", text="commits/7 is cut short")])
+def test_a_fence_is_taken_away_however_often_that_fails(failure: Failure) -> None:
+    world = World(settings(policy={"max_exposure": "5s"}))
+    world.runner.failures = {IntentKind.RELEASE: [failure] * 30}
+    request = world.request()
+    operation = world.carry_out(request, seconds=120)
+    assert operation is not None
+    assert operation.is_open
+    assert operation.phase is Phase.ABORTED
+    assert operation.sentence.startswith("exposure: the standby lacks 10.0 s of records")
+    assert operation.sentence.endswith(failure.text)
+    assert world.starts == []
+    operation = world.carry_out(request, seconds=1200)
+    assert operation is not None
+    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; consent loss accepts it"
+    assert_went_back(world, "refused")
 
 
 def test_an_unreadable_checkpoint_gives_the_query_back_at_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.requests import Wish, ask
 from orchestrator.work import Work
-from state.model import Assignment, Desired, IntentKind, Operation, OperationKind, Phase, Request
+from state.model import Assignment, Desired, Intent, IntentKind, Operation, OperationKind, Phase, Request
 from state.protocol import Evidence, Failure
 from tests.simulation.world import QUERY, World, settings
 
@@ -148,16 +148,34 @@ def test_a_takeover_whose_runner_dies_as_well_is_done_by_the_next_that_is_alive(
     assert world.checkpoints[assigned(world).checkpoint].planted == set()
 
 
-@pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.RELEASE])
-def test_a_takeover_that_cannot_be_done_ends_and_leaves_the_query_with_a_runner(kind: IntentKind) -> None:
+@pytest.mark.parametrize("kind", ["file-system", "unreadable"])
+def test_a_takeover_takes_its_fence_away_however_often_that_fails(kind: str) -> None:
     world = loses_its_runner()
-    world.other.failures = {kind: [Failure(kind="unreadable", text="the disk is gone")]}
+    world.other.failures = {IntentKind.RELEASE: [Failure(kind=kind, text="the disk is gone")] * 10}
+    request = world.request()
+    operation = carried_out(world, request, seconds=20)
+    assert (operation.phase, operation.outcome) == (Phase.STARTING, None)
+    assert "the disk is gone" in operation.sentence
+    operation = carried_out(world, request)
+    assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
+    assert world.checkpoints[assigned(world).checkpoint].planted == set()
+
+
+def test_a_takeover_that_cannot_fence_leaves_the_query_with_its_runner_and_takes_away_what_it_planted() -> None:
+    world = loses_its_runner()
+    answer = world.other._do
+
+    def plant_and_fail(intent: Intent) -> object:
+        done = answer(intent)
+        return Failure(kind="unreadable", text="commits/8 is cut short") if intent.kind is IntentKind.FENCE else done
+
+    world.other._do = plant_and_fail  # type: ignore[method-assign, assignment] # the fault
     operation = carried_out(world, world.request())
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "failed")
-    assert "the disk is gone" in operation.sentence
+    assert "commits/8 is cut short" in operation.sentence
     assignment = assigned(world)
-    proven = kind is IntentKind.RELEASE
-    assert (assignment.desired, assignment.runner) == (Desired.RUNNING, "b" if proven else "a")
+    assert (assignment.desired, assignment.runner) == (Desired.RUNNING, "a")
+    assert world.checkpoints[assignment.checkpoint].planted == set()
 
 
 # -- the standby dies --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from state.protocol import ReleaseRequest
 from streaming.spark.errors import MovedOn, TargetTaken
 from streaming.spark.local import LocalFiles
 from streaming.spark.plant import plant, planted_by, release
+from streaming.spark.prepared import Mark, claim
 from tests.checkpoints import CheckpointFolder
 
 FILES = LocalFiles()
@@ -100,8 +101,23 @@ def test_releasing_takes_nothing_that_others_planted_or_planned(checkpoint: Chec
     assert checkpoint.files() == before
 
 
-def test_releasing_refuses_to_remove_a_folder_that_it_did_not_make(checkpoint: CheckpointFolder) -> None:
+def test_releasing_leaves_a_folder_that_it_did_not_make_and_takes_its_entries_away(
+    checkpoint: CheckpointFolder, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "taken"
+    foreign.mkdir()
+    (foreign / "notes.txt").write_text("mine")
     plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    assert release(FILES, request(checkpoint, prepared=str(foreign))) == (3, 4)
+    assert (foreign / "notes.txt").exists()
+
+
+def test_releasing_is_refused_when_what_it_prepared_has_been_run(checkpoint: CheckpointFolder, tmp_path: Path) -> None:
+    prepared = tmp_path / "prepared"
+    claim(FILES, str(prepared), Mark(operation="move", epoch=2, newest_offsets=2, newest_commit=2))
+    (prepared / "offsets").mkdir()
+    (prepared / "offsets" / "3").write_text("v1")
+    planted = plant(FILES, str(checkpoint.path), operation="move", epoch=2)
     with pytest.raises(TargetTaken):
-        release(FILES, request(checkpoint, prepared=str(checkpoint.path)))
-    assert (checkpoint.path / "metadata").exists()
+        release(FILES, request(checkpoint, prepared=str(prepared)))
+    assert planted_by(FILES, str(checkpoint.path), "move") == planted
