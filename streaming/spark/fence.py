@@ -108,6 +108,8 @@ def _prove_gone(guard: Guard, hosting: Process, who: str) -> Proof:
 def _process_gone(here: Identity, hosting: Process, who: str) -> Proof:
     gone = is_gone(hosting, here)
     if gone is None:
+        if hosting.host == here.host:
+            return Proof(None, f"{who} ran under another boot, and nothing tells whether of this very machine")
         return Proof(None, f"{who} is on another host, which cannot be looked at from {here.host}")
     if not gone:
         return Proof(None, f"{who} is alive and is not this process")

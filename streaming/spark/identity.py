@@ -5,16 +5,15 @@ processes: ours and the JVM that it launched, which outlives a killed parent by 
 runner counts as gone only when both are.
 """
 
-import contextlib
 import os
 import signal
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from state.model import RunnerFact
 from state.protocol import Process
+from streaming.host import boot_id, host_name, is_over, started_at
 from streaming.spark.session import INSTANCE_KEY
 
 _PROC = Path("/proc")
@@ -33,34 +32,14 @@ class Identity:
 def own_identity() -> Identity:
     """Who we are."""
     pid = os.getpid()
-    return Identity(host=_host(), boot_id=_boot_id(), pid=pid, pid_started=started_at(pid) or 0)
-
-
-def _host() -> str:
-    """Host name and pid namespace: not to see a process of another container proves nothing about it."""
-    namespace = ""
-    with contextlib.suppress(OSError):
-        namespace = str((_PROC / "self/ns/pid").readlink()).strip("pid:[]")
-    return f"{socket.gethostname()}/{namespace}"
-
-
-def started_at(pid: int) -> int | None:
-    """Field 22 of ``/proc/<pid>/stat``, clock ticks since boot; None when there is no such process, or a zombie."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()  # the name before it may hold spaces and parentheses
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+    return Identity(host=host_name(), boot_id=boot_id(), pid=pid, pid_started=started_at(pid) or 0)
 
 
 def is_gone(process: Process | RunnerFact, here: Identity) -> bool | None:
     """Whether a process of this host has ended; None when it belongs to another host, where we cannot look."""
-    if process.host != here.host:
-        return None
-    if process.boot_id != here.boot_id:
-        return True
-    return started_at(process.pid) != process.pid_started
+    return is_over(
+        process.host, process.boot_id, process.pid, process.pid_started, here=here.host, boot_here=here.boot_id
+    )
 
 
 def orphans(instance: str) -> list[int]:
@@ -94,7 +73,3 @@ def _command_lines() -> Iterator[tuple[int, list[bytes]]]:
             except OSError:
                 continue  # it ended while we looked, or is not ours to look at
             yield int(folder.name), words
-
-
-def _boot_id() -> str:
-    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()

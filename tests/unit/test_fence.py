@@ -1,6 +1,7 @@
 """A fence of a query that ran in another process: what proves that it is gone, and what does not."""
 
 import os
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,13 +13,14 @@ import pytest
 
 from state.protocol import Evidence, FenceReport, FenceRequest, Process, ReleaseRequest
 from state.settings import Spark
+from streaming.host import started_at
 from streaming.spark.fence import Guard, fence
-from streaming.spark.identity import Identity, is_gone, own_identity, started_at
+from streaming.spark.identity import Identity, is_gone, own_identity
 from streaming.spark.local import LocalFiles
 from streaming.spark.plant import release
 from tests.checkpoints import CheckpointFolder
 
-HERE = own_identity()
+HERE = replace(own_identity(), host=f"{socket.gethostname()}/4026531836/5a3e92c1")
 DECLARED = {"orders": ("orders",)}
 GONE_PID_STARTED = 1
 
@@ -71,6 +73,16 @@ def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
     assert fenced(folder, process(boot_id="an earlier boot")).evidence is Evidence.PROCESS
 
 
+def test_another_boot_under_a_name_that_may_be_of_another_machine_proves_nothing(folder: Path) -> None:
+    container = replace(HERE, host="runner-a-0/4026532201")
+    guard = Guard(instance="mine", here=container, spark=Spark(), files=LocalFiles())
+    hosting = process(host=container.host, boot_id="of another node")
+    request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
+    report = fence(guard, request, [], DECLARED, lambda: None)
+    assert report.evidence is None
+    assert "under another boot" in report.detail
+
+
 def test_a_process_that_lives_is_no_proof_but_the_checkpoint_is_planted(folder: Path) -> None:
     report = fenced(folder, process())
     assert report.evidence is None
@@ -79,7 +91,7 @@ def test_a_process_that_lives_is_no_proof_but_the_checkpoint_is_planted(folder: 
 
 
 def test_another_container_of_the_same_host_cannot_be_looked_at(folder: Path) -> None:
-    name, _, namespace = HERE.host.partition("/")
+    name, namespace = HERE.host.split("/")[:2]
     assert namespace, "the identity tells one pid namespace from another"
     report = fenced(folder, process(host=f"{name}/{int(namespace) + 1}", pid_started=GONE_PID_STARTED))
     assert report.evidence is None

@@ -99,11 +99,6 @@ def test_what_cannot_be_proven_is_not_taken_for_dead(name: str) -> None:
     assert not is_gone(name)
 
 
-def test_a_process_of_an_earlier_boot_is_gone() -> None:
-    host, _, pid, started = this_process().rsplit(":", 3)
-    assert is_gone(f"{host}:another-boot:{pid}:{started}")
-
-
 def test_without_a_process_file_system_nothing_is_proven(tmp_path: Path) -> None:
     assert not is_gone(this_process(tmp_path), tmp_path)
     assert not is_gone(f"{this_process(tmp_path).rsplit(':', 3)[0]}:b:1:1", tmp_path)

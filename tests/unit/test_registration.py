@@ -1,5 +1,6 @@
 """Who may have a runner's name: what counts as proof that the process which had it is gone, and what does not."""
 
+import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from streaming.spark.registration import STALE_AFTER, Registration, TakeOver, cl
 from streaming.spark.run_errors import NameTaken
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-HERE = own_identity()
+HERE = replace(own_identity(), host=f"{socket.gethostname()}/4026531836/5a3e92c1")
 OTHER = RunnerFact(
     runner="a", instance="other", site="one", host="elsewhere", boot_id="b", pid=4711, pid_started=815,
     spark_master="local[4]", application_id=None, warm=False, started_at=NOW, seen_at=NOW,
@@ -87,7 +88,7 @@ def test_silence_of_another_host_proves_nothing_and_the_refusal_says_what_to_do(
 
 
 def test_a_container_of_the_same_host_cannot_be_looked_at() -> None:
-    name, _, namespace = HERE.host.partition("/")
+    name, namespace = HERE.host.split("/")[:2]
     assert namespace, "the identity tells one pid namespace from another"
     with pytest.raises(NameTaken, match="may still be running"):
         clear_name(store_with(replace(DEAD_HERE, host=f"{name}/1"), silent=SILENT), "a", HERE)
