@@ -25,7 +25,7 @@ from orchestrator.places import Logs, Places
 from orchestrator.process import this_process
 from orchestrator.unasked import Unasked
 from orchestrator.watching import Watching
-from state.errors import StaleTerm, StoreUnavailable
+from state.errors import StaleTerm, StoreError
 from state.ports import Store
 from state.settings import Tideover
 from state.sighting import Belief, Verdict
@@ -82,7 +82,7 @@ class Controller:
                 self.watching.report()
         except (NotLeading, StaleTerm) as error:
             log.info("another controller leads", error=str(error))  # what was in hand failed on its old term
-        except StoreUnavailable as error:
+        except StoreError as error:  # of any kind: the next round asks again, and to end would help nobody
             self._lost_store(str(error))
         else:
             self._has_store()
@@ -97,7 +97,7 @@ class Controller:
         self.desk.close()
         try:
             self.lead.give_up()
-        except StoreUnavailable as error:
+        except StoreError as error:
             log.warning("the lease could not be given back: it runs out by itself", error=str(error))
 
     def _work(self, now: float) -> None:
@@ -140,8 +140,9 @@ class Controller:
 
     def _lost_store(self, why: str) -> None:
         if self._away is None:
-            log.error("the store is away: nothing is decided until it is back", error=why)
+            log.error("the store is away or refuses: nothing is decided until it is back", error=why)
         self._away = why
+        self._next_view = self._next_resume = 0.0  # it is back when everything can be done, not when nothing is due
 
     def _has_store(self) -> None:
         if self._away is not None:
@@ -216,7 +217,7 @@ def run_controller(settings: Tideover, name: str | None, *, store: Store, stop: 
 
 
 def _term(lead: Lead) -> int | None:
-    """The term in which this process leads, if it does. Raises ``StoreUnavailable``."""
+    """The term in which this process leads, if it does. Raises ``StoreError``."""
     try:
         return lead.term
     except NotLeading:

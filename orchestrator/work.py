@@ -12,7 +12,7 @@ from orchestrator.desk import Desk, open_operations
 from orchestrator.lease import Lead
 from orchestrator.places import Logs
 from orchestrator.requests import standing_of
-from state.errors import StoreUnavailable, TideoverError
+from state.errors import StoreError, StoreUnavailable, TideoverError
 from state.model import Operation, Request
 from state.ports import Store
 from state.settings import Tideover
@@ -87,7 +87,7 @@ class Work:
         self._desk.close()
         try:
             self.lead.give_up()
-        except StoreUnavailable:
+        except StoreError:  # it runs out by itself
             return
 
 

@@ -19,7 +19,7 @@ from orchestrator.planning import plan_query
 from orchestrator.process import this_process
 from orchestrator.requests import TAKEN_WITHIN, Wish, ask, default_target, standing_of
 from orchestrator.work import Work
-from state.errors import StoreUnavailable
+from state.errors import StoreError
 from state.model import OperationKind, Request
 
 CONSENTS = {
@@ -239,7 +239,7 @@ def _move(
         return answer(store, standing_of(store, requests), output, many=many)
     except KeyboardInterrupt:
         raise OutcomeUnknown("interrupted: what was begun stays open", hint=_GO_ON) from None
-    except StoreUnavailable as error:
+    except StoreError as error:
         raise OutcomeUnknown(f"what was begun stays open: {error}", hint=_GO_ON) from error
 
 

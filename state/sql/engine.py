@@ -26,6 +26,8 @@ PATIENCE = timedelta(seconds=5)
 """How long a call may wait for a lock or a connection: below every lease's time to live."""
 
 _RETRY_SECONDS = 0.02
+_READ_ONLY = "25006"
+"""PostgreSQL's ``read_only_sql_transaction``: this server is a standby, or has become one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +125,35 @@ def _postgresql_engines(url: sa.URL, patience: timedelta) -> Engines:
     }
     write = sa.create_engine(url, isolation_level="READ COMMITTED", **common)
     read = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **common)
+    event.listen(write, "handle_error", _leave_standby)
     return Engines(write, read)
+
+
+def _leave_standby(context: sa.ExceptionContext) -> None:
+    """A pool would keep its connections to a server that was demoted; a new one may find the primary."""
+    if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
+        context.is_disconnect = True
+
+
+_PASSING = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.InternalError, sa.exc.TimeoutError)
 
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Turn the library's errors into the store's: broken rule, out of reach, or anything else."""
+    """Turn the library's errors into the store's: broken rule, out of reach, or anything else.
+
+    Out of reach is also what PostgreSQL says during its own failover (read only, a transaction that idled too long),
+    which its drivers call internal errors.
+    """
     try:
         yield
     except sa.exc.IntegrityError as error:
         raise Conflict(f"the store refused the write: {_first_line(error)}") from error
-    except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
-        raise StoreUnavailable(
-            f"the store cannot be reached or is locked: {_first_line(error)}", hint="it is tried again"
-        ) from error
     except sa.exc.SQLAlchemyError as error:
+        if isinstance(error, _PASSING) or (isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated):
+            raise StoreUnavailable(
+                f"the store cannot be reached or is locked: {_first_line(error)}", hint="it is tried again"
+            ) from error
         raise StoreError(f"the store failed: {_first_line(error)}") from error
 
 

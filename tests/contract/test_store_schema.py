@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
@@ -181,6 +182,42 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 def test_a_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(StoreUnavailable):
         open_store("postgresql://postgres@127.0.0.1:1/tideover", SHORT)
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        psycopg.errors.ReadOnlySqlTransaction("cannot execute UPDATE in a read-only transaction"),
+        psycopg.errors.IdleInTransactionSessionTimeout("terminating connection due to idle-in-transaction timeout"),
+    ],
+)
+def test_a_server_in_its_own_failover_is_unavailable(cause: psycopg.Error) -> None:
+    wrapped = sa.exc.DBAPIError.instance("UPDATE leases", {}, cause, psycopg.Error)
+    with pytest.raises(StoreUnavailable, match=str(cause)), translated():
+        raise wrapped
+
+
+def test_a_lost_connection_is_unavailable_whatever_the_driver_calls_it() -> None:
+    with pytest.raises(StoreUnavailable), translated():
+        raise sa.exc.ProgrammingError("SELECT 1", {}, psycopg.ProgrammingError("closed"), connection_invalidated=True)
+
+
+@pytest.mark.real
+def test_a_server_that_was_demoted_is_left_for_the_primary(postgres: Postgres) -> None:
+    url = postgres.new_database()
+    open_store(url).close()
+    name = url.rpartition("/")[2]
+    engines = make_engines(url)
+    with engines.write.begin() as connection:
+        connection.execute(sa.text(f"ALTER DATABASE {name} SET default_transaction_read_only = on"))
+    store = open_store(url)
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        store.lead("controller", "one", TTL)
+    with engines.write.begin() as connection:
+        connection.execute(sa.text(f"ALTER DATABASE {name} RESET default_transaction_read_only"))
+    assert store.lead("controller", "one", TTL) is not None, "on a new connection"
+    store.close()
+    engines.dispose()
 
 
 @pytest.mark.real

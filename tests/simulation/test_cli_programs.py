@@ -12,7 +12,7 @@ from orchestrator.cli.answer import answer
 from orchestrator.cli.world import World as CliWorld
 from orchestrator.errors import Refused
 from orchestrator.work import Work
-from state.errors import StoreUnavailable
+from state.errors import StoreError, StoreUnavailable
 from state.model import OperationKind, Request
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.world import World
@@ -90,7 +90,9 @@ def test_refusals_of_all_are_told_together(world: World) -> None:
         answer(world.store, both, "json", many=True)
 
 
-@pytest.mark.parametrize("stopped_by", [KeyboardInterrupt(), StoreUnavailable("the store is locked")])
+@pytest.mark.parametrize(
+    "stopped_by", [KeyboardInterrupt(), StoreUnavailable("the store is locked"), StoreError("the store failed")]
+)
 def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
     world: World,
     capsys: pytest.CaptureFixture[str],

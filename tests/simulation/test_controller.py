@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from orchestrator.steering import acknowledge, pause, resume
 from state.automation import AUTOMATIC, EVERY
+from state.errors import StoreError
 from state.model import Operation
 from state.ports import Store
 from state.sighting import Layer, Sighting, Verdict
@@ -309,3 +310,28 @@ def test_an_operation_that_cannot_be_driven_on_is_said_once_with_its_epoch() -> 
     (line,) = [each for each in lines if each["event"] == "an operation cannot be driven on"]
     assert (line["operation"], line["query"], line["epoch"]) == ("op-1", "undeclared", 7)
     assert "not declared" in line["error"]
+
+
+@pytest.mark.parametrize("verb", ["believe", "lead", "resign"])
+def test_a_store_that_fails_in_a_way_nobody_foresaw_does_not_end_the_controller(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = automatic()
+    site = controller(world)
+    calm(world, site)
+
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("the store failed: out of shared memory")
+
+    with monkeypatch.context() as patched, capture_logs() as logs:
+        patched.setattr(world.store, verb, fail)
+        calm(world, site, seconds=30)
+        if verb == "resign":
+            site.controller.close()
+    told = [line["error"] for line in logs if line["log_level"] in {"error", "warning"} and "error" in line]
+    assert set(told) == {"the store failed: out of shared memory"}
+    assert len(told) == 1 or verb == "lead", "said once; who cannot lead goes on looking, and says it with each try"
+    if verb != "resign":
+        world.clusters["east"].reachable = False
+        pass_time(world, 40, site)
+        assert active(world) == "west"
