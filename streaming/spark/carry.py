@@ -61,13 +61,16 @@ class CopyPlan:
 def prepare(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> PrepareReport:
     """Make the new checkpoint and read it back.
 
-    ``sources`` maps each declared source to its topics on the *old* cluster. For ``fresh`` only the folder is looked
-    at: it must not be there. Raises ``MovedOn``, ``NoSpace``, ``TargetTaken`` or another ``CheckpointError``; then
-    nothing is left of the new checkpoint, and the old one is untouched in any case.
+    ``sources`` maps each declared source to its topics on the *old* cluster. For ``fresh`` nothing is made: the folder
+    must not be there. In the end the old checkpoint is looked at once more, for a run that nobody could stop may have
+    committed the batch that it had in flight while a large state was copied. Raises ``MovedOn``, ``NoSpace``,
+    ``TargetTaken`` or another ``CheckpointError``; then nothing is left of the new checkpoint, and the old one is
+    untouched in any case.
     """
     started = time.monotonic()
     if request.resume == "fresh":
         _clear_for_fresh(files, request)
+        _check_again(files, request, sources)
         return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
     plan = _carry_persistently(files, request, sources)
     return PrepareReport(
@@ -118,6 +121,7 @@ def _carry_persistently(files: CheckpointFiles, request: PrepareRequest, sources
             claim(files, request.target, _mark(request, plan.logs))
             _write(files, request, plan)
             read_back(files, request.target, plan)
+            _check_again(files, request, sources)
             return plan
         except FileVanished:
             _clean_up(files, request, plan)
@@ -144,6 +148,13 @@ def _check_place(end: LogEnd, request: PrepareRequest, sources: Declared) -> Map
     if unknown:
         raise MovedOn(f"the checkpoint has no source {', '.join(sorted(unknown))}")
     return bound
+
+
+def _check_again(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> None:
+    """Raises ``MovedOn`` when a batch was committed since the place was resolved."""
+    end = read_log_end(files, request.checkpoint)
+    if end.batch is not None or request.batch is not None:  # nothing committed: it stands where it was told to start
+        _check_place(end, request, sources)
 
 
 def _by_key(offsets: Offsets, bound: Mapping[str, str]) -> SourceOffsets:

@@ -317,6 +317,37 @@ def test_what_the_file_system_did_not_keep_is_noticed(checkpoint: CheckpointFold
     assert not (checkpoint.path.parent / "epoch-2-move").exists()
 
 
+def test_a_batch_that_is_committed_during_the_copy_is_noticed(checkpoint: CheckpointFolder) -> None:
+    class Unstoppable(LocalFiles):
+        """The old run commits the batch that it had in flight."""
+
+        def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
+            super().copy(pairs)
+            checkpoint.commit(3)
+
+    checkpoint.plan(3)
+    planned = {"orders": orders(3, SHIFT)}
+    with pytest.raises(MovedOn, match="batch 2 was resolved, and the checkpoint is at 3"):
+        prepare(Unstoppable(), request(checkpoint, Treatment.REPLAN, planned_target_offsets=planned), SOURCES)
+    assert not (checkpoint.path.parent / "epoch-2-move").exists()
+
+
+def test_a_fresh_start_is_not_begun_before_a_batch_that_was_committed_meanwhile(checkpoint: CheckpointFolder) -> None:
+    checkpoint.commit(3)
+    with pytest.raises(MovedOn):
+        prepare(FILES, request(checkpoint, resume="fresh"), SOURCES)
+
+
+def test_a_fresh_start_that_committed_nothing_is_moved_on_from_where_it_was_told_to_start(tmp_path: Path) -> None:
+    started = CheckpointFolder(tmp_path / "checkpoint")
+    plant(FILES, str(started.path), operation="move", epoch=2)
+    asked = request(started, resume="fresh", batch=None)
+    assert prepare(FILES, asked, SOURCES).data_batch == 0
+    started.commit(0)
+    with pytest.raises(MovedOn):
+        prepare(FILES, asked, SOURCES)
+
+
 def test_fresh_needs_nothing_but_a_new_folder(checkpoint: CheckpointFolder) -> None:
     report = prepare(FILES, request(checkpoint, resume="fresh"), SOURCES)
     assert report == PrepareReport(checkpoint=report.checkpoint, data_batch=0, files=0, bytes=0, seconds=0)
