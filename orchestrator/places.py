@@ -165,7 +165,8 @@ class Places:
         if None in named.values() or not report.offsets:
             return facts
         resolution, planned = self._resolve(facts, report)
-        choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned)
+        sink = facts.settings.sink
+        choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned, sink)
         return replace(facts, resolution=resolution, planned_resolution=planned, choice=choice)
 
     def look_ahead(self, facts: Facts, report: CheckpointReport) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from state.protocol import CheckpointReport, Offsets, Planned, SinkState, Treatment
+from state.settings import Sink
 from streaming.resume.model import Resolution, Target
 
 Key = tuple[str, str, int]
@@ -19,27 +20,32 @@ class Choice:
     text: str
 
 
-def choose_treatment(report: CheckpointReport, resolution: Resolution, planned_resolution: Resolution | None) -> Choice:
-    """First that holds: nothing planned, replan, promote, bridge."""
+def choose_treatment(
+    report: CheckpointReport, resolution: Resolution, planned_resolution: Resolution | None, sink: Sink
+) -> Choice:
+    """First that holds: nothing planned, replan, promote, bridge.
+
+    A batch planned again over the same records ends right in a sink that overwrites or drops what it has already. One
+    that appends keeps both: there promoting goes first, and else the batch's records are the possible repeat.
+    """
     planned = report.planned
     if planned is None:
         return Choice(treatment=Treatment.NONE, repeats=0, text="no batch was planned beyond the last committed one")
-    if planned_resolution is not None and _same_records(resolution, planned_resolution):
+    appends = sink is Sink.APPEND and not report.sink_keeps_batch_ids
+    repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
+    promoted = planned.sink is SinkState.HAS and not report.stateful
+    promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
+    same = planned_resolution is not None and _same_records(resolution, planned_resolution)
+    if same and not (appends and promoted):
         return Choice(
             treatment=Treatment.REPLAN,
-            repeats=0,
+            repeats=repeats if appends else 0,
             text=f"batch {planned.batch} is planned again over the same records on the standby",
         )
-    if (
-        planned.sink is SinkState.HAS
-        and not report.stateful
-        and planned_resolution is not None
-        and planned_resolution.is_complete
-    ):
+    if promoted:
         return Choice(
             treatment=Treatment.PROMOTE, repeats=0, text=f"the sink has batch {planned.batch}: taken as consumed"
         )
-    repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
     text = f"batch {planned.batch} becomes an empty batch, so that its id is not used for other records"
     return Choice(treatment=Treatment.BRIDGE, repeats=repeats, text=text)
 

@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.decide.treatment import choose_fresh, choose_treatment
 from state.protocol import CheckpointReport, Planned, SinkState, StateOperator, Treatment
+from state.settings import Sink
 from streaming.resume.model import Resolution, Target
 
 START, END = 10, 14
@@ -22,12 +23,15 @@ def at(offset: int, target_offset: int | None, **changes: object) -> Resolution:
     return Resolution(targets=(target,), asked_at=datetime(2026, 1, 1, tzinfo=UTC), seconds=0.1)
 
 
-def report(sink: SinkState | None = SinkState.UNKNOWN, *, stateful: bool = False) -> CheckpointReport:
+def report(
+    sink: SinkState | None = SinkState.UNKNOWN, *, stateful: bool = False, keeps_ids: bool = False
+) -> CheckpointReport:
     planned = Planned(batch=8, offsets={"s": {"t": {"0": END}}}, sink=sink) if sink else None
     operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),) if stateful else ()
     return CheckpointReport(
-        checkpoint="/c", batch=7, offsets={"s": {"t": {"0": START}}}, planned=planned, operators=operators
-    )
+        checkpoint="/c", batch=7, offsets={"s": {"t": {"0": START}}}, planned=planned, operators=operators,
+        sink_keeps_batch_ids=keeps_ids,
+    )  # fmt: skip
 
 
 EXACT = at(START, 43)
@@ -61,13 +65,45 @@ def test_the_first_treatment_that_holds_is_chosen(
     treatment: Treatment,
     repeats: int,
 ) -> None:
-    choice = choose_treatment(checkpoint, first, second)
+    for sink in (Sink.KEYED, Sink.BATCH_ID):
+        choice = choose_treatment(checkpoint, first, second, sink)
+        assert (choice.treatment, choice.repeats) == (treatment, repeats), why
+
+
+APPENDING = [
+    ("nobody knows whether it has it", report(), Treatment.REPLAN, 4),
+    ("it has it", report(SinkState.HAS), Treatment.PROMOTE, 0),
+    ("it has it, and state of it is missing", report(SinkState.HAS, stateful=True), Treatment.REPLAN, 4),
+    ("it has it not", report(SinkState.HAS_NOT), Treatment.REPLAN, 0),
+    ("it is Spark's file sink, and drops what it has", report(keeps_ids=True), Treatment.REPLAN, 0),
+]
+
+
+@pytest.mark.parametrize(("why", "checkpoint", "treatment", "repeats"), APPENDING)
+def test_a_sink_that_appends_may_get_the_same_batch_twice(
+    why: str, checkpoint: CheckpointReport, treatment: Treatment, repeats: int
+) -> None:
+    choice = choose_treatment(checkpoint, EXACT, at(END, 47), Sink.APPEND)
     assert (choice.treatment, choice.repeats) == (treatment, repeats), why
+
+
+@pytest.mark.parametrize(("why", "checkpoint", "first", "second", "treatment", "repeats"), CASES)
+def test_where_a_batch_is_not_planned_again_all_sinks_are_treated_alike(
+    why: str,
+    checkpoint: CheckpointReport,
+    first: Resolution,
+    second: Resolution | None,
+    treatment: Treatment,
+    repeats: int,
+) -> None:
+    if treatment is not Treatment.REPLAN:
+        choice = choose_treatment(checkpoint, first, second, Sink.APPEND)
+        assert (choice.treatment, choice.repeats) == (treatment, repeats), why
 
 
 def test_repeats_of_a_batch_with_a_new_partition_cannot_be_told() -> None:
     planned = Planned(batch=8, offsets={"s": {"t": {"0": END, "1": 5}}}, sink=SinkState.UNKNOWN)
-    choice = choose_treatment(report().model_copy(update={"planned": planned}), LOOSE, None)
+    choice = choose_treatment(report().model_copy(update={"planned": planned}), LOOSE, None, Sink.KEYED)
     assert choice.repeats is None
 
 
