@@ -162,19 +162,21 @@ class ClusterTracker(threading.Thread):
         """Listen, read, store, rest; until told to stop."""
         self._kept = self._load()
         while not self._over.is_set():
-            self._listen()
+            self._listen(_IDLE_SECONDS)
             try:
                 self._round()
             except Exception:  # noqa: BLE001 - a thread's edge: tracking may fail, the queries may not
                 self._talk.exception("tracking failed")
                 self._over.wait(_LONGEST_REST_SECONDS)
+        self._listen(0.0)  # whoever stopped the queries has left word of their last batches
+        self._store_positions()
         self._flush()
         self._recorder.close(self._tracks.values())
 
-    def _listen(self) -> None:
-        """Take every word that was left, waiting a little for the first."""
+    def _listen(self, seconds: float) -> None:
+        """Take every word that was left, waiting at most so long for the first."""
         try:
-            word = self._words.get(timeout=_IDLE_SECONDS)
+            word = self._words.get(timeout=seconds)
             while True:
                 self._take(word)
                 word = self._words.get_nowait()

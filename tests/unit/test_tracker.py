@@ -165,6 +165,25 @@ def test_the_last_positions_of_a_run_are_stored_when_it_is_over(tmp_path: Path) 
     assert known._tracks == {}
 
 
+@pytest.mark.parametrize("away", [False, True])
+@pytest.mark.parametrize("is_over", [False, True])
+def test_what_was_left_as_word_when_the_process_ends_is_stored_or_spooled(
+    tmp_path: Path, away: bool, is_over: bool
+) -> None:
+    store, known = world(tmp_path)
+    known._take(seen(3))
+    for word in (seen(4), seen(5), *([_Over(SUBJECT)] if is_over else [])):
+        known.tell(word)
+    store.away = away
+    known.ask_to_stop()
+    known.run()
+    store.away = False
+    after = tracker(store, tmp_path)
+    after._kept = after._load()
+    after._flush()
+    assert [each.batch for each in store.positions("revenue")][-2:] == [4, 5]
+
+
 def test_a_full_disk_does_not_stop_the_tracking(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     store = FragileStore(lambda: NOW)
