@@ -183,7 +183,7 @@ class Failure(Message):
     """The result of a FAILED intent."""
 
     kind: str
-    """``moved-on``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``file-system``, ``target-taken``,
-    ``overtaken``, ``internal``."""
+    """``moved-on``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``file-system``, ``access-denied``,
+    ``target-taken``, ``overtaken``, ``store-unavailable``, ``internal``."""
     text: str
     hint: str = ""

@@ -16,9 +16,9 @@ from state.protocol import Failure, FenceReport, FenceRequest, ReleaseRequest
 
 TRIES = 3
 """How often an intent that failed in an unforeseen way is asked again."""
-LASTING = frozenset({"no-space", "unreadable", "not-a-checkpoint", "empty"})
+LASTING = frozenset({"no-space", "access-denied", "unreadable", "not-a-checkpoint", "empty"})
 """Kinds of failure that asking again does not heal."""
-PASSING = frozenset({"file-system"})
+PASSING = frozenset({"file-system", "store-unavailable"})
 """Kinds of failure that pass as a rule (a name node fails over, a mount hangs): asked again for as long as there is
 patience, however often."""
 AGAIN = timedelta(seconds=0.5)

@@ -10,6 +10,7 @@ TideoverError
     ├── MovedOn            it is not in the place that the request names any more
     ├── TargetTaken        the folder of the new checkpoint is somebody else's, or in use
     ├── NoSpace            the file system is full
+    ├── AccessDenied       our user may not
     └── FileSystemError    the file system refused for a reason of its own; trying again can help
         └── FileVanished   a file was purged between listing and reading
 """
@@ -63,6 +64,12 @@ class NoSpace(CheckpointError):
     """The file system is full."""
 
     kind = "no-space"
+
+
+class AccessDenied(CheckpointError):
+    """The file system does not let our user do that."""
+
+    kind = "access-denied"
 
 
 class FileSystemError(CheckpointError):

@@ -5,7 +5,7 @@ Spark's own Hadoop file system, so that what Spark can reach, Tideover can carry
 does without Spark. Both keep Hadoop's checksum side files (``.name.crc``) out of sight and right: a stale one makes
 the next reader fail.
 
-Errors: ``FileVanished`` (not there), ``NoSpace`` (full), ``FileSystemError`` (anything else).
+Errors: ``FileVanished`` (not there), ``NoSpace`` (full), ``AccessDenied``, ``FileSystemError`` (anything else).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

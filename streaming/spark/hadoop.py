@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streaming.spark.errors import CheckpointError, FileSystemError, FileVanished, NoSpace
+from streaming.spark.errors import AccessDenied, CheckpointError, FileSystemError, FileVanished, NoSpace
 from streaming.spark.jvm import JavaObject, java_context, java_view
 from streaming.spark.local import LocalFiles
 
@@ -27,6 +27,8 @@ _STATUS = re.compile(r"path=(?P<path>[^;]*); isDirectory=(?P<directory>true|fals
 _GONE = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
 _TAKEN = "org.apache.hadoop.fs.FileAlreadyExistsException"
 _FULL = ("No space left on device", "Disk quota exceeded", "DSQuotaExceededException", "QuotaExceededException")
+_DENIED = ("AccessControlException", "AccessDeniedException", "Permission denied")
+"""The last as a local file system says it, in a ``FileNotFoundException``."""
 
 
 class HadoopFiles:
@@ -211,6 +213,8 @@ def _translated(path: str) -> Iterator[None]:
         text = str(error.java_exception.toString())
         if any(mark in text for mark in _FULL):
             raise NoSpace(f"no space left for {path}") from error
+        if any(mark in text for mark in _DENIED):
+            raise AccessDenied(f"{path}: {text}") from error
         if _class_of(error) in _GONE:
             raise FileVanished(f"{path} is not there: {text}") from error
         raise FileSystemError(f"{path}: {text}") from error

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from streaming.spark.errors import FileSystemError, FileVanished, NoSpace
+from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, NoSpace
 
 
 class LocalFiles:
@@ -120,6 +120,8 @@ def _translated(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise FileVanished(f"{error.filename or path} is not there") from error
+    except PermissionError as error:
+        raise AccessDenied(f"{error.filename or path}: {error.strerror or error}") from error
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise NoSpace(f"no space left for {path}") from error

@@ -1,5 +1,6 @@
 """What every adapter of the file port promises: the same suite for the local one and for Hadoop's."""
 
+import errno
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.spark.errors import FileVanished
+from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished
 from streaming.spark.filesystem import CheckpointFiles, join
 from streaming.spark.local import LocalFiles
 from tests.jars import connector_jars
@@ -141,3 +142,18 @@ def test_free_space_is_told_for_a_folder_that_is_still_to_be_made(files: Checkpo
     free = files.free_space(join(folder, "to", "be", "made"))
     assert free is not None
     assert free > 0
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.EACCES, AccessDenied), (errno.EPERM, AccessDenied), (errno.EIO, FileSystemError)]
+)
+def test_what_no_second_try_can_heal_is_told_apart(
+    number: int, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(kind, match=os.strerror(number)) as raised:
+        LocalFiles().read_bytes("/anywhere")
+    assert type(raised.value) is kind

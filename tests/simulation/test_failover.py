@@ -5,10 +5,11 @@ from typing import cast
 
 import pytest
 
+from state.errors import StoreUnavailable, TideoverError
 from state.model import Desired, Intent, IntentKind, Phase
 from state.ports import Store
 from state.protocol import Failure, Planned, SinkState, StateOperator
-from streaming.spark.errors import FileSystemError
+from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, HalfWritten
 from tests.simulation.world import QUERY, Crash, CrashingStore, World, settings
 
 PLACE = 33 + 100
@@ -357,19 +358,21 @@ HICCUP = Failure(kind=FileSystemError.kind, text="/cp: the name node is in safe 
 
 
 @pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
-def test_storage_that_is_away_for_a_while_is_asked_again_until_it_is_back(kind: IntentKind) -> None:
+@pytest.mark.parametrize("error", [FileSystemError, FileVanished, StoreUnavailable])
+def test_storage_that_is_away_for_a_while_is_asked_again_until_it_is_back(
+    kind: IntentKind, error: type[TideoverError]
+) -> None:
     world = World()
-    world.runner.failures = {kind: [HICCUP] * 8}
+    world.runner.failures = {kind: [Failure(kind=error.kind, text="away")] * 5}
     operation = world.carry_out(world.request())
     assert operation is not None
     assert operation.outcome == "done"
-    assert 20 < world.clock.passed < 60, "there is a pause before each try"
+    assert 10 < world.clock.passed < 20, "there is a pause before each try"
 
 
-@pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
-def test_storage_that_stays_away_before_the_commit_ends_the_operation_and_the_query_goes_back(kind: IntentKind) -> None:
+def test_storage_that_stays_away_before_the_commit_ends_the_operation_and_the_query_goes_back() -> None:
     world = World()
-    world.runner.failures = {kind: [HICCUP] * 1000}
+    world.runner.failures = {IntentKind.PREPARE: [HICCUP] * 1000}
     operation = world.carry_out(world.request(), seconds=200)
     assert operation is not None
     assert "name node is in safe mode" in operation.sentence
@@ -380,26 +383,28 @@ def test_storage_that_stays_away_before_the_commit_ends_the_operation_and_the_qu
 @pytest.mark.parametrize("failure", [HICCUP, Failure(kind="unreadable", text="commits/7 is cut short")])
 def test_a_fence_is_taken_away_however_often_that_fails(failure: Failure) -> None:
     world = World(settings(policy={"max_exposure": "5s"}))
-    world.runner.failures = {IntentKind.RELEASE: [failure] * 30}
+    world.runner.failures = {IntentKind.RELEASE: [failure] * 8}
     request = world.request()
-    operation = world.carry_out(request, seconds=120)
+    operation = world.carry_out(request, seconds=10)
     assert operation is not None
     assert operation.is_open
     assert operation.phase is Phase.ABORTED
     assert operation.sentence.startswith("exposure: the standby lacks 10.0 s of records")
     assert operation.sentence.endswith(failure.text)
     assert world.starts == []
-    operation = world.carry_out(request, seconds=1200)
+    operation = world.carry_out(request)
     assert operation is not None
     assert operation.sentence == "exposure: the standby lacks 10.0 s of records; consent loss accepts it"
     assert_went_back(world, "refused")
 
 
-def test_an_unreadable_checkpoint_gives_the_query_back_at_once() -> None:
+@pytest.mark.parametrize("error", [HalfWritten, AccessDenied])
+def test_an_unreadable_checkpoint_gives_the_query_back_at_once(error: type[TideoverError]) -> None:
     world = World()
-    world.runner.failures = {IntentKind.FENCE: [Failure(kind="unreadable", text="commits/7 is cut short")]}
+    world.runner.failures = {IntentKind.FENCE: [Failure(kind=error.kind, text="commits/7")]}
     operation = world.carry_out(world.request())
     assert operation is not None
+    assert world.clock.passed < 1
     assert_went_back(world, "failed")
 
 
