@@ -179,7 +179,7 @@ def _align(run: Asked, cases: Iterable[Case]) -> None:
             continue
         begin, end = run.bound(case.key, Spec.EARLIEST), run.bound(case.key, Spec.LATEST)
         if case.want.ring and begin < end:
-            ring = Ring(case.want.ring, run.rules.context)
+            ring = Ring(case.want.ring, run.rules.context, timed=not run.asks_append_time(case.key.topic))
             lows[case.key, _low_time(run, case.key.topic, ring)].append((case, ring))
         elif case.want.ring:
             case.alignment = NoPlace(Cause.EMPTY)

@@ -25,7 +25,9 @@ PARTITIONS_AT_ONCE = 500
 TRIES = 3
 """How often a retriable error of one partition is met before it counts."""
 SKEW_MS = 10_000
-"""How far the clock of a standby that stamps records itself may be behind."""
+"""How far the clock of a standby that stamps records itself may be behind, at first sight."""
+CLOCK_RECORDS = 20_000
+"""Records that are searched before that, where such a clock says that the standby lags or holds other records."""
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -47,6 +49,7 @@ class Scan:
     next: int = field(init=False)
     size: int = FIRST_BYTES
     tries: int = 0
+    doubted: NoPlace | None = None
     found: Found | None = None
     outcome: Found | NoPlace | None = None
 
@@ -59,6 +62,24 @@ class Scan:
         self.lo = lo
         self.start = self.next = max(self.begin, lo - back)
         self.search = Search(self.ring, lo=lo, end=self.end, compacted=self.compacted)
+
+    def doubt(self) -> None:
+        """Where only the standby's clock speaks against a place, look before it, once; then say nothing by that clock.
+
+        A clock further behind than was allowed for makes a standby that has all look as if it lagged.
+        """
+        if not self.append_time or not isinstance(self.outcome, NoPlace) or self.outcome.cause not in _BY_CLOCK:
+            return
+        if self.doubted is None:
+            self.doubted, self.outcome, self.found = self.outcome, None, None
+            self.restart(max(self.begin, self.lo - CLOCK_RECORDS))
+        elif self.doubted.cause is Cause.LAGS and self.lo > self.begin:
+            self.outcome = NoPlace(Cause.SCAN_LIMIT, f"{CLOCK_RECORDS} records before its time here")
+        else:
+            self.outcome = self.doubted
+
+
+_BY_CLOCK = frozenset({Cause.LAGS, Cause.MISMATCH})
 
 
 def scan(log: Log, scans: Iterable[Scan], deadline: Deadline) -> None:
@@ -78,6 +99,8 @@ def scan(log: Log, scans: Iterable[Scan], deadline: Deadline) -> None:
         answers = log.fetch(starts, timeout=deadline.remaining)
         restamped = [item for key, item in batch.items() if key in answers and _take(item, answers[key])]
         _restart_earlier(log, restamped, deadline)
+        for item in batch.values():
+            item.doubt()
         todo = [item for item in (*todo[1:], todo[0]) if item.outcome is None]
 
 

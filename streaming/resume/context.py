@@ -9,7 +9,7 @@ Equal means same digest and same timestamp; in a batch with the LogAppendTime bi
 timestamp, so there the digest alone decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
@@ -37,15 +37,21 @@ class Walk(NamedTuple):
     """Whether nothing else lay between them."""
 
 
+WIDEST = 128
+"""So many of the last records count at most."""
+
+
 class Ring:
     """One partition's remembered records, oldest first, indexed for the walk; the last ``context`` of them count.
 
-    ``records`` must not be empty.
+    Where just so many end a run that stood in the log before, more count: as many as no other run in the ring ends
+    with, up to ``WIDEST``, and only over offsets without holes. ``records`` must not be empty. With ``timed=False``
+    the standby keeps no times, so that records of the same content are the same.
     """
 
-    def __init__(self, records: Sequence[Fingerprint], context: int) -> None:
+    def __init__(self, records: Sequence[Fingerprint], context: int, *, timed: bool = True) -> None:
         self.records = tuple(records)
-        self.context = min(context, len(self.records))
+        self.context = _telling(self.records, min(context, len(self.records)), timed=timed)
         self.last = self.records[-1]
         self.tail = self.records[-self.context :]
         self.hidden = self.last.offset - self.tail[0].offset + 1 - self.context
@@ -135,3 +141,29 @@ class Ring:
                 back = back or newest - index
                 open_ended = open_ended or index < self.context
         return back, open_ended and self.records[0].offset > 0
+
+
+def _telling(records: Sequence[Fingerprint], context: int, *, timed: bool) -> int:
+    """How many of the last records no other run of the ring ends with: at least ``context``, at most ``WIDEST``."""
+    last = records[-1].digest
+    if context >= WIDEST or all(record.digest != last for record in records[:-context]):
+        return context
+    backwards = [(record.digest, record.timestamp_ms if timed else 0) for record in reversed(records)]
+    repeated = max(_repeats(backwards), default=0)
+    widened = min(max(context, repeated + 1), WIDEST, len(records))
+    while widened > context and records[-1].offset - records[-widened].offset >= widened:
+        widened -= 1
+    return widened
+
+
+def _repeats(row: Sequence[tuple[bytes, int]]) -> Iterator[int]:
+    """For every later place of a row, how many items from there on are those at its start (the Z algorithm)."""
+    lengths, left, right = [0] * len(row), 0, 0
+    for at in range(1, len(row)):
+        length = min(right - at, lengths[at - left]) if at < right else 0
+        while at + length < len(row) and row[length] == row[at + length]:
+            length += 1
+        lengths[at] = length
+        if at + length > right:
+            left, right = at, at + length
+        yield length

@@ -9,6 +9,7 @@ from standby import NOW, T0, Slot, copied, digest, found, one, ring, rules, samp
 
 from state.model import TopicPartition
 from state.settings import MethodName
+from streaming import scan
 from streaming.log import Looked, PartitionError, Spec
 from streaming.memory import MemoryCluster
 from streaming.resolver import resolve
@@ -39,16 +40,49 @@ def test_an_append_time_standby_is_matched_by_content_alone_also_when_its_clock_
         shows(target, target_offset=330, method="exact", exact=True)
 
 
+@pytest.mark.parametrize("knows_type", [True, False])
+def test_a_clock_of_the_standby_that_is_far_behind_is_no_lag(knows_type):
+    old = stream(0, 60)
+    here = [(i, time - 3_600_000, value) for i, time, value in copied(old, 300)]
+    target = one(standby(Slot(here, append_time=True), knows_type=knows_type), want(old[:30]))
+    shows(target, target_offset=330, method="exact", exact=True)
+
+
+def test_a_standby_with_a_clock_of_its_own_lags_only_by_what_it_holds():
+    old, older = stream(0, 60), [(i, T0 - 60_000 + i, f"o{i}") for i in range(400)]
+    shows(one(standby(Slot(copied(older), append_time=True)), want(old[:30])), target_offset=400, method="exact")
+
+
+def test_what_was_not_searched_for_is_not_said_to_lag(monkeypatch):
+    monkeypatch.setattr(scan, "CLOCK_RECORDS", 100)
+    old, older = stream(0, 60), [(i, T0 - 60_000 + i, f"o{i}") for i in range(400)]
+    target = one(standby(Slot(copied(older), append_time=True)), want(old[:30]), rules(buffer_ms=59_900))
+    shows(target, target_offset=100 + 290, method="timestamp")
+    assert "scan limit" in target.note
+
+
 def test_another_timestamp_is_another_record_under_create_time():
     old = stream(0, 60)
     here = [(i, time + 1, value) for i, time, value in copied(old)]
     shows(one(standby(Slot(here)), want(old[:30])), method="timestamp", exact=False)
 
 
-def test_a_run_of_identical_records_is_resumed_early_and_says_how_many_may_repeat():
+def test_a_run_of_identical_records_longer_than_the_context_counts_from_its_begin():
     old = [*stream(0, 30), *[(i, T0 + 300, "same") for i in range(30, 60)], *stream(60, 10)]
-    target = one(standby(Slot(copied(old))), want(old[:55]))
-    shows(target, target_offset=46, method="exact", exact=False, replay_records=9)
+    shows(one(standby(Slot(copied(old))), want(old[:55])), target_offset=55, method="exact", exact=True)
+
+
+def test_a_run_of_identical_records_too_long_to_count_is_resumed_early_and_says_how_many_may_repeat():
+    old = [*stream(0, 30), *[(i, T0 + 300, "same") for i in range(30, 230)], *stream(230, 10)]
+    target = one(standby(Slot(copied(old))), want(old[:220]))
+    shows(target, target_offset=158, method="exact", exact=False, replay_records=62)
+
+
+def test_a_context_is_not_widened_over_a_hole_of_the_old_offsets():
+    old = [*stream(0, 5), *[(i, T0 + 300, "same") for i in range(100, 130)]]
+    target = one(standby(Slot(copied(old))), want(old))
+    shows(target, target_offset=5 + 30, exact=True)
+    shows(one(standby(Slot(copied(old))), want(old, remembered=30)), exact=False)
 
 
 def test_an_aborted_record_that_was_replicated_fits_the_hole_it_left():
