@@ -6,6 +6,7 @@ exception for heartbeats, else the two would collide): its age is the replicator
 """
 
 import time
+from collections.abc import Mapping, Sequence
 
 from lab import java, topics
 from lab.errors import ClusterSilent, StartFailed
@@ -22,10 +23,14 @@ _HEAP_MB = 512
 
 
 def properties(world: World) -> dict[str, object]:
-    """Return MirrorMaker's configuration."""
-    replicas = world.options.brokers
+    """Return MirrorMaker's configuration for a world."""
+    return settings_for({cluster: world.bootstrap(cluster) for cluster in CLUSTERS}, replicas=world.options.brokers)
+
+
+def settings_for(bootstrap: Mapping[str, Sequence[str]], *, replicas: int) -> dict[str, object]:
+    """Return MirrorMaker's configuration between the primary and the standby at these addresses."""
     settings: dict[str, object] = {"clusters": ",".join(CLUSTERS)}
-    settings |= {f"{cluster}.bootstrap.servers": ",".join(world.bootstrap(cluster)) for cluster in CLUSTERS}
+    settings |= {f"{cluster}.bootstrap.servers": ",".join(bootstrap[cluster]) for cluster in CLUSTERS}
     route = f"{PRIMARY}->{STANDBY}"
     settings |= {
         f"{route}.enabled": "true",

@@ -1,0 +1,102 @@
+"""The matrix as a page: what was asked of each case, and what came."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from state.settings import MethodName
+from tests.alignment.cases import Case
+from tests.alignment.world import Answer
+
+ABOUT = """
+# Places found on a standby that MirrorMaker 2 filled
+
+Command: `{command}`, seed {seed}, commit `{commit}`, {day}, {seconds:.0f} s on {machine}.
+
+Two real brokers (Kafka 4.3.1, one a cluster) with a real MirrorMaker 2 between them, one topic of four partitions
+for each case, and foreign records first on the standby so that no offsets agree. Positions are drawn at random;
+what a query would remember there is read from the primary by the tracker's own reader, and the resolver answers for
+the four partitions of a topic together, with `methods: [exact, timestamp]` and a buffer of 15 minutes. Every record
+has a number in a header, which no fingerprint covers; another client reads both logs whole and judges each place by
+the numbers:
+
+- *exact*: right after the first copy of the last record read, or at the end where the standby lacks it: nothing is
+  lost, and nothing is read twice but what the replicator itself sent twice (*of these, re-sent follow*);
+- *earlier*: nothing is lost, some records are read again; *most* is the largest number of them at one position;
+- *later*: a record that was not read lies before the place. Must be 0.
+
+*Said* counts the places that the resolver itself called exact: none of these may be earlier. *By time* counts those
+that content did not give.
+""".strip()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case and its answers."""
+
+    case: Case
+    answers: Sequence[Answer]
+
+    def count(self, kind: str) -> int:
+        """How many places are of a kind."""
+        return sum(answer.verdict.kind == kind for answer in self.answers)
+
+    @property
+    def problems(self) -> list[str]:
+        """What no place may be, and what the case has to reach."""
+        name, total = self.case.name, len(self.answers)
+        found = [f"{name}: later: {answer}" for answer in self.answers if answer.verdict.kind == "later"]
+        found += [
+            f"{name}: called exact: {answer}"
+            for answer in self.answers
+            if answer.target.exact and answer.verdict.kind != "exact"
+        ]
+        found += [
+            f"{name}: more repeated than forecast: {answer}"
+            for answer in self.answers
+            if answer.target.replay_records is not None and answer.verdict.repeated > answer.target.replay_records
+        ]
+        found += [
+            f"{name}: more comes later than announced: {answer}"
+            for answer in self.answers
+            if answer.target.replay_later_records is not None
+            and answer.verdict.absent > answer.target.replay_later_records
+            and not self.case.compacted
+        ]
+        if self.count("exact") < self.case.share * total:
+            found.append(f"{name}: {self.count('exact')} of {total} exact, {self.case.share:.0%} to reach")
+        return found
+
+    def line(self) -> str:
+        """Its row of the table."""
+        methods = Counter(answer.target.method for answer in self.answers)
+        cells = [
+            self.case.name,
+            len(self.answers),
+            f"{self.case.share:.0%}" if self.case.share else "-",
+            self.count("exact"),
+            sum(answer.verdict.kind == "exact" and answer.verdict.resent > 0 for answer in self.answers),
+            self.count("earlier"),
+            max(answer.verdict.repeated for answer in self.answers),
+            self.count("later"),
+            sum(answer.target.exact for answer in self.answers),
+            methods[MethodName.TIMESTAMP],
+        ]
+        return f"| {' | '.join(map(str, cells))} |"
+
+
+def to_page(rows: Sequence[Row], facts: Mapping[str, object]) -> str:
+    """The report in Markdown."""
+    total = sum(len(row.answers) for row in rows)
+    sums = {kind: sum(row.count(kind) for row in rows) for kind in ("exact", "earlier", "later")}
+    lines = [
+        *ABOUT.format(day=date.today().isoformat(), **facts).splitlines(),  # noqa: DTZ011 - a day for people
+        "",
+        "| case | positions | to reach | exact | of these, re-sent follow | earlier | most | later | said | by time |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+        *(row.line() for row in rows),
+        "",
+        f"{total:,} positions: {sums['exact']:,} exact, {sums['earlier']:,} earlier, {sums['later']:,} later.",
+    ]
+    return "\n".join(lines) + "\n"
