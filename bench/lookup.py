@@ -10,22 +10,20 @@ Each partition holds records around the time that is asked for, so that the brok
 Every answer is checked: a wrong one of ours fails the measurement, wrong ones of others are counted.
 """
 
-import gc
 import os
 import re
 import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as ForeignPartition
+from confluent_kafka import Producer
 
 from bench.broker import broker, make_topics
 from bench.errors import BenchError
 from bench.ours_by_time import OurLookup
-from bench.report import Other, Row
+from bench.report import Row
 from bench.setting import Setting
-from bench.spread import Spread
+from bench.theirs_by_time import TheirLookup
+from bench.timings import Answers, Timings
 from lab import java
 from lab.world import KAFKA_VERSIONS
 from state.model import TopicPartition
@@ -44,33 +42,7 @@ ASKED_MS = _BASE_MS + 4 * _STEP_MS + 1
 """Between the fifth and the sixth record of every partition."""
 EXPECTED = 5
 
-Answers = Mapping[TopicPartition, int]
 PARTITIONS = tuple(TopicPartition(topic, number) for topic, count in TOPICS.items() for number in range(count))
-
-
-class Timings:
-    """What each client took, in milliseconds, and how many of its answers were wrong."""
-
-    def __init__(self) -> None:
-        self.milliseconds: dict[str, list[float]] = {}
-        self.wrong: dict[str, int] = {}
-
-    def take(self, name: str, ask: Callable[[], Answers]) -> None:
-        """Time one look-up; garbage of the one before is collected first, so that each pays for its own."""
-        gc.collect()
-        started = time.perf_counter()
-        answers = ask()
-        took = (time.perf_counter() - started) * 1000
-        self.milliseconds.setdefault(name, []).append(took)
-        self.wrong[name] = self.wrong.get(name, 0) + count_wrong(answers)
-
-    def other(self, name: str, label: str) -> Other:
-        """A client that ours is compared with."""
-        wrong = self.wrong.get(name, 0)
-        return Other(name=f"{label} ({wrong} answers wrong)" if wrong else label, spread=self.spread(name))
-
-    def spread(self, name: str) -> Spread | None:
-        return Spread.of(self.milliseconds.get(name, ()))
 
 
 def count_wrong(answers: Answers) -> int:
@@ -81,7 +53,7 @@ def count_wrong(answers: Answers) -> int:
 def measure(setting: Setting) -> list[Row]:
     """Take all samples in turns. Raises BenchError when an answer of ours is wrong."""
     setting.say(f"one broker, {len(PARTITIONS):,} partitions")
-    timings = Timings()
+    timings = Timings(count_wrong)
     with broker(setting) as bootstrap:
         make_topics(bootstrap, TOPICS)
         _fill(bootstrap)
@@ -90,14 +62,12 @@ def measure(setting: Setting) -> list[Row]:
         setting.say(f"{SHELL_ROUNDS} rounds: GetOffsetShell")
         for _ in range(SHELL_ROUNDS):
             timings.take("shell", lambda: _shell(bootstrap))
-    wrong = {name: count for name, count in timings.wrong.items() if name.startswith("ours") and count}
-    if wrong:
-        raise BenchError(f"answers of ours were wrong: {wrong}")
+    timings.require_ours()
     return _rows(timings)
 
 
 def _take_rounds(bootstrap: str, timings: Timings) -> None:
-    ours, theirs = OurLookup(bootstrap), _ConfluentLookup(bootstrap)
+    ours, theirs = OurLookup(bootstrap), TheirLookup(bootstrap)
     clients: dict[str, Callable[[], Answers]] = {
         "ours warm": lambda: ours.ask(PARTITIONS, ASKED_MS),
         "theirs warm": lambda: theirs.ask(PARTITIONS, ASKED_MS),
@@ -124,26 +94,11 @@ def _ours_cold(bootstrap: str) -> Answers:
 
 
 def _theirs_cold(bootstrap: str) -> Answers:
-    theirs = _ConfluentLookup(bootstrap)
+    theirs = TheirLookup(bootstrap)
     try:
         return theirs.ask(PARTITIONS, ASKED_MS)
     finally:
         theirs.close()
-
-
-class _ConfluentLookup:
-    """librdkafka's ``offsets_for_times`` through confluent-kafka."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "log_level": 0})
-
-    def ask(self, partitions: tuple[TopicPartition, ...], time_ms: int) -> Answers:
-        asked = [ForeignPartition(topic, number, time_ms) for topic, number in partitions]
-        answered = self._consumer.offsets_for_times(asked, timeout=60)
-        return {TopicPartition(each.topic, each.partition): each.offset for each in answered if each.error is None}
-
-    def close(self) -> None:
-        self._consumer.close()
 
 
 def _shell(bootstrap: str) -> Answers:

@@ -14,7 +14,7 @@ class OurLookup:
     """A ``Link`` and nothing else: connects at its first question, keeps connections and leaders until closed."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._link = Link(Cluster(bootstrap=(bootstrap,)), name="bench")
+        self._link = Link(Cluster(bootstrap=tuple(bootstrap.split(","))), name="bench")
 
     def ask(self, partitions: Sequence[TopicPartition], time_ms: int) -> Mapping[TopicPartition, int]:
         """Offsets per partition. Raises BenchError when a partition has an error or no record."""
