@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from orchestrator.appeared import appeared, has_patterns, unseen
 from orchestrator.clock import Clock
 from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.phases import BEHIND_COMMIT
@@ -229,12 +230,16 @@ class Places:
         return arrival(self._store.intents(placing.id), route) if route is not None else None
 
     def _ask(self, facts: Facts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
+        log, now = self._logs(facts.target), self._clock.now()
+        if has_patterns(facts.settings):
+            new = appeared(log, self._settings, facts.settings, source=facts.source, target=facts.target, wants=wants)
+            wants, ends = (*wants, *new), {**unseen(new, facts.source, now), **ends}
         return resolve(
-            self._logs(facts.target),
+            log,
             wants,
             rules_of(facts.settings, facts.policy.on_no_match, facts.route),
             old_ends=ends,
-            now=self._clock.now(),
+            now=now,
             timeout=RESOLVE_SECONDS,
         )
 

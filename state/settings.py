@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from state.consistency import contradictions
-from state.written import Address, Buffer, Duration, Name, Pipeline, between
+from state.written import Address, Buffer, Duration, Name, Pattern, Pipeline, between
 
 
 class Settings(BaseModel):
@@ -154,7 +154,7 @@ class Source(Settings):
     """One Kafka source of a query."""
 
     topics: tuple[str, ...] = ()
-    pattern: str | None = None
+    pattern: Pattern | None = None
     """``subscribePattern``; instead of ``topics``."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
     starting: Literal["earliest", "latest"] = "earliest"

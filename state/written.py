@@ -64,6 +64,15 @@ def _check_pipeline(text: str) -> str:
     return text
 
 
+def _check_pattern(text: str) -> str:
+    """Spark reads it as Java does, and here the same topics must be found: so both have to read it."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression that Java and Python read alike: {error}") from None
+    return text
+
+
 def _read_buffer(value: object) -> object:
     try:
         return value if value == "measured" else parse_duration(value)
@@ -78,3 +87,5 @@ Address = Annotated[str, AfterValidator(_check_address)]
 """``host:port``."""
 Pipeline = Annotated[str, AfterValidator(_check_pipeline)]
 """``module:function``."""
+Pattern = Annotated[str, AfterValidator(_check_pattern)]
+"""A regular expression over whole names of topics."""

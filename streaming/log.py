@@ -140,6 +140,9 @@ class Log(Protocol):
     def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
         """Facts of these topics. Raises ``ClusterUnreachable`` when no bootstrap server answers in time."""
 
+    def names(self, *, timeout: float) -> Collection[str]:
+        """The topics that a pattern may match: all but Kafka's internal ones. Raises ``ClusterUnreachable``."""
+
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
     ) -> Mapping[TopicPartition, Looked]:

@@ -138,6 +138,11 @@ class MemoryCluster:
         self._reach(timeout)
         return {name: self._facts(name) for name in topics}
 
+    def names(self, *, timeout: float) -> Collection[str]:
+        """All topics, as ``Log.names``."""
+        self._reach(timeout)
+        return tuple(self.topics)
+
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
     ) -> Mapping[TopicPartition, Looked]:
@@ -295,5 +300,4 @@ def _visible_end(log: MemoryPartition, *, read_committed: bool) -> int:
 
 
 def _unknown() -> PartitionError:
-    text = "the cluster has no such topic or partition"
-    return PartitionError(name="UNKNOWN_TOPIC_OR_PARTITION", text=text, retriable=False)
+    return PartitionError(name="UNKNOWN_TOPIC_OR_PARTITION", text="no such topic or partition", retriable=False)

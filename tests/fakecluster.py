@@ -169,7 +169,7 @@ class FakeCluster:
     def _metadata(self, node: int, version: int, request: Any) -> Any:
         topic_class = MetadataResponse.MetadataResponseTopic
         topics = []
-        for name in [topic.name for topic in request.topics]:
+        for name in self.topics if request.topics is None else [topic.name for topic in request.topics]:
             missing = name not in self.topics
             if missing and request.allow_auto_topic_creation:
                 self.created.append(name)
@@ -179,7 +179,7 @@ class FakeCluster:
                     error_code=UNKNOWN_TOPIC if missing else 0,
                     name=name,
                     topic_id=self.topic_ids.get(name, uuid.UUID(int=0)),
-                    is_internal=False,
+                    is_internal=name.startswith("__"),
                     partitions=[self._partition(version, name, number) for number in range(self.topics.get(name, 0))],
                 )
             )

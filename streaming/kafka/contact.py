@@ -17,9 +17,9 @@ _LONGEST_PAUSE_SECONDS = 0.25
 _PATIENCE_SECONDS = 0.25
 
 
-def metadata_request(topics: Sequence[str]) -> Any:
-    """Ask for these topics only, without creating any (which needs version 4, Kafka 0.11)."""
-    named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+def metadata_request(topics: Sequence[str] | None) -> Any:
+    """Ask for these topics only, or for all by None, without creating any (which needs version 4, Kafka 0.11)."""
+    named = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     return MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4, max_version=12)
 
 

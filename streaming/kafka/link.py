@@ -58,6 +58,13 @@ class Link:
         """
         return self._metadata.describe(topics, Deadline.after(timeout))
 
+    def names(self, *, timeout: float) -> Collection[str]:
+        """Return the names of all topics but Kafka's internal ones, as a pattern's subscriber sees them.
+
+        Raises ClusterUnreachable when no broker answers in time, CredentialRefused when our settings are at fault.
+        """
+        return self._metadata.names(Deadline.after(timeout))
+
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
     ) -> Mapping[TopicPartition, Looked]:

@@ -66,8 +66,15 @@ class Metadata:
         configs = self._configs(existing, deadline) if existing else {}
         return {topic.name: facts_of(topic, configs.get(topic.name, {})) for topic in answered}
 
-    def _ask(self, topics: Collection[str], deadline: Deadline) -> list[Any]:
-        response = self._contact.ask(lambda: metadata_request(list(topics)), deadline)
+    def names(self, deadline: Deadline) -> frozenset[str]:
+        """Return the names of all topics that exist, Kafka's internal ones left out."""
+        return frozenset(
+            topic.name for topic in self._ask(None, deadline) if not topic.error_code and not topic.is_internal
+        )
+
+    def _ask(self, topics: Collection[str] | None, deadline: Deadline) -> list[Any]:
+        """Metadata of these topics; None: of all."""
+        response = self._contact.ask(lambda: metadata_request(None if topics is None else list(topics)), deadline)
         answered: list[Any] = response.topics
         response.topics = []  # the library would index every partition a second time, and needs only the brokers
         self._network.learn_brokers(response)

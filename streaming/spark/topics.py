@@ -46,11 +46,16 @@ def topics_of(settings: Tideover, query: Query, cluster: str) -> dict[str, tuple
 
 
 def pattern_of(settings: Tideover, query: Query, source: Source, cluster: str) -> str | None:
-    """The source's ``subscribePattern`` on ``cluster``; an explicit map of names cannot be told for a pattern."""
+    """The source's ``subscribePattern`` on ``cluster``.
+
+    Behind an explicit map of names it is the other names of the mapped topics that match at home, one by one.
+    """
     if source.pattern is None or cluster == query.clusters[0]:
         return source.pattern
     route = settings.route(query.clusters[0], cluster)
     topics = route.topics if route is not None else "identity"
-    if isinstance(topics, str) or set(topics) != {"prefix"}:
+    if isinstance(topics, str):
         return source.pattern
-    return f"{re.escape(topics['prefix'])}(?:{source.pattern})"
+    if set(topics) == {"prefix"}:
+        return f"{re.escape(topics['prefix'])}(?:{source.pattern})"
+    return "|".join(re.escape(there) for here, there in topics.items() if re.fullmatch(source.pattern, here))

@@ -135,6 +135,16 @@ def test_a_topic_is_described_and_a_missing_one_is_told(log: Log) -> None:
     assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
+def test_all_topics_are_named(log: Log) -> None:
+    assert set(log.names(timeout=5)) == {"t"}
+
+
+def test_what_no_pattern_matches_is_not_named(link: Link, fake: FakeCluster) -> None:
+    fake.topics |= {"__consumer_offsets": 1, "u": 1}
+    assert set(link.names(timeout=5)) == {"t", "u"}
+    assert fake.created == []
+
+
 def test_a_fetch_gives_the_records_from_the_wanted_offset_on(log: Log) -> None:
     fetched = log.fetch(dict.fromkeys(PARTITIONS, (990, 1 << 20)), timeout=5)
     for answer in fetched.values():

@@ -175,6 +175,13 @@ def test_a_secret_that_is_empty_or_unreadable_is_a_mistake(tmp_path: Path) -> No
         assert mistakes_of(tmp_path, GOOD + f"http: {{token: {reference}}}\n", {"EMPTY": ""}) == (f"http.token: {why}",)
 
 
+def test_a_pattern_is_a_regular_expression(tmp_path: Path) -> None:
+    good = GOOD.replace("topics: [orders]", "pattern: 'ord.*|pay'")
+    assert load(written(tmp_path, good)).settings.queries["revenue"].sources["orders"].pattern == "ord.*|pay"
+    (mistake,) = mistakes_of(tmp_path, GOOD.replace("topics: [orders]", "pattern: 'ord('"))
+    assert mistake.startswith("queries.revenue.sources.orders.pattern: 'ord(' is no regular expression")
+
+
 def test_mistakes_are_told_in_the_words_of_yaml(tmp_path: Path) -> None:
     text = (
         GOOD.replace("[localhost:29092]", "localhost")

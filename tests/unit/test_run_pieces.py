@@ -218,6 +218,14 @@ def test_a_pattern_gets_the_prefix_of_its_route() -> None:
     assert pattern_of(known, query, source, "west") == r"east\.(?:ord.*|pay)"
 
 
+def test_a_pattern_behind_a_map_is_the_names_that_match_at_home() -> None:
+    known = settings(topics={"orders": "o.2", "order": "o3", "payments": "p"})
+    query = known.queries["revenue"]
+    source = query.sources["orders"].model_copy(update={"topics": (), "pattern": "ord.*"})
+    assert pattern_of(known, query, source, "west") == r"o\.2|o3"
+    assert pattern_of(known, query, source, "east") == "ord.*"
+
+
 def test_the_users_options_win_whatever_their_case() -> None:
     known = settings(topics={"prefix": "east."})
     options = source_options(known, known.queries["revenue"], "orders", "west", None)

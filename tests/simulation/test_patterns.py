@@ -1,0 +1,91 @@
+"""Sources that subscribe by a pattern: topics that are on one side only, and those made during the outage."""
+
+import pytest
+
+from orchestrator.appeared import appeared
+from state.model import Operation, Phase
+from state.protocol import Planned, SinkState
+from tests.simulation.world import QUERY, START_MS, World, settings
+
+PLACE = 33 + 100
+PATTERN = {"orders": {"pattern": "ord.*"}}
+
+
+def moved(world: World, *consents: str) -> Operation:
+    operation = world.carry_out(world.request(consents=consents))
+    assert operation is not None
+    return operation
+
+
+def with_topic(world: World, topic: str, *, begin: int = 0, records: int = 5) -> None:
+    """A topic of one partition on the standby alone, whose first records retention has deleted."""
+    cluster = world.clusters["west"]
+    cluster.create(topic, 1)
+    for index in range(records):
+        cluster.write(topic, 0, f"{topic}-{index}", START_MS - 600_000 + index)
+    cluster.retain(topic, 0, begin)
+
+
+@pytest.mark.parametrize("resume", ["carry", "fresh"])
+def test_a_topic_that_only_the_standby_has_is_read_from_its_begin_there(resume: str) -> None:
+    world = World(settings(sources=PATTERN, resume=resume))
+    with_topic(world, "orders-new", begin=3)
+    with_topic(world, "payments")
+    operation = moved(world)
+    assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
+    plan = operation.plan
+    assert plan is not None
+    assert plan["starting_offsets"] == {"orders": {"0": PLACE, "1": PLACE}, "orders-new": {"0": 3}}
+    (added,) = [each for each in plan["partitions"] if each["target_topic"] == "orders-new"]
+    assert (added["method"], added["replay_records"], added["exposure_records"]) == ("exact", 0, 0)
+    assert plan["totals"]["exposure_records"] == 20
+
+
+def test_a_batch_that_was_planned_is_planned_again_beside_a_topic_that_it_did_not_name() -> None:
+    world = World(settings(sources=PATTERN))
+    with_topic(world, "orders-new")
+    checkpoint = world.checkpoints[f"/cp/{QUERY}"]
+    world.track(QUERY, 8, 105)
+    checkpoint.planned = Planned(batch=8, offsets={"orders": {"orders": {"0": 105, "1": 105}}}, sink=SinkState.UNKNOWN)
+    operation = moved(world)
+    assert operation.plan is not None
+    assert operation.plan["uncommitted_batch"] == "replan"
+
+
+def test_a_topic_that_only_the_old_cluster_has_refuses_by_name() -> None:
+    world = World(settings(sources=PATTERN))
+    del world.clusters["west"].topics["orders"]
+    operation = moved(world)
+    assert operation.phase is Phase.ABORTED
+    assert operation.plan is not None
+    refused = [gate for gate in operation.plan["gates"] if not gate["ok"]]
+    assert [gate["name"] for gate in refused] == ["topics-present", "place-found"]
+    assert "west has no topic orders" in refused[0]["text"]
+
+
+def test_partitions_added_during_the_outage_are_read_from_their_begin() -> None:
+    world = World(settings(sources=PATTERN))
+    world.clusters["west"].add_partition("orders")
+    operation = moved(world)
+    assert operation.plan is not None
+    assert operation.plan["starting_offsets"] == {"orders": {"0": PLACE, "1": PLACE, "2": 0}}
+
+
+@pytest.mark.parametrize(
+    ("topics", "there", "here"),
+    [
+        ({"prefix": "east."}, "east.orders-new", "orders-new"),
+        ({"orders": "o", "orders-new": "n"}, "n", "orders-new"),
+        ("identity", "orders-new", "orders-new"),
+    ],
+)
+def test_what_appears_is_called_as_it_would_be_on_the_old_cluster(topics: object, there: str, here: str) -> None:
+    routes = {"routes": [{"from": "east", "to": "west", "topics": topics}]}
+    world = World(settings(sources=PATTERN, groups=routes))
+    with_topic(world, there)
+    with_topic(world, "stranger")
+    query = world.settings.queries[QUERY]
+    found = appeared(world.clusters["west"], world.settings, query, source="east", target="west", wants=())
+    named = {(each.source, each.topic, each.target_topic) for each in found}
+    assert ("orders", here, there) in named
+    assert not any("stranger" in each for each in named)
