@@ -16,6 +16,8 @@ class Verdict:
     """Unread records that the standby has, all copies before the place: the place is too late."""
     repeated: int
     """Records that were read and whose first copy lies at the place or after it: the place is earlier than need be."""
+    aborted: int
+    """Such records of aborted transactions, which nobody remembers; only a query that reads uncommitted sees them."""
     resent: int
     """Records that were read and lie at the place or after it only because the replicator sent them again."""
     absent: int
@@ -28,9 +30,13 @@ class Verdict:
 
 
 class Judge:
-    """Judges places of one partition; ``old`` is what a reader of the primary sees, ``here`` all of the standby."""
+    """Judges places of one partition.
 
-    def __init__(self, old: Sequence[Kept], here: Sequence[Kept]) -> None:
+    ``old`` is what the query sees of the primary, ``committed`` what of it was committed, ``here`` all of the standby.
+    """
+
+    def __init__(self, old: Sequence[Kept], here: Sequence[Kept], committed: Sequence[Kept] | None = None) -> None:
+        self._committed = {record.number for record in (old if committed is None else committed)}
         self._offsets = [record.offset for record in old]
         self._numbers = [record.number for record in old]
         self._copies: dict[int, list[int]] = defaultdict(list)
@@ -41,11 +47,18 @@ class Judge:
     def judge(self, position: int, place: int) -> Verdict:
         """Hold the place of a position (an offset of the primary, next to read) against both logs."""
         split = bisect_left(self._offsets, position)
-        read = [self._copies.get(number, []) for number in self._numbers[:split] if number is not None]
+        numbers = [number for number in self._numbers[:split] if number is not None]
+        read = [self._copies.get(number, []) for number in numbers]
+        again = [
+            number in self._committed
+            for number, copies in zip(numbers, read, strict=True)
+            if copies and min(copies) >= place
+        ]
         unread = [self._copies.get(number, []) for number in self._numbers[split:] if number is not None]
         return Verdict(
             lost=sum(bool(copies) and max(copies) < place for copies in unread),
-            repeated=sum(bool(copies) and min(copies) >= place for copies in read),
+            repeated=sum(again),
+            aborted=len(again) - sum(again),
             resent=sum(bool(copies) and min(copies) < place <= max(copies) for copies in read),
             absent=sum(not copies for copies in read),
         )

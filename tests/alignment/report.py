@@ -27,7 +27,8 @@ the numbers:
 - *later*: a record that was not read lies before the place. Must be 0.
 
 *Said* counts the places that the resolver itself called exact: none of these may be earlier. *By time* counts those
-that content did not give.
+that content did not give. Records of aborted transactions, which a query that reads uncommitted has seen, are not
+remembered: those right before a position are read again, and stand in *most* alone.
 """.strip()
 
 
@@ -78,7 +79,7 @@ class Row:
             self.count("exact"),
             sum(answer.verdict.kind == "exact" and answer.verdict.resent > 0 for answer in self.answers),
             self.count("earlier"),
-            max(answer.verdict.repeated for answer in self.answers),
+            max(answer.verdict.repeated + answer.verdict.aborted for answer in self.answers),
             self.count("later"),
             sum(answer.target.exact for answer in self.answers),
             methods[MethodName.TIMESTAMP],

@@ -114,7 +114,8 @@ class Filled:
         """Resolve random positions of a case, one of each partition at a time as for a query; judge every place."""
         old = read_all(self.pair.east, case.topic, read_committed=case.read_committed)
         here = read_all(self.pair.west, case.topic)
-        judges = {number: Judge(old[number], here[number]) for number in range(PARTITIONS)}
+        committed = old if case.read_committed else read_all(self.pair.east, case.topic, read_committed=True)
+        judges = {number: Judge(old[number], here[number], committed[number]) for number in range(PARTITIONS)}
         rules = Rules(methods=METHODS, buffer_ms=BUFFER_MS, read_committed=case.read_committed)
         answers: list[Answer] = []
         with (
