@@ -45,7 +45,12 @@ class Writer:
         assert self.producer.flush(_FLUSH_SECONDS) == 0
 
     def _produce(
-        self, partition: int, key: bytes | None, value: bytes | None, at: int, headers: list[tuple[str, bytes | None]]
+        self,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        at: int,
+        headers: list[tuple[str, str | bytes | None]],
     ) -> None:
         while True:
             try:
@@ -115,14 +120,16 @@ def read_all(bootstrap: str, topic: str, *, read_committed: bool = False) -> dic
             if time.monotonic() > deadline:
                 raise AssertionError(f"{topic} could not be read in {_READ_SECONDS:g} s")
             for message in consumer.consume(5000, 0.3):
-                error = message.error()
+                error, partition, offset = message.error(), message.partition(), message.offset()
+                assert partition is not None
+                assert offset is not None
                 if error is not None and error.name() != "_PARTITION_EOF":
                     raise KafkaException(error)
                 if error is not None:
-                    over.add(message.partition())
+                    over.add(partition)
                     continue
                 number = dict(message.headers() or ()).get(HEADER)
-                found[message.partition()].append(Kept(message.offset(), None if number is None else int(number)))
+                found[partition].append(Kept(offset, None if number is None else int(number)))
     finally:
         consumer.close()
     return found
