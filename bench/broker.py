@@ -30,9 +30,13 @@ def broker(setting: Setting) -> Iterator[str]:
 
 
 def make_topics(bootstrap: str, topics: dict[str, int]) -> None:
-    """Make topics with their partition counts, all at once; returns when the broker has made them."""
+    """Make topics with their partition counts, all at once; returns when the broker has made them.
+
+    They keep records however old: half a minute after its start a broker would delete those of years ago.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    wanted = [NewTopic(name, num_partitions=count, replication_factor=1) for name, count in topics.items()]
+    keep = {"retention.ms": "-1"}
+    wanted = [NewTopic(name, num_partitions=count, replication_factor=1, config=keep) for name, count in topics.items()]
     made = admin.create_topics(wanted, request_timeout=_TOPICS_SECONDS)
     for future in made.values():
         future.result(_TOPICS_SECONDS)
