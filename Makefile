@@ -7,6 +7,9 @@ LOCK    := conf/locks/pyspark-$(SPARK).lock
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed-$(SPARK)
 FAULT   ?= kill
+MINUTES ?= 30
+SEED    ?= 1
+COMPILE := uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate -q
 PYTEST  := $(BIN)/python -m pytest -p no:cacheprovider
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 unexport PYTHONDONTWRITEBYTECODE # hundreds of short processes need not compile us anew, each
@@ -64,6 +67,12 @@ wheel: $(STAMP) ## build dist/tideover-VERSION-py3-none-any.whl (by way of the s
 	@rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist
 
+chaos: $(STAMP) ## faults in the compose environment, needs Docker: every scenario, or SCENARIO=name; writes build/chaos
+	$(BIN)/python -m chaos run $(SCENARIO)
+
+chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose environment, then a failover
+	$(BIN)/python -m chaos soak --minutes $(MINUTES) --seed $(SEED)
+
 docs: $(STAMP) ## print the page of verbs, the chapter on phases and the table of faults anew
 	$(BIN)/python -m orchestrator.cli.reference write docs
 	$(BIN)/python -m tests.simulation.faults.table
@@ -71,10 +80,13 @@ docs: $(STAMP) ## print the page of verbs, the chapter on phases and the table o
 lock: ## make the lock files anew (needs uv)
 	@mkdir -p build; for version in 3.5.7 4.0.0 4.2.0; do \
 	  echo "pyspark==$$version" > build/constraint.txt; \
-	  uv pip compile pyproject.toml --extra dev --constraint build/constraint.txt --generate-hashes --universal \
-	    --python-version 3.11 --no-emit-index-url --no-header --no-annotate -q -o conf/locks/pyspark-$$version.lock; done
+	  $(COMPILE) pyproject.toml --extra dev --constraint build/constraint.txt -o conf/locks/pyspark-$$version.lock; done
+	@echo "setuptools>=77" > build/image-build.in; printf "confluent-kafka\npyarrow\n" > build/image-lab.in
+	@$(COMPILE) pyproject.toml --constraint $(LOCK) -o conf/locks/image.lock
+	@for part in image-build image-lab; do \
+	  $(COMPILE) build/$$part.in --constraint $(LOCK) -o conf/locks/$$part.lock; done
 
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java demo check lint types unit simulate test test-long test-matrix bench wheel docs lock clean
+.PHONY: help setup java demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak docs lock clean

@@ -3,14 +3,17 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from lab import acked, life, topics, traffic
-from lab.errors import LabError
+from lab.abroad import Abroad
+from lab.errors import ClusterSilent, LabError
 from lab.faults import FAULTS
+from lab.judge import Verdict
 from lab.shape import Shape
 from lab.verify import Verifier
 from lab.world import CLUSTERS, KAFKA_VERSIONS, PRIMARY, TOPIC, Options, World, hold
@@ -82,8 +85,16 @@ def _fault(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _topics(chosen: argparse.Namespace) -> int:
+    abroad = Abroad(chosen.dir, Path(chosen.config).resolve())
+    abroad.acked.mkdir(parents=True, exist_ok=True)
+    life.make_topic(abroad, chosen.topic, chosen.partitions)
+    say(f"{chosen.topic} is on {' and '.join(CLUSTERS)}")
+    return 0
+
+
 def _traffic(chosen: argparse.Namespace) -> int:
-    world = World.load(chosen.dir)
+    world = _place(chosen)
     stop = traffic.stop_on_signals()
     partitions = _partitions(world, chosen)
     world.acked.mkdir(exist_ok=True)
@@ -107,9 +118,20 @@ def _traffic(chosen: argparse.Namespace) -> int:
 
 
 def _verify(chosen: argparse.Namespace) -> int:
-    world = World.load(chosen.dir)
-    configuration = Path(chosen.config).resolve() if chosen.config else world.configuration
-    verdicts = Verifier(world, configuration, say).verdicts(chosen.wait)
+    place = _place(chosen)
+    configuration = Path(chosen.config).resolve() if chosen.config else place.configuration
+    verifier = Verifier(place, configuration, say)
+    _tell_verdicts(chosen, verifier.verdicts(chosen.wait))
+    while chosen.every:
+        time.sleep(chosen.every)
+        try:
+            _tell_verdicts(chosen, verifier.verdicts(0))
+        except ClusterSilent as error:
+            say(str(error))
+    return 0
+
+
+def _tell_verdicts(chosen: argparse.Namespace, verdicts: Mapping[str, Verdict]) -> None:
     told = {name: asdict(verdict) for name, verdict in verdicts.items()}
     if chosen.output == "json":
         print(json.dumps(told))
@@ -119,11 +141,20 @@ def _verify(chosen: argparse.Namespace) -> int:
         for name, row in told.items():
             cells = ("-" if row[column] is None else f"{row[column]:,}" for column in columns)
             print(f"{name:<16}" + "".join(f"{cell:>13}" for cell in cells))
-    return 0
+    sys.stdout.flush()
 
 
-def _partitions(world: World, chosen: argparse.Namespace) -> int:
+def _place(chosen: argparse.Namespace) -> World | Abroad:
+    """The world of this directory; where there is none, clusters that others run, as the configuration names them."""
+    if chosen.config and not (chosen.dir / "world.json").exists():
+        return Abroad(chosen.dir, Path(chosen.config).resolve())
+    return World.load(chosen.dir)
+
+
+def _partitions(world: World | Abroad, chosen: argparse.Namespace) -> int:
     """Tell how many partitions the topic has, making it on both clusters if it is new."""
+    if isinstance(world, Abroad):
+        return world.partitions(chosen.topic, chosen.to)
     if chosen.topic == TOPIC:  # known without asking: traffic may start while its cluster is dead
         return world.options.partitions
     count = topics.partition_count(world.bootstrap(chosen.to), chosen.topic)
@@ -156,7 +187,9 @@ def _parser() -> argparse.ArgumentParser:
         fault.add_argument("name", help="east, west, replicator, or one broker: east-2")
         fault.set_defaults(run=_fault)
     verify = verbs.add_parser("verify", parents=[common, output], help="what was lost, what came twice, by query")
-    verify.add_argument("--config", help="whose queries; default: the world's own tideover.yaml")
+    verify.add_argument(
+        "--config", help="whose queries, and whose clusters where DIR is no world; default: the world's tideover.yaml"
+    )
     verify.add_argument(
         "--wait",
         type=float,
@@ -164,10 +197,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="at most, until sinks have caught up with the standby",
     )
+    verify.add_argument("--every", type=float, metavar="SECONDS", help="say it again and again, until stopped")
     verify.set_defaults(run=_verify)
+    made = verbs.add_parser("topics", parents=[common], help="make a topic on clusters that others run")
+    made.add_argument("--config", required=True, help="a configuration of Tideover's that names the clusters")
+    made.add_argument("--topic", default=TOPIC)
+    made.add_argument("--partitions", type=int, default=4)
+    made.set_defaults(run=_topics)
     send = verbs.add_parser("traffic", parents=[common, output], help="send orders and note what is acknowledged")
     send.add_argument("--rate", type=int, default=1000, help="records per second")
     send.add_argument("--seconds", type=float, default=10.0)
+    send.add_argument("--config", help="whose clusters, where DIR is no world")
     send.add_argument("--to", choices=CLUSTERS, default=PRIMARY)
     send.add_argument("--topic", default=TOPIC, help="made on both clusters if it is new")
     send.add_argument("--uneven", action="store_true", help="each partition gets half of what the one before gets")

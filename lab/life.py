@@ -12,7 +12,7 @@ from typing import Any
 from lab import cluster, configuration, mirror, topics
 from lab.errors import NoWorld, Refused
 from lab.java import Say
-from lab.world import CLUSTERS, PRIMARY, REPLICATOR, STANDBY, TOPIC, Options, World
+from lab.world import CLUSTERS, PRIMARY, REPLICATOR, STANDBY, TOPIC, Options, Place, World
 
 _GRACE_SECONDS = 4.0
 
@@ -122,11 +122,11 @@ def _raise(world: World, missing: list[str], say: Say) -> None:
     say(f"the world is up: {world.configuration}")
 
 
-def make_topic(world: World, topic: str, partitions: int) -> None:
+def make_topic(world: Place, topic: str, partitions: int) -> None:
     """Make a topic on both clusters; on the standby foreign records come first, another count in each partition.
 
     Offsets of the two clusters then never agree by chance.
     """
-    if topics.create(world.bootstrap(STANDBY), topic, partitions, world.options.brokers):
+    if topics.create(world.bootstrap(STANDBY), topic, partitions, world.replicas(STANDBY)):
         topics.put_foreign(world.bootstrap(STANDBY), topic, lambda partition: 37 + 13 * partition, aged=True)
-    topics.create(world.bootstrap(PRIMARY), topic, partitions, world.options.brokers)
+    topics.create(world.bootstrap(PRIMARY), topic, partitions, world.replicas(PRIMARY))

@@ -14,7 +14,7 @@ from lab.java import Say
 from lab.judge import Held, Truth, Verdict
 from lab.log import Log
 from lab.sinks import JUDGES
-from lab.world import World
+from lab.world import Place
 
 _AGAIN_SECONDS = 1.0
 
@@ -22,7 +22,7 @@ _AGAIN_SECONDS = 1.0
 class Verifier:
     """Verifies the queries of one configuration; reading goes on where the last verdict left off."""
 
-    def __init__(self, world: World, configuration: Path, say: Say) -> None:
+    def __init__(self, world: Place, configuration: Path, say: Say) -> None:
         self._world = world
         self._say = say
         self._logs: dict[tuple[str, str], Log] = {}
@@ -72,7 +72,7 @@ class Verifier:
 
     def _peek(self, cluster: str, topic: str) -> Iterable[Held]:
         """Return what is known of a topic on a cluster that may be dead."""
-        if any(self._world.look(part) == "running" for part in self._world.parts(cluster)):
+        if self._world.may_answer(cluster):
             try:
                 return self._read(cluster, topic)
             except ClusterSilent as error:

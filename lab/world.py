@@ -14,7 +14,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from lab import processes
 from lab.errors import LabError, NoWorld, Refused
@@ -33,6 +33,19 @@ PORTS = 20
 _PORTS_OF_A_CLUSTER = 8
 _HTTP_OFFSET = 18
 _FORMAT = 1
+
+
+class Place(Protocol):
+    """Two clusters and what is known of the traffic to them."""
+
+    @property
+    def acked(self) -> Path: ...
+
+    def bootstrap(self, cluster: str) -> list[str]: ...
+
+    def replicas(self, cluster: str) -> int: ...
+
+    def may_answer(self, cluster: str) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +147,14 @@ class World:
     def bootstrap(self, cluster: str) -> list[str]:
         """Return the bootstrap servers of a cluster."""
         return [f"127.0.0.1:{broker.port}" for broker in self.brokers(cluster)]
+
+    def replicas(self, cluster: str) -> int:
+        """Return how many replicas a topic has."""
+        return self.options.brokers
+
+    def may_answer(self, cluster: str) -> bool:
+        """Whether any broker of a cluster runs."""
+        return any(self.look(part) == "running" for part in self.parts(cluster))
 
     @property
     def http_port(self) -> int:

@@ -1,0 +1,56 @@
+# Tideover in a container: `runtime` is the product; `lab` adds what the tools of the compose environment need.
+#
+# Nothing of the build is in the result: no compiler, no pip cache, no source tree, only the wheel as it would be
+# published, its dependencies by hash, and the connector's jars, so that a failover never waits for a download.
+ARG BASE_IMAGE=debian:bookworm-20250811-slim
+
+FROM ${BASE_IMAGE} AS build
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends ca-certificates openjdk-17-jre-headless python3 python3-venv \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY conf/locks/image*.lock ./
+RUN python3 -m venv /opt/tideover \
+ && /opt/tideover/bin/pip install --no-cache-dir --require-hashes --requirement image.lock
+RUN /opt/tideover/bin/pip install --no-cache-dir --require-hashes --target /opt/lab --no-deps \
+      --requirement image-lab.lock
+RUN python3 -m venv /opt/build \
+ && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement image-build.lock
+COPY . .
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
+ && /opt/tideover/bin/pip install --no-deps --no-index /dist/*.whl
+ENV TIDEOVER_CACHE=/opt/tideover/cache
+WORKDIR /
+RUN /opt/tideover/bin/python -m streaming.jars fetch spark-4.2.0 \
+ && /opt/tideover/bin/pip uninstall --yes --quiet pip
+
+FROM ${BASE_IMAGE} AS runtime
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends bash ca-certificates openjdk-17-jre-headless procps python3 \
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --uid 10001 --user-group --home-dir /var/lib/tideover --no-create-home --shell /usr/sbin/nologin tideover \
+ && install -d -o tideover -g tideover /var/lib/tideover /etc/tideover /etc/tideover/.tideover
+COPY --from=build /opt/tideover /opt/tideover
+ENV PATH=/opt/tideover/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    PYSPARK_PYTHON=/opt/tideover/bin/python \
+    SPARK_HOME=/opt/tideover/lib/python3.11/site-packages/pyspark \
+    TIDEOVER_CACHE=/opt/tideover/cache \
+    TIDEOVER_CONFIG=/etc/tideover/tideover.yaml
+USER 10001:10001
+WORKDIR /var/lib/tideover
+ENTRYPOINT ["tideover"]
+
+FROM runtime AS lab
+USER root
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends libfaketime \
+ && rm -rf /var/lib/apt/lists/* \
+ && install -d -o tideover -g tideover /var/lib/lab
+COPY --from=build /opt/lab /opt/lab
+ENV PYTHONPATH=/opt/lab
+USER 10001:10001
+ENTRYPOINT []
+
+FROM runtime

@@ -1,0 +1,127 @@
+"""The command line: `run`, `soak`, `list`; exit 0 as expected, 1 not, 2 nothing could be shown."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from chaos.docker import Environment
+from chaos.errors import ChaosError
+from chaos.outcome import judge
+from chaos.report import Row, as_json, page
+from chaos.scenarios import SCENARIOS, Scenario, named
+from chaos.soak import draw_soak
+from chaos.story import PROJECT, Patience, play
+
+ROOT = Path(__file__).resolve().parents[1]
+_BUILD_SECONDS = 1800.0
+_BUILT = ("controller-one", "verifier")
+"""One service of each of our images."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit code."""
+    chosen = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = chosen.run
+    try:
+        return run(chosen)
+    except ChaosError as error:
+        _say(str(error))
+        if error.hint:
+            _say(error.hint)
+        return 2
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    scenarios = [each for name in chosen.scenario if (each := named(name))] or list(SCENARIOS)
+    return _play_all(chosen, scenarios)
+
+
+def _soak(chosen: argparse.Namespace) -> int:
+    try:
+        scenario = draw_soak(chosen.minutes, chosen.seed)
+    except ValueError as error:
+        raise ChaosError(str(error)) from error
+    return _play_all(chosen, [scenario])
+
+
+def _list(_: argparse.Namespace) -> int:
+    for scenario in SCENARIOS:
+        print(f"{scenario.name:<24}{scenario.title}")
+        for step in scenario.steps:
+            print(f"{'':<24}  {step}")
+        print(f"{'':<24}  expected: {'every query moves once' if scenario.moves else 'nothing moves'}")
+    return 0
+
+
+def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
+    folder = Path(chosen.dir).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    env_file = _env_file(chosen)
+    if not chosen.no_build:
+        _say("building the images")
+        with (folder / "build.log").open("w", encoding="utf-8") as log:
+            environment = Environment(ROOT, project=PROJECT, files=(), env_file=env_file, log=log)
+            environment.compose("build", *_BUILT, timeout=_BUILD_SECONDS)
+    rows: list[Row] = []
+    begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+    for scenario in scenarios:
+        _say(f"{scenario.name}: {scenario.title}")
+        outcome = play(scenario, ROOT, folder / scenario.name, env_file=env_file, say=_say, patience=Patience())
+        rows.append((scenario, outcome))
+        problems = judge(scenario, outcome)
+        _say(f"{scenario.name}: {'; '.join(problems) or 'ended as expected'}")
+        surroundings = {
+            "begun": f"{begun} UTC",
+            "command": chosen.command_line,
+            "commit": _commit(),
+            "machine": f"{os.cpu_count()} cores",
+            "slow link": "a delaying proxy (chaos.relay), which holds chunks back; no tc netem is needed",
+        }
+        (folder / "report.json").write_text(json.dumps(as_json(rows, surroundings), indent=2, default=str) + "\n")
+        (folder / "report.md").write_text(page(rows, surroundings))
+    _say(f"report: {folder / 'report.md'}")
+    return 1 if any(judge(*row) for row in rows) else 0
+
+
+def _env_file(chosen: argparse.Namespace) -> Path | None:
+    """The images to use: as asked, else those that were made here, else the official ones."""
+    if chosen.env_file:
+        return Path(chosen.env_file).resolve()
+    made = ROOT / "build" / "images.env"
+    return made if made.exists() else None
+
+
+def _commit() -> str:
+    asked = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip() or "unknown"
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m chaos", description="Faults in the compose environment.")
+    parser.set_defaults(command_line=" ".join(["python -m chaos", *sys.argv[1:]]))
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--dir", default="build/chaos", help="reports and logs go here")
+    common.add_argument("--env-file", help="names the images; default: build/images.env, if it was made")
+    common.add_argument("--no-build", action="store_true", help="use the images as they are")
+    run = verbs.add_parser("run", parents=[common], help="play scenarios, each in an environment of its own")
+    run.add_argument("scenario", nargs="*", choices=[*(each.name for each in SCENARIOS), []], help="default: all")
+    run.set_defaults(run=_run)
+    soak = verbs.add_parser("soak", parents=[common], help="random faults in one environment, then a failover")
+    soak.add_argument("--minutes", type=float, default=30.0)
+    soak.add_argument("--seed", type=int, default=1)
+    soak.set_defaults(run=_soak)
+    verbs.add_parser("list", help="the scenarios").set_defaults(run=_list)
+    return parser

@@ -1,0 +1,59 @@
+"""Watches the environment by `tideover watch -o json`, from inside of it: one line for every change."""
+
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+
+from chaos.docker import Environment
+from chaos.errors import DockerFailed, StoryFailed
+from chaos.faults import Sight
+
+TOOLS = "verifier"
+"""The service that verbs are typed in."""
+
+_AGAIN_SECONDS = 1.0
+_LOOK_SECONDS = 0.1
+
+
+class Eye:
+    """Collects every situation that was told."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._over = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+        self.sights: list[Sight] = []
+        self._thread = threading.Thread(target=self._watch, name="eye", daemon=True)
+
+    def __enter__(self) -> "Eye":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._process is not None:
+            self._process.kill()
+        self._thread.join(10.0)
+
+    def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str) -> Sight:
+        """Wait until the newest situation is as wanted. Raises StoryFailed."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.sights and holds(self.sights[-1]):
+                return self.sights[-1]
+            time.sleep(_LOOK_SECONDS)
+        raise StoryFailed(f"within {seconds:g} s it did not come to this: {what}")
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            try:
+                self._process = self._environment.stream(TOOLS, "tideover", "watch", "-o", "json")
+            except DockerFailed:
+                self._over.wait(_AGAIN_SECONDS)
+                continue
+            with self._process as process:
+                for line in process.stdout or ():
+                    self.sights.append(Sight(json.loads(line)))
+            self._over.wait(_AGAIN_SECONDS)

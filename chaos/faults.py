@@ -1,0 +1,113 @@
+"""What can be done to the environment, and when: values that a scenario is written in. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+EAST = ("east-1", "east-2", "east-3")
+CONTROLLERS = ("controller-one", "controller-two")
+LEADER = "leader"
+"""Stands for whichever controller leads at that moment, and from then on in this scenario for the same one."""
+
+OPEN_PHASES = frozenset({"CONFIRMED", "FENCING", "RESOLVING", "PREPARING", "STARTING", "VERIFYING"})
+
+
+class Act(StrEnum):
+    """What is done."""
+
+    KILL = "kill"
+    FREEZE = "freeze"
+    THAW = "thaw"
+    START = "start"
+    CUT = "cut"
+    """Takes services off a network."""
+    JOIN = "join"
+    """Puts them back."""
+    SLOW = "slow"
+    """Tells the link to delay and stall."""
+    CLEAR = "clear"
+    """Tells the link to forward at once again."""
+    FILL = "fill"
+    """Fills a broker's disk."""
+    EMPTY = "empty"
+    """Starts it again on an empty disk."""
+    CONSENT = "consent"
+    """A person types the failover with a consent."""
+
+
+class When(StrEnum):
+    """What is waited for before a step."""
+
+    AT_ONCE = "at once"
+    DOWN = "the primary is DOWN"
+    MOVING = "a move is under way"
+    MOVED = "every query is on the standby"
+    BLOCKED = "a move was refused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One act on some services, once its moment has come."""
+
+    act: Act
+    on: tuple[str, ...] = ()
+    network: str = ""
+    detail: str = ""
+    """Of SLOW `DELAY_MS LOSS_PERCENT`; of CONSENT the gate's consent."""
+    when: When = When.AT_ONCE
+    after_seconds: float = 0.0
+    """Waited for once the moment has come."""
+
+    def __str__(self) -> str:
+        where = f" {'from' if self.act is Act.CUT else 'to'} {self.network}" if self.network else ""
+        what = " ".join(word for word in (self.act.value, ", ".join(self.on), self.detail) if word)
+        moment = "" if self.when is When.AT_ONCE else f" when {self.when.value}"
+        later = f" after {self.after_seconds:g} s" if self.after_seconds else ""
+        return f"{what}{where}{moment}{later}"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One situation as `tideover watch -o json` tells it."""
+
+    told: Mapping[str, Any]
+
+    @property
+    def at(self) -> str:
+        return str(self.told["at"])
+
+    @property
+    def leader(self) -> str | None:
+        """The name of the leading controller."""
+        leader = self.told["leader"]
+        return leader["name"] if leader else None
+
+    def verdict(self, cluster: str) -> str | None:
+        """What is believed of a cluster."""
+        return next((each["verdict"] for each in self.told["clusters"] if each["cluster"] == cluster), None)
+
+    @property
+    def phases(self) -> Sequence[str]:
+        """Of the open operations."""
+        return [str(each["phase"]) for each in self.told["operations"]]
+
+    def all_on(self, cluster: str) -> bool:
+        """Whether every query runs on a cluster and nothing is open."""
+        queries = self.told["queries"]
+        running = all(each["cluster"] == cluster and each["state"] == "running" for each in queries)
+        return bool(queries) and running and not self.told["operations"]
+
+    def shows(self, when: When, target: str = "west", source: str = "east") -> bool:
+        """Whether a moment has come."""
+        match when:
+            case When.AT_ONCE:
+                return True
+            case When.DOWN:
+                return self.verdict(source) == "DOWN"
+            case When.MOVING:
+                return any(phase in OPEN_PHASES for phase in self.phases)
+            case When.MOVED:
+                return self.all_on(target)
+            case When.BLOCKED:
+                return any("refused" in str(each["text"]) for each in self.told["events"])

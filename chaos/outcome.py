@@ -1,0 +1,114 @@
+"""What became of a scenario, and whether that is what was expected. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from chaos.faults import Sight
+from chaos.scenarios import Scenario
+
+PRIMARY, STANDBY = "east", "west"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A verdict that was not the one before."""
+
+    seconds: float
+    """After the first fault; negative before."""
+    cluster: str
+    verdict: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What was seen and measured."""
+
+    scenario: str
+    up_seconds: float
+    struck_at: float
+    """Unix time of the first step."""
+    steps: Sequence[tuple[float, str]] = ()
+    """Seconds after the first, and what was done."""
+    changes: Sequence[Change] = ()
+    places: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    """By query: cluster, runner and state in the end."""
+    operations: Sequence[Mapping[str, Any]] = ()
+    """`show-op -o json` of each operation since the fault."""
+    verdict: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """`python -m lab verify -o json`."""
+    broke: str = ""
+    """Why the story did not come to its end."""
+
+
+def changes_of(sights: Iterable[Sight], struck_at: float) -> list[Change]:
+    """Every change of a verdict, in order."""
+    last: dict[str, str | None] = {}
+    found = []
+    for sight in sights:
+        at = datetime.fromisoformat(sight.at).timestamp() - struck_at
+        for cluster in (PRIMARY, STANDBY):
+            verdict = sight.verdict(cluster)
+            if cluster not in last or last[cluster] != verdict:
+                found.append(Change(seconds=round(at, 1), cluster=cluster, verdict=verdict))
+                last[cluster] = verdict
+    return found
+
+
+def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
+    """What is not as expected, in sentences; empty when all is."""
+    if outcome.broke:
+        return [outcome.broke]
+    return [
+        *_misplaced(scenario, outcome),
+        *_misjudged(scenario, outcome.changes),
+        *_miscounted(scenario, outcome),
+    ]
+
+
+def announced_repeats(operations: Iterable[Mapping[str, Any]], query: str) -> int:
+    """How many records of a query its moves said would be read twice: at once, or when a replicator brings them."""
+    totals = [(operation.get("plan") or {}).get("totals") or {} for operation in operations
+              if operation["query"] == query and operation["outcome"] == "done"]  # fmt: skip
+    keys = ("replay_records", "possible_replay_records", "replay_later_records")
+    return sum(total.get(key) or 0 for total in totals for key in keys)
+
+
+def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    wanted = STANDBY if scenario.moves else PRIMARY
+    if not outcome.places:
+        yield "no query was seen in the end"
+    for query, (cluster, runner, state) in sorted(outcome.places.items()):
+        if (cluster, runner, state) != (wanted, scenario.runner, "running"):
+            yield f"{query} is {state} on {cluster} by runner {runner}, not running on {wanted} by {scenario.runner}"
+    done = [operation for operation in outcome.operations if operation["outcome"] == "done"]
+    if not scenario.moves and done:
+        yield f"{len(done)} queries were moved, and none should have been"
+    for query in outcome.places if scenario.moves else ():
+        times = sum(operation["query"] == query for operation in done)
+        if times != 1:
+            yield f"{query} was moved {times} times, not once"
+
+
+def _misjudged(scenario: Scenario, changes: Sequence[Change]) -> Iterable[str]:
+    given = {change.verdict for change in changes if change.cluster == PRIMARY and change.seconds >= 0}
+    for verdict in sorted(scenario.verdicts - given):
+        yield f"{PRIMARY} was never {verdict}"
+    for verdict in sorted(scenario.never & given):
+        yield f"{PRIMARY} was {verdict}, and should never have been"
+
+
+def _miscounted(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    if not outcome.verdict:
+        yield "nothing was verified"
+    for query, row in sorted(outcome.verdict.items()):
+        allowed = announced_repeats(outcome.operations, query) if scenario.returns else 0
+        if not row["delivered"]:
+            yield f"{query}: nothing was delivered"
+        if row["lost"]:
+            yield f"{query}: lost {row['lost']}"
+        if row["duplicated"] > allowed:
+            yield f"{query}: repeated {row['duplicated']}, announced {allowed}"
+        if row["exposed"] and not scenario.moves:
+            yield f"{query}: {row['exposed']} acknowledged records never came to {STANDBY}"

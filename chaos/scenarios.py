@@ -1,0 +1,194 @@
+"""The scenarios: faults and what shall have become of them in the end. A table of values; nothing here acts."""
+
+from dataclasses import dataclass
+
+from chaos.faults import CONTROLLERS, EAST, LEADER, Act, Step, When
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One story and its expected end."""
+
+    name: str
+    title: str
+    steps: tuple[Step, ...]
+    moves: bool
+    """Whether every query shall be on the standby in the end; else none may have left."""
+    verdicts: frozenset[str] = frozenset()
+    """Of the primary: each of these must have been given."""
+    never: frozenset[str] = frozenset()
+    """Of the primary: none of these may have been given."""
+    runner: str = "a"
+    """Who hosts the queries in the end."""
+    consented: bool = False
+    """A person answered for what is missing on the standby."""
+    returns: bool = False
+    """The primary comes back, so the replicator may append what was read already: repeats as announced are right."""
+    files: tuple[str, ...] = ()
+    """Compose files beside the main one."""
+    hold_seconds: float = 30.0
+    """Where nothing shall move: how long it is looked on after the last step."""
+
+
+_KILL_EAST = Step(act=Act.KILL, on=EAST)
+_STAYS = frozenset({"DOWN"})
+_DOWN = frozenset({"DOWN"})
+
+SCENARIOS = (
+    Scenario(
+        name="kill-one-broker",
+        title="One of three brokers is killed, and comes back",
+        steps=(
+            Step(act=Act.KILL, on=("east-2",)),
+            Step(act=Act.START, on=("east-2",), after_seconds=40),
+        ),
+        moves=False, verdicts=frozenset({"DEGRADED"}), never=_STAYS,
+    ),
+    Scenario(
+        name="kill-cluster", title="All brokers of the primary are killed", steps=(_KILL_EAST,), moves=True,
+        verdicts=_DOWN,
+    ),
+    Scenario(
+        name="freeze-cluster", title="All brokers of the primary stand still: they accept, and never answer",
+        steps=(Step(act=Act.FREEZE, on=EAST),), moves=True, verdicts=_DOWN,
+    ),
+    Scenario(
+        name="cut-link",
+        title="The link between the sites is cut for a while: each site sees its own cluster only",
+        steps=(
+            Step(act=Act.CUT, on=("link", "controller-two", "runner-b"), network="east"),
+            Step(act=Act.CUT, on=("controller-one", "runner-a"), network="west"),
+            Step(act=Act.JOIN, on=("link", "controller-two", "runner-b"), network="east", after_seconds=45),
+            Step(act=Act.JOIN, on=("controller-one", "runner-a"), network="west"),
+        ),
+        moves=False, never=_STAYS,
+    ),
+    Scenario(
+        name="cut-controllers",
+        title="Only the controllers are cut off from the primary",
+        steps=(
+            Step(act=Act.CUT, on=CONTROLLERS, network="east"),
+            Step(act=Act.JOIN, on=CONTROLLERS, network="east", after_seconds=60),
+        ),
+        moves=False, verdicts=frozenset({"UNREACHABLE_FROM_HERE"}), never=_STAYS,
+    ),
+    Scenario(
+        name="slow-link",
+        title="The link is slow: 200 ms each way, and one chunk of twenty is lost",
+        steps=(
+            Step(act=Act.SLOW, detail="200 5"),
+            Step(act=Act.CLEAR, after_seconds=60),
+        ),
+        moves=False, never=_STAYS,
+    ),
+    Scenario(
+        name="full-disk",
+        title="The disk of one broker is full",
+        steps=(
+            Step(act=Act.FILL, on=("east-2",)),
+            Step(act=Act.EMPTY, on=("east-2",), after_seconds=45),
+        ),
+        moves=False, verdicts=frozenset({"DEGRADED"}), never=_STAYS, files=("conf/compose/small-disk.yml",),
+    ),
+    Scenario(
+        name="replicator-dead",
+        title="The replicator is dead when the primary dies: refused, then moved with consent",
+        steps=(
+            Step(act=Act.KILL, on=("replicator",)),
+            Step(act=Act.KILL, on=EAST, after_seconds=90),
+            Step(act=Act.CONSENT, detail="loss", when=When.BLOCKED, after_seconds=5),
+        ),
+        moves=True, verdicts=_DOWN, consented=True,
+    ),
+    Scenario(
+        name="leader-dies-in-move",
+        title="The leading controller is killed in the middle of a failover",
+        steps=(_KILL_EAST, Step(act=Act.KILL, on=(LEADER,), when=When.MOVING)),
+        moves=True, verdicts=_DOWN,
+    ),
+    Scenario(
+        name="leader-freezes-in-move",
+        title="The leading controller stands still past its lease in the middle of a failover, and goes on later",
+        steps=(
+            _KILL_EAST,
+            Step(act=Act.FREEZE, on=(LEADER,), when=When.MOVING),
+            Step(act=Act.THAW, on=(LEADER,), after_seconds=30),
+        ),
+        moves=True, verdicts=_DOWN,
+    ),
+    Scenario(
+        name="store-away",
+        title="PostgreSQL is away for a minute while all is well",
+        steps=(
+            Step(act=Act.KILL, on=("postgres",)),
+            Step(act=Act.START, on=("postgres",), after_seconds=60),
+        ),
+        moves=False, never=_STAYS,
+    ),
+    Scenario(
+        name="store-away-in-move",
+        title="PostgreSQL is killed in the middle of a failover, and is away for a minute",
+        steps=(
+            _KILL_EAST,
+            Step(act=Act.KILL, on=("postgres",), when=When.MOVING),
+            Step(act=Act.START, on=("postgres",), after_seconds=60),
+        ),
+        moves=True, verdicts=_DOWN,
+    ),
+    Scenario(
+        name="runner-and-cluster",
+        title="The runner dies with its cluster; the warm runner takes over",
+        steps=(Step(act=Act.KILL, on=(*EAST, "runner-a")),),
+        moves=True, verdicts=_DOWN, runner="b",
+    ),
+    Scenario(
+        name="worker-dies-in-move",
+        title="A Spark worker is killed in the middle of a failover",
+        steps=(_KILL_EAST, Step(act=Act.KILL, on=("worker-1",), when=When.MOVING)),
+        moves=True, verdicts=_DOWN,
+    ),
+    Scenario(
+        name="primary-returns-early",
+        title="The primary answers again in the middle of the failover: it is finished",
+        steps=(
+            Step(act=Act.FREEZE, on=EAST),
+            Step(act=Act.THAW, on=EAST, when=When.MOVING),
+        ),
+        moves=True, verdicts=_DOWN, returns=True,
+    ),
+    Scenario(
+        name="primary-returns-late",
+        title="The primary comes back after the failover: nothing goes back by itself",
+        steps=(_KILL_EAST, Step(act=Act.START, on=EAST, when=When.MOVED, after_seconds=5)),
+        moves=True, verdicts=_DOWN, returns=True,
+    ),
+    Scenario(
+        name="flapping",
+        title="The primary stands still and goes on again, four times: left once",
+        steps=tuple(
+            Step(act=act, on=EAST, after_seconds=25)
+            for _ in range(4)
+            for act in (Act.FREEZE, Act.THAW)
+        ),
+        moves=True, verdicts=_DOWN, returns=True,
+    ),
+    Scenario(
+        name="clock-off",
+        title="The clock of one controller is an hour ahead, and the primary is killed",
+        steps=(_KILL_EAST,), moves=True, verdicts=_DOWN, files=("conf/compose/clock.yml",),
+    ),
+    Scenario(
+        name="both-down",
+        title="Both clusters are down; the standby comes back",
+        steps=(
+            Step(act=Act.KILL, on=(*EAST, "west-1")),
+            Step(act=Act.START, on=("west-1",), when=When.DOWN, after_seconds=30),
+        ),
+        moves=True, verdicts=_DOWN,
+    ),
+)  # fmt: skip
+
+
+def named(name: str) -> Scenario | None:
+    """The scenario of a name, or nothing."""
+    return next((each for each in SCENARIOS if each.name == name), None)

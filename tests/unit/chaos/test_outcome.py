@@ -1,0 +1,109 @@
+"""Whether a scenario ended as expected, and how that is reported."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chaos.outcome import Change, Outcome, changes_of, judge
+from chaos.report import as_json, measured, page
+from chaos.scenarios import Scenario, named
+from tests.unit.chaos.test_scenarios import sight
+
+ROW = {"acked": 100, "replicated": 98, "resent": 0, "delivered": 98, "lost": 0, "duplicated": 0, "exposed": 2,
+       "late_dropped": 0, "unproven": 0}  # fmt: skip
+
+
+def operation(**more: Any) -> dict[str, Any]:
+    return {
+        "id": "o1", "kind": "failover", "query": "q", "outcome": "done", "started_at": "2026-01-02T03:04:15.000+00:00",
+        "measured": {"switch_seconds": 4.25}, "plan": {"totals": {"replay_records": 0, "replay_later_records": 3}},
+        **more,
+    }  # fmt: skip
+
+
+def scenario(name: str) -> Scenario:
+    found = named(name)
+    assert found is not None
+    return found
+
+
+MOVED = Outcome(
+    scenario="kill-cluster", up_seconds=100.0, struck_at=1767323045.0,
+    changes=(Change(seconds=-5.0, cluster="east", verdict="UP"), Change(seconds=9.5, cluster="east", verdict="DOWN")),
+    places={"q": ("west", "a", "running")}, operations=(operation(),), verdict={"q": ROW},
+)  # fmt: skip
+STAYED = replace(
+    MOVED, scenario="kill-one-broker", changes=(Change(seconds=3.0, cluster="east", verdict="DEGRADED"),),
+    places={"q": ("east", "a", "running")}, operations=(), verdict={"q": {**ROW, "exposed": 0}},
+)  # fmt: skip
+
+
+def test_an_end_as_expected_has_no_problems() -> None:
+    assert judge(scenario("kill-cluster"), MOVED) == []
+    assert judge(scenario("kill-one-broker"), STAYED) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"places": {"q": ("east", "a", "running")}}, "q is running on east by runner a, not running on west by a"),
+        ({"places": {"q": ("west", "b", "running")}}, "q is running on west by runner b, not running on west by a"),
+        ({"places": {}}, "no query was seen in the end"),
+        ({"operations": ()}, "q was moved 0 times, not once"),
+        ({"operations": (operation(), operation())}, "q was moved 2 times, not once"),
+        ({"changes": ()}, "east was never DOWN"),
+        ({"verdict": {}}, "nothing was verified"),
+        ({"verdict": {"q": {**ROW, "lost": 2}}}, "q: lost 2"),
+        ({"verdict": {"q": {**ROW, "delivered": 0}}}, "q: nothing was delivered"),
+        ({"verdict": {"q": {**ROW, "duplicated": 1}}}, "q: repeated 1, announced 0"),
+        ({"broke": "docker is not there"}, "docker is not there"),
+    ],
+)
+def test_what_is_not_as_expected_after_a_move_is_told(changed: dict[str, Any], problem: str) -> None:
+    assert judge(scenario("kill-cluster"), replace(MOVED, **changed)) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("changed", "problems"),
+    [
+        ({"operations": (operation(),)}, ["1 queries were moved, and none should have been"]),
+        ({"verdict": {"q": ROW}}, ["q: 2 acknowledged records never came to west"]),
+        (
+            {"changes": (Change(seconds=9.0, cluster="east", verdict="DOWN"),)},
+            ["east was never DEGRADED", "east was DOWN, and should never have been"],
+        ),
+        ({"changes": (Change(seconds=-2.0, cluster="east", verdict="DEGRADED"),)}, ["east was never DEGRADED"]),
+    ],
+)
+def test_what_is_not_as_expected_where_nothing_should_move_is_told(
+    changed: dict[str, Any], problems: list[str]
+) -> None:
+    assert judge(scenario("kill-one-broker"), replace(STAYED, **changed)) == problems
+
+
+@pytest.mark.parametrize(("repeats", "right"), [(3, True), (4, False)])
+def test_where_the_primary_returns_repeats_that_were_announced_are_right(repeats: int, right: bool) -> None:
+    outcome = replace(MOVED, verdict={"q": {**ROW, "duplicated": repeats}})
+    assert (judge(scenario("primary-returns-late"), outcome) == []) is right
+
+
+def test_verdicts_are_kept_where_they_change_by_seconds_after_the_fault() -> None:
+    at = 1767323045.0  # as the sights say
+    found = changes_of([sight(), sight(), sight(verdict="DOWN")], at - 2.0)
+    assert [(each.seconds, each.cluster, each.verdict) for each in found] == [
+        (2.0, "east", "UP"), (2.0, "west", "UP"), (2.0, "east", "DOWN"),
+    ]  # fmt: skip
+
+
+def test_the_report_says_what_was_measured() -> None:
+    assert measured(MOVED) == {"down": 9.5, "switch": 4.25}
+    assert measured(STAYED) == {"down": None, "switch": None}
+    rows = [(scenario("kill-cluster"), MOVED), (scenario("kill-one-broker"), replace(STAYED, places={}))]
+    told = as_json(rows, {"commit": "abc"})
+    assert not told["expected"]
+    assert [each["expected"] for each in told["scenarios"]] == [True, False]
+    text = page(rows, {"commit": "abc"})
+    assert "1 of 2 scenarios ended as expected" in text
+    assert "| kill-cluster | All brokers of the primary are killed | yes | 9.5 s | 4.2 s | 0 | 0 | 2 |" in text
+    assert "- not as expected: no query was seen in the end" in text

@@ -1,0 +1,82 @@
+"""The table of scenarios, and the soaks that are drawn from it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from chaos.faults import CONTROLLERS, EAST, LEADER, Act, Sight, Step, When
+from chaos.scenarios import SCENARIOS, Scenario, named
+from chaos.soak import draw_soak, heals
+
+ROOT = Path(__file__).resolve().parents[3]
+COMPOSED = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_scenario_names_services_networks_and_files_that_there_are(scenario: Scenario) -> None:
+    for step in scenario.steps:
+        assert set(step.on) <= {*COMPOSED["services"], LEADER}
+        assert step.network in {"", *COMPOSED["networks"]}
+        if step.act in {Act.CUT, Act.JOIN}:
+            assert all(step.network in COMPOSED["services"][service]["networks"] for service in step.on)
+    assert all((ROOT / file).is_file() for file in scenario.files)
+
+
+def test_every_scenario_has_a_name_of_its_own() -> None:
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
+    assert named("kill-cluster") in SCENARIOS
+    assert named("nothing") is None
+
+
+@pytest.mark.parametrize("scenario", [each for each in SCENARIOS if heals(each)], ids=lambda scenario: scenario.name)
+def test_what_a_healing_scenario_does_it_undoes(scenario: Scenario) -> None:
+    undone = {Act.KILL: Act.START, Act.FREEZE: Act.THAW, Act.CUT: Act.JOIN, Act.SLOW: Act.CLEAR}
+    done = [(undone[step.act], step.on, step.network) for step in scenario.steps if step.act in undone]
+    undo = [(step.act, step.on, step.network) for step in scenario.steps if step.act in undone.values()]
+    assert done
+    assert done == undo
+
+
+def test_a_soak_is_the_same_for_the_same_seed_fits_its_time_and_ends_with_a_failover() -> None:
+    soak = draw_soak(30, 7)
+    assert soak == draw_soak(30, 7)
+    assert soak.steps != draw_soak(30, 8).steps
+    assert 20 * 60 < sum(step.after_seconds for step in soak.steps) <= 30 * 60 + 30
+    assert soak.moves
+    assert (soak.steps[-1].act, soak.steps[-1].on) == (Act.KILL, EAST)
+    with pytest.raises(ValueError, match="too short"):
+        draw_soak(0.1, 1)
+
+
+def test_a_step_is_told_in_words() -> None:
+    assert str(Step(act=Act.KILL, on=("east-1", "east-2"))) == "kill east-1, east-2"
+    cut = Step(act=Act.CUT, on=CONTROLLERS, network="east", when=When.MOVING, after_seconds=5)
+    assert str(cut) == "cut controller-one, controller-two from east when a move is under way after 5 s"
+
+
+def sight(
+    *, verdict: str = "UP", cluster: str = "east", state: str = "running", phase: str | None = None, event: str = ""
+) -> Sight:
+    return Sight(
+        {
+            "at": "2026-01-02T03:04:05.000+00:00",
+            "leader": {"name": "controller-one"},
+            "clusters": [{"cluster": "east", "verdict": verdict}, {"cluster": "west", "verdict": "UP"}],
+            "queries": [{"query": "q", "cluster": cluster, "runner": "a", "state": state}],
+            "operations": [{"phase": phase}] if phase else [],
+            "events": [{"kind": "refused", "text": event}] if event else [],
+        }
+    )
+
+
+def test_moments_are_read_from_the_situation() -> None:
+    assert sight().shows(When.AT_ONCE)
+    assert sight(verdict="DOWN").shows(When.DOWN)
+    assert not sight(verdict="DEGRADED").shows(When.DOWN)
+    assert sight(phase="FENCING").shows(When.MOVING)
+    assert not sight(phase="BLOCKED").shows(When.MOVING)
+    assert sight(cluster="west").shows(When.MOVED)
+    assert not sight(cluster="west", phase="VERIFYING").shows(When.MOVED), "it has not settled"
+    assert not sight(cluster="west", state="failed").shows(When.MOVED)
+    assert sight().leader == "controller-one"
