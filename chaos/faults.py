@@ -43,7 +43,7 @@ class When(StrEnum):
     DOWN = "the primary is DOWN"
     MOVING = "a move is under way"
     MOVED = "every query is on the standby"
-    BLOCKED = "a move was refused"
+    REFUSED = "the move was refused"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,5 +109,7 @@ class Sight:
                 return any(phase in OPEN_PHASES for phase in self.phases)
             case When.MOVED:
                 return self.all_on(target)
-            case When.BLOCKED:
-                return any("refused" in str(each["text"]) for each in self.told["events"])
+            case When.REFUSED:
+                told = any(each["kind"] == "not-moved" for each in self.told["events"])
+                tried = bool(self.told["cooldowns"]) and not self.told["operations"]
+                return self.verdict(source) == "DOWN" and (told or tried)

@@ -96,7 +96,7 @@ SCENARIOS = (
         steps=(
             Step(act=Act.KILL, on=("replicator",)),
             Step(act=Act.KILL, on=EAST, after_seconds=90),
-            Step(act=Act.CONSENT, detail="loss", when=When.BLOCKED, after_seconds=5),
+            Step(act=Act.CONSENT, detail="loss", when=When.REFUSED, after_seconds=5),
         ),
         moves=True, verdicts=_DOWN, consented=True,
     ),

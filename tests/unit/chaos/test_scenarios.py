@@ -56,7 +56,13 @@ def test_a_step_is_told_in_words() -> None:
 
 
 def sight(
-    *, verdict: str = "UP", cluster: str = "east", state: str = "running", phase: str | None = None, event: str = ""
+    *,
+    verdict: str = "UP",
+    cluster: str = "east",
+    state: str = "running",
+    phase: str | None = None,
+    cooling: bool = False,
+    event: str = "verdict",
 ) -> Sight:
     return Sight(
         {
@@ -65,7 +71,8 @@ def sight(
             "clusters": [{"cluster": "east", "verdict": verdict}, {"cluster": "west", "verdict": "UP"}],
             "queries": [{"query": "q", "cluster": cluster, "runner": "a", "state": state}],
             "operations": [{"phase": phase}] if phase else [],
-            "events": [{"kind": "refused", "text": event}] if event else [],
+            "cooldowns": [{"query": "q"}] if cooling else [],
+            "events": [{"kind": event, "text": "so it is"}],
         }
     )
 
@@ -79,4 +86,8 @@ def test_moments_are_read_from_the_situation() -> None:
     assert sight(cluster="west").shows(When.MOVED)
     assert not sight(cluster="west", phase="VERIFYING").shows(When.MOVED), "it has not settled"
     assert not sight(cluster="west", state="failed").shows(When.MOVED)
+    assert sight(verdict="DOWN", event="not-moved").shows(When.REFUSED)
+    assert sight(verdict="DOWN", cooling=True).shows(When.REFUSED)
+    assert not sight(verdict="DOWN", cooling=True, phase="FENCING").shows(When.REFUSED), "it is being tried"
+    assert not sight(verdict="DOWN").shows(When.REFUSED)
     assert sight().leader == "controller-one"

@@ -1,0 +1,73 @@
+"""The compose file: fixed images, limits that fit the machine, and nothing more allowed than is needed."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from orchestrator.config import load
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
+OURS = [name for name, service in SERVICES.items() if "TIDEOVER" in service["image"]]
+UNITS = {"m": 1, "g": 1024}
+
+
+def test_every_image_has_a_variable_and_a_tag_that_stays() -> None:
+    named = [service["image"] for service in SERVICES.values()]
+    named += re.findall(r"BASE_IMAGE: (\S+)", TEXT)
+    named += ["${BASE_IMAGE:-" + found + "}" for found in re.findall(r"ARG BASE_IMAGE=(\S+)", dockerfile())]
+    for image in named:
+        default = re.fullmatch(r"\$\{[A-Z_]+:-([^}]+)\}", image)
+        assert default, image
+        assert re.search(r":[^:/]*\d+\.\d|:[^:/]*\d{8}", default[1]), f"{image} has no version"
+        assert "latest" not in image
+
+
+def test_all_services_together_fit_a_machine_of_24_gibibytes() -> None:
+    limits = {name: service.get("mem_limit") for name, service in SERVICES.items()}
+    assert None not in limits.values(), limits
+    assert sum(int(limit[:-1]) * UNITS[limit[-1]] for limit in limits.values()) < 20 * 1024
+
+
+def test_who_is_waited_for_until_healthy_can_say_so() -> None:
+    for name, service in SERVICES.items():
+        for other, wanted in service.get("depends_on", {}).items():
+            assert other in SERVICES
+            if wanted["condition"] == "service_healthy":
+                assert "healthcheck" in SERVICES[other], f"{name} waits for {other}"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_services_have_a_read_only_root_and_no_privilege(name: str) -> None:
+    service = SERVICES[name]
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert "user" not in service
+
+
+def test_our_image_runs_as_nobody_special_and_holds_nothing_of_the_build() -> None:
+    stages = dockerfile().split("\nFROM ")[1:]
+    assert [stage.splitlines()[0].rpartition(" ")[2] for stage in stages] == ["build", "runtime", "lab", "runtime"]
+    for stage in stages[1:3]:
+        assert re.findall(r"^USER (\S+)$", stage, re.MULTILINE)[-1] == "10001:10001"
+        assert not re.search(r"^(COPY|ADD) (?!--from=build )", stage, re.MULTILINE), "only what the build stage made"
+        assert "pip" not in stage.replace("pipeline", "")
+
+
+def test_the_configuration_has_no_mistakes_and_knows_the_brokers_of_the_compose_file() -> None:
+    environment = SERVICES["runner-a"]["environment"]
+    url = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", environment["TIDEOVER_STORE"])
+    settings = load(ROOT / "conf/compose/tideover.yaml", {"TIDEOVER_STORE": url}).settings
+    brokers = [name for name in SERVICES if re.fullmatch(r"(east|west)-\d", name)]
+    known = [address for cluster in settings.clusters.values() for address in cluster.bootstrap]
+    assert known == [f"{broker}:9092" for broker in brokers]
+    assert {f"runner-{name}" for name in settings.runners} <= set(SERVICES)
+
+
+def dockerfile() -> str:
+    return (ROOT / "Dockerfile").read_text(encoding="utf-8")
