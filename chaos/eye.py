@@ -55,5 +55,15 @@ class Eye:
                 continue
             with self._process as process:
                 for line in process.stdout or ():
-                    self.sights.append(Sight(json.loads(line)))
+                    if (sight := _read(line)) is not None:
+                        self.sights.append(sight)
             self._over.wait(_AGAIN_SECONDS)
+
+
+def _read(line: str) -> Sight | None:
+    """A situation; nothing where the verb says what is wrong instead, as before the store is there."""
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return None
+    return Sight(told) if isinstance(told, dict) and "clusters" in told else None

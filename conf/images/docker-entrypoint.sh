@@ -4,7 +4,7 @@ set -eu
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
     secret=$(mktemp)
     printf '%s\n' "$POSTGRES_PASSWORD" > "$secret"
-    initdb --username="$POSTGRES_USER" --pwfile="$secret" --auth-host=scram-sha-256 --auth-local=trust
+    initdb --username="$POSTGRES_USER" --pwfile="$secret" --encoding=UTF8 --auth-host=scram-sha-256 --auth-local=trust
     rm -f "$secret"
     echo 'host all all all scram-sha-256' >> "$PGDATA/pg_hba.conf"
     # Served on the socket alone until the database is there: nobody is told "healthy" too early.

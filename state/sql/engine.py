@@ -109,6 +109,7 @@ def _postgresql_engines(url: sa.URL, patience: timedelta) -> Engines:
     wait_ms = max(1, round(patience.total_seconds() * 1000))
     defaults: dict[str, object] = {
         "application_name": "tideover",
+        "client_encoding": "utf8",  # a database without an encoding (SQL_ASCII) would answer in bytes
         "connect_timeout": max(2, math.ceil(patience.total_seconds())),
         "tcp_user_timeout": wait_ms,
         "keepalives_idle": 5,

@@ -250,3 +250,11 @@ def test_a_user_who_may_not_build_is_told(postgres: Postgres) -> None:
         open_store(url.replace("postgres@", "reader@"))
     assert "create tables" in refused.value.hint
     engines.dispose()
+
+
+@pytest.mark.real
+def test_a_database_without_an_encoding_keeps_every_character(postgres: Postgres) -> None:
+    store = open_store(postgres.new_database("template0 ENCODING 'SQL_ASCII' LOCALE 'C'"))
+    store.note(samples.event(operation=None, query=None, text="ausgefallen: Köln → 東京"))
+    assert [event.text for event in store.history()] == ["ausgefallen: Köln → 東京"]
+    store.close()
