@@ -29,7 +29,7 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends bash ca-certificates openjdk-17-jre-headless procps python3 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 10001 --user-group --home-dir /var/lib/tideover --no-create-home --shell /usr/sbin/nologin tideover \
- && install -d -o tideover -g tideover /var/lib/tideover /etc/tideover /etc/tideover/.tideover
+ && install -d -o tideover -g tideover /var/lib/tideover /etc/tideover
 COPY --from=build /opt/tideover /opt/tideover
 ENV PATH=/opt/tideover/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -80,7 +80,7 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
             "command": chosen.command_line,
             "commit": _commit(),
             "machine": f"{os.cpu_count()} cores",
-            "slow link": "a delaying proxy (chaos.relay), which holds chunks back; no tc netem is needed",
+            "slow link": "a delaying proxy (lab.relay), which holds chunks back; no tc netem is needed",
         }
         (folder / "report.json").write_text(json.dumps(as_json(rows, surroundings), indent=2, default=str) + "\n")
         (folder / "report.md").write_text(page(rows, surroundings))

@@ -14,8 +14,8 @@ from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS, Eye
 from chaos.faults import LEADER, Act, Sight, Step, When
 from chaos.outcome import Outcome, changes_of
-from chaos.relay import ORDERS
 from chaos.scenarios import Scenario
+from lab.relay import ORDERS
 
 Say = Callable[[str], None]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.relay import Line, Relay, parse_routes
+from lab.relay import Line, Relay, parse_routes
 
 
 def test_orders_are_read_as_delay_and_loss() -> None:
