@@ -87,14 +87,13 @@ class Relay:
         """One direction, in order; the end of it is passed on, too."""
         queue: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_QUEUED)
         sending = asyncio.create_task(_send(queue, writer))
-        due = 0.0
         try:
             while chunk := await reader.read(_CHUNK):
-                due = max(due, time.monotonic() + self._line.hold_seconds(self._chance.random()))
+                due = time.monotonic() + self._line.hold_seconds(self._chance.random())
                 await queue.put((due, chunk))
         except OSError:
             pass  # a reset is an end like any other
-        await queue.put((due, b""))
+        await queue.put((0.0, b""))
         await sending
 
 

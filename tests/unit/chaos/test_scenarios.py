@@ -43,6 +43,7 @@ def test_a_soak_is_the_same_for_the_same_seed_fits_its_time_and_ends_with_a_fail
     assert soak == draw_soak(30, 7)
     assert soak.steps != draw_soak(30, 8).steps
     assert 20 * 60 < sum(step.after_seconds for step in soak.steps) <= 30 * 60 + 30
+    assert soak.steps[0].after_seconds >= 10, "there is a rest before each fault"
     assert soak.moves
     assert (soak.steps[-1].act, soak.steps[-1].on) == (Act.KILL, EAST)
     with pytest.raises(ValueError, match="too short"):
