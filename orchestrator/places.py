@@ -10,32 +10,32 @@ from datetime import timedelta
 
 from orchestrator.appeared import appeared, has_patterns, unseen
 from orchestrator.clock import Clock
+from orchestrator.decide import truncation
 from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.phases import BEHIND_COMMIT
+from orchestrator.decide.rules import rules_of
 from orchestrator.decide.treatment import choose_fresh, choose_treatment
 from orchestrator.decide.unread import Arrival, arrival, shifted
 from orchestrator.decide.wants import since_placed, sound_ends, standby_topic, wants_of
+from orchestrator.departure import DESCRIBE_SECONDS, standings_of
 from state.model import EndSample, Operation, OperationKind, Position, RunnerFact, TopicPartition
 from state.ports import Store
 from state.protocol import CheckpointReport, Offsets
-from state.settings import Query, Route, Tideover
+from state.settings import Route, Tideover
 from streaming.errors import ClusterUnreachable, KafkaError
 from streaming.log import Log
 from streaming.resolver import resolve
-from streaming.resume.model import Resolution, Rules, Target, Want
+from streaming.resume.model import Resolution, Target, Want
 
 Logs = Callable[[str], Log]
 """A way to look at a cluster by its name."""
 
-DESCRIBE_SECONDS = 2.0
 STANDBY_SECONDS = 3.0
 """How long an answer about topics stands."""
 SILENCE_SECONDS = 0.5
 """How long it stands that there was none: a hundred queries need not wait for a dead standby one after the other."""
 RESOLVE_SECONDS = 5.0
 FRESH_HEARTBEAT = timedelta(seconds=5)
-DEFAULT_BUFFER = timedelta(minutes=15)
-"""Stands in for ``buffer: measured`` as long as nothing was measured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,7 +165,7 @@ class Places:
             raise ClusterUnreachable(facts.standby.error)
         if None in named.values() or not report.offsets:
             return facts
-        resolution, planned = self._resolve(facts, report)
+        facts, resolution, planned = self._resolve(facts, report)
         sink = facts.settings.sink
         choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned, sink)
         return replace(facts, resolution=resolution, planned_resolution=planned, choice=choice)
@@ -176,7 +176,8 @@ class Places:
             return
         try:
             self.standby(facts)
-            wants, ends = self._wants(facts, report.offsets, self._read(facts, report))
+            sampled = self._store.ends(facts.source)
+            wants, ends = self._wants(facts, report.offsets, self._read(facts, report), sampled)
             asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
             self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
         except KafkaError:
@@ -187,14 +188,39 @@ class Places:
         ahead = self._ahead
         return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
 
-    def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Resolution, Resolution | None]:
-        wants, ends = self._wants(facts, report.offsets, self._read(facts, report))
+    def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Facts, Resolution, Resolution | None]:
+        """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
+        positions, sampled = self._read(facts, report), self._store.ends(facts.source)
+        if facts.standings is None:
+            known = truncation.tracked_at(since_placed(positions, facts.assignment), report.offsets)
+            told = standings_of(self._logs(facts.source), facts, known, sampled, self._store.now())
+            facts = replace(facts, standings=told)
+        wants, ends = self._wants(facts, report.offsets, positions, sampled)
+        cut = truncation.cut_off(facts.standings, wants)
+        if not cut:
+            return replace(facts, resets=()), *self._found(facts, report, wants, ends)
+        proofs = truncation.proofs(wants, self._ask(facts, wants, ends))
+        resets = truncation.resets_of(cut, proofs, on_no_match=facts.policy.on_no_match, consents=facts.consents)
+        facts = replace(facts, resets=resets)
+        if not truncation.is_set_back(resets):
+            return facts, *self._found(facts, report, wants, ends)
+        back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), positions, sampled)
+        # The planned batch held records of the log as it was, so that it cannot be planned again.
+        return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
+
+    def _found(
+        self,
+        facts: Facts,
+        report: CheckpointReport,
+        wants: tuple[Want, ...],
+        ends: Mapping[TopicPartition, EndSample],
+    ) -> tuple[Resolution, Resolution | None]:
         ahead = self._fresh_ahead()
         if report.planned is None or facts.fresh:
             if ahead and (ahead.target, ahead.wants) == (facts.target, wants) and _all_exact(ahead.resolution):
                 return ahead.resolution, None
             return self._ask(facts, wants, ends), None
-        planned, _ = self._wants(facts, report.planned.offsets, self._tracked(facts))
+        planned, _ = self._wants(facts, report.planned.offsets, self._tracked(facts), ends)
         together = tuple(dict.fromkeys(wants + planned))
         both = self._ask(facts, together, ends)
         if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
@@ -202,12 +228,16 @@ class Places:
         return _part(both, wants), _part(both, planned)
 
     def _wants(
-        self, facts: Facts, offsets: Offsets, positions: Sequence[Position]
+        self,
+        facts: Facts,
+        offsets: Offsets,
+        positions: Sequence[Position],
+        sampled: Mapping[TopicPartition, EndSample],
     ) -> tuple[tuple[Want, ...], Mapping[TopicPartition, EndSample]]:
         """What to ask for, and the samples of the old cluster's ends that may be believed for it."""
         if facts.route is None:
             raise ValueError(f"no route from {facts.source} to {facts.target}")
-        ends = sound_ends(self._store.ends(facts.source), since_placed(positions, facts.assignment))
+        ends = sound_ends(sampled, since_placed(positions, facts.assignment))
         return wants_of(offsets, positions=positions, ends=ends, route=facts.route), ends
 
     def _tracked(self, facts: Facts) -> list[Position]:
@@ -242,20 +272,6 @@ class Places:
             now=now,
             timeout=RESOLVE_SECONDS,
         )
-
-
-def rules_of(query: Query, on_no_match: str, route: Route | None) -> Rules:
-    """How places are looked for, as the settings of the query and of its route say."""
-    buffer = DEFAULT_BUFFER if query.buffer == "measured" else query.buffer
-    isolation = {source.options.get("kafka.isolation.level") for source in query.sources.values()}
-    return Rules(
-        methods=query.methods,
-        buffer_ms=round(buffer.total_seconds() * 1000),
-        on_no_match=on_no_match,
-        read_committed="read_committed" in isolation,
-        keeps_offsets=route is not None and route.keeps_offsets,
-        offset_syncs=route.offset_syncs if route is not None else None,
-    )
 
 
 def _named(route: Route | None, topic: str) -> str | None:

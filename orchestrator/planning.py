@@ -9,7 +9,8 @@ from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.plan import plan_json
 from orchestrator.decide.readiness import Condition, Readiness
 from orchestrator.decide.wants import newest_of, report_of_fact, since_placed
-from orchestrator.places import DESCRIBE_SECONDS, Logs, Places
+from orchestrator.departure import DESCRIBE_SECONDS
+from orchestrator.places import Logs, Places
 from orchestrator.requests import default_target
 from state.model import OperationKind, QueryFact
 from state.ports import Store
@@ -43,10 +44,14 @@ def foresee(
     *,
     consents: frozenset[str] = frozenset(),
     expect_active: str | None = None,
+    standings: tuple[Standing, ...] | None = None,
 ) -> Facts:
-    """Everything that can be known of a move before anything is stopped, places on the standby included."""
+    """Everything that can be known of a move before anything is stopped, places on the standby included.
+
+    ``standings`` of the positions, where somebody has asked the cluster in use for them already.
+    """
     facts = places.before(kind, query, target, consents=consents, expect_active=expect_active)
-    facts = replace(facts, fence="pending")
+    facts = replace(facts, fence="pending", standings=standings)
     movable = facts.route is not None and facts.source != target and facts.assignment is not None
     if movable and facts.assignment is not None and facts.standby is not None and facts.standby.reachable:
         report = _last_report(facts.fact, facts.assignment.checkpoint, facts.source)
@@ -77,23 +82,23 @@ def check_queries(
     places = Places(store=store, settings=settings, logs=logs, clock=clock)
     for name in names:
         target = default_target(settings.queries[name], active[name])
-        facts = foresee(places, OperationKind.FAILOVER, name, target)
+        standings = _standings(logs, store, name, active[name]) if active[name] in described else None
+        facts = foresee(places, OperationKind.FAILOVER, name, target, standings=standings)
         yield readiness.judge(
             Condition(
                 facts=facts,
                 now=store.now(),
                 ends=store.ends(facts.source),
                 topics=described.get(active[name], {}),
-                standings=_standings(logs, store, facts) if active[name] in described else None,
             )
         )
 
 
-def _standings(logs: Logs, store: Store, facts: Facts) -> tuple[Standing, ...] | None:
+def _standings(logs: Logs, store: Store, query: str, cluster: str) -> tuple[Standing, ...] | None:
     """What became of the newest positions on the cluster in use; one bounded question of each kind."""
-    newest = newest_of(since_placed(store.positions(facts.query), facts.assignment))
+    newest = newest_of(since_placed(store.positions(query), store.assignment(query)))
     try:
-        return validate(logs(facts.source), newest, timeout=DESCRIBE_SECONDS) if newest else None
+        return validate(logs(cluster), newest, timeout=DESCRIBE_SECONDS) if newest else None
     except KafkaError:
         return None
 

@@ -101,6 +101,7 @@ def _case(run: Asked, want: Want) -> Case:
         key=TopicPartition(want.target_topic, want.partition),
         idle=None if old is None else old.end <= want.offset,
         ever_read=want.offset,
+        alignment=NoPlace(Cause.TRUNCATED) if want.lost else None,
     )
 
 
@@ -154,7 +155,7 @@ def _ask_times(run: Asked, cases: Iterable[Case]) -> None:
     questions: list[Question] = []
     for case in cases:
         time = asked_time(case.want.timestamp_ms, run.rules.buffer_ms)
-        if time is not None and run.rules.asks_times:
+        if time is not None and (run.rules.asks_times or case.want.lost == MethodName.CLOSEST):
             questions.append((case.key, time))
         questions.append((case.key, Spec.MAX_TIMESTAMP))
         if run.bound(case.key, Spec.EARLIEST) > 0:

@@ -185,6 +185,8 @@ def plan(value: Mapping[str, object]) -> str:
         parts.append(table(gates, ("name", "ok", "measured", "limit", "text"), indent="  "))
     if isinstance(partitions, list) and partitions:
         parts.append(table(partitions, PARTITION_COLUMNS, indent="  "))
+    if isinstance(cut := value.get("log_truncation"), list):
+        parts.append(table(cut, ("topic", "partition", "offset", "divergent_offset", "resumes_at"), indent="  "))
     if isinstance(totals, Mapping):
         sums = ", ".join(f"{name.replace('_', ' ')} {cell(total, blank='unknown')}" for name, total in totals.items())
         parts.append("  " + sums)

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.decide.treatment import Choice
-from state.model import Assignment, OperationKind, QueryFact, RunnerFact
+from state.model import Assignment, OperationKind, QueryFact, RunnerFact, TopicPartition
 from state.protocol import CheckpointReport, Treatment
 from state.settings import Policy, Query, Resume, Route
 from streaming.log import TopicFacts
 from streaming.resume.model import Resolution
+from streaming.resume.reset import Goto
+from streaming.resume.truncation import Standing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,6 +22,23 @@ class Standby:
     limit_seconds: float
     error: str = ""
     topics: Mapping[str, TopicFacts] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reset:
+    """Where a query goes on in one partition whose log was cut or made anew before its position."""
+
+    source: str
+    partition: TopicPartition
+    offset: int
+    """Position up to which it was read."""
+    divergence: int | None
+    """First offset at which the log is not the one that was read; None where that is not known."""
+    goto: Goto | None
+    """None: the standby holds what was read, and the query goes on behind it."""
+    policy: str
+    """By which it goes there."""
+    note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +71,10 @@ class Facts:
     """Of the end of batch N."""
     planned_resolution: Resolution | None = None
     """Of the end of the planned batch N+1."""
+    standings: tuple[Standing, ...] | None = None
+    """What became of the query's positions in the cluster that they were read from; None when nothing tells."""
+    resets: tuple[Reset, ...] | None = None
+    """Of those positions whose log was cut, where they go on; None as long as the standby was not asked."""
     choice: Choice | None = None
     fence: str | None = None
     """``pending`` or the evidence."""

@@ -7,7 +7,7 @@ look before anything is stopped, the plan, the operation, and a standing readine
 
 from collections.abc import Callable, Iterable
 
-from orchestrator.decide import costs, standing
+from orchestrator.decide import costs, standing, truncation
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
 
@@ -24,6 +24,7 @@ GATES: tuple[Callable[[Facts], Gate | None], ...] = (
     standing.partitions_present,
     standing.position_known,
     standing.fence,
+    truncation.log_truncation,
     costs.place_found,
     costs.retention,
     costs.timestamp_type,

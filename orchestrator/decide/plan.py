@@ -6,6 +6,7 @@ from orchestrator.decide.awaited import awaited_json
 from orchestrator.decide.costs import possibly_replayed, replayed
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
+from orchestrator.decide.truncation import truncation_json
 from state.protocol import Offsets, PrepareRequest, Treatment
 from streaming.resume.model import Resolution, Target
 
@@ -36,6 +37,7 @@ def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
             "exposure_seconds": _largest(_exposure_seconds(target) for target in targets),
         },
         "refused": any(not gate.ok for gate in gates),
+        **({"log_truncation": truncation_json(facts.resets)} if facts.resets else {}),
         **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
     }
 

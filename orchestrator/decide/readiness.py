@@ -16,7 +16,7 @@ from orchestrator.decide.gate import UNKNOWN, Gate, answer
 from state.model import EndSample, TopicPartition
 from streaming.log import TopicFacts
 from streaming.resume.model import Target
-from streaming.resume.truncation import Finding, Standing, truncation_of
+from streaming.resume.truncation import Finding, truncation_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,8 +30,6 @@ class Condition:
     """Last samples of the ends of the cluster in use."""
     topics: Mapping[str, TopicFacts]
     """The query's topics as the cluster in use describes them; empty when it does not answer."""
-    standings: tuple[Standing, ...] | None = None
-    """What became of the query's newest positions in the cluster in use; None when it does not answer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,19 +134,25 @@ def time_comparable(given: Condition) -> Gate | None:
 
 
 def log_truncation(given: Condition) -> Gate | None:
-    """What was read must still be in the log that it was read from, or what is remembered may be found nowhere."""
-    if given.standings is None:
+    """What was read must still be in the log that it was read from, wherever a failover would go on.
+
+    That is judged in a move's own gate of this name, and a move may go well where this refuses: somebody should look.
+    """
+    standings, here = given.facts.standings, given.facts.source
+    if standings is None:
         return None
-    here = given.facts.source
-    error = truncation_of(here, given.standings)
-    unproven = sum(each.finding is Finding.UNPROVEN for each in given.standings)
+    error = truncation_of(here, standings)
+    unproven = sum(each.finding is Finding.UNPROVEN for each in standings)
+    goes = {reset.goto for reset in given.facts.resets or ()}
+    proven = f"; {given.facts.target} holds them still" if goes == {None} else ""
     return answer(
         "log-truncation",
         error is None,
         f"{len(error.divergent_offsets) if error else 0} partitions",
         "0 partitions",
         f"{here} still holds what was read from it" + (f"; {unproven} positions cannot be proven" if unproven else ""),
-        f"{error}: records that were read are gone there, by an unclean election or because the topic was made anew",
+        f"{error}: records that were read are gone there, by an unclean election or because the topic was made anew"
+        f"{proven}",
     )
 
 
@@ -161,13 +165,15 @@ READINESS_GATES: tuple[Callable[[Condition], Gate | None], ...] = (
 
 
 def judge(given: Condition) -> Readiness:
-    """Every gate of a failover that can be judged without one, and those of readiness.
+    """Every gate of a failover that can be judged without one, and those of readiness; these win by name.
 
     Nobody is there to take upon himself what cannot be told: it is judged as automatic mode will have to.
     """
     facts = replace(given.facts, attended=False)
     own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)
-    return Readiness(query=given.facts.query, target=given.facts.target, gates=gates.judge(facts) + own)
+    names = {gate.name for gate in own}
+    common = tuple(gate for gate in gates.judge(facts) if gate.name not in names)
+    return Readiness(query=given.facts.query, target=given.facts.target, gates=common + own)
 
 
 def _age(given: Condition, targets: Iterable[Target]) -> str:

@@ -57,16 +57,17 @@ def sound_ends(
         key
         for row in newest_of(positions)
         if (sample := ends.get(key := TopicPartition(row.topic, row.partition))) is not None
-        and (_is_made_anew(row, sample) or _is_cut_off(row, sample))
+        and (is_made_anew(row, sample) or is_cut_off(row, sample))
     }
     return {key: sample for key, sample in ends.items() if key not in other}
 
 
-def _is_made_anew(row: Position, sample: EndSample) -> bool:
+def is_made_anew(row: Position, sample: EndSample) -> bool:
+    """Whether the sample is of another topic of that name."""
     return None not in (row.topic_id, sample.topic_id) and row.topic_id != sample.topic_id
 
 
-def _is_cut_off(row: Position, sample: EndSample) -> bool:
+def is_cut_off(row: Position, sample: EndSample) -> bool:
     """An end below a position is that of an older sample, as a rule; a later leader's, seen later, is not."""
     elected = row.leader_epoch is not None and (sample.leader_epoch or 0) > row.leader_epoch
     return elected and sample.end < row.offset and sample.sampled_at > row.tracked_at

@@ -8,7 +8,7 @@ from streaming.resume import notes
 from streaming.resume.choose import Question, choose
 from streaming.resume.exact import Cause, NoPlace, is_retention
 from streaming.resume.facts import Facts, Place
-from streaming.resume.forecast import Forecast, exposure, forecast
+from streaming.resume.forecast import Forecast, exposure, forecast, set_back
 from streaming.resume.later import remembered
 from streaming.resume.model import Rules, Target, Want
 
@@ -19,6 +19,9 @@ def target(question: Question, old: EndSample | None, *, ever_read: int, note: s
     place = choose(question)
     if isinstance(place, Place):
         cost = forecast(want, place, facts, old, ever_read=ever_read)
+        if want.read_to is not None and not want.lost:
+            cost = set_back(cost, want.read_to - want.offset, facts.end - place.offset)
+            note = notes.joined(note, notes.set_back(want.read_to, want.offset))
         exact = place.exact and cost.replay_records == 0
     else:
         _, seconds = exposure(want, None, facts, old)
@@ -28,7 +31,7 @@ def target(question: Question, old: EndSample | None, *, ever_read: int, note: s
         source=want.source,
         topic=want.topic,
         partition=want.partition,
-        offset=want.offset,
+        offset=_read_to(want),
         timestamp_ms=want.timestamp_ms,
         buffer_ms=question.rules.buffer_ms,
         target_topic=want.target_topic,
@@ -55,7 +58,7 @@ def failed_target(want: Want, rules: Rules, error: PartitionError | None) -> Tar
         source=want.source,
         topic=want.topic,
         partition=want.partition,
-        offset=want.offset,
+        offset=_read_to(want),
         timestamp_ms=want.timestamp_ms,
         buffer_ms=rules.buffer_ms,
         target_topic=want.target_topic,
@@ -78,6 +81,11 @@ def in_order(targets: Iterable[Target], wants: Sequence[Want]) -> tuple[Target, 
     """By source in the order wanted, then topic and partition."""
     rank = {want.source: i for i, want in reversed(list(enumerate(wants)))}
     return tuple(sorted(targets, key=lambda t: (rank[t.source], t.target_topic, t.target_partition)))
+
+
+def _read_to(want: Want) -> int:
+    """The query's own position, wherever the place was looked for."""
+    return want.offset if want.read_to is None else want.read_to
 
 
 def _emptied(question: Question) -> bool:

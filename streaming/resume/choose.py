@@ -82,6 +82,8 @@ METHODS: Mapping[MethodName, Method] = {
 def choose(question: Question) -> Place | Unheld:
     """The first place that holds, with what was said against the methods before it; else the policy's."""
     against: list[str] = []
+    if question.want.lost:
+        return by_policy(question, notes.CUT)
     for name in MethodName:
         method = METHODS.get(name)
         if method is None or name not in question.rules.methods:
@@ -96,7 +98,7 @@ def choose(question: Question) -> Place | Unheld:
 
 def by_policy(question: Question, against: str) -> Place | Unheld:
     """What holds when no method does: a row of the reset table, and its sentence."""
-    policy, facts = question.rules.on_no_match, question.facts
+    policy, facts = question.want.lost or question.rules.on_no_match, question.facts
     goto = TABLE[policy, situation_of(question)]
     found, note = None, _SENTENCES[goto]
     if goto is Goto.TIME:
@@ -125,6 +127,8 @@ _SENTENCES: Mapping[Goto, str] = {
 
 def situation_of(question: Question) -> Situation:
     """The column of the reset table: for a standby, its log is the one that was cut, at the place found by content."""
+    if question.want.lost:
+        return Situation.UNKNOWN
     if isinstance(question.facts.alignment, Found):
         return Situation.KNOWN
     if question.want.offset == 0:

@@ -49,6 +49,7 @@ class Cause(StrEnum):
     DEADLINE = "deadline"
     ERROR = "error"
     REPARTITIONED = "repartitioned"
+    TRUNCATED = "truncated"
 
 
 @dataclass(frozen=True, slots=True)

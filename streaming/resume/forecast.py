@@ -5,7 +5,7 @@ counted where they were read and offsets are subtracted before that; no more can
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from state.model import EndSample
 from streaming.resume import notes
@@ -41,6 +41,17 @@ def forecast(want: Want, place: Place, facts: Facts, old: EndSample | None, *, e
         exposure_seconds=seconds,
         note=note,
     )
+
+
+def set_back(cost: Forecast, records: int, room: int) -> Forecast:
+    """The forecast of a position that was set back by so many offsets, where the standby has ``room`` records ahead.
+
+    What was read of the old log behind the place it parts may have been copied before it was cut, and may not.
+    """
+    if cost.replay_records is None:
+        return cost
+    replay = min(cost.replay_records + records, room)
+    return replace(cost, replay_records=replay, note=notes.joined(cost.note, notes.UNPROVEN_BOUND if replay else ""))
 
 
 def _replay(place: Place, facts: Facts, ever_read: int) -> tuple[int | None, str]:

@@ -33,6 +33,10 @@ class Want:
     """Begin of the old partition when last sampled; ``offset == begin_known`` with an empty ring: nothing was read."""
     timestamp_ms: int | None
     """T: largest timestamp known to be consumed (also an idle partition's sampling time); None when unknown."""
+    read_to: int | None = None
+    """How far was read, where the old log was cut since and ``offset`` is not that far; None: to ``offset``."""
+    lost: str | None = None
+    """The old log was cut, and nobody knows where: no method may go by this position, only this policy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

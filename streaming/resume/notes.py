@@ -18,6 +18,7 @@ NO_SYNC = "the offset-syncs topic has nothing of this partition"
 SYNC_AHEAD = "the offset sync points past the standby's end: it is of another log"
 SYNC_PAST_CONTENT = "the offset sync went past the place proven by content: resumed at that place"
 SYNC_EXPIRED = "retention: the standby has deleted the place of the offset sync; unread records may have expired there"
+CUT = "log truncation: the old log was cut before the position, at an unknown offset"
 FAIL = "no method held, and the policy is to fail"
 SEGMENT = "whole segments earlier: the standby only tells when a segment was last written"
 NO_SEGMENT = "no segment of the standby is that old: resumed at its begin"
@@ -34,6 +35,7 @@ CAUSES = {
     Cause.SCAN_LIMIT: "the scan limit was reached before the last record read",
     Cause.DEADLINE: "the deadline passed while the standby was read",
     Cause.ERROR: "the standby could not be read",
+    Cause.TRUNCATED: "the old log was cut, so what is remembered may be found nowhere",
     Cause.REPARTITIONED: "the standby's partitions do not match the old cluster's one to one",
 }
 
@@ -95,6 +97,11 @@ def before_syncs(offset: int, oldest: int) -> str:
 def unconfirmed(agreeing: int, known: int) -> str:
     """Syncs against content: they prove themselves by the times of the records that they speak of."""
     return f"the offset syncs are not believed either: {agreeing} of {known} remembered times are where they say"
+
+
+def set_back(read_to: int, offset: int) -> str:
+    """Rule of an old log that was cut at a known offset."""
+    return f"log truncation: read to {read_to}, resumed where the old log parts from what was read, at {offset}"
 
 
 def retention(earliest_ms: int, time_ms: int) -> str:

@@ -35,8 +35,9 @@ def spread(members: Sequence[Want], count: int) -> Iterator[Want]:
     old = {want.partition: want for want in members}
     for partition in range(count):
         yield old.get(partition) or replace(
-            members[0], partition=partition, offset=0, ring=(), ring_offset=None, dense=None, begin_known=None
-        )
+            members[0], partition=partition, offset=0, ring=(), ring_offset=None, dense=None, begin_known=None,
+            read_to=None, lost=None,
+        )  # fmt: skip
 
 
 def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None]]) -> int | None:

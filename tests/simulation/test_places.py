@@ -1,6 +1,7 @@
 """Asking the standby: how long an answer stands, and how long that there was none."""
 
-from orchestrator.places import SILENCE_SECONDS, STANDBY_SECONDS, Places, rules_of
+from orchestrator.decide.rules import rules_of
+from orchestrator.places import SILENCE_SECONDS, STANDBY_SECONDS, Places
 from state.model import OperationKind
 from state.settings import Route
 from tests.simulation.world import World

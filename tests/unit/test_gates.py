@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from orchestrator.decide import costs
-from orchestrator.decide.facts import Facts, Standby
+from orchestrator.decide.facts import Facts, Reset, Standby
 from orchestrator.decide.gate import Gate
 from orchestrator.decide.gates import GATES, judge, refusal
 from orchestrator.decide.treatment import Choice
@@ -15,6 +15,8 @@ from state.protocol import CheckpointReport, StateOperator, Treatment
 from state.settings import Policy, Query, Route
 from streaming.log import PartitionError, PartitionFacts, TopicFacts
 from streaming.resume.model import Resolution, Target
+from streaming.resume.reset import Goto
+from streaming.resume.truncation import Finding, Standing
 from tests.contract import samples
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -75,6 +77,14 @@ FRESH = replace(GOOD, settings=query(resume="fresh"))
 BRIDGE = Choice(treatment=Treatment.BRIDGE, repeats=8, text="")
 
 
+def stands(finding: Finding, divergence: int | None = None) -> Standing:
+    return Standing(source="s", partition=TopicPartition("t", 0), offset=10, finding=finding, divergence=divergence)
+
+
+def reset(goto: Goto | None) -> Reset:
+    return Reset(source="s", partition=TopicPartition("t", 0), offset=10, divergence=8, goto=goto, policy="fail")
+
+
 def judged(name: str, facts: Facts) -> Gate | None:
     return next((gate for gate in judge(facts) if gate.name == name), None)
 
@@ -84,6 +94,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
     assert [gate for gate in found if not gate.ok] == []
     assert refusal(found) is None
     assert {gate.name for gate in found} == {check.__name__.replace("_", "-") for check in GATES} - {
+        "log-truncation",
         "repeats-into-state",
         "fresh-allowed",
     }
@@ -120,6 +131,10 @@ REFUSALS: list[tuple[str, Facts, str, str, str]] = [
     ("position-known", replace(GOOD, report=REPORT.model_copy(update={"batch": None, "offsets": {}})),
      "no committed batch", "a committed batch", "no position to carry"),
     ("fence", replace(GOOD, fence="none"), "none", "runner, process, application or consent", "consent unfenced"),
+    ("log-truncation", replace(GOOD, standings=(stands(Finding.TRUNCATED, 8), stands(Finding.INTACT))),
+     "1 partitions", "0 partitions", "log truncation on east: t-0 (read to 10, parts at 8): records that were read"),
+    ("log-truncation", replace(GOOD, standings=(stands(Finding.RECREATED),), resets=(reset(Goto.NOWHERE),)),
+     "1 partitions", "0 partitions", "parts at an unknown offset"),
     ("place-found", replace(GOOD, resolution=resolution(place(target_offset=None, note="standby lags"))),
      "0 of 1", "1 partitions", "no place for t-0: standby lags"),
     ("place-found", replace(GOOD, resolution=replace(resolution(), targets=())), "0 of 0", "0 partitions",
@@ -174,6 +189,31 @@ def test_a_refusal_names_the_gate_the_number_and_the_limit(
     assert gate.limit.startswith(limit)
     assert text in gate.text
     assert refusal(judge(facts)) is not None
+
+
+@pytest.mark.parametrize("finding", [Finding.INTACT, Finding.UNPROVEN, Finding.EXPIRED])
+def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: Finding) -> None:
+    gate = judged("log-truncation", replace(GOOD, standings=(stands(finding),)))
+    assert gate is not None
+    assert gate.ok
+    assert ("cannot be proven" in gate.text) == (finding is Finding.UNPROVEN)
+
+
+@pytest.mark.parametrize(
+    ("resets", "text"),
+    [
+        ((reset(None),), "west holds what was read, and the query goes on behind it"),
+        ((reset(Goto.DIVERGENCE),), "the query goes on at truncation offset"),
+        ((), "east still holds what was read from it"),
+    ],
+)
+def test_a_truncation_that_the_standby_or_policy_answers_is_told_and_refuses_nothing(
+    resets: tuple[Reset, ...], text: str
+) -> None:
+    gate = judged("log-truncation", replace(GOOD, standings=(stands(Finding.TRUNCATED, 8),), resets=resets))
+    assert gate is not None
+    assert gate.ok
+    assert gate.text.endswith(text)
 
 
 def test_every_gate_can_refuse() -> None:

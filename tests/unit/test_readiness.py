@@ -10,7 +10,7 @@ from orchestrator.decide.gate import Gate
 from orchestrator.decide.readiness import READINESS_GATES, Condition, judge
 from state.model import EndSample, TopicPartition
 from streaming.resume.truncation import Finding, Standing
-from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, resolution, topic
+from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, reset, resolution, topic
 
 KEY = TopicPartition("t", 0)
 
@@ -30,6 +30,10 @@ APPENDED = replace(topic(), timestamp_type="LogAppendTime")
 
 def stands(finding: Finding, divergence: int | None = None) -> Standing:
     return Standing(source="orders", partition=KEY, offset=100, finding=finding, divergence=divergence)
+
+
+def standing(*found: Standing) -> Condition:
+    return replace(READY, facts=replace(BEFORE, standings=found))
 
 
 def at(*targets: object, **changes: Any) -> Condition:
@@ -56,9 +60,9 @@ REFUSALS: list[tuple[str, Condition, str, str]] = [
     ("time-comparable", replace(READY, topics={"t": APPENDED}), "LogAppendTime", "t on east has LogAppendTime"),
     ("time-comparable", replace(READY, facts=replace(BEFORE, standby=replace(STANDBY, topics={"t": APPENDED}))),
      "LogAppendTime", "t on west has LogAppendTime"),
-    ("log-truncation", replace(READY, standings=(stands(Finding.TRUNCATED, 80), stands(Finding.INTACT))),
+    ("log-truncation", standing(stands(Finding.TRUNCATED, 80), stands(Finding.INTACT)),
      "1 partitions", "log truncation on east: t-0 (read to 100, parts at 80): records that were read are gone"),
-    ("log-truncation", replace(READY, standings=(stands(Finding.RECREATED),)), "1 partitions", "at an unknown offset"),
+    ("log-truncation", standing(stands(Finding.RECREATED)), "1 partitions", "at an unknown offset"),
 ]  # fmt: skip
 
 
@@ -120,6 +124,13 @@ def test_without_a_place_only_what_is_known_is_judged() -> None:
 
 @pytest.mark.parametrize("finding", [Finding.INTACT, Finding.UNPROVEN, Finding.EXPIRED])
 def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: Finding) -> None:
-    gate = judged("log-truncation", replace(READY, standings=(stands(finding),)))
+    gate = judged("log-truncation", standing(stands(finding)))
     assert gate.ok
     assert ("cannot be proven" in gate.text) == (finding is Finding.UNPROVEN)
+
+
+def test_a_truncation_that_a_failover_would_get_over_is_told_all_the_same() -> None:
+    found = standing(stands(Finding.TRUNCATED, 80))
+    proven = replace(found, facts=replace(found.facts, resets=(reset(None),)))
+    assert [gate.ok for gate in judge(proven).gates if gate.name == "log-truncation"] == [False]
+    assert judged("log-truncation", proven).text.endswith("; west holds them still")
