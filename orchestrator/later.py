@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from orchestrator.decide.awaited import announced, came_later, looked_at, to_look_at
+from orchestrator.outcome import with_outcome
 from orchestrator.places import Logs
 from state.model import Event, Operation, TopicPartition
 from state.ports import Store
@@ -54,14 +55,15 @@ def keep_counts(
 ) -> int:
     """Count anew for the last move of each query and keep it, with a line of history when the number has grown.
 
-    Returns how many numbers grew. Raises ``StoreError``; what was kept before stays.
+    What its forecast came to is measured and kept, too. Returns how many numbers grew. Raises ``StoreError``; what was
+    kept before stays.
     """
-    grew = 0
+    grew, silent = 0, set[str]()
     for query in queries:
         newest = next(iter(store.operations(query=query, limit=1)), None)
         if newest is None or newest.ended_at is None or at - newest.ended_at > LONGEST:
             continue
-        counted = with_later(newest, store, logs)
+        counted = with_outcome(with_later(newest, store, logs), store, logs, silent)
         leading = term()
         if leading is None:
             return grew

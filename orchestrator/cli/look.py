@@ -11,11 +11,13 @@ from orchestrator.cli.follow import follow
 from orchestrator.cli.world import World, pass_world
 from orchestrator.clock import SystemClock
 from orchestrator.decide.automatic import cooldown_text, pause_in_force, paused_text
+from orchestrator.decide.outcome import outcome_rows
 from orchestrator.decide.sampling import sentence
 from orchestrator.decide.situation import ready_now
 from orchestrator.decide.times import iso
 from orchestrator.errors import UnknownName
 from orchestrator.later import with_later
+from orchestrator.outcome import with_outcome
 from state.model import Event
 
 QUERY_COLUMNS = (
@@ -172,7 +174,7 @@ def show_operation(world: World, operation_id: str, output: str) -> None:
     operation = world.store.operation(operation_id)
     if operation is None:
         raise UnknownName(f"operation {operation_id!r} is not known", hint=SEE_HISTORY)
-    operation = with_later(operation, world.store, world.log)
+    operation = with_outcome(with_later(operation, world.store, world.log), world.store, world.log)
     steps = world.store.steps(operation_id)
     value = shapes.operation_json(operation, steps)
     if output in {"json", "yaml"}:
@@ -187,5 +189,7 @@ def show_operation(world: World, operation_id: str, output: str) -> None:
     render.say(f"by {operation.actor}{f', because {operation.reason}' if operation.reason else ''}\n")
     render.say(render.table(step_rows, ("name", "started_at", "ended_at", "outcome")))
     render.say("\n" + render.table([shapes.measured_json(operation)], shapes.MEASURED))
+    if came := outcome_rows(operation):
+        render.say("\n" + render.table(came, list(came[0])))
     if operation.plan:
         render.say("\n" + render.plan(operation.plan))

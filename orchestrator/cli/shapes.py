@@ -6,6 +6,7 @@ from datetime import datetime
 from orchestrator.decide.automatic import pause_in_force
 from orchestrator.decide.awaited import announced
 from orchestrator.decide.cooldown import Cooldown
+from orchestrator.decide.outcome import outcome_rows
 from orchestrator.decide.situation import automatic_of, state_of
 from orchestrator.decide.times import iso
 from orchestrator.decide.wants import newest_of
@@ -164,8 +165,8 @@ def operation_json(operation: Operation, steps: Sequence[Step]) -> dict[str, obj
         "started_at": iso(operation.started_at),
         "ended_at": iso(operation.ended_at),
         "steps": [step_json(step) for step in steps],
-        "measured": measured_json(operation),
-        "plan": dict(plan) if plan is not None else None,
+        "measured": {**measured_json(operation), "partitions": outcome_rows(operation)},
+        "plan": {key: value for key, value in plan.items() if key != "followed"} if plan is not None else None,
     }
 
 

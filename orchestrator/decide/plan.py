@@ -6,6 +6,7 @@ from orchestrator.decide.awaited import awaited_json
 from orchestrator.decide.costs import possibly_replayed, replayed
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
+from orchestrator.decide.outcome import followed_json
 from orchestrator.decide.truncation import truncation_json
 from state.protocol import Offsets, PrepareRequest, Treatment
 from streaming.resume.model import Resolution, Target
@@ -38,8 +39,15 @@ def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
         },
         "refused": any(not gate.ok for gate in gates),
         **({"log_truncation": truncation_json(facts.resets)} if facts.resets else {}),
+        **_followed(facts),
         **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
     }
+
+
+def _followed(facts: Facts) -> dict[str, object]:
+    """What an operation is measured by; a mere plan is never carried out."""
+    place = facts.resumes_at
+    return {"followed": followed_json(place.targets, place.asked_at)} if facts.operation and place else {}
 
 
 def partition_json(target: Target) -> dict[str, object]:

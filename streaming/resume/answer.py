@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from state.model import EndSample
+from state.model import EndSample, Fingerprint
 from streaming.log import PartitionError
 from streaming.resume import notes
 from streaming.resume.choose import Question, choose
@@ -49,6 +49,8 @@ def target(question: Question, old: EndSample | None, *, ever_read: int, note: s
         error=None if isinstance(place, Place) else _error(facts),
         expired=is_retention(facts.alignment) or _emptied(question),
         later=remembered(want, cost.replay_later_records),
+        last=_last(want, facts),
+        after_last=0 if want.ring_offset is None else want.offset - want.ring_offset,
     )
 
 
@@ -81,6 +83,13 @@ def in_order(targets: Iterable[Target], wants: Sequence[Want]) -> tuple[Target, 
     """By source in the order wanted, then topic and partition."""
     rank = {want.source: i for i, want in reversed(list(enumerate(wants)))}
     return tuple(sorted(targets, key=lambda t: (rank[t.source], t.target_topic, t.target_partition)))
+
+
+def _last(want: Want, facts: Facts) -> tuple[Fingerprint, ...]:
+    """The ring, unless it is of other partitions, of a log that was cut, or nobody knows what was read after it."""
+    mixed = isinstance(facts.alignment, NoPlace) and facts.alignment.cause is Cause.REPARTITIONED
+    whole = want.ring_offset == want.offset or want.dense is True
+    return want.ring if whole and not mixed and want.read_to is None else ()
 
 
 def _read_to(want: Want) -> int:

@@ -97,6 +97,11 @@ class Target:
     """Retention on the standby has deleted the records around the position; unread ones may have been among them."""
     later: tuple[Fingerprint, ...] = ()
     """Of ``replay_later_records``, those that are remembered: by them they are known when they come."""
+    last: tuple[Fingerprint, ...] = ()
+    """What is remembered of the records before the position, where they belong to the standby's partition of that
+    number: by them they are known when they are read again."""
+    after_last: int = 0
+    """So many records were read after the last of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
