@@ -47,12 +47,16 @@ def test_failover_moves_the_query_and_shows_what_it_did(world: World, capsys: py
     assert set(shown["measured"]) == {
         "detect_seconds", "switch_seconds", "first_commit_at", "replay_records", "replay_later_records",
         "exposure_records",
-        "dropped_late_rows",
+        "dropped_late_rows", "partitions",
     }  # fmt: skip
     assert shown["measured"]["detect_seconds"] is None
     assert shown["measured"]["exposure_records"] == 20
     assert shown["plan"]["operation"] == shown["id"]
-    assert run_json(capsys, "show-op", shown["id"]) == (0, shown)
+    code, again = run_json(capsys, "show-op", shown["id"])
+    assert isinstance(again, dict)
+    assert [row["exposure_records"] for row in shown["measured"].pop("partitions")] == [None, None]
+    assert [row["exposure_records"] for row in again["measured"].pop("partitions")] == [10, 10], "measured afterwards"
+    assert (code, again) == (0, shown)
     (row,) = run_json(capsys, "list")[1]  # type: ignore[misc] # one row
     assert (row["cluster"], row["epoch"], row["state"], row["operation"]) == ("west", 2, "running", None)
     code, out, err = run(capsys, "failover", "revenue", "--to", "west", "--yes")
