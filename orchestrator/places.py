@@ -17,7 +17,7 @@ from orchestrator.decide.rules import rules_of
 from orchestrator.decide.treatment import choose_fresh, choose_treatment
 from orchestrator.decide.unread import Arrival, arrival, shifted
 from orchestrator.decide.wants import since_placed, sound_ends, standby_topic, wants_of
-from orchestrator.departure import DESCRIBE_SECONDS, standings_of
+from orchestrator.departure import DESCRIBE_SECONDS, common_history, standings_of
 from state.model import EndSample, Operation, OperationKind, Position, RunnerFact, TopicPartition
 from state.ports import Store
 from state.protocol import CheckpointReport, Offsets
@@ -204,7 +204,8 @@ class Places:
         facts = replace(facts, resets=resets)
         if not truncation.is_set_back(resets):
             return facts, *self._found(facts, report, wants, ends)
-        back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), positions, sampled)
+        common = common_history(self._logs(facts.source), positions, resets)
+        back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), [*positions, *common], sampled)
         # The planned batch held records of the log as it was, so that it cannot be planned again.
         return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
 

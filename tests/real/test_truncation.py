@@ -5,20 +5,24 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from state.model import Position, TopicPartition
+from orchestrator.places import Places
+from orchestrator.planning import plan_query
+from state.model import OperationKind, Position, TopicPartition
 from state.settings import Cluster
 from streaming.kafka.link import Link
 from streaming.kafka.tail import read_tails
-from streaming.log import Spec
+from streaming.log import Log, Spec
 from streaming.resume.truncation import Finding, Standing, truncation_of
 from streaming.validation import validate
 from tests.broker import new_cluster_id, running_broker
 from tests.ports import free_port
+from tests.simulation.world import World, settings
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -107,6 +111,12 @@ def test_records_lost_by_an_unclean_election_are_found_although_the_log_has_grow
             assert error is not None
             assert str(error) == "log truncation on east: orders-0 (read to 200, parts at 100)"
             assert judged(link, remembered(link, 250)).finding is Finding.INTACT
+
+            plan = planned(link, position)
+            (row,) = plan["log_truncation"]
+            assert (row["offset"], row["divergent_offset"], row["resumes_at"]) == (200, 100, "truncation offset")
+            (row,) = plan["partitions"]
+            assert (row["offset"], row["target_offset"], row["method"]) == (200, 100, "exact")
     finally:
         cluster.close()
 
@@ -121,6 +131,21 @@ def remembered(link: Link, offset: int) -> Position:
         topic_id=link.describe(["orders"], timeout=5)["orders"].topic_id, ring=tail.records, dense=None,
         tracked_at=datetime.now(UTC),
     )  # fmt: skip
+
+
+def planned(link: Link, position: Position) -> Any:
+    """A switchover to a standby in memory that holds what the old log shares with the one that was read."""
+    world = World(settings(groups={"policy": {"on_no_match": "closest"}}), partitions=1)
+    west = world.clusters["west"]
+    west.create("orders", 1)
+    for record in read_tails(link, {KEY: 100}, count=256, timeout=30)[KEY].records:
+        west.append("orders", 0, record.timestamp_ms, record.digest)
+    world.checkpoints["/cp/revenue"].offsets = {"orders": {"orders": {"0": position.offset}}}
+    world.runner.live()
+    world.store.save_positions([position])
+    logs: dict[str, Log] = {"east": link, "west": west}
+    places = Places(store=world.store, settings=world.settings, logs=logs.__getitem__, clock=world.clock)
+    return plan_query(places, OperationKind.SWITCHOVER, position.query, "west")
 
 
 def judged(link: Link, position: Position) -> Standing:

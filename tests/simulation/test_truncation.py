@@ -82,6 +82,13 @@ def test_a_standby_that_holds_what_was_read_is_gone_on_from_although_the_old_log
     assert {row["resumes_at"] for row in plan["log_truncation"]} == {"found by content"}
 
 
+def test_what_was_read_before_the_divergence_is_read_again_from_the_cut_log_where_it_is_no_longer_remembered() -> None:
+    world = cut_world("closest")
+    rows = [replace(row, ring=row.ring[-10:]) for row in world.store.positions(QUERY)]
+    world.store.save_positions(rows)
+    assert targets(planned(world)) == [(100, 33 + PARTED, "exact", NEW)] * 2
+
+
 UNKNOWN = [
     ("fail", (), "nowhere: a person decides", None),
     ("earliest", (), "log start offset", 0),
