@@ -16,9 +16,10 @@ from pydantic import ValidationError
 
 from orchestrator.errors import ConfigError
 from orchestrator.mistakes import worded
-from orchestrator.references import Broken, has_password, is_reference, is_secret, secret_behind
+from orchestrator.references import has_password, is_read_at_use, is_secret
 from state.consistency import contradictions
 from state.settings import Tideover
+from streaming.secrets import Broken, absolute, is_reference, secret_behind
 
 VARIABLE = "TIDEOVER_CONFIG"
 DEFAULT = "tideover.yaml"
@@ -114,7 +115,10 @@ def _read(path: Path) -> dict[str, object]:
 
 
 class _Resolver:
-    """The file's mapping with secrets in place of their references, and paths that no working folder changes."""
+    """The file's mapping with secrets in place of their references, and paths that no working folder changes.
+
+    Clusters' secrets are looked at and left where they are: each new connection reads them anew.
+    """
 
     def __init__(self, base: Path, environment: Mapping[str, str]) -> None:
         self._base = base
@@ -145,10 +149,11 @@ class _Resolver:
 
     def _secret(self, value: object, path: tuple[str, ...]) -> str:
         try:
-            return secret_behind(value, self._base, self._environment)
+            secret = secret_behind(value, self._base, self._environment)
         except Broken as error:
             self._wrong(path, error.why)
             return ""
+        return absolute(str(value), self._base) if is_read_at_use(path) else secret
 
     def _store(self, value: str, path: tuple[str, ...]) -> str:
         if is_reference(value) or has_password(value):

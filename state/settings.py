@@ -56,7 +56,7 @@ class MethodName(StrEnum):
 
 
 class Sasl(Settings):
-    """SASL credentials; secrets only by reference (``env:NAME`` or ``file:PATH``), resolved at load."""
+    """SASL credentials; the password only by reference (``env:NAME`` or ``file:PATH``), read by each new connection."""
 
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     username: str
@@ -64,7 +64,10 @@ class Sasl(Settings):
 
 
 class Security(Settings):
-    """How to talk to a cluster's listeners: Kafka's own ``security.protocol`` and its files (PEM)."""
+    """How to talk to a cluster's listeners: Kafka's own ``security.protocol`` and its files (PEM).
+
+    Files and ``key_password`` (by reference) are read by each new connection, so a change of them needs no restart.
+    """
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     ca: Path | None = None

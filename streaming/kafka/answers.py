@@ -4,6 +4,7 @@ from typing import Any
 
 from kafka import errors
 
+from streaming.errors import CredentialRefused
 from streaming.log import PartitionError
 
 # Renamed by Kafka since the library wrote its list (KIP-392, 2.6).
@@ -44,6 +45,8 @@ def broken(outcome: BaseException | None, address: str) -> PartitionError:
         return PartitionError(
             name="UNSUPPORTED_VERSION", text=f"{address}: the broker is too old for this question", retriable=False
         )
+    if isinstance(outcome, CredentialRefused):
+        return PartitionError(name="CREDENTIAL_REFUSED", text=str(outcome), retriable=False)
     name = getattr(outcome, "message", None) or "NETWORK_EXCEPTION"
     return PartitionError(name=str(name), text=text, retriable=isinstance(outcome, errors.RetriableError))
 

@@ -10,7 +10,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,14 +37,24 @@ class Milestones:
 class Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library ships no types for it
     """The library's connections. Everything here runs on the loop's thread."""
 
-    def __init__(self, net: Any, **settings: Any) -> None:
+    def __init__(self, net: Any, credentials: Callable[[], Mapping[str, Any]], **settings: Any) -> None:
         super().__init__(net, **settings)
+        self._credentials = credentials
         self.milestones: dict[Node, Milestones] = {}
 
     def forget_failures(self, node: Node) -> None:
         """Let the next question try at once: pauses between attempts, and giving up, are decided by the caller."""
         self.reset_backoff(node)
         self._auth_failures.pop(node, None)  # kept for ever otherwise, though a password can be mended on the broker
+
+    def get_connection(self, node_id: Any, **more: Any) -> Any:
+        """The connection to a node; a new one takes what certificates and passwords are now.
+
+        Raises CredentialRefused when they cannot be used, and what the library does.
+        """
+        if node_id not in self._conns:
+            self.config.update(self._credentials())
+        return super().get_connection(node_id, **more)
 
     def drop(self, nodes: Sequence[Node]) -> None:
         """Close what lost a race: extra connections to bootstrap servers, and connections that are not ready."""

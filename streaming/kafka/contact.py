@@ -82,6 +82,8 @@ class Contact:
 
     def _give_up_when_refused(self, outcomes: dict[Node, Any]) -> None:
         for node, outcome in outcomes.items():
+            if isinstance(outcome, CredentialRefused):
+                raise CredentialRefused(f"{self._cluster}: {outcome}", hint=outcome.hint)
             reason = refusal(outcome)
             if reason:
                 raise CredentialRefused(

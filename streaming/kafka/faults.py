@@ -9,6 +9,7 @@ from typing import Any
 from kafka import errors
 
 from state.sighting import Fault
+from streaming.errors import CredentialRefused
 from streaming.kafka.answers import in_words, silent
 from streaming.kafka.security import refusal
 from streaming.sight import Trouble
@@ -43,6 +44,8 @@ def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> Trouble:
 
     ``answered_before``: this cluster has answered this process, so its names and our credentials were right once.
     """
+    if isinstance(outcome, CredentialRefused):
+        return Trouble(kind="credential", text=str(outcome), fault=Fault.OURS, retriable=False)
     text = f"{address}: {in_words(outcome)}"
     reason = refusal(outcome)
     if reason is not None:

@@ -13,6 +13,7 @@ from state.model import TopicPartition
 from streaming.kafka.answers import code_error
 from streaming.kafka.metadata import by_topic, known
 from streaming.kafka.partitions import Inquiry, Reply
+from streaming.kafka.permissions import READ
 from streaming.kafka.records import Mark, decode, digest
 from streaming.log import Fetched, PartitionError
 
@@ -74,6 +75,7 @@ def inquiry(
         request=request,
         replies=lambda response: _replies(response, starts, until, read_committed=read_committed, mark=mark),
         failure=lambda partition, error: _failure(starts[partition][0], error),
+        needs=READ,
     )
 
 

@@ -20,19 +20,19 @@ from streaming.kafka.metadata import Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions
 from streaming.kafka.records import parts, whole
-from streaming.kafka.security import library_settings
+from streaming.kafka.security import Credentials, library_settings
 from streaming.log import Entries, Entry, EpochEnd, Fetched, Looked, Segments, TopicFacts
 
 
 class Link:
     """A cluster that can be looked at, from any thread. Connects at the first question; close it, or use ``with``.
 
-    Making it raises CredentialRefused when a certificate or key cannot be loaded.
+    Certificates and passwords are read by each new connection, so what has changed there counts without a restart.
     """
 
     def __init__(self, cluster: Cluster, *, name: str = "cluster") -> None:
         self._name = name
-        self._network = Network(library_settings(cluster))
+        self._network = Network(library_settings(cluster), Credentials(cluster.security))
         self._metadata = Metadata(self._network, Contact(self._network, name))
         self._partitions = Partitions(self._network, self._metadata)
 

@@ -15,6 +15,7 @@ from streaming.errors import ClusterUnreachable
 from streaming.kafka.answers import UNKNOWN, code_error, unknown_partition
 from streaming.kafka.contact import Contact, metadata_request
 from streaming.kafka.network import Network
+from streaming.kafka.permissions import DESCRIBE, explained
 from streaming.log import PartitionError, PartitionFacts, TopicFacts
 
 _TOPIC_RESOURCE = 2
@@ -86,7 +87,7 @@ class Metadata:
             topic.name: Leaders(
                 heard_at=now,
                 nodes={partition.partition_index: partition.leader_id for partition in topic.partitions},
-                error=topic_error(topic.error_code),
+                error=topic_error(topic),
             )
             for topic in answered
         }
@@ -143,13 +144,14 @@ def facts_of(topic: Any, config: Mapping[str, str] = _NO_CONFIG) -> TopicFacts:
         },
         timestamp_type=config.get(_TIMESTAMP_TYPE),
         cleanup_policy=config.get(_CLEANUP_POLICY),
-        error=topic_error(topic.error_code),
+        error=topic_error(topic),
     )
 
 
-def topic_error(code: int) -> PartitionError | None:
+def topic_error(topic: Any) -> PartitionError | None:
     """What a topic of a metadata response met; None: it is there."""
-    return unknown_partition() if code == UNKNOWN else code_error(code)
+    error = unknown_partition() if topic.error_code == UNKNOWN else code_error(topic.error_code)
+    return error and explained(error, DESCRIBE, topic.name)
 
 
 def known(number: int | None) -> int | None:

@@ -17,8 +17,9 @@ from kafka import errors
 from kafka.net.selector import NetworkSelector
 
 from streaming.deadline import Deadline
-from streaming.errors import ClusterUnreachable
+from streaming.errors import ClusterUnreachable, CredentialRefused
 from streaming.kafka.connections import Connections, Milestones, Node
+from streaming.kafka.security import Credentials
 
 __all__ = ["Answers", "Milestones", "Network", "Node", "Question"]
 
@@ -68,9 +69,9 @@ class Answers:
 class Network:
     """One event loop on its own daemon thread, and the connections on it. Safe for calls from several threads."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: Mapping[str, Any], credentials: Credentials) -> None:
         self._loop = NetworkSelector(**settings)
-        self._connections = Connections(self._loop, **settings)
+        self._connections = Connections(self._loop, credentials.now, **settings)
         self._thread: threading.Thread | None = None
         self._closed = False
         self._loop.start()
@@ -153,7 +154,7 @@ class Network:
                 refresh_metadata_on_err=False,  # the library's own refresh may create topics
             )
             answer = connection.send_request(question.request, request_timeout_ms=milliseconds)
-        except errors.KafkaError as error:
+        except (errors.KafkaError, CredentialRefused) as error:
             take(error)
             return
         answer.add_both(take)

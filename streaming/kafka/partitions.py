@@ -15,6 +15,7 @@ from streaming.kafka.answers import broken, no_leader, silent, unknown_partition
 from streaming.kafka.contact import pauses
 from streaming.kafka.metadata import Metadata
 from streaming.kafka.network import Network, Question
+from streaming.kafka.permissions import DESCRIBE, explained
 from streaming.log import PartitionError
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ class Inquiry(Generic[T]):
     """Makes the answer of a partition that has none."""
     chunks: Callable[[list[TopicPartition]], Iterable[list[TopicPartition]]] = by_count
     """Splits what goes to one leader into requests."""
+    needs: str = DESCRIBE
+    """The operation on a topic that its ACL must allow."""
 
 
 class Partitions:
@@ -125,7 +128,7 @@ class Partitions:
             for partition, reply in inquiry.replies(outcome):
                 left_out.pop(partition, None)
                 if isinstance(reply, PartitionError):
-                    failures[partition] = reply
+                    failures[partition] = explained(reply, inquiry.needs, partition.topic)
                 else:
                     answers[partition] = reply
             failures.update(left_out)

@@ -27,7 +27,8 @@ from streaming.kafka.contact import metadata_request
 from streaming.kafka.faults import summed, trouble_of
 from streaming.kafka.metadata import config_request, topic_error
 from streaming.kafka.network import Milestones, Network, Node, Question
-from streaming.kafka.security import library_settings
+from streaming.kafka.permissions import DESCRIBE, is_denied, no_acl
+from streaming.kafka.security import Credentials, library_settings
 from streaming.log import PartitionError, Spec
 from streaming.sight import Health, Passed, Sight, Trouble
 
@@ -42,7 +43,6 @@ _READ_PARTITIONS = 8
 _MOST_BROKERS = 32
 """Brokers that one look asks."""
 _MIN_IN_SYNC = "min.insync.replicas"
-_UNAUTHORIZED = {"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"}
 _MOVED = {"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "FENCED_LEADER_EPOCH", "LEADER_NOT_AVAILABLE"}
 """What a living broker says whose partition is elsewhere: the chart is old, and nothing is known of the partition."""
 
@@ -136,7 +136,7 @@ class Probe:
     # -- layers ----------------------------------------------------------------------------------------------------
     def _connect(self) -> Network:
         if self._network is None:
-            self._network = Network(library_settings(self._cluster))
+            self._network = Network(library_settings(self._cluster), Credentials(self._cluster.security))
             if self._memory.metadata is not None:
                 self._network.learn_brokers(self._memory.metadata)
         return self._network
@@ -187,8 +187,8 @@ class Probe:
         outcome = network.ask([Question(home, metadata_request(self._topics))], course.deadline)[0]
         if not _is_response(outcome):
             raise _Met(summed(self._troubles(network, [home], [outcome])))
-        failed = {topic.name: error for topic in outcome.topics if (error := topic_error(topic.error_code)) is not None}
-        refused = [topic for topic, error in failed.items() if error.name in _UNAUTHORIZED]
+        failed = {topic.name: error for topic in outcome.topics if (error := topic_error(topic)) is not None}
+        refused = [topic for topic, error in failed.items() if is_denied(error)]
         if refused:
             raise _Met(_not_allowed(refused))
         existing = [topic.name for topic in outcome.topics if topic.name not in failed]
@@ -246,7 +246,7 @@ class Probe:
             reply = replies.get(partition)
             if not isinstance(reply, PartitionError):
                 read += 1
-            elif reply.name in _UNAUTHORIZED:
+            elif is_denied(reply):
                 raise _Met(_not_allowed([partition.topic]))
             elif reply.name in _MOVED:
                 self._memory.is_stale = True
@@ -279,7 +279,7 @@ def _end_request(partitions: Sequence[TopicPartition]) -> Any:
 
 
 def _not_allowed(topics: Sequence[str]) -> Trouble:
-    text = f"we may not look at {', '.join(topics)}"
+    text = no_acl(DESCRIBE, topics)
     return Trouble(kind="permission", text=text, fault=Fault.OURS, retriable=False)
 
 

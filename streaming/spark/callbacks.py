@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import utils as pyspark_utils
 
 from state.protocol import SinkState
-from streaming.spark.jvm import one_line
+from streaming.spark.jvm import cause_of
 from streaming.spark.run_errors import RunFenced
 
 BatchFunction = Callable[[DataFrame, int], None]
@@ -95,7 +95,7 @@ class Gate:
             yield
         except Exception as error:
             with self._lock:
-                self._error = one_line(type(error).__name__, str(error))
+                self._error = cause_of(error)
                 closed = self._closed
             if closed:
                 # Said short: Spark matches the whole text of a cancelled callback against a pattern that overflows

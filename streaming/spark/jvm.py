@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from streaming.spark.access import with_meaning
+
 JavaObject = Any  # py4j builds its proxies at run time: there is no type to name
 
 
@@ -60,6 +62,6 @@ def cause_of(error: BaseException) -> str:
 
 
 def one_line(name: str, message: str) -> str:
-    """``Name: message`` with the first line that says something, cut to what a table can carry."""
+    """``Name: message`` with the first line that says something, cut to what a table can carry, and its meaning."""
     first = next((line.strip() for line in message.splitlines() if line.strip()), "")
-    return f"{name}: {first}"[:500] if first else name
+    return with_meaning(f"{name}: {first}"[:500] if first else name)

@@ -10,9 +10,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from pydantic import SecretStr
 from pyspark.sql import DataFrame, SparkSession
 
 from state.settings import Cluster, Query, Sasl, Security, Tideover
+from streaming.errors import CredentialRefused
+from streaming.secrets import Broken, reveal
 from streaming.spark.topics import pattern_of, topics_of
 
 Options = Mapping[str, str]
@@ -32,6 +35,8 @@ the client has already asked for more records. At the end of a log that does not
 the broker holds that fetch for Kafka's default of 500 ms, and the task waits behind it: 450 ms of a first batch, seen
 in thread dumps. Executors fetch in batches only, so a short wait costs few requests."""
 
+_HINT = "check the files and secrets under security of this cluster; they are read at each start of a query"
+
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -40,7 +45,10 @@ _LOGIN_MODULES = {
 
 
 def cluster_options(cluster: Cluster) -> dict[str, str]:
-    """Bootstrap servers and security, for reading and for writing. Reads the PEM files; may raise ``OSError``."""
+    """Bootstrap servers and security, for reading and for writing, as files and secrets are now.
+
+    Raises ``CredentialRefused`` when one of them cannot be read.
+    """
     return {
         "kafka.bootstrap.servers": ",".join(cluster.bootstrap),
         **{f"kafka.{key}": value for key, value in _security(cluster.security).items()},
@@ -98,7 +106,7 @@ def _security(security: Security) -> dict[str, str]:
                 "ssl.keystore.key": _pem(security.key),
             }
         if security.key_password is not None:
-            found["ssl.key.password"] = security.key_password.get_secret_value()
+            found["ssl.key.password"] = _secret(security.key_password)
         if not security.check_hostname:
             found["ssl.endpoint.identification.algorithm"] = ""
     if security.sasl is not None:
@@ -107,7 +115,7 @@ def _security(security: Security) -> dict[str, str]:
 
 
 def _jaas(sasl: Sasl) -> str:
-    user, password = _quoted(sasl.username), _quoted(sasl.password.get_secret_value())
+    user, password = _quoted(sasl.username), _quoted(_secret(sasl.password))
     return f"{_LOGIN_MODULES[sasl.mechanism]} required username={user} password={password};"
 
 
@@ -117,7 +125,18 @@ def _quoted(text: str) -> str:
 
 
 def _pem(path: Path) -> str:
-    return path.read_text(encoding="ascii")
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not PEM"
+        raise CredentialRefused(f"{path} cannot be read: {reason}", hint=_HINT) from None
+
+
+def _secret(secret: SecretStr) -> str:
+    try:
+        return reveal(secret)
+    except Broken as broken:
+        raise CredentialRefused(f"a secret cannot be had: {broken.why}", hint=_HINT) from None
 
 
 def _compact(offsets: Mapping[str, Mapping[str, int]]) -> str:

@@ -453,8 +453,10 @@ def test_a_broker_that_cannot_tell_an_epoch_from_another_is_not_asked_where_one_
 
 def test_a_certificate_that_is_missing_is_our_fault_and_told_without_a_connection() -> None:
     security = Security.model_validate({"protocol": "SSL", "ca": "/nowhere/ca.pem"})
-    with pytest.raises(CredentialRefused, match=r"/nowhere/ca\.pem"):
-        Link(Cluster(bootstrap=("127.0.0.1:1",), security=security))
+    cluster = Cluster(bootstrap=("127.0.0.1:1",), security=security)
+    told = r"east: the certificate authority /nowhere/ca\.pem"
+    with Link(cluster, name="east") as link, pytest.raises(CredentialRefused, match=told):
+        link.describe(["t"], timeout=5)
 
 
 def test_a_memory_cluster_can_be_out_of_reach() -> None:

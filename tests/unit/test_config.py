@@ -9,6 +9,7 @@ import yaml
 from orchestrator.config import load, locate
 from orchestrator.dump import MASK, masked
 from orchestrator.errors import ConfigError
+from streaming.secrets import reveal
 
 GOOD = """
 store: sqlite:///var/tideover.db
@@ -109,7 +110,7 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_masked(tmp_path: Pa
     password = settings.clusters["east"].security.sasl
     assert password is not None
     assert password.password is not None
-    assert password.password.get_secret_value() == "swordfish"
+    assert reveal(password.password) == "swordfish"
     shown = json.dumps(masked(settings)) + repr(settings) + yaml.safe_dump(masked(settings))
     assert not any(secret in shown for secret in ("swordfish", "hush", '"tok"'))
     assert masked(settings)["store"] == f"postgresql+psycopg://u:{MASK}@h/d"

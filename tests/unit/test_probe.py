@@ -205,7 +205,7 @@ def test_a_topic_that_we_may_not_read_is_ours_to_mend(fake: FakeCluster, watcher
     fake.errors[("t", 0)] = NOT_AUTHORIZED
     sight = watcher.look()
     assert sight.trouble == Trouble(
-        kind="permission", text="we may not look at t", fault=Fault.OURS, retriable=False
+        kind="permission", text="our user has no ACL that allows Describe on topic t", fault=Fault.OURS, retriable=False
     )  # fmt: skip
 
 

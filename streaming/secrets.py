@@ -1,0 +1,60 @@
+"""Secrets by reference: ``env:NAME`` or ``file:PATH`` names the place where one lies, and it is read when it is used.
+
+So a secret that was changed counts from the next connection on, and none stands in the settings of a process.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+
+@dataclass(frozen=True, slots=True)
+class Broken(Exception):
+    """A reference cannot be used, or is missing; ``why`` never holds the secret."""
+
+    why: str
+
+
+def is_reference(value: object) -> bool:
+    """Whether the value names a place where a secret is."""
+    return isinstance(value, str) and value.startswith(("env:", "file:"))
+
+
+def absolute(reference: str, base: Path) -> str:
+    """The reference with a path that no working folder changes; files are relative to ``base``."""
+    scheme, _, name = reference.partition(":")
+    return f"file:{base / name}" if scheme == "file" else reference
+
+
+def secret_behind(value: object, base: Path, environment: Mapping[str, str]) -> str:
+    """The secret behind a reference; files are relative to ``base``. Raises ``Broken``."""
+    if not isinstance(value, str) or not is_reference(value):
+        raise Broken("a secret is not written here; name it as env:NAME or file:PATH")
+    scheme, _, name = value.partition(":")
+    if scheme == "env":
+        if not environment.get(name):
+            raise Broken(f"the environment variable {name} is {'empty' if name in environment else 'not set'}")
+        return environment[name]
+    file = base / name
+    if not file.is_file():
+        raise Broken(f"{file} is not a file")
+    try:
+        secret = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise Broken(f"{file} cannot be read: {reason}") from None
+    if not secret:
+        raise Broken(f"{file} is empty")
+    return secret
+
+
+def reveal(secret: SecretStr) -> str:
+    """What a client of Kafka needs now: the text behind a reference, or what a program gave instead of one.
+
+    Raises ``Broken`` when the place that it names has no secret any more.
+    """
+    value = secret.get_secret_value()
+    return secret_behind(value, Path(), os.environ) if is_reference(value) else value

@@ -1,0 +1,128 @@
+"""Credentials as they are now: read again for a new connection, broken ones told without what is in them."""
+
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from state.model import TopicPartition
+from state.settings import Cluster, Security
+from state.sighting import Fault
+from streaming.errors import CredentialRefused
+from streaming.kafka.chart import Memory
+from streaming.kafka.link import Link
+from streaming.kafka.probe import Probe
+from streaming.kafka.security import Credentials, refusal
+from streaming.secrets import Broken, reveal
+from streaming.spark.access import with_meaning
+from streaming.spark.source import cluster_options
+from tests.fakecluster import FakeCluster
+
+DENIED_TOPIC, DENIED_CLUSTER = 29, 31
+
+
+def scram(password: Path) -> Security:
+    sasl = {"mechanism": "SCRAM-SHA-512", "username": "ann", "password": f"file:{password}"}
+    return Security.model_validate({"protocol": "SASL_PLAINTEXT", "sasl": sasl})
+
+
+def authority(folder: Path, name: str) -> Path:
+    path = folder / f"{name}.pem"
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(folder / "key")]
+    subprocess.run(["openssl", "req", "-x509", *kind, "-out", str(path), "-subj", f"/CN={name}"], check=True,
+                   capture_output=True, timeout=30)  # fmt: skip
+    return path
+
+
+def test_a_password_that_was_changed_counts_for_the_next_connection_and_the_next_start(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    credentials, cluster = Credentials(scram(file)), Cluster(bootstrap=("e:1",), security=scram(file))
+    for word in ("first", "second"):
+        file.write_text(f"{word}\n")
+        assert credentials.now()["sasl_plain_password"] == word
+        assert f'password="{word}"' in cluster_options(cluster)["kafka.sasl.jaas.config"]
+
+
+def test_a_certificate_that_was_changed_counts_and_one_that_was_not_is_not_loaded_again(tmp_path: Path) -> None:
+    ca, other = (authority(tmp_path, name) for name in ("ca", "stranger"))
+    credentials = Credentials(Security(protocol="SSL", ca=ca))
+    first = credentials.now()["ssl_context"]
+    assert credentials.now()["ssl_context"] is first
+    other.replace(ca)
+    second: ssl.SSLContext = credentials.now()["ssl_context"]
+    assert second is not first
+    assert "stranger" in str(second.get_ca_certs())
+
+
+def test_a_secret_that_went_away_is_ours_to_mend_by_every_path(tmp_path: Path) -> None:
+    cluster = Cluster(bootstrap=("127.0.0.1:1",), security=scram(tmp_path / "gone"))
+    with pytest.raises(CredentialRefused, match="gone is not a file"):
+        cluster_options(cluster)
+    with (
+        Link(cluster, name="east") as link,
+        pytest.raises(CredentialRefused, match=r"east: the password .* is not a file"),
+    ):
+        link.describe(["t"], timeout=5)
+    probe = Probe(cluster, name="east", topics=(), memory=Memory())
+    try:
+        trouble = probe.look(5).trouble
+    finally:
+        probe.close()
+    assert trouble is not None
+    assert (trouble.kind, trouble.fault) == ("credential", Fault.OURS)
+
+
+def test_a_reference_is_revealed_and_what_a_program_gave_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", "swordfish")
+    assert reveal(SecretStr("env:WORD")) == "swordfish"
+    assert reveal(SecretStr("swordfish")) == "swordfish"
+    with pytest.raises(Broken):
+        reveal(SecretStr("env:NOWHERE"))
+
+
+@pytest.mark.parametrize(
+    ("said", "meaning"),
+    [
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired", "has expired"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: IP address mismatch, ...", "another address"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate", "authority"),
+        ("[SSL: SSLV3_ALERT_CERTIFICATE_UNKNOWN] sslv3 alert certificate unknown", "refuses our own certificate"),
+        ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required", "wants our own certificate"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate_is_said(said: str, meaning: str) -> None:
+    assert meaning in (refusal(ssl.SSLError(1, said)) or "")
+
+
+def test_a_missing_acl_is_named_by_operation_and_topic_also_of_one_partition_alone() -> None:
+    one, other = TopicPartition("t", 0), TopicPartition("t", 1)
+    with FakeCluster({"t": 2}) as fake, Link(Cluster(bootstrap=fake.bootstrap)) as link:
+        fake.errors[("t", 0)] = DENIED_TOPIC
+        looked = link.offsets({one: 0, other: 0}, timeout=5)
+        fetched: Any = link.fetch({one: (0, 1000), other: (0, 1000)}, timeout=5)
+        fake.errors[("t", 0)] = DENIED_CLUSTER
+        strange = link.offsets({one: 0}, timeout=5)[one].error
+    assert looked[other].error is None
+    assert looked[one].error is not None
+    assert looked[one].error.text == "our user has no ACL that allows Describe on topic t"
+    assert fetched[one].error.text == "our user has no ACL that allows Read on topic t"
+    assert strange is not None
+    assert "our user has no ACL on the cluster" in strange.text
+
+
+@pytest.mark.parametrize(
+    ("line", "meaning"),
+    [
+        ("TopicAuthorizationException: Not authorized to access topics: [orders]", "no ACL on topic orders: a source"),
+        ("x: GroupAuthorizationException: Not authorized to access group: g", "Read on group g"),
+        ("NoSuchAlgorithmException: PBES2 SecretKeyFactory not available", "-v1 PBE-SHA1-3DES"),
+        ("SaslAuthenticationException: Authentication failed", "security.sasl"),
+    ],
+)
+def test_what_sparks_client_was_refused_for_is_said_behind_its_own_words(line: str, meaning: str) -> None:
+    assert with_meaning(line).startswith(f"{line} (")
+    assert meaning in with_meaning(line)
+    assert with_meaning("the sink is down") == "the sink is down"
