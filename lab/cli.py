@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lab import acked, life, topics, traffic
 from lab.abroad import Abroad
+from lab.access import KINDS
 from lab.errors import ClusterSilent, LabError
 from lab.faults import FAULTS
 from lab.judge import Verdict
@@ -48,7 +49,11 @@ def say(text: str) -> None:
 
 def _up(chosen: argparse.Namespace) -> int:
     options = Options(
-        kafka=chosen.kafka, brokers=chosen.brokers, base_port=chosen.base_port, partitions=chosen.partitions
+        kafka=chosen.kafka,
+        brokers=chosen.brokers,
+        base_port=chosen.base_port,
+        partitions=chosen.partitions,
+        secured=chosen.secured,
     )
     with hold(chosen.dir):
         life.up(chosen.dir, options, say)
@@ -161,6 +166,7 @@ def _partitions(world: World | Abroad, chosen: argparse.Namespace) -> int:
     if not count:
         count = world.options.partitions
         life.make_topic(world, chosen.topic, count)
+        life.permit(world, chosen.topic)
     return count
 
 
@@ -177,6 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="per cluster")
     up.add_argument("--base-port", type=int, default=19092, help="first of 20 ports")
     up.add_argument("--partitions", type=int, default=4, help="of the topic orders")
+    up.add_argument("--secured", choices=KINDS, help="certificates or passwords, and ACLs, on both clusters")
     up.set_defaults(run=_up)
     verbs.add_parser("down", parents=[common], help="end its processes; data stays").set_defaults(run=_down)
     verbs.add_parser("status", parents=[common, output], help="what runs").set_defaults(run=_status)

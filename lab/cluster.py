@@ -22,11 +22,12 @@ def properties(world: World, broker: Broker) -> dict[str, object]:
     brokers = world.brokers(broker.cluster)
     replicas = len(brokers)
     majority = replicas // 2 + 1
+    protocol = world.access.protocol if world.access else "PLAINTEXT"
     settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": broker.node,
-        "listeners": f"PLAINTEXT://127.0.0.1:{broker.port},CONTROLLER://127.0.0.1:{broker.controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker.port}",
+        "listeners": f"{protocol}://127.0.0.1:{broker.port},CONTROLLER://127.0.0.1:{broker.controller_port}",
+        "advertised.listeners": f"{protocol}://127.0.0.1:{broker.port}",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.voters": ",".join(f"{each.node}@127.0.0.1:{each.controller_port}" for each in brokers),
         "log.dirs": world.folder(broker.name) / "data",
@@ -44,7 +45,7 @@ def properties(world: World, broker: Broker) -> dict[str, object]:
     }
     if replicas > 1:  # a lone broker has nobody to fail over to, and should not be fenced because the machine is busy
         settings |= {"broker.session.timeout.ms": 5000, "broker.heartbeat.interval.ms": 1000}
-    return settings
+    return settings | (world.access.broker() if world.access else {})
 
 
 def start(world: World, parts: Sequence[str], say: Say) -> None:
@@ -64,15 +65,18 @@ def start(world: World, parts: Sequence[str], say: Say) -> None:
 
 def _format(world: World, brokers: Sequence[Broker], classpath: str) -> None:
     """Format storage, all at once: each is a second of Java."""
+    if brokers and world.access:
+        world.access.make()
     running = []
     for broker in brokers:
         folder = world.folder(broker.name)
         folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{key}={value}\n" for key, value in properties(world, broker).items()]
+        (folder / "broker.properties").touch(mode=0o600)  # it may hold a password
         (folder / "broker.properties").write_text("".join(lines), encoding="utf-8")
         command = java.command(
             "kafka.tools.StorageTool", "format", "--cluster-id", world.cluster_ids[broker.cluster],
-            "--config", _configuration(world, broker), heap_mb=128,
+            "--config", _configuration(world, broker), *(world.access.storage() if world.access else ()), heap_mb=128,
         )  # fmt: skip
         with (folder / "format.log").open("wb") as log:
             environment = {**os.environ, "CLASSPATH": classpath}

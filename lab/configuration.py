@@ -25,11 +25,12 @@ _CONF = {
 def compose(world: World) -> dict[str, Any]:
     """Return the configuration as plain data."""
     queries = _queries(world)
+    security = {"security": world.access.product()} if world.access else {}
     # A stuck old run holds its task slots while the new one starts: two slots for every partition of every query.
     slots = 2 * world.options.partitions * len(queries)
     return {
         "store": f"sqlite:///{world.directory / 'tideover.db'}",
-        "clusters": {cluster: {"bootstrap": world.bootstrap(cluster)} for cluster in CLUSTERS},
+        "clusters": {cluster: {"bootstrap": list(world.bootstrap(cluster)), **security} for cluster in CLUSTERS},
         "routes": [
             {"from": PRIMARY, "to": STANDBY, "topics": "identity", "heartbeats": HEARTBEATS,
              "offset_syncs": OFFSET_SYNCS}

@@ -12,9 +12,11 @@ from typing import Any
 from lab import cluster, configuration, mirror, topics
 from lab.errors import NoWorld, Refused
 from lab.java import Say
+from lab.mirror import HEARTBEATS, OFFSET_SYNCS
 from lab.world import CLUSTERS, PRIMARY, REPLICATOR, STANDBY, TOPIC, Options, Place, World
 
 _GRACE_SECONDS = 4.0
+_OF_A_SOURCE = ("READ", "DESCRIBE_CONFIGS")
 
 
 def up(directory: Path, options: Options, say: Say) -> World:
@@ -91,7 +93,7 @@ def _standing(directory: Path, options: Options, say: Say) -> World:
     if world.phase == "rising":
         say("removing what an earlier start left unfinished")
         world.end(world.parts(), grace_seconds=0)
-        for folder in (*world.parts(), "acked", "sinks"):
+        for folder in (*world.parts(), "acked", "sinks", "secrets"):
             shutil.rmtree(directory / folder, ignore_errors=True)
         world = World(directory=directory, options=options)
         world.save()
@@ -111,6 +113,7 @@ def _raise(world: World, missing: list[str], say: Say) -> None:
         start_parts(world, brokers, say)
     if first_time:
         make_topic(world, TOPIC, world.options.partitions)
+        permit(world, TOPIC)
     if REPLICATOR in missing:
         say("starting MirrorMaker 2")
         start_parts(world, [REPLICATOR], say)
@@ -130,3 +133,11 @@ def make_topic(world: Place, topic: str, partitions: int) -> None:
     if topics.create(world.bootstrap(STANDBY), topic, partitions, world.replicas(STANDBY)):
         topics.put_foreign(world.bootstrap(STANDBY), topic, lambda partition: 37 + 13 * partition, aged=True)
     topics.create(world.bootstrap(PRIMARY), topic, partitions, world.replicas(PRIMARY))
+
+
+def permit(world: World, topic: str) -> None:
+    """Where the clusters are secured, let Tideover read a topic of both."""
+    if world.access:
+        world.access.permit(world.bootstrap(PRIMARY), {topic: _OF_A_SOURCE})
+        replicators = dict.fromkeys((HEARTBEATS, OFFSET_SYNCS), ("READ",))
+        world.access.permit(world.bootstrap(STANDBY), {topic: _OF_A_SOURCE, **replicators})

@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from lab import topics
+from lab.access import settings_for
 from lab.errors import ClusterSilent
 from lab.judge import Held
 
@@ -34,7 +35,7 @@ class Log:
             return
         consumer = Consumer(
             {
-                "bootstrap.servers": ",".join(self._bootstrap),
+                **settings_for(self._bootstrap),
                 "group.id": "lab",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",

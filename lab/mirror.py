@@ -8,7 +8,7 @@ exception for heartbeats, else the two would collide): its age is the replicator
 import time
 from collections.abc import Mapping, Sequence
 
-from lab import java, topics
+from lab import access, java, topics
 from lab.errors import ClusterSilent, StartFailed
 from lab.java import Say
 from lab.processes import tail
@@ -24,7 +24,10 @@ _HEAP_MB = 512
 
 def properties(world: World) -> dict[str, object]:
     """Return MirrorMaker's configuration for a world."""
-    return settings_for({cluster: world.bootstrap(cluster) for cluster in CLUSTERS}, replicas=world.options.brokers)
+    bootstrap = {cluster: world.bootstrap(cluster) for cluster in CLUSTERS}
+    told = world.access.java(access.REPLICATOR) if world.access else {}
+    secured = {f"{cluster}.{key}": value for cluster in CLUSTERS for key, value in told.items()}
+    return settings_for(bootstrap, replicas=world.options.brokers) | secured
 
 
 def settings_for(bootstrap: Mapping[str, Sequence[str]], *, replicas: int) -> dict[str, object]:
@@ -67,6 +70,7 @@ def start(world: World, say: Say) -> None:
     folder = world.folder(REPLICATOR)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "mm2.properties"
+    path.touch(mode=0o600)  # it may hold a password
     path.write_text("".join(f"{key}={value}\n" for key, value in properties(world).items()), encoding="utf-8")
     program = java.command("org.apache.kafka.connect.mirror.MirrorMaker", str(path), heap_mb=_HEAP_MB)
     world.start(REPLICATOR, program, java.classpath(world.options.kafka, say))

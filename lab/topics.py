@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from lab.access import settings_for
 from lab.errors import ClusterSilent
 
 QUIET = {"log_level": 0}  # the client writes a line to stderr for every refused connection otherwise
@@ -35,7 +36,7 @@ def partition_count(bootstrap: Sequence[str], topic: str, *, timeout: float = TI
 
 def create(bootstrap: Sequence[str], topic: str, partitions: int, replicas: int) -> bool:
     """Create a topic; False when it is there already."""
-    admin = AdminClient({"bootstrap.servers": ",".join(bootstrap), **QUIET})
+    admin = AdminClient({**settings_for(bootstrap), **QUIET})
     wanted = NewTopic(topic, partitions, replicas, config={"retention.ms": "-1"})
     deadline = time.monotonic() + 3 * TIMEOUT_SECONDS
     while True:
@@ -54,7 +55,7 @@ def create(bootstrap: Sequence[str], topic: str, partitions: int, replicas: int)
 def ends(bootstrap: Sequence[str], topic: str, *, timeout: float = TIMEOUT_SECONDS) -> dict[int, int]:
     """Return the end offset of every partition; asks again for a while: a broker that starts leads nothing yet."""
     count = partition_count(bootstrap, topic, timeout=timeout)
-    consumer = Consumer({"bootstrap.servers": ",".join(bootstrap), "group.id": "lab", **QUIET})
+    consumer = Consumer({**settings_for(bootstrap), "group.id": "lab", **QUIET})
     deadline = time.monotonic() + timeout
     try:
         while True:
@@ -76,7 +77,7 @@ def put_foreign(bootstrap: Sequence[str], topic: str, count_of: Callable[[int], 
 
     They make offsets differ between clusters, as they do in life. `aged` dates them an hour back.
     """
-    producer = Producer({"bootstrap.servers": ",".join(bootstrap), "acks": "all", "enable.idempotence": True, **QUIET})
+    producer = Producer({**settings_for(bootstrap), "acks": "all", "enable.idempotence": True, **QUIET})
     at_ms = time.time_ns() // 1_000_000 - (_FOREIGN_AGE_MS if aged else 0)
     numbers = itertools.count(1)
     for partition in range(partition_count(bootstrap, topic)):
@@ -90,7 +91,7 @@ def put_foreign(bootstrap: Sequence[str], topic: str, count_of: Callable[[int], 
 
 def _metadata(bootstrap: Sequence[str], topic: str | None, timeout: float) -> Any:
     try:
-        client = AdminClient({"bootstrap.servers": ",".join(bootstrap), **QUIET})
+        client = AdminClient({**settings_for(bootstrap), **QUIET})
         return client.list_topics(topic, timeout=timeout) if topic else client.list_topics(timeout=timeout)
     except KafkaException as error:
         raise ClusterSilent(f"{', '.join(bootstrap)} does not answer: {error.args[0].str()}") from error

@@ -13,6 +13,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from lab.access import settings_for
 from lab.acked import UNKNOWN_OFFSET, Ledger, Sent
 from lab.shape import Order, Shape, due, orders, timestamp_ms
 from lab.topics import QUIET
@@ -46,7 +47,7 @@ class Sender:
         self.tally = Tally()
         self._producer = Producer(
             {
-                "bootstrap.servers": ",".join(bootstrap),
+                **settings_for(bootstrap),
                 "enable.idempotence": True,
                 "linger.ms": 20,
                 "message.timeout.ms": 120_000,

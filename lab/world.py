@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal, Protocol, Self
 
 from lab import processes
+from lab.access import KINDS, Access, Kind, Servers
 from lab.errors import LabError, NoWorld, Refused
 from lab.processes import Process
 
@@ -58,12 +59,16 @@ class Options:
     base_port: int = 19092
     partitions: int = 4
     """Of the topic `orders`."""
+    secured: Kind | None = None
+    """Both clusters want certificates (`mtls`) or passwords (`scram`), and allow what they were told to."""
 
     def __post_init__(self) -> None:
         if self.kafka not in KAFKA_VERSIONS:
             raise Refused(f"there is no Kafka {self.kafka} here", hint=f"choose one of {', '.join(KAFKA_VERSIONS)}")
         if self.brokers not in (1, 3):
             raise Refused(f"a cluster has 1 or 3 brokers, not {self.brokers}")
+        if self.secured not in (None, *KINDS):
+            raise Refused(f"a world is not secured by {self.secured}", hint=f"choose one of {', '.join(KINDS)}")
         if self.partitions < 1:
             raise Refused(f"a topic cannot have {self.partitions} partitions")
         if not 1024 <= self.base_port <= 65535 - PORTS:
@@ -146,7 +151,12 @@ class World:
 
     def bootstrap(self, cluster: str) -> list[str]:
         """Return the bootstrap servers of a cluster."""
-        return [f"127.0.0.1:{broker.port}" for broker in self.brokers(cluster)]
+        return Servers([f"127.0.0.1:{broker.port}" for broker in self.brokers(cluster)], self.access)
+
+    @property
+    def access(self) -> Access | None:
+        """Certificates and passwords, where the world wants them."""
+        return self.options.secured and Access(self.directory / "secrets", self.options.secured)
 
     def replicas(self, cluster: str) -> int:
         """Return how many replicas a topic has."""

@@ -24,10 +24,12 @@ def running_broker(
     kafka: str = "kafka-4.3.1",
     settings: Mapping[str, str] | None = None,
     cluster_id: str | None = None,
+    scram: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """Start a broker and yield its bootstrap address; in a folder of an earlier one its storage is used again.
 
     ``settings`` are added to its configuration; ``LISTEN`` in their values stands for the client listener's address.
+    ``scram`` are passwords by user that are there (SCRAM-SHA-512) before the broker first starts.
     """
     listen, controller = (f"127.0.0.1:{free_port()}" for _ in range(2))
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,6 +45,8 @@ def running_broker(
     with (folder / "broker.log").open("wb") as log:
         identity = cluster_id or new_cluster_id()
         format_storage = [*java, "kafka.tools.StorageTool", "format", "-g", "-t", identity, "-c", str(configuration)]
+        for user, password in (scram or {}).items():
+            format_storage += ["-S", f"SCRAM-SHA-512=[name={user},password={password}]"]
         subprocess.run(format_storage, env=environment, stdout=log, stderr=log, timeout=_FORMAT_SECONDS, check=True)
         process = subprocess.Popen([*java, "kafka.Kafka", str(configuration)], env=environment, stdout=log, stderr=log)
     try:

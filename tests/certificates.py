@@ -5,9 +5,10 @@ from pathlib import Path
 
 
 def make_certificates(folder: Path, key_password: str) -> Path:
-    """An authority, a server's certificate, a client's with an encrypted key, and a stranger's authority.
+    """An authority, certificates of a server and a client (its key encrypted), an expired one, a stranger's authority.
 
-    ``keystore.pem`` is what a broker takes: the server's key and certificate in one file.
+    ``keystore.pem`` is what a broker takes: the server's key and certificate in one file. The client's key is encrypted
+    in the one way that Kafka's Java clients can read, too.
     """
 
     def openssl(*arguments: str) -> None:
@@ -22,7 +23,10 @@ def make_certificates(folder: Path, key_password: str) -> Path:
                 f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1")  # fmt: skip
         openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
                 f"{name}.pem", "-days", "2", "-copy_extensions", "copy")  # fmt: skip
-    openssl("pkcs8", "-topk8", "-in", "client.plain", "-out", "client.key", "-passout", f"pass:{key_password}")
+    openssl("x509", "-req", "-in", "client.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
+            "expired.pem", "-days", "-1")  # fmt: skip
+    openssl("pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES", "-in", "client.plain", "-out", "client.key", "-passout",
+            f"pass:{key_password}")  # fmt: skip
     openssl("pkcs8", "-topk8", "-nocrypt", "-in", "server.plain", "-out", "server.key")
     joined = (folder / "server.key").read_text() + (folder / "server.pem").read_text()
     (folder / "keystore.pem").write_text(joined)

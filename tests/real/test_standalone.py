@@ -1,22 +1,28 @@
-"""A runner on a Spark standalone cluster, and a standby behind TLS and SASL: a query runs, and is carried there."""
+"""A runner on a Spark standalone cluster, between two clusters that ask for credentials and allow what is documented.
+
+East wants a client's certificate, west a password (SCRAM); each user has exactly the ACLs of ``docs/security.md``.
+"""
 
 import os
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pyspark
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from lab.world import CLUSTERS
+from state.ports import Store
 from state.sql.migrate import open_store
 from streaming.jars import java_home_binary
-from tests.broker import running_broker
 from tests.certificates import make_certificates
+from tests.guarded import Guarded, behind_scram, behind_tls, documented
 from tests.ports import free_base_port
 from tests.real.pipelines import kept_sums
 from tests.scene import Said, Scene
@@ -24,40 +30,64 @@ from tests.streams import Cluster
 
 pytestmark = pytest.mark.real
 
-TOPIC = "orders"
-SECRET = "correct-horse-7f3a"
-BEFORE, AFTER = 400, 700
+TOPIC, COPIES = "orders", "copies"
+SECRET, KEY_SECRET = "correct-horse-7f3a", "battery-staple-9c1d"
+ANN, CLIENT = "ann", "CN=client"
+BEFORE, AFTER, LATER = 400, 700, 900
+
+
+@dataclass(frozen=True)
+class Story:
+    """What happened, and who can change what is allowed."""
+
+    scene: Scene
+    said: Said
+    west: Guarded
+    arguments: str
+    """Of every process of this machine while the query ran on west."""
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, Said]]:
-    """The query has read on east, was moved to west, and has read there."""
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """The queries have read on east, were moved to west, and have read there."""
     folder = tmp_path_factory.mktemp("standalone")
-    secret = tmp_path_factory.mktemp("elsewhere") / "password"
-    secret.write_text(f"{SECRET}\n", encoding="utf-8")
-    files = make_certificates(tmp_path_factory.mktemp("tls"), SECRET)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for name, word in (("password", SECRET), ("key-password", KEY_SECRET)):
+        (elsewhere / name).write_text(f"{word}\n", encoding="utf-8")
+    files = make_certificates(elsewhere / "tls", KEY_SECRET)
     east, west = CLUSTERS
     with ExitStack() as running:
-        plain = Cluster(running.enter_context(running_broker(tmp_path_factory.mktemp("east"))))
-        address = running.enter_context(running_broker(tmp_path_factory.mktemp("west"), settings=secured(files)))
-        security = {
-            "security.protocol": "SASL_SSL", "ssl.ca.location": str(files / "ca.pem"),
-            "sasl.mechanism": "PLAIN", "sasl.username": "ann", "sasl.password": SECRET,
-        }  # fmt: skip
-        closed = Cluster(address, security=security)
+        brokers = {
+            east: running.enter_context(behind_tls(tmp_path_factory.mktemp("east"), files)),
+            west: running.enter_context(behind_scram(tmp_path_factory.mktemp("west"), files, {ANN: SECRET})),
+        }
+        clusters = {name: Cluster(each.address, security=dict(each.security)) for name, each in brokers.items()}
         master = running.enter_context(standalone(folder / "spark"))
         url = f"sqlite:///{folder / 'tideover.db'}"
         store = running.enter_context(_closing(url))
         settings = {
             "store": url,
             "clusters": {
-                east: {"bootstrap": [plain.bootstrap]},
+                east: {
+                    "bootstrap": [brokers[east].address],
+                    "security": {
+                        "protocol": "SSL",
+                        "ca": str(files / "ca.pem"),
+                        "cert": str(files / "client.pem"),
+                        "key": str(files / "client.key"),
+                        "key_password": f"file:{elsewhere / 'key-password'}",
+                    },
+                },
                 west: {
-                    "bootstrap": [closed.bootstrap],
+                    "bootstrap": [brokers[west].address],
                     "security": {
                         "protocol": "SASL_SSL",
                         "ca": str(files / "ca.pem"),
-                        "sasl": {"mechanism": "PLAIN", "username": "ann", "password": f"file:{secret}"},
+                        "sasl": {
+                            "mechanism": "SCRAM-SHA-512",
+                            "username": ANN,
+                            "password": f"file:{elsewhere / 'password'}",
+                        },
                     },
                 },
             },
@@ -74,59 +104,80 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, Sai
                     "checkpoint": str(folder / "checkpoint"),
                     "trigger": "200ms",
                     "sink": "batch-id",
-                }
+                },
+                "copies": {
+                    "pipeline": "tests.real.pipelines:copies",
+                    "sources": {"orders": {"topics": [TOPIC]}},
+                    "clusters": list(CLUSTERS),
+                    "runners": ["a"],
+                    "checkpoint": str(folder / "copies"),
+                    "trigger": "200ms",
+                    "output": {"cluster": west, "topic": COPIES},
+                },
             },
         }
-        scene = Scene(folder, store, settings, {east: plain, west: closed})
+        scene = Scene(folder, store, settings, clusters)
         running.callback(scene.close)
         scene.make(TOPIC)
+        clusters[west].make(COPIES, foreign=False)
+        for name, user in ((east, CLIENT), (west, ANN)):
+            brokers[name].allow(user, TOPIC, *documented("runner", "topics"))
+        brokers[west].allow(ANN, COPIES, *documented("runner", "topic of"))
         scene.extend(TOPIC, BEFORE)
         scene.run()
-        scene.until("the query reads on east", lambda: count(scene) == BEFORE)
-        said = scene.failover("sums", west).end()
+        scene.until("the queries read on east", lambda: count(scene) == BEFORE and copied(clusters[west]) == BEFORE)
+        said = scene.failover("--all", west).end()
         scene.extend(TOPIC, AFTER)
-        scene.until("the query reads on west", lambda: count(scene) >= AFTER or said.code)
-        yield scene, said
+        scene.until(
+            "the queries read on west",
+            lambda: said.code or (count(scene) >= AFTER and copied(clusters[west]) >= AFTER),
+        )
+        yield Story(scene, said, brokers[west], process_arguments())
 
 
-def test_a_query_is_carried_on_a_standalone_cluster(story: tuple[Scene, Said]) -> None:
-    scene, said = story
+def test_a_query_is_carried_on_a_standalone_cluster(story: Story) -> None:
+    scene, said = story.scene, story.said
     assert said.code == 0, said.err
     runner = scene.store.runners()[0]
     assert runner.spark_master.startswith("spark://")
     assert runner.application_id, "the executors were the master's"
-    fact = scene.store.query_facts()[0]
-    assert (fact.cluster, fact.epoch) == ("west", 2)
+    assert {(fact.query, fact.cluster, fact.epoch) for fact in scene.store.query_facts()} == {
+        ("sums", "west", 2),
+        ("copies", "west", 2),
+    }
     ours = [range(key, AFTER, 3) for key in range(3)]
     assert kept_sums(scene.folder / "sums") == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
 
 
-def test_a_secret_given_by_reference_is_written_nowhere(story: tuple[Scene, Said]) -> None:
-    """Neither by us (store, checkpoint, logs of the runner, what a verb says) nor by Spark's executors."""
-    scene, said = story
-    assert SECRET not in said.out + said.err
+def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
+    """Neither by us (store, checkpoint, logs, arguments, what a verb says) nor by Spark's executors."""
+    scene, said = story.scene, story.said
     shown = scene.type("config", "show").end()
     assert shown.code == 0, shown.err
-    assert SECRET not in shown.out + shown.err
+    assert "spark://" in story.arguments, "the arguments of Spark's processes are among them"
+    key = (Path(scene.settings["clusters"]["east"]["security"]["key"])).read_text(encoding="ascii").splitlines()[1]
     looked_at = [path for path in scene.folder.rglob("*") if path.is_file()]
     assert any("stderr" in path.name for path in looked_at), "the executors' logs are among them"
-    assert [str(path) for path in looked_at if SECRET.encode() in path.read_bytes()] == []
+    assert any("offsets" in path.parts for path in looked_at), "and the checkpoints"
+    for secret in (SECRET, KEY_SECRET, key):
+        assert secret not in said.out + said.err + shown.out + shown.err + story.arguments
+        assert [str(path) for path in looked_at if secret.encode() in path.read_bytes()] == []
 
 
-def secured(files: Path) -> dict[str, str]:
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    return {
-        "listener.security.protocol.map": "PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(files / "keystore.pem"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(files / "ca.pem"),
-        "sasl.enabled.mechanisms": "PLAIN",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "listener.name.plaintext.plain.sasl.jaas.config": (
-            f'{login} username="broker" password="b" user_broker="b" user_ann="{SECRET}";'
-        ),
-    }
+def test_a_revoked_acl_is_named_by_query_and_verb_and_given_back_the_query_goes_on(story: Story) -> None:
+    scene, west = story.scene, story.west
+    west.revoke(ANN, TOPIC, "Read")
+    scene.extend(TOPIC, LATER)
+    try:
+        scene.until("the query says what is missing", lambda: "no ACL on topic orders" in failure_of(scene, "sums"))
+        asked = scene.type("offsets", "--cluster", "west", "--topic", TOPIC, "--latest").end()
+        assert asked.code == 2
+        assert f"our user has no ACL that allows Describe on topic {TOPIC}" in asked.out + asked.err
+    finally:
+        west.allow(ANN, TOPIC, "Read")
+    scene.until("the query goes on", lambda: count(scene) >= LATER)
+    ours = [range(key, LATER, 3) for key in range(3)]
+    assert kept_sums(scene.folder / "sums") == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
 
 
 @contextmanager
@@ -182,13 +233,35 @@ def has_worker(page: str) -> bool:
         return False
 
 
+def process_arguments() -> str:
+    """Of every process that there is."""
+    told = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended
+            told.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return "\n".join(told)
+
+
+def copied(cluster: Cluster) -> int:
+    """Records in the topic that the other query writes."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "x", "log_level": 0, **cluster.security})
+    try:
+        return sum(consumer.get_watermark_offsets(TopicPartition(COPIES, each), 10)[1] for each in range(2))
+    finally:
+        consumer.close()
+
+
+def failure_of(scene: Scene, query: str) -> str:
+    return next((fact.error or "" for fact in scene.store.query_facts() if fact.query == query), "")
+
+
 def count(scene: Scene) -> int:
     """Records that the sink's sums stand for."""
     return sum(count for count, _ in kept_sums(scene.folder / "sums").values())
 
 
 @contextmanager
-def _closing(url: str) -> Iterator[object]:
+def _closing(url: str) -> Iterator[Store]:
     store = open_store(url)
     try:
         yield store

@@ -1,0 +1,131 @@
+"""Brokers that allow nobody anything: what is missing is said, what is given or changed counts without a restart."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from state.model import TopicPartition
+from state.settings import Cluster, Security
+from state.sighting import Fault
+from streaming.kafka.chart import Memory
+from streaming.kafka.link import Link
+from streaming.kafka.probe import Probe
+from streaming.log import Spec
+from streaming.sight import Sight
+from tests.certificates import make_certificates
+from tests.guarded import Guarded, behind_scram, behind_tls, documented
+from tests.streams import Cluster as Written
+
+pytestmark = pytest.mark.real
+
+FIRST, SECOND = "correct-horse", "battery-staple"
+ZERO = TopicPartition("t", 0)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_certificates(tmp_path_factory.mktemp("tls"), FIRST)
+
+
+@pytest.fixture(scope="module")
+def scram(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Users have to say their password again every three seconds."""
+    users = dict.fromkeys(("ann", "bob"), FIRST)
+    folder = tmp_path_factory.mktemp("scram")
+    with behind_scram(folder, files, users, connections_max_reauth_ms="3000") as broker:
+        topic = Written(broker.address, security=dict(broker.security))
+        topic.make("t", foreign=True)
+        yield broker
+
+
+def login(broker: Guarded, user: str, password: str) -> Cluster:
+    sasl = {"mechanism": "SCRAM-SHA-512", "username": user, "password": password}
+    security = {"protocol": "SASL_SSL", "ca": broker.files / "ca.pem", "sasl": sasl}
+    return Cluster(bootstrap=(broker.address,), security=Security.model_validate(security))
+
+
+@contextmanager
+def looking(cluster: Cluster, *topics: str) -> Iterator[Callable[[], Sight]]:
+    probe = Probe(cluster, name="east", topics=topics, memory=Memory())
+    try:
+        yield lambda: probe.look(10.0)
+    finally:
+        probe.close()
+
+
+def refused(sight: Sight) -> str:
+    """What a look says that was refused."""
+    assert sight.trouble is not None
+    assert (sight.trouble.fault, sight.trouble.retriable) == (Fault.OURS, False), sight.trouble
+    return sight.trouble.text
+
+
+def test_a_rotated_password_is_refused_until_its_file_is_changed_and_counts_at_the_next_look(
+    scram: Guarded, tmp_path: Path
+) -> None:
+    secret = tmp_path / "password"
+    secret.write_text(f"{FIRST}\n", encoding="utf-8")
+    with looking(login(scram, "ann", f"file:{secret}")) as look:
+        sight = look()
+        assert sight.ok, sight.trouble
+        scram.set_password("ann", SECOND)
+        deadline = time.monotonic() + 20
+        while (sight := look()).ok or sight.trouble is None or sight.trouble.kind != "credential":
+            assert time.monotonic() < deadline, "the broker never asked for the password again"
+            time.sleep(0.2)
+        assert "SASL" in refused(sight)
+        secret.write_text(f"{SECOND}\n", encoding="utf-8")
+        sight = look()
+        assert sight.ok, sight.trouble
+    assert FIRST not in repr(sight)
+
+
+def test_an_expired_certificate_is_said_to_be_so_and_its_successor_counts_at_the_next_look(
+    files: Path, tmp_path: Path
+) -> None:
+    for name in ("ca.pem", "client.key"):
+        shutil.copy(files / name, tmp_path / name)
+    shutil.copy(files / "expired.pem", tmp_path / "client.pem")
+    ours = {"ca": tmp_path / "ca.pem", "cert": tmp_path / "client.pem", "key": tmp_path / "client.key"}
+    security = Security.model_validate({"protocol": "SSL", "key_password": FIRST, **ours})
+    with (
+        behind_tls(tmp_path / "broker", files) as broker,
+        looking(Cluster(bootstrap=(broker.address,), security=security)) as look,
+    ):
+        told = refused(look())
+        assert "refuses our own certificate (cert): it has expired" in told
+        shutil.copy(files / "client.pem", tmp_path / "client.pem")
+        sight = look()
+        assert sight.ok, sight.trouble
+
+
+def test_each_missing_acl_is_named_and_counts_as_soon_as_it_is_there(scram: Guarded) -> None:
+    bob = login(scram, "bob", FIRST)
+    with Link(bob, name="west") as link, looking(bob, "t") as look:
+        denied = link.describe(["t"], timeout=10)["t"].error
+        assert denied is not None
+        assert denied.text == "our user has no ACL that allows Describe on topic t"
+        assert denied.text in refused(look())
+
+        scram.allow("bob", "t", "Describe")
+        end = link.offsets({ZERO: Spec.LATEST}, timeout=10)[ZERO]
+        assert (end.offset, end.error) == (17, None)
+        unread = link.fetch({ZERO: (0, 1 << 16)}, timeout=10)[ZERO].error
+        assert unread is not None
+        assert unread.text == "our user has no ACL that allows Read on topic t"
+        assert look().ok
+        scram.revoke("bob", "t", "Describe")
+
+        given = documented("controller", "topics")
+        scram.allow("bob", "t", *given)
+        assert link.describe(["t"], timeout=10)["t"].timestamp_type == "CreateTime"
+        assert len(link.fetch({ZERO: (0, 1 << 16)}, timeout=10)[ZERO].records) == 17
+        assert look().ok
+        scram.revoke("bob", "t", *given)
+        gone = link.offsets({ZERO: Spec.LATEST}, timeout=10)[ZERO].error
+        assert gone is not None
+        assert gone.text == "our user has no ACL that allows Describe on topic t"
