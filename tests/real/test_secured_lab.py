@@ -1,0 +1,41 @@
+"""A secured world of the lab: replicated, written to, and looked at with what its `tideover.yaml` says."""
+
+import json
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.access import KINDS
+from tests.world import ROOT, RunningWorld, running_world
+
+pytestmark = pytest.mark.real
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_secured_world_replicates_and_lets_tideover_look_but_nobody_without_credentials(
+    kind: str, tmp_path: Path
+) -> None:
+    with running_world(tmp_path, secured=kind) as world:
+        assert world.traffic(rate=200, seconds=1)["acked"] == 200
+        assert stat.S_IMODE((world.directory / "secrets").stat().st_mode) == 0o700
+        for cluster in ("east", "west"):
+            assert [row["error"] for row in looked(world, cluster, "orders")] == [None] * 4
+        assert [row["error"] for row in looked(world, "west", "east.heartbeats")] == [None]
+        foreign = looked(world, "west", "heartbeats", code=2)["error"]["text"]
+        assert "our user has no ACL that allows Describe on topic heartbeats" in foreign
+        passwords = [path.read_text().strip() for path in world.directory.glob("secrets/*.password")]
+        assert len(passwords) == (0 if kind == "mtls" else 3)
+        assert not any(word in world.config.read_text() for word in passwords)
+
+
+def looked(world: RunningWorld, cluster: str, topic: str, *, code: int = 0) -> Any:
+    """The ends of a topic, as the product sees them, or its error."""
+    command = [sys.executable, "-m", "orchestrator", "-c", str(world.config), "offsets", "--cluster", cluster]
+    done = subprocess.run([*command, "--topic", topic, "--latest", "-o", "json"], cwd=ROOT, capture_output=True,
+                          timeout=60, text=True, check=False)  # fmt: skip
+    assert done.returncode == code, done.stderr + done.stdout
+    return json.loads(done.stdout)
