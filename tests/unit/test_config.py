@@ -111,6 +111,8 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_masked(tmp_path: Pa
     assert password is not None
     assert password.password is not None
     assert reveal(password.password) == "swordfish"
+    (tmp_path / "word").write_text("herring\n", encoding="utf-8")
+    assert reveal(password.password) == "herring", "a cluster's secret is read when it is used"
     shown = json.dumps(masked(settings)) + repr(settings) + yaml.safe_dump(masked(settings))
     assert not any(secret in shown for secret in ("swordfish", "hush", '"tok"'))
     assert masked(settings)["store"] == f"postgresql+psycopg://u:{MASK}@h/d"
