@@ -52,21 +52,24 @@ class Guarded:
 
     def allow(self, user: str, topic: str, *operations: str) -> None:
         """Give a user ACLs on a topic."""
-        for future in self._admin.create_acls([binding(AclBinding, user, topic, each) for each in operations]).values():
+        admin = self._admin  # it ends with its last name, and what it was asked for with it
+        for future in admin.create_acls([binding(AclBinding, user, topic, each) for each in operations]).values():
             future.result(_SECONDS)
 
     def revoke(self, user: str, topic: str, *operations: str) -> None:
         """Take them away; each must have been there."""
+        admin = self._admin
         for each in operations:
             filters = [binding(AclBindingFilter, user, topic, each)]
-            for future in self._admin.delete_acls(filters).values():
+            for future in admin.delete_acls(filters).values():
                 assert len(future.result(_SECONDS)) == 1, f"{user} had no {each} on {topic}"
 
     def set_password(self, user: str, password: str) -> None:
         """Make a user of SCRAM-SHA-512, or change its password."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
         change = UserScramCredentialUpsertion(user, info, password.encode())
-        for future in self._admin.alter_user_scram_credentials([change]).values():
+        admin = self._admin
+        for future in admin.alter_user_scram_credentials([change]).values():
             future.result(_SECONDS)
 
 
