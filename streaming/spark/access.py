@@ -10,6 +10,7 @@ _MEANINGS = (
         r"TopicAuthorizationException.*?\[(?P<what>[^\]]*)\]",
         "our user has no ACL on topic {what}: a source needs Read, a sink Write",
     ),
+    (r"TopicAuthorizationException", "our user has no ACL on one of its topics: a source needs Read, a sink Write"),
     (r"GroupAuthorizationException.*?group: (?P<what>\S+)", "our user has no ACL that allows Read on group {what}"),
     (
         r"TransactionalIdAuthorizationException",

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -43,7 +43,7 @@ class Story:
     scene: Scene
     said: Said
     west: Guarded
-    arguments: str
+    arguments: str = field(repr=False)
     """Of every process of this machine while the query ran on west."""
 
 
@@ -169,7 +169,7 @@ def test_a_revoked_acl_is_named_by_query_and_verb_and_given_back_the_query_goes_
     west.revoke(ANN, TOPIC, "Read")
     scene.extend(TOPIC, LATER)
     try:
-        scene.until("the query says what is missing", lambda: "no ACL on topic orders" in failure_of(scene, "sums"))
+        scene.until("the query says what is missing", lambda: "a source needs Read" in failure_of(scene, "sums"))
         asked = scene.type("offsets", "--cluster", "west", "--topic", TOPIC, "--latest").end()
         assert asked.code == 2
         assert f"our user has no ACL that allows Describe on topic {TOPIC}" in asked.out + asked.err

@@ -116,6 +116,10 @@ def test_a_missing_acl_is_named_by_operation_and_topic_also_of_one_partition_alo
     ("line", "meaning"),
     [
         ("TopicAuthorizationException: Not authorized to access topics: [orders]", "no ACL on topic orders: a source"),
+        (
+            "TopicAuthorizationException: Topic authorization failed.",
+            "no ACL on one of its topics: a source needs Read",
+        ),
         ("x: GroupAuthorizationException: Not authorized to access group: g", "Read on group g"),
         ("NoSuchAlgorithmException: PBES2 SecretKeyFactory not available", "-v1 PBE-SHA1-3DES"),
         ("SaslAuthenticationException: Authentication failed", "security.sasl"),
