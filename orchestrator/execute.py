@@ -51,6 +51,8 @@ class Executor:
         self._findings: Findings | None = None
         self._now: datetime
         """At the beginning of this tick, on the store's clock: what one leader wrote, the next one counts from."""
+        self._term = 0
+        """The term of this tick, for all of its writes."""
 
     def drive(self, operation_id: str, *, going_on: Callable[[], bool] = lambda: True) -> Operation:
         """Drive until the operation is closed or ``going_on`` says no; returns it as it stands then.
@@ -61,13 +63,13 @@ class Executor:
         self._findings = None
         while True:
             try:
-                self._lead.keep()
+                term = self._lead.term
                 operation = self._store.operation(operation_id)
                 if operation is None:
                     raise UnknownName(f"operation {operation_id!r} is not known")
                 if not operation.is_open or not going_on():
                     return operation
-                pause = self._tick(operation)
+                pause = self._tick(operation, term=term)
             except StoreUnavailable:
                 if not going_on():
                     raise
@@ -75,8 +77,14 @@ class Executor:
             if pause:
                 self._clock.wait(pause)
 
-    def _tick(self, operation: Operation) -> float:
-        """One look, one decision, one act; returns how long to wait before the next."""
+    def _tick(self, operation: Operation, *, term: int) -> float:
+        """One look, one decision, one act; returns how long to wait before the next.
+
+        ``term`` is that in which the operation was read: a process that froze behind that, and leads again, has seen
+        what another leader has moved on since.
+        """
+        if term != self._term:
+            self._findings, self._term = None, term
         self._now = self._store.now()
         snapshot = self._look(operation)
         decision = step(snapshot, self._now)
@@ -91,12 +99,12 @@ class Executor:
         elif isinstance(act, Land):
             self._land(snapshot, act, journal)
         elif isinstance(act, Settle):
-            journal.close(term=self._lead.term, outcome=act.outcome, measured=act.measured)
+            journal.close(term=self._term, outcome=act.outcome, measured=act.measured)
         else:
             intents = [self._intent(snapshot, act)] if isinstance(act, Ask) else []
             if isinstance(act, Ask):
                 self._withdraw(snapshot, act)
-            journal.write(term=self._lead.term, intents=intents)
+            journal.write(term=self._term, intents=intents)
         if isinstance(act, Resolve):
             return self._resolve(snapshot, act.report)
         if isinstance(act, Wait) and act.ahead:
@@ -224,7 +232,7 @@ class Executor:
         )
         plan = {**(snapshot.operation.plan or {}), "data_batch": commit.data_batch}
         mark = ("commit", {"checkpoint": assignment.checkpoint, "epoch": assignment.epoch})
-        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, mark=mark, plan=plan)
+        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._term, mark=mark, plan=plan)
 
     def _take_over(self, snapshot: Snapshot, journal: Journal) -> None:
         """Hold the query again, where it is placed: nobody may start it before the lost run is proven gone."""
@@ -237,12 +245,12 @@ class Executor:
         )
         hosting = hosting_process(snapshot.assignment, snapshot.fact, self._store.runners())
         mark = ("hold", hold_detail(assignment.epoch, hosting))
-        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, mark=mark)
+        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._term, mark=mark)
 
     def _land(self, snapshot: Snapshot, land: Land, journal: Journal) -> None:
         assignment = replace(snapshot.assignment, desired=Desired.RUNNING, runner=land.runner, changed_at=self._now)
         epoch = snapshot.operation.epoch
-        journal.place(assignment, from_epoch=epoch, term=self._lead.term, outcome=land.outcome)
+        journal.place(assignment, from_epoch=epoch, term=self._term, outcome=land.outcome)
 
     def _go_back(self, snapshot: Snapshot, back: GoBack, journal: Journal) -> None:
         # Without proof that the old run is quiet, the query stays with the runner that may still be running it.
@@ -256,7 +264,7 @@ class Executor:
             operation=snapshot.operation.id,
             changed_at=self._now,
         )
-        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._lead.term, outcome=back.outcome)
+        journal.place(assignment, from_epoch=snapshot.operation.epoch, term=self._term, outcome=back.outcome)
 
 
 def hosting_of(detail: Mapping[str, object]) -> Process | None:

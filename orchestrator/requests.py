@@ -104,13 +104,19 @@ class Taker:
         self._queries = queries
         self._places = places
         self._lead = lead
+        self._term = 0
+        """The term of the request in hand, for all of its writes."""
 
     def take(self, request: Request) -> str | None:
         """Answer a request: the id of its operation, or None when it was refused.
 
         Where the request has to wait for the end of another operation, that one's id is returned, so that it is seen
-        to, and the request stays open: take it again.
+        to, and the request stays open: take it again. Raises ``NotLeading`` and ``StaleTerm``.
         """
+        self._term = self._lead.term
+        request = self._store.request(request.id) or request  # as it stands in this term: it was listed before
+        if request.operation is not None or request.refused is not None:
+            return request.operation
         for _ in range(ATTEMPTS):
             taken = self._store.operation(request.id)
             if taken is not None:
@@ -141,7 +147,7 @@ class Taker:
         return None
 
     def _answered(self, request: Request, operation: Operation) -> str:
-        self._store.answer(request.id, term=self._lead.term, operation=operation.id)
+        self._store.answer(request.id, term=self._term, operation=operation.id)
         return operation.id
 
     def _joined(self, request: Request, standing: Operation) -> bool:
@@ -150,7 +156,7 @@ class Taker:
             return True
         text = f"{request.actor} consents to {', '.join(request.consents)}"
         event = replace(self._event(request, "consent", text), operation=standing.id, epoch=standing.epoch)
-        return self._store.consent(standing.id, request.consents, term=self._lead.term, event=event)
+        return self._store.consent(standing.id, request.consents, term=self._term, event=event)
 
     def _after(self, request: Request, standing: Operation) -> str | None:
         """Another aim than the open operation's: that one has to end first, and is waited for only if stranded."""
@@ -191,7 +197,7 @@ class Taker:
         return automatic.judge(circumstances_of(self._store, facts, beliefs=beliefs, term=self._lead.term))
 
     def _refuse(self, request: Request, text: str) -> None:
-        self._store.answer(request.id, term=self._lead.term, refused=text)
+        self._store.answer(request.id, term=self._term, refused=text)
         self._store.note(self._event(request, "refused", text))
 
     def _opened(self, request: Request, facts: Facts) -> Operation | None:
@@ -230,7 +236,7 @@ class Taker:
             detail=hold_detail(operation.epoch, hosting),
         )
         event = replace(self._event(request, "hold", text), operation=operation.id, epoch=operation.epoch)
-        taken = self._store.hold(operation, from_epoch=assignment.epoch, term=self._lead.term, step=held, event=event)
+        taken = self._store.hold(operation, from_epoch=assignment.epoch, term=self._term, step=held, event=event)
         return operation if taken is not None else None
 
     def _detect_seconds(self, cluster: str) -> float | None:

@@ -49,11 +49,11 @@ class InLineDesk(Desk):
         pause = 0.0
         try:
             while not pause:
-                self.lead.keep()
+                term = self.lead.term
                 operation = self.store.operation(name)
                 if operation is None or not operation.is_open:
                     return False
-                pause = executor._tick(operation)
+                pause = executor._tick(operation, term=term)
         except (NotLeading, StaleTerm):
             return False
         except StoreUnavailable:

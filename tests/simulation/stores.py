@@ -60,6 +60,23 @@ class DoubtfulStore(CrashingStore):
         raise StoreUnavailable(f"the connection was lost while {name} was answered")
 
 
+class FrozenStore:
+    """A store whose process freezes once, right before it uses this verb; meanwhile others act."""
+
+    def __init__(self, store: Store, name: str, meanwhile: Callable[[], None], *, after: int = 0) -> None:
+        self._store = store
+        self._name = name
+        self._meanwhile = meanwhile
+        self._after = after
+
+    def __getattr__(self, name: str) -> object:
+        if name == self._name:
+            self._after -= 1
+            if self._after == -1:
+                self._meanwhile()
+        return getattr(self._store, name)
+
+
 class AwayStore:
     """A store that can be taken away: every verb fails while it is."""
 
