@@ -190,7 +190,9 @@ class Executor:
         try:
             facts = self._places.after(facts, report)
         except KafkaError as error:
-            self._findings = Findings(report=report, gates=(), plan={}, prepare=None, unreachable=str(error))
+            self._findings = Findings(
+                report=report, gates=(), plan={}, prepare=None, unreachable=str(error), consents=operation.consents
+            )
             return UNREACHABLE_PAUSE_SECONDS
         judged = gates.judge(facts)
         ready = gates.refusal(judged) is None
@@ -201,6 +203,7 @@ class Executor:
             gates=judged,
             plan=plan_json(facts, judged),
             prepare=prepare_request(facts, target_folder=target) if ready else None,
+            consents=operation.consents,
         )
         return 0.0
 

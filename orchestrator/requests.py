@@ -132,6 +132,8 @@ class Taker:
             standing = next(iter(self._store.operations(query=request.query, only_open=True, limit=1)), None)
             if standing is not None and not joins(request, standing):
                 return self._after(request, standing)
+            if standing is not None and _comes_late(request, standing):
+                return standing.id
             if standing is not None:
                 if self._joined(request, standing):
                     return self._answered(request, standing)
@@ -261,6 +263,11 @@ class Taker:
             text=text,
             detail={"request": request.id, "reason": request.reason},
         )
+
+
+def _comes_late(request: Request, standing: Operation) -> bool:
+    """Whether it consents to more than an operation on its way back was judged by: that would do nothing there."""
+    return standing.phase is Phase.ABORTED and not set(request.consents) <= set(standing.consents)
 
 
 def hold_detail(epoch: int, hosting: Process | None) -> dict[str, object]:

@@ -48,6 +48,7 @@ from state.model import (
     IntentState,
     Lease,
     Operation,
+    Phase,
     Position,
     QueryFact,
     Request,
@@ -301,6 +302,8 @@ class MemoryStore(Store):
                 return False
             joined = joined_consents(stands.consents, consents)
             if joined != stands.consents:
+                if stands.phase is Phase.ABORTED:
+                    return False
                 self._operations[operation_id] = replace(stands, consents=joined)
                 self._append(event)
             return True

@@ -128,8 +128,9 @@ class Store(Protocol):
     def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
         """Add to the consents of an open operation and append the event: one transaction. Nothing else is touched.
 
-        False, and nothing written, when the operation is closed or not known. Consents that stand already are not
-        added again; if all of them do, the event is not written either.
+        False, and nothing written, when the operation is closed or not known, or when a consent is new to one that is
+        on its way back (ABORTED). Consents that stand already are not added again; if all of them do, the event is not
+        written either.
         """
 
     def steps(self, operation_id: str) -> Sequence[Step]:

@@ -22,6 +22,8 @@ class Findings:
     """None while a gate refuses or the standby does not answer."""
     unreachable: str = ""
     """Why the standby could not be asked; asking again can help."""
+    consents: tuple[str, ...] = ()
+    """What somebody had consented to when the gates judged."""
 
     @property
     def refusal(self) -> Gate | None:

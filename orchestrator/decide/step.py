@@ -93,7 +93,7 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
     report, findings = snapshot.report, snapshot.findings
     if report is None:
         return given_up(snapshot, "failed", "the fence reported no checkpoint")
-    if findings is None or findings.report != report:
+    if findings is None or (findings.report, findings.consents) != (report, snapshot.operation.consents):
         return stay(snapshot, f"looking for the place on {snapshot.operation.target}", Resolve(report=report))
     if findings.unreachable and snapshot.patient:
         text = f"{snapshot.operation.target} cannot be asked, trying again: {findings.unreachable}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import sqlalchemy as sa
 
 from state.guards import check_reported, joined_consents
-from state.model import Event, Intent, IntentState, Operation, Step
+from state.model import Event, Intent, IntentState, Operation, Phase, Step
 from state.sql.database import Part, upsert, values_of
 from state.sql.history import append
 from state.sql.schema import intents, operations, steps
@@ -69,11 +69,14 @@ class Operations(OperationWriter):
     def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
         this = sa.and_(operations.c.id == operation_id, operations.c.outcome.is_(None))
         with self._leading(term) as connection:
-            stands = connection.execute(sa.select(operations.c.consents).where(this).with_for_update()).scalar()
+            found = sa.select(operations.c.consents, operations.c.phase).where(this).with_for_update()
+            stands = connection.execute(found).first()
             if stands is None:
                 return False
-            joined = joined_consents(stands, consents)
-            if joined != stands:
+            joined = joined_consents(stands.consents, consents)
+            if joined != stands.consents:
+                if stands.phase is Phase.ABORTED:
+                    return False
                 connection.execute(sa.update(operations).where(this).values(consents=joined))
                 append(connection, [event])
             return True

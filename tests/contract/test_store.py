@@ -348,6 +348,16 @@ def test_a_closed_or_unknown_operation_takes_no_consent(store: Store) -> None:
         store.consent("op-1", ("unfenced",), term=term + 1, event=samples.event())
 
 
+def test_an_operation_on_its_way_back_takes_no_new_consent(store: Store) -> None:
+    term = held(store)
+    aborted = samples.operation(phase=Phase.ABORTED)
+    store.record(aborted, term=term)
+    assert not store.consent("op-1", ("loss", "unfenced"), term=term, event=samples.event())
+    assert store.consent("op-1", ("loss",), term=term, event=samples.event()), "it stands already"
+    assert store.operation("op-1") == aborted
+    assert [event.kind for event in store.history()] == ["held"]
+
+
 def test_consents_given_while_an_operation_is_driven_are_all_kept(store: Store) -> None:
     term = held(store)
     names = [f"consent-{number}" for number in range(12)]

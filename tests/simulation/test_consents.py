@@ -1,0 +1,87 @@
+"""Consents that are typed while an operation is under way: on its way back, and while the gates judge."""
+
+import pytest
+
+from orchestrator.decide import gates
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gate import Gate
+from orchestrator.lease import Lead
+from state.model import Phase, Request
+from tests.simulation.control import InLineDesk
+from tests.simulation.world import World, settings
+
+
+def desk(world: World, lead: Lead | None = None) -> InLineDesk:
+    lead = lead or world.lead()
+    assert lead.take()
+    return InLineDesk(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead,
+        actor="controller",
+    )  # fmt: skip
+
+
+def cautious() -> World:
+    """West lacks 10 s of records, and one is allowed."""
+    return World(settings(policy={"max_exposure": "1s"}))
+
+
+def see_to(world: World, held: InLineDesk, seconds: float) -> None:
+    until = world.clock.passed + seconds
+    while world.clock.passed < until:
+        assert held.lead.stands()
+        held.take()
+        held.turn()
+        world.clock.wait(0.1)
+
+
+def test_a_consent_that_comes_when_the_operation_is_on_its_way_back_opens_the_next_one() -> None:
+    world = cautious()
+    refused, held = world.request(), desk(world)
+    world.clock.lives.insert(0, lambda: setattr(world.runner, "answers", opened_phase(world) is not Phase.ABORTED))
+    see_to(world, held, 2)
+    assert opened_phase(world) is Phase.ABORTED
+    request = world.request(consents=("loss",))
+    see_to(world, held, 2)
+    assert [request.id for request in world.store.open_requests()] == [request.id], "it waits"
+    del world.clock.lives[0]
+    world.runner.answers = True
+    see_to(world, held, 20)
+    outcomes = {operation.id: operation.outcome for operation in world.store.operations()}
+    assert outcomes == {refused.id: "refused", request.id: "done"}
+    assert world.store.open_requests() == []
+
+
+def opened_phase(world: World) -> Phase | None:
+    return next((operation.phase for operation in world.store.operations(only_open=True)), None)
+
+
+def test_the_same_request_joins_an_operation_on_its_way_back() -> None:
+    world = cautious()
+    world.clock.lives.insert(0, lambda: setattr(world.runner, "answers", opened_phase(world) is not Phase.ABORTED))
+    operation = world.carry_out(world.request(), seconds=2)
+    assert operation is not None
+    assert (operation.phase, operation.outcome) == (Phase.ABORTED, None)
+    again = world.carry_out(world.request(), seconds=2)
+    assert again is not None
+    assert again.id == operation.id
+
+
+def test_a_consent_that_comes_while_the_gates_judge_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = cautious()
+    judge = gates.judge
+    asked: list[Request] = []
+
+    def consent(facts: Facts) -> tuple[Gate, ...]:
+        judged = judge(facts)
+        operations = world.store.operations()
+        if not asked and operations and operations[0].phase is Phase.RESOLVING:
+            asked.append(world.request(consents=("loss",)))
+            desk(world, lead).take()
+        return judged
+
+    monkeypatch.setattr(gates, "judge", consent)
+    request, lead = world.request(), world.lead()
+    assert lead.take()
+    see_to(world, desk(world, lead), 20)
+    (operation,) = world.store.operations()
+    assert (operation.id, operation.outcome, operation.consents) == (request.id, "done", ("loss",))
