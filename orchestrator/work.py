@@ -42,6 +42,7 @@ class Work:
             clock=self.clock,
             lead=self.lead,
             actor=self.actor,
+            width=self.settings.operations.at_once,
             going_on=lambda: self.clock.monotonic() < self._until,
         )
 

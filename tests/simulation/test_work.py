@@ -61,6 +61,21 @@ def test_all_queries_move_as_one_group() -> None:
     assert {operation.group for operation in world.store.operations()} == {requests[0].group}
 
 
+def test_a_verb_that_leads_drives_no_more_at_once_than_configured() -> None:
+    world = World(settings(queries=NAMES, groups={"operations": {"at_once": 2}}))
+    most = 0
+
+    def count() -> None:
+        nonlocal most
+        most = max(most, drivers())
+        world.runner.answers = world.clock.passed > 2
+
+    world.clock.lives.insert(0, count)
+    work(world).see_through(wish(world, *NAMES), seconds=600)
+    assert outcomes(world) == dict.fromkeys(NAMES, "done")
+    assert most == 2
+
+
 def test_one_failing_query_does_not_stop_the_others() -> None:
     world = World(settings(queries=("one", "two")))
     del world.checkpoints["/cp/one"]
