@@ -161,7 +161,7 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     insisted = insist(snapshot, latest, "to undo the fence", request, now)
     if isinstance(insisted, Ask):
         return stay(snapshot, snapshot.operation.sentence, insisted)
-    if latest.state is IntentState.PENDING:
+    if latest.state is IntentState.PENDING and snapshot.is_alive(latest.runner):
         return stay(snapshot, snapshot.operation.sentence)
     return stay(snapshot, f"{reason}; {insisted.sentence}")
 

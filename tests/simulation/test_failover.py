@@ -329,6 +329,26 @@ def test_a_gate_that_refuses_after_the_fence_gives_the_old_cluster_its_query_bac
     assert_went_back(world, "refused")
 
 
+def test_the_reason_of_a_refusal_outlasts_the_wait_for_a_runner_to_go_back_with() -> None:
+    world = World(settings(policy={"max_exposure": "5s"}))
+    request = world.request()
+
+    def leave() -> None:
+        world.runner.alive = "resolve" not in {step.name for step in world.store.steps(request.id)}
+
+    world.clock.lives.insert(0, leave)
+    operation = world.carry_out(request, seconds=30)
+    assert operation is not None
+    assert (operation.phase, operation.outcome) == (Phase.ABORTED, None)
+    assert "; no runner of revenue is alive" in operation.sentence
+    del world.clock.lives[0]
+    world.runner.alive = True
+    operation = world.carry_out(request)
+    assert operation is not None
+    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; consent loss accepts it"
+    assert_went_back(world, "refused")
+
+
 def test_a_consent_lets_the_same_gate_pass() -> None:
     world = World(settings(policy={"max_exposure": "5s"}))
     operation = world.carry_out(world.request(consents=("loss",)))
