@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 from orchestrator.clock import Clock
 from orchestrator.decide import gates
-from orchestrator.decide.landing import LANDING, joins
+from orchestrator.decide.landing import LANDING, calls_off, joins
+from orchestrator.decide.phases import BEFORE_COMMIT
 from orchestrator.decide.plan import plan_json, prepare_request
 from orchestrator.decide.snapshot import Ask, Commit, Findings, GoBack, Land, Resolve, Settle, Snapshot, TakeOver, Wait
 from orchestrator.decide.step import folder, step
@@ -135,6 +136,7 @@ class Executor:
             findings=self._findings,
             ending=str(abort.detail["outcome"]) if abort else None,
             reason=str(abort.detail.get("text", "")) if abort else "",
+            called_off_by=self._called_off_by(operation) if operation.phase in BEFORE_COMMIT else None,
             patient=waited < PATIENCE,
             unreachable=self._places.silence_of(operation) if doubtful else "",
             awaited=doubtful
@@ -146,6 +148,9 @@ class Executor:
 
     def _fact(self, query: str) -> QueryFact | None:
         return next((fact for fact in self._store.query_facts() if fact.query == query), None)
+
+    def _called_off_by(self, operation: Operation) -> str | None:
+        return next((each.actor for each in self._store.open_requests() if calls_off(each, operation)), None)
 
     # -- acting ----------------------------------------------------------------------------------------------------
     def _intent(self, snapshot: Snapshot, ask: Ask) -> Intent:

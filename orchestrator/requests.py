@@ -13,7 +13,8 @@ from orchestrator.circumstances import circumstances_of
 from orchestrator.decide import automatic, gates
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
-from orchestrator.decide.landing import LANDING, joins, stranded
+from orchestrator.decide.landing import LANDING, calls_off, joins, stranded
+from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.decide.times import iso
 from orchestrator.lease import Lead
 from orchestrator.places import Places
@@ -161,7 +162,12 @@ class Taker:
         return self._store.consent(standing.id, request.consents, term=self._term, event=event)
 
     def _after(self, request: Request, standing: Operation) -> str | None:
-        """Another aim than the open operation's: that one has to end first, and is waited for only if stranded."""
+        """Another aim than the open operation's: that one has to end first.
+
+        That is waited for if it is stranded, or if the request itself calls it off, which its driver sees.
+        """
+        if calls_off(request, standing) and standing.phase not in BEHIND_COMMIT:
+            return standing.id
         held = self._store.assignment(request.query)
         unreachable = self._places.silence_of(standing) if standing.phase in LANDING else ""
         reason = stranded(standing, self._fact(request.query), unreachable)

@@ -12,6 +12,7 @@ from orchestrator.cli.person import ask_to_type, ask_yes, is_attended, this_pers
 from orchestrator.cli.progress import Progress
 from orchestrator.cli.world import World, pass_world
 from orchestrator.clock import Clock, SystemClock
+from orchestrator.decide.phases import BEFORE_COMMIT
 from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError
 from orchestrator.lease import Lead
 from orchestrator.places import Places
@@ -207,6 +208,10 @@ def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> 
 
 def _ask_person(world: World, moving: tuple[str, ...], flags: Flags) -> None:
     """Show the plan, then ask; a consent is typed, so that it is not given in passing. Raises ``Refused``."""
+    for name in moving:
+        for standing in world.store.operations(query=name, only_open=True, limit=1):
+            if standing.source == flags.to and standing.phase in BEFORE_COMMIT:
+                render.talk(f"{name}: this calls off operation {standing.id}, on its way to {standing.target}")
     for value in _plans(world, moving, flags):
         render.talk(render.plan(value) + "\n")
     ask_yes(f"Move {', '.join(moving)}?")

@@ -56,6 +56,11 @@ def joins(request: Request, operation: Operation) -> bool:
     return request.kind is operation.kind and request.target in {None, operation.target}
 
 
+def calls_off(request: Request, operation: Operation) -> bool:
+    """Whether a request asks for the query to stay where an open operation takes it away from."""
+    return request.kind is operation.kind and request.target == operation.source and request.query == operation.query
+
+
 def stranded(operation: Operation, fact: QueryFact | None, unreachable: str) -> str | None:
     """Why a placed query cannot be seen to run on its target, in one sentence; None while nothing speaks against it."""
     if operation.phase not in LANDING:

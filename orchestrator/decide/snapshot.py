@@ -49,6 +49,8 @@ class Snapshot:
     """Of an operation that was given up: the outcome it ends with once the old run is released."""
     reason: str = ""
     """Of an operation that was given up: why, in one sentence."""
+    called_off_by: str | None = None
+    """Before the commit: who asked for the query to stay where it is."""
     patient: bool = True
     """Whether there is still time to ask again for what failed."""
     unreachable: str = ""

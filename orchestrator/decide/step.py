@@ -26,6 +26,8 @@ from orchestrator.decide.snapshot import Ask, Commit, Decision, GoBack, Resolve,
 from state.model import IntentKind, IntentState, Phase
 from state.protocol import FenceReport, InspectRequest, PrepareReport, PrepareRequest
 
+_BEFORE_COMMIT = (IntentKind.FENCE, IntentKind.INSPECT, IntentKind.PREPARE)
+
 
 def step(snapshot: Snapshot, now: datetime) -> Decision:
     """Decide the next move. Raises ``IllegalMove`` only where this module contradicts the table of phases.
@@ -34,7 +36,18 @@ def step(snapshot: Snapshot, now: datetime) -> Decision:
     """
     if snapshot.fact is not None and is_put_back(snapshot.assignment, snapshot.fact):
         return Decision(phase=snapshot.operation.phase, sentence=put_back_text(snapshot.assignment, snapshot.fact))
+    if snapshot.called_off_by is not None and not _is_asked(snapshot):
+        text = (
+            f"called off by {snapshot.called_off_by}: {snapshot.operation.query} stays on {snapshot.operation.source}"
+        )
+        return given_up(snapshot, "refused", text)
     return _DECIDERS[snapshot.operation.phase](snapshot, now)
+
+
+def _is_asked(snapshot: Snapshot) -> bool:
+    """Whether a runner may still be at what it was asked for; any fence counts, for it would have to be undone."""
+    pending = [i for kind in _BEFORE_COMMIT for i in snapshot.of(kind) if i.state is IntentState.PENDING]
+    return any(intent.kind is IntentKind.FENCE or snapshot.is_alive(intent.runner) for intent in pending)
 
 
 def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
