@@ -1,6 +1,6 @@
 """Verbs that move queries, and their plan: ``plan failover`` and ``failover``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -87,7 +87,7 @@ def plan_failover(
     flags = _flags(world, query, every, to, expect_active, consents, "")
     plans = list(_plans(world, flags.queries, flags))
     _print_plans(plans, output, many=every)
-    return ExitCode.REFUSED if any(value["refused"] for value in plans) else ExitCode.DONE
+    return ExitCode.REFUSED if any(_is_turned_down(world, value) for value in plans) else ExitCode.DONE
 
 
 @click.command()
@@ -192,6 +192,17 @@ def _plans(world: World, names: tuple[str, ...], flags: Flags) -> Iterator[dict[
             places, OperationKind.FAILOVER, name, _target(world, name, flags),
             consents=frozenset(flags.consents), expect_active=flags.expect_active,
         )  # fmt: skip
+
+
+def _is_turned_down(world: World, value: Mapping[str, object]) -> bool:
+    """Whether the move itself would be refused: a query that is there already is left, an open operation joined."""
+    gates = value["gates"]
+    assert isinstance(gates, list)
+    refused = next((gate["name"] for gate in gates if not gate["ok"]), None)
+    if refused == "no-operation-open":
+        (standing,) = world.store.operations(query=str(value["query"]), only_open=True, limit=1) or (None,)
+        return standing is not None and standing.target != value["to"]
+    return refused not in {None, "not-already-there"}
 
 
 def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> None:

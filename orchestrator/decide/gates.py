@@ -14,8 +14,8 @@ from orchestrator.decide.gate import Gate
 GATES: tuple[Callable[[Facts], Gate | None], ...] = (
     standing.store_current,
     standing.assigned,
-    standing.expect_active,
     standing.not_already_there,
+    standing.expect_active,
     standing.no_operation_open,
     standing.route_declared,
     standing.runner_alive,

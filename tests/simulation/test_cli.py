@@ -63,6 +63,21 @@ def test_failover_moves_the_query_and_shows_what_it_did(world: World, capsys: py
     assert (code, out, err) == (0, "", "revenue is already there: nothing done\n")
     assert run_json(capsys, "failover", "revenue", "--to", "west", "--yes") == (0, None)
     assert run_json(capsys, "failover", "--all", "--to", "west", "--yes") == (0, [])
+    code, plans = run_json(capsys, "plan", "failover", "--all", "--to", "west")
+    assert code == 0, "as the move itself"
+    assert isinstance(plans, list)
+    assert next(gate["name"] for gate in plans[0]["gates"] if not gate["ok"]) == "not-already-there"
+
+
+def test_a_plan_refuses_no_move_that_would_join_an_open_operation(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.runner.answers = False
+    assert run(capsys, "failover", "revenue", "--to", "west", "--yes", "--timeout", "1")[0] == 3
+    code, value = run_json(capsys, "plan", "failover", "revenue", "--to", "west")
+    assert code == 0
+    assert isinstance(value, dict)
+    assert value["refused"] is True, "it would be another operation"
 
 
 def test_show_tells_of_the_runner_the_checkpoint_and_the_last_report(

@@ -307,3 +307,10 @@ def test_a_promoted_batch_is_judged_at_its_own_end() -> None:
 def test_state_is_told_by_the_operators_of_a_report() -> None:
     assert REPORT.model_copy(update={"operators": (StateOperator(id=0, name="x", partitions=1),)}).stateful
     assert costs.repeats(replace(GOOD, choice=BRIDGE)) == 8
+
+
+def test_what_is_there_already_is_told_before_what_was_expected() -> None:
+    """Of two who type the same, the later one finds nothing left to do."""
+    gate = refusal(judge(replace(GOOD, target="east", expect_active="west")))
+    assert gate is not None
+    assert gate.name == "not-already-there"
