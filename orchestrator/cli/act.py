@@ -46,14 +46,14 @@ class Flags:
 
 
 def _which(command: options.Command) -> options.Command:
-    """The query or all, the target, what is believed now, and consents."""
+    """The queries or all, the target, what is believed now, and consents."""
     for decorate in (
         click.option("--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
                      help="Accept a risk that a gate names; may be repeated."),
         click.option("--expect-active", metavar="CLUSTER", help="Act only on queries that are on CLUSTER now."),
         click.option("--to", metavar="CLUSTER", help="Where to. Default: the next in the query's clusters."),
         click.option("--all", "every", is_flag=True, help="Every declared query."),
-        click.argument("query", required=False),
+        click.argument("queries", nargs=-1, metavar="[QUERY]..."),
     ):  # fmt: skip
         command = decorate(command)
     return command
@@ -70,7 +70,7 @@ def plan() -> None:
 @pass_world
 def plan_failover(
     world: World,
-    query: str | None,
+    queries: tuple[str, ...],
     every: bool,
     to: str | None,
     expect_active: str | None,
@@ -84,9 +84,9 @@ def plan_failover(
       tideover plan failover revenue
       tideover plan failover --all --to west -o json
     """
-    flags = _flags(world, query, every, to, expect_active, consents, "")
+    flags = _flags(world, queries, every, to, expect_active, consents, "")
     plans = list(_plans(world, flags.queries, flags))
-    _print_plans(plans, output, many=every)
+    _print_plans(plans, output, many=every or len(flags.queries) > 1)
     return ExitCode.REFUSED if any(_is_turned_down(world, value) for value in plans) else ExitCode.DONE
 
 
@@ -101,7 +101,7 @@ def plan_failover(
 @pass_world
 def failover(
     world: World,
-    query: str | None,
+    queries: tuple[str, ...],
     every: bool,
     to: str | None,
     expect_active: str | None,
@@ -120,36 +120,37 @@ def failover(
     \b
     Examples:
       tideover failover revenue
+      tideover failover revenue clicks --to west
       tideover failover --all --to west --yes --reason "east is down"
       tideover failover revenue --expect-active east --yes -o json
     """
-    flags = _flags(world, query, every, to, expect_active, consents, reason)
+    flags = _flags(world, queries, every, to, expect_active, consents, reason)
     _check_unattended(flags, yes=yes)
     moving = tuple(name for name in flags.queries if not _is_there(world, name, flags.to))
     for name in flags.queries:
         if name not in moving:
             render.talk(f"{name} is already there: nothing done")
     if not moving:
-        return nothing_done(output, many=every)
+        return nothing_done(output, many=every or len(flags.queries) > 1)
     if is_attended() and not yes:
         _ask_person(world, moving, flags)
-    return _move(world, moving, flags, wait=wait, timeout=timeout, output=output, many=every)
+    return _move(world, moving, flags, wait=wait, timeout=timeout, output=output, many=every or len(flags.queries) > 1)
 
 
 def _flags(
     world: World,
-    query: str | None,
+    queries: tuple[str, ...],
     every: bool,
     to: str | None,
     expect_active: str | None,
     consents: tuple[str, ...],
     reason: str,
 ) -> Flags:
-    options.check_one_or_all(world, query, every=every)
+    options.check_some_or_all(world, queries, every=every)
     for cluster in (to, expect_active):
         if cluster is not None:
             world.known_cluster(cluster)
-    names = tuple(world.settings.queries) if query is None else (query,)
+    names = tuple(dict.fromkeys(queries)) or tuple(world.settings.queries)
     if not names:
         raise UsageError("no query is declared", hint="declare queries in the configuration")
     for name in names if to is not None else ():

@@ -44,6 +44,14 @@ def check_one_or_all(world: World, query: str | None, *, every: bool) -> None:
         world.query(query)
 
 
+def check_some_or_all(world: World, queries: tuple[str, ...], *, every: bool) -> None:
+    """Declared queries, or ``--all``. Raises ``UsageError`` and ``UnknownName``."""
+    if bool(queries) is every:
+        raise UsageError("name one query or several, or say --all")
+    for query in queries:
+        world.query(query)
+
+
 log: Callable[[Command], Command] = click.option(
     "--log",
     type=click.Choice(["text", "json"]),

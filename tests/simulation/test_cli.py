@@ -80,6 +80,24 @@ def test_a_plan_refuses_no_move_that_would_join_an_open_operation(
     assert value["refused"] is True, "it would be another operation"
 
 
+def test_several_queries_are_typed_at_once(world: World, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = "".join(
+        f"  {name}:" + CONFIG.partition("  revenue:")[2].replace("/cp/revenue", f"/cp/{name}")
+        for name in ("clicks", "orders")
+    )
+    (folder / "tideover.yaml").write_text(CONFIG + more, encoding="utf-8")
+    named = ("revenue", "clicks", "revenue")
+    code, plans = run_json(capsys, "plan", "failover", *named, "--to", "west")
+    assert code == 1
+    assert isinstance(plans, list)
+    assert [value["query"] for value in plans] == ["revenue", "clicks"]
+    code, made = run_json(capsys, "failover", *named, "--to", "west", "--yes")
+    assert code == 1, "clicks has never run"
+    assert isinstance(made, list)
+    assert [(value["query"], value.get("outcome")) for value in made] == [("revenue", "done"), ("clicks", None)]
+    assert run(capsys, "failover", "revenue", "nobody", "--to", "west", "--yes")[0] == 2
+
+
 def test_show_tells_of_the_runner_the_checkpoint_and_the_last_report(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,8 +267,8 @@ def test_a_move_begins_by_the_stores_clock_whatever_this_host_believes(
     [
         (("failover", "revenue"), 2, "needs --yes and one of --to and --expect-active"),
         (("failover", "revenue", "--yes"), 2, "needs --yes and one of --to and --expect-active"),
-        (("failover",), 2, "name one query, or say --all"),
-        (("failover", "revenue", "--all"), 2, "name one query, or say --all"),
+        (("failover",), 2, "name one query or several, or say --all"),
+        (("failover", "revenue", "--all"), 2, "name one query or several, or say --all"),
         (("failover", "nope"), 2, "query 'nope' is not declared"),
         (("failover", "revenue", "--to", "north"), 2, "cluster 'north' is not declared"),
         (("failover", "revenue", "--consent", "all"), 2, "Invalid value for '--consent'"),
