@@ -202,7 +202,7 @@ class Taker:
         if request.actor != AUTOMATIC:
             return gates.judge(facts)
         beliefs = {belief.cluster: belief for belief in self._store.beliefs()}
-        return automatic.judge(circumstances_of(self._store, facts, beliefs=beliefs, term=self._lead.term))
+        return automatic.judge(circumstances_of(self._store, facts, beliefs=beliefs, term=self._term))
 
     def _refuse(self, request: Request, text: str) -> None:
         self._store.answer(request.id, term=self._term, refused=text)
