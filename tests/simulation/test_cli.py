@@ -395,9 +395,9 @@ def test_the_age_of_a_copy_is_told_in_seconds_and_records(world: World, capsys: 
 
 
 LIST = """\
-query    cluster  runner  epoch  state      batch  progress age seconds  operation  automatic  ready
--------  -------  ------  -----  ---------  -----  --------------------  ---------  ---------  -----
-revenue        -       -      -  never-run      -                     -          -  off            -
+query    cluster  runner  epoch  state      batch  progress age seconds  operation  request  automatic  ready
+-------  -------  ------  -----  ---------  -----  --------------------  ---------  -------  ---------  -----
+revenue        -       -      -  never-run      -                     -          -        -  off            -
 """
 
 
