@@ -21,8 +21,8 @@ from orchestrator.outcome import with_outcome
 from state.model import Event
 
 QUERY_COLUMNS = (
-    "query", "cluster", "runner", "epoch", "state", "batch", "progress_age_seconds", "operation", "request",
-    "automatic", "ready",
+    "query", "cluster", "runner", "epoch", "state", "batch", "progress_age_seconds", "operation", "automatic", "ready",
+    "request",
 )  # fmt: skip
 SEE_HISTORY = "tideover history lists operations"
 EVENT_COLUMNS = ("at", "kind", "query", "operation", "epoch", "actor", "text")
