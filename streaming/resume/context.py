@@ -9,6 +9,7 @@ Equal means same digest and same timestamp; in a batch with the LogAppendTime bi
 timestamp, so there the digest alone decides.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cached_property
@@ -46,7 +47,8 @@ class Ring:
 
     Where just so many end a run that stood in the log before, more count: as many as no other run in the ring ends
     with, up to ``WIDEST``, and only over offsets without holes. ``records`` must not be empty. With ``timed=False``
-    the standby keeps no times, so that records of the same content are the same.
+    the standby keeps no times, so that records of the same content are the same; then as many count as it takes to
+    reach one whose content the ring has once.
     """
 
     def __init__(self, records: Sequence[Fingerprint], context: int, *, timed: bool = True) -> None:
@@ -64,6 +66,17 @@ class Ring:
         """Whether no other remembered record equals the last one, timestamp included."""
         same = (self.last.digest, self.last.timestamp_ms)
         return sum((record.digest, record.timestamp_ms) == same for record in self.records) == 1
+
+    def is_told_apart(self, agreed: int) -> bool:
+        """Whether one of the last ``agreed`` records has a content that no other remembered one has.
+
+        Without times a run of nothing but common contents may have stood in the log before the ring begins.
+        """
+        return 0 < self._single <= agreed
+
+    @cached_property
+    def _single(self) -> int:
+        return _newest_single(self.records)
 
     @cached_property
     def _newest(self) -> dict[tuple[bytes, int], int]:
@@ -145,15 +158,20 @@ class Ring:
 
 def _telling(records: Sequence[Fingerprint], context: int, *, timed: bool) -> int:
     """How many of the last records no other run of the ring ends with: at least ``context``, at most ``WIDEST``."""
-    last = records[-1].digest
-    if context >= WIDEST or all(record.digest != last for record in records[:-context]):
-        return context
-    backwards = [(record.digest, record.timestamp_ms if timed else 0) for record in reversed(records)]
-    repeated = max(_repeats(backwards), default=0)
-    widened = min(max(context, repeated + 1), WIDEST, len(records))
+    last, telling = records[-1].digest, context if timed else _newest_single(records)
+    if any(record.digest == last for record in records[:-context]):
+        backwards = [(record.digest, record.timestamp_ms if timed else 0) for record in reversed(records)]
+        telling = max(telling, max(_repeats(backwards), default=0) + 1)
+    widened = max(context, min(telling, WIDEST, len(records)))
     while widened > context and records[-1].offset - records[-widened].offset >= widened:
         widened -= 1
     return widened
+
+
+def _newest_single(records: Sequence[Fingerprint]) -> int:
+    """How many of the last records reach back to one whose content the ring has once; 0 where there is none."""
+    counts = Counter(record.digest for record in records)
+    return next((back for back, record in enumerate(reversed(records), 1) if counts[record.digest] == 1), 0)
 
 
 def _repeats(row: Sequence[tuple[bytes, int]]) -> Iterator[int]:

@@ -163,7 +163,8 @@ class Search:
     def _accepted(self, record: LogRecord, walk: Walk) -> Found:
         back, open_ended = self.ring.twins(walk, append_time=record.append_time)
         demanded = TRUSTED if record.append_time or self.ring.holed else THIN
-        short = walk.agreed < demanded and not self.ring.is_whole
+        short = walk.agreed < demanded or (record.append_time and not self.ring.is_told_apart(walk.agreed))
+        short = short and not self.ring.is_whole
         if not back and not short:
             return Found(record.offset + 1)
         repeats = None if open_ended or short or self.ring.holed else back

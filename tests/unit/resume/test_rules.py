@@ -149,6 +149,19 @@ def test_a_compacted_topic_resumes_after_the_newest_surviving_record():
     shows(target, target_offset=137, method="exact", exact=True)
 
 
+def test_without_times_a_run_of_common_contents_is_told_apart_by_the_one_that_is_its_own():
+    words = ["beat"] * 40 + ["a"] + ["beat"] * 20 + ["b"] + ["beat"] * 17 + ["c"]
+    old = [(offset, T0 + 10 * offset, word) for offset, word in enumerate(words)]
+    foreign = [(470 + offset, T0 + 9_000, f"f{offset}") for offset in range(30)]
+    here = foreign + [(500 + offset, T0 + 9_000, word) for offset, _, word in old]
+    log = standby(Slot(here, append_time=True), knows_type=True)
+    shows(one(log, want(old[:79], remembered=18)), target_offset=579, exact=True, replay_records=0)
+    target = one(log, want(old[:79], remembered=17))
+    assert not target.exact
+    assert target.target_offset is not None
+    assert target.target_offset <= 579
+
+
 def test_a_compacted_topic_with_append_time_is_refused_by_content():
     old = stream(0, 60)
     log = standby(Slot(copied(old), append_time=True), cleanup="compact")
