@@ -211,6 +211,11 @@ class Intent:
     created_at: datetime
     ended_at: datetime | None
 
+    @property
+    def attempt(self) -> int:
+        """Which asking of its step it is, from 1 on; it grows also when the store's clock is set back."""
+        return int(self.name.partition("#")[2] or 1)
+
 
 class OperationKind(StrEnum):
     FAILOVER = "failover"

@@ -60,7 +60,8 @@ class Snapshot:
 
     def of(self, kind: IntentKind) -> tuple[Intent, ...]:
         """Intents of one kind, oldest first, of the operation's present epoch."""
-        return tuple(i for i in self.intents if i.kind is kind and i.epoch == self.operation.epoch)
+        found = (each for each in self.intents if each.kind is kind and each.epoch == self.operation.epoch)
+        return tuple(sorted(found, key=lambda each: each.attempt))
 
     def last(self, kind: IntentKind) -> Intent | None:
         """The newest intent of one kind."""
