@@ -12,7 +12,7 @@ import pytest
 from lab.access import KINDS
 from tests.world import ROOT, RunningWorld, running_world
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 @pytest.mark.parametrize("kind", KINDS)
