@@ -23,7 +23,7 @@ from bench.ours_by_time import OurLookup
 from bench.report import Row
 from bench.setting import Setting
 from bench.theirs_by_time import TheirLookup
-from bench.timings import Answers, Timings
+from bench.timings import Answers, Timings, ask_once
 from lab import java
 from lab.world import KAFKA_VERSIONS
 from state.model import TopicPartition
@@ -71,33 +71,13 @@ def _take_rounds(bootstrap: str, timings: Timings) -> None:
     clients: dict[str, Callable[[], Answers]] = {
         "ours warm": lambda: ours.ask(PARTITIONS, ASKED_MS),
         "theirs warm": lambda: theirs.ask(PARTITIONS, ASKED_MS),
-        "ours cold": lambda: _ours_cold(bootstrap),
-        "theirs cold": lambda: _theirs_cold(bootstrap),
+        "ours cold": lambda: ask_once(OurLookup(bootstrap), PARTITIONS, ASKED_MS),
+        "theirs cold": lambda: ask_once(TheirLookup(bootstrap), PARTITIONS, ASKED_MS),
     }
     try:
-        for ask in clients.values():
-            ask()  # once unmeasured: the broker's page cache, and the leaders
-        for _ in range(ROUNDS):
-            for name, ask in clients.items():
-                timings.take(name, ask)
+        timings.take_rounds(clients, ROUNDS)
     finally:
         ours.close()
-        theirs.close()
-
-
-def _ours_cold(bootstrap: str) -> Answers:
-    ours = OurLookup(bootstrap)
-    try:
-        return ours.ask(PARTITIONS, ASKED_MS)
-    finally:
-        ours.close()
-
-
-def _theirs_cold(bootstrap: str) -> Answers:
-    theirs = TheirLookup(bootstrap)
-    try:
-        return theirs.ask(PARTITIONS, ASKED_MS)
-    finally:
         theirs.close()
 
 

@@ -7,13 +7,14 @@ the metadata of all topics included. Every answer is checked.
 """
 
 from collections.abc import Callable
+from contextlib import closing
 
 from bench.fake_brokers import BASE_MS, STEP_MS, fake_brokers, offset_at, topic_name
 from bench.ours_by_time import OurLookup
 from bench.report import Row
 from bench.setting import Setting
 from bench.theirs_by_time import TheirLookup
-from bench.timings import Answers, Timings
+from bench.timings import Answers, Timings, ask_once
 from state.model import TopicPartition
 
 NAME = "many"
@@ -41,29 +42,17 @@ def measure(setting: Setting) -> list[Row]:
     setting.say(f"{BROKERS} fake brokers, {len(PARTITIONS):,} partitions")
     timings = Timings(count_wrong)
     with fake_brokers(brokers=BROKERS, topics=TOPICS, partitions=PARTITIONS_EACH) as bootstrap:
-        ours = OurLookup(bootstrap)
-        try:
+        with closing(OurLookup(bootstrap)) as ours:
             clients: dict[str, Callable[[], Answers]] = {
                 "ours warm": lambda: ours.ask(PARTITIONS, ASKED_MS),
-                "ours cold": lambda: _ours_cold(bootstrap),
+                "ours cold": lambda: ask_once(OurLookup(bootstrap), PARTITIONS, ASKED_MS),
             }
-            for ask in clients.values():
-                ask()
             setting.say(f"{ROUNDS} rounds: ours")
-            for _ in range(ROUNDS):
-                for name, ask in clients.items():
-                    timings.take(name, ask)
-        finally:
-            ours.close()
+            timings.take_rounds(clients, ROUNDS)
         timings.require_ours()
         setting.say(f"{THEIR_ROUNDS + 1} rounds: confluent-kafka")
-        theirs = TheirLookup(bootstrap, timeout=_THEIR_SECONDS)
-        try:
-            theirs.ask(PARTITIONS, ASKED_MS)
-            for _ in range(THEIR_ROUNDS):
-                timings.take("theirs warm", lambda: theirs.ask(PARTITIONS, ASKED_MS))
-        finally:
-            theirs.close()
+        with closing(TheirLookup(bootstrap, timeout=_THEIR_SECONDS)) as theirs:
+            timings.take_rounds({"theirs warm": lambda: theirs.ask(PARTITIONS, ASKED_MS)}, THEIR_ROUNDS)
     return [
         Row(
             measurement=NAME,
@@ -76,11 +65,3 @@ def measure(setting: Setting) -> list[Row]:
         )
         for state in ("warm", "cold")
     ]
-
-
-def _ours_cold(bootstrap: str) -> Answers:
-    ours = OurLookup(bootstrap)
-    try:
-        return ours.ask(PARTITIONS, ASKED_MS)
-    finally:
-        ours.close()

@@ -2,7 +2,9 @@
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import Protocol
 
 from bench.errors import BenchError
 from bench.report import Other
@@ -10,6 +12,20 @@ from bench.spread import Spread
 from state.model import TopicPartition
 
 Answers = Mapping[TopicPartition, int]
+
+
+class Lookup(Protocol):
+    """A client that is asked by time."""
+
+    def ask(self, partitions: Sequence[TopicPartition], time_ms: int) -> Answers: ...
+
+    def close(self) -> None: ...
+
+
+def ask_once(client: Lookup, partitions: Sequence[TopicPartition], time_ms: int) -> Answers:
+    """The first question of a client that is closed after it."""
+    with closing(client):
+        return client.ask(partitions, time_ms)
 
 
 class Timings:
@@ -28,6 +44,14 @@ class Timings:
         took = (time.perf_counter() - started) * 1000
         self.milliseconds.setdefault(name, []).append(took)
         self.wrong[name] = self.wrong.get(name, 0) + self._count_wrong(answers)
+
+    def take_rounds(self, clients: Mapping[str, Callable[[], Answers]], rounds: int) -> None:
+        """Time all clients in turns, so many times; each is asked once before: page cache, and leaders."""
+        for ask in clients.values():
+            ask()
+        for _ in range(rounds):
+            for name, ask in clients.items():
+                self.take(name, ask)
 
     def other(self, name: str, label: str) -> Other:
         """A client that ours is compared with."""
