@@ -13,14 +13,11 @@ from datetime import datetime, timedelta
 from orchestrator.decide.awaited import announced, came_later, looked_at, to_look_at
 from orchestrator.outcome import with_outcome
 from orchestrator.places import Logs
-from state.model import Event, Operation, TopicPartition
+from orchestrator.reread import reached_by, read_again
+from state.model import Event, Operation
 from state.ports import Store
 from streaming.errors import KafkaError
-from streaming.ranges import read_ranges
 
-MOST_READ = 200_000
-"""Records of a partition that are read at most, in order to count."""
-READ_SECONDS = 5.0
 LONGEST = timedelta(days=1)
 """How long after a move its records are waited for: a replicator that comes back later has its offsets expired."""
 MEASURE = "replay_later_records"
@@ -30,20 +27,14 @@ def with_later(operation: Operation, store: Store, logs: Logs) -> Operation:
     """The operation, with what has come of its announced records by now. Where none were announced nobody is asked."""
     if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
         return operation
-    fact = next((fact for fact in store.query_facts() if fact.query == operation.query), None)
-    if fact is None or fact.epoch != operation.epoch or fact.offsets is None:
+    reached = reached_by(operation, store)
+    if reached is None:
         return operation
-    ranges = to_look_at(operation.plan or {}, fact.offsets)
-    asked = {TopicPartition(key.topic, key.partition): between for key, between in ranges.items()}
+    ranges = to_look_at(operation.plan or {}, reached)
     try:
-        found = read_ranges(logs(operation.target), asked, limit=MOST_READ, timeout=READ_SECONDS)
+        whole = read_again(logs(operation.target), ranges)
     except KafkaError:
         return operation
-    whole = {
-        key: (last, records)
-        for key, (_, last) in ranges.items()
-        if (records := found[TopicPartition(key.topic, key.partition)]) is not None
-    }
     plan = looked_at(operation.plan or {}, whole)
     if len(whole) < len(ranges):
         return replace(operation, plan=plan)

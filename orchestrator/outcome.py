@@ -8,9 +8,10 @@ that the standby had. So a switchover is measured at once, and a failover when t
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from orchestrator.decide.awaited import Key
 from orchestrator.decide.outcome import Left, to_compare, to_read, with_compared, with_read
+from orchestrator.decide.reread import Key
 from orchestrator.places import Logs
+from orchestrator.reread import MOST_READ, READ_SECONDS, reached_by, read_again
 from state.model import Operation, TopicPartition
 from state.ports import Store
 from state.settings import MethodName
@@ -23,9 +24,6 @@ from streaming.ranges import read_ranges
 from streaming.resolver import resolve
 from streaming.resume.model import Rules, Want
 
-MOST_READ = 200_000
-"""Records that one look reads, of all partitions together."""
-READ_SECONDS = 5.0
 ANSWER_SECONDS = 1.0
 """Within which a cluster that was left must answer a first question."""
 TAIL = 64
@@ -46,20 +44,14 @@ def with_outcome(operation: Operation, store: Store, logs: Logs, silent: set[str
 
 
 def _with_replay(operation: Operation, store: Store, logs: Logs, silent: set[str]) -> Operation:
-    fact = next((fact for fact in store.query_facts() if fact.query == operation.query), None)
-    if fact is None or fact.epoch != operation.epoch or fact.offsets is None:
+    reached = reached_by(operation, store)
+    if reached is None:
         return operation
     plan = operation.plan or {}
-    ranges = to_read(plan, fact.offsets, most=MOST_READ)
+    ranges = to_read(plan, reached, most=MOST_READ)
     if not ranges or operation.target in silent:
         return operation
-    asked = {TopicPartition(key.topic, key.partition): between for key, between in ranges.items()}
-    found = read_ranges(logs(operation.target), asked, limit=MOST_READ, timeout=READ_SECONDS)
-    whole = {
-        key: (last, records)
-        for key, (_, last) in ranges.items()
-        if (records := found[TopicPartition(key.topic, key.partition)]) is not None
-    }
+    whole = read_again(logs(operation.target), ranges)
     return replace(operation, plan=with_read(plan, whole)) if whole else operation
 
 

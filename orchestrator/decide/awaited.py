@@ -6,27 +6,13 @@ was left: a row says from which offset on the log has not been looked at.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from orchestrator.decide.reread import MOST_REMEMBERED, Key, Plan, Reached, keyed, read_until
 from state.model import Operation
 from streaming.log import LogRecord
 from streaming.resume.later import Awaited
 from streaming.resume.model import Target
-
-MOST_REMEMBERED = 4_096
-"""Fingerprints kept with one operation, shared among its partitions."""
-
-Plan = Mapping[str, Any]
-Reached = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""Source, topic, partition: how far the query has read."""
-
-
-class Key(NamedTuple):
-    """A partition of the standby as one source reads it."""
-
-    source: str
-    topic: str
-    partition: int
 
 
 def awaited_json(targets: Iterable[Target]) -> list[dict[str, object]]:
@@ -56,10 +42,7 @@ def announced(operation: Operation) -> int | None:
 
 def to_look_at(plan: Plan, reached: Reached) -> dict[Key, tuple[int, int]]:
     """Where awaited records may be that the query has read since somebody looked last."""
-    return {
-        key: (row["offset"], reached.get(key.source, {}).get(key.topic, {}).get(str(key.partition), row["offset"]))
-        for key, row in _rows(plan)
-    }
+    return {key: (row["offset"], read_until(reached, key, row)) for key, row in _rows(plan)}
 
 
 def looked_at(plan: Plan, records: Mapping[Key, tuple[int, Sequence[LogRecord]]]) -> dict[str, Any]:
@@ -92,4 +75,4 @@ def _awaited(row: Mapping[str, Any]) -> Awaited:
 
 
 def _rows(plan: Plan) -> list[tuple[Key, Mapping[str, Any]]]:
-    return [(Key(row["source"], row["topic"], row["partition"]), row) for row in plan.get("awaited", ())]
+    return keyed(plan.get("awaited", ()))

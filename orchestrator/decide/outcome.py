@@ -15,22 +15,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from orchestrator.decide.awaited import Key
+from orchestrator.decide.reread import MOST_REMEMBERED, Key, Plan, Reached, keyed, read_until
 from state.model import Fingerprint, Operation
 from streaming.log import LogRecord
 from streaming.resume.model import Target
 
-MOST_REMEMBERED = 4_096
-"""Fingerprints kept with one operation, shared among its partitions."""
 MOST_EACH = 16
 MARGIN = 256
 """So many offsets behind the forecast are looked at: a forecast that is too small must show."""
 MARGINS = 65_536
 """The same of all partitions together."""
-
-Plan = Mapping[str, Any]
-Reached = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""Source, topic, partition: how far the query has read."""
 
 
 class Left(NamedTuple):
@@ -83,8 +77,7 @@ def to_read(plan: Plan, reached: Reached, *, most: int) -> dict[Key, tuple[int, 
     share = max(1, most // max(1, len(rows)))
     found = {}
     for key, row in rows:
-        read = reached.get(key.source, {}).get(key.topic, {}).get(str(key.partition), row["offset"])
-        last = min(read, row["until"], row["offset"] + share)
+        last = min(read_until(reached, key, row), row["until"], row["offset"] + share)
         if last > row["offset"]:
             found[key] = (row["offset"], last)
     return found
@@ -163,5 +156,4 @@ def _planned(plan: Plan) -> dict[Key, Mapping[str, Any]]:
 
 
 def _rows(plan: Plan) -> list[tuple[Key, Mapping[str, Any]]]:
-    rows = plan.get("followed", {}).get("partitions", ())
-    return [(Key(row["source"], row["topic"], row["partition"]), row) for row in rows]
+    return keyed(plan.get("followed", {}).get("partitions", ()))

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.awaited import Key
 from orchestrator.decide.outcome import (
     MARGIN,
     followed_json,
@@ -15,6 +14,7 @@ from orchestrator.decide.outcome import (
     with_compared,
     with_read,
 )
+from orchestrator.decide.reread import Key
 from state.model import Fingerprint
 from streaming.log import LogRecord
 from tests.contract import samples
