@@ -181,7 +181,7 @@ def test_a_primary_that_flaps_moves_each_query_once_and_none_comes_back_by_itsel
 
 @pytest.mark.parametrize(("fault", "cure"), [("kill", "start"), ("freeze", "thaw")])
 def test_one_broker_of_three_moves_nothing(tmp_path: Path, fault: str, cure: str) -> None:
-    with unattended(tmp_path, brokers=3) as world:
+    with unattended(tmp_path, brokers=3, rate=100) as world:  # six brokers are a load by themselves
         world.lab(fault, "east-2")
         world.until("it limps", lambda: "DEGRADED" in world.verdicts("east"))
         time.sleep(60.0)

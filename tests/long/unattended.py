@@ -34,11 +34,12 @@ class Unattended:
     runner: "subprocess.Popen[bytes]"
     controllers: dict[str, "subprocess.Popen[bytes]"]
     mark: int = 0
+    rate: int = RATE
     _load: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
     def load(self, cluster: str, seconds: float = LOAD_SECONDS) -> None:
         """Start producers against a cluster."""
-        self._load[cluster] = self.on.start_traffic(cluster, RATE, seconds)
+        self._load[cluster] = self.on.start_traffic(cluster, self.rate, seconds)
 
     def lab(self, *arguments: str) -> None:
         self.on.lab(*arguments)
@@ -135,6 +136,7 @@ def unattended(
     *,
     controllers: Sequence[str] = ("one",),
     brokers: int = 1,
+    rate: int = RATE,
     changes: Mapping[str, object] | None = None,
     inside: Sequence[str] = (),
 ) -> Iterator[Unattended]:
@@ -149,7 +151,7 @@ def unattended(
         declared |= {"policy": {"automatic": True}, **(changes or {})}
         on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
         runner = on.start_runner(inside=inside)
-        world = Unattended(on, runner, {name: on.start_controller(name) for name in controllers})
+        world = Unattended(on, runner, {name: on.start_controller(name) for name in controllers}, rate=rate)
         world.load("east")
         await_running(on, runner, warm=True)
         if controllers:
