@@ -8,6 +8,7 @@ from orchestrator.controller import STEP_SECONDS, Controller, assemble
 from orchestrator.desk import Desk
 from orchestrator.errors import NotLeading
 from orchestrator.execute import STORE_PAUSE_SECONDS, Executor
+from orchestrator.lease import Lead
 from orchestrator.watching import Watching
 from state.errors import StaleTerm, StoreUnavailable, TideoverError
 from state.ports import Store
@@ -69,6 +70,26 @@ class InLineDesk(Desk):
         self._at_work.clear()
 
 
+def desk(world: World, lead: Lead | None = None) -> InLineDesk:
+    """The desk of a process that leads."""
+    lead = lead or world.lead()
+    assert lead.take()
+    return InLineDesk(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead,
+        actor="controller",
+    )  # fmt: skip
+
+
+def see_to(world: World, held: InLineDesk, seconds: float) -> None:
+    """Let a desk take what is asked for and drive what is open, for so long."""
+    until = world.clock.passed + seconds
+    while world.clock.passed < until:
+        assert held.lead.stands()
+        held.take()
+        held.turn()
+        world.clock.wait(STEP_SECONDS)
+
+
 @dataclass(kw_only=True)
 class Site:
     """One controller process of the world: its eyes, its loop, and whether it runs."""
@@ -128,5 +149,7 @@ __all__ = [
     "ManualClock",
     "Site",
     "controller",
+    "desk",
     "pass_time",
+    "see_to",
 ]

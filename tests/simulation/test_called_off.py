@@ -2,27 +2,13 @@
 
 import pytest
 
-from orchestrator.desk import Desk
 from state.model import Desired, IntentKind, Operation, Phase
-from tests.simulation.control import InLineDesk
+from tests.simulation.control import InLineDesk, desk, see_to
 from tests.simulation.world import QUERY, World
 
 
-def desk(world: World) -> InLineDesk:
-    return InLineDesk(
-        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock,
-        lead=world.lead(), actor="controller",
-    )  # fmt: skip
-
-
-def see_to(world: World, held: Desk, seconds: float) -> Operation:
-    assert isinstance(held, InLineDesk)
-    until = world.clock.passed + seconds
-    while world.clock.passed < until:
-        assert held.lead.stands()
-        held.take()
-        held.turn()
-        world.clock.wait(0.1)
+def seen_to(world: World, held: InLineDesk, seconds: float) -> Operation:
+    see_to(world, held, seconds)
     (operation,) = world.store.operations()
     return operation
 
@@ -43,9 +29,9 @@ def test_a_blocked_operation_is_called_off_by_a_failover_to_where_the_query_is()
     world.runner.evidence = None
     world.request()
     held = desk(world)
-    assert see_to(world, held, 10).phase in {Phase.BLOCKED, Phase.FENCING}
+    assert seen_to(world, held, 10).phase in {Phase.BLOCKED, Phase.FENCING}
     request = world.request(target="east")
-    assert_called_off(world, see_to(world, held, 20))
+    assert_called_off(world, seen_to(world, held, 20))
     answered = world.store.request(request.id)
     assert answered is not None
     assert answered.refused == f"not-already-there: {QUERY} is already on east"
@@ -57,11 +43,11 @@ def test_an_operation_without_a_runner_is_called_off_and_undone_when_one_is_back
     held = desk(world)
     world.clock.wait(0.1)
     world.runner.alive = False
-    assert see_to(world, held, 10).phase is Phase.BLOCKED
+    assert seen_to(world, held, 10).phase is Phase.BLOCKED
     world.request(target="east")
     see_to(world, held, 10)
     world.runner.alive = True
-    assert_called_off(world, see_to(world, held, 20))
+    assert_called_off(world, seen_to(world, held, 20))
 
 
 @pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
@@ -75,12 +61,12 @@ def test_what_a_runner_is_at_work_on_ends_before_it_is_undone(kind: IntentKind) 
         world.runner.answers = kind not in pending
 
     world.clock.lives.insert(0, stall)
-    before = see_to(world, held, 5)
+    before = seen_to(world, held, 5)
     world.request(target="east")
-    assert see_to(world, held, 5) == before, "it waits for the runner"
+    assert seen_to(world, held, 5) == before, "it waits for the runner"
     del world.clock.lives[0]
     world.runner.answers = True
-    assert_called_off(world, see_to(world, held, 20))
+    assert_called_off(world, seen_to(world, held, 20))
     assert world.runner.handled[-1] == "release"
 
 
@@ -89,9 +75,9 @@ def test_what_is_committed_cannot_be_called_off() -> None:
     world.runner.commits = False
     world.request()
     held = desk(world)
-    assert see_to(world, held, 5).phase is Phase.VERIFYING
+    assert seen_to(world, held, 5).phase is Phase.VERIFYING
     request = world.request(target="east")
-    assert see_to(world, held, 5).is_open
+    assert seen_to(world, held, 5).is_open
     answered = world.store.request(request.id)
     assert answered is not None
     assert "is open (VERIFYING)" in str(answered.refused)

@@ -5,33 +5,14 @@ import pytest
 from orchestrator.decide import gates
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
-from orchestrator.lease import Lead
 from state.model import Phase, Request
-from tests.simulation.control import InLineDesk
+from tests.simulation.control import desk, see_to
 from tests.simulation.world import World, settings
-
-
-def desk(world: World, lead: Lead | None = None) -> InLineDesk:
-    lead = lead or world.lead()
-    assert lead.take()
-    return InLineDesk(
-        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead,
-        actor="controller",
-    )  # fmt: skip
 
 
 def cautious() -> World:
     """West lacks 10 s of records, and one is allowed."""
     return World(settings(policy={"max_exposure": "1s"}))
-
-
-def see_to(world: World, held: InLineDesk, seconds: float) -> None:
-    until = world.clock.passed + seconds
-    while world.clock.passed < until:
-        assert held.lead.stands()
-        held.take()
-        held.turn()
-        world.clock.wait(0.1)
 
 
 def test_a_consent_that_comes_when_the_operation_is_on_its_way_back_opens_the_next_one() -> None:

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.desk import Desk
 from orchestrator.lease import NAME, TTL
 from orchestrator.places import Places
 from orchestrator.requests import TAKEN_WITHIN, Wish, ask
@@ -16,22 +15,13 @@ from state.errors import Conflict, StaleTerm
 from state.model import OperationKind, Phase, Request
 from state.sighting import Belief, Verdict
 from tests.contract import samples
-from tests.simulation.control import InLineDesk
+from tests.simulation.control import desk
 from tests.simulation.world import World, settings
 
 
 @pytest.fixture
 def world() -> World:
     return World(settings(queries=("first", "second"), policy={"automatic": True}))
-
-
-def desk(world: World) -> Desk:
-    lead = world.lead()
-    assert lead.take()
-    return InLineDesk(
-        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead,
-        actor="controller",
-    )  # fmt: skip
 
 
 def asked_by_itself(world: World) -> Request:
@@ -59,6 +49,17 @@ def believe(world: World, verdicts: Mapping[str, Verdict], term: int) -> dict[st
 
 def opened(world: World) -> list[str]:
     return [operation.query for operation in world.store.operations(only_open=True)]
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UP, Verdict.SUSPECT, Verdict.DOWN])
+def test_a_person_may_ask_whatever_is_believed_of_the_cluster(world: World, verdict: Verdict) -> None:
+    """Each of the phases before an operation is left by a hold."""
+    held = desk(world)
+    believe(world, {"east": verdict}, held.lead.term)
+    request = world.request("first")
+    held.take()
+    (operation,) = world.store.operations()
+    assert (operation.id, operation.phase) == (request.id, Phase.FENCING)
 
 
 def test_a_query_that_is_declared_no_more_is_refused_also_behind_its_commit(world: World) -> None:
