@@ -16,6 +16,7 @@ from typing import Protocol
 import structlog
 
 from orchestrator.clock import Clock, SystemClock
+from orchestrator.decide.phases import watched
 from orchestrator.desk import Desk
 from orchestrator.errors import NotLeading
 from orchestrator.housekeeping import Housekeeping
@@ -26,9 +27,10 @@ from orchestrator.process import this_process
 from orchestrator.unasked import Unasked
 from orchestrator.watching import Watching
 from state.errors import StaleTerm, StoreError
+from state.model import Phase
 from state.ports import Store
 from state.settings import Tideover
-from state.sighting import Belief, Verdict
+from state.sighting import Belief
 from streaming.eyes import eyes_on
 from streaming.kafka.link import Link
 
@@ -39,7 +41,6 @@ REST_STEP_SECONDS = 0.25
 RESUME_SECONDS = 1.0
 """How often open operations are looked for that nobody here drives: those of a leader that is gone."""
 RETRY_SECONDS = 10.0
-_CALM = frozenset({Verdict.UP, Verdict.DEGRADED})
 
 log = structlog.get_logger()
 
@@ -69,6 +70,8 @@ class Controller:
     _next_view: float = 0.0
     _next_resume: float = 0.0
     _believed: Mapping[str, Belief] = field(default_factory=dict)
+    _phases: Mapping[str, Phase] = field(default_factory=dict)
+    """By cluster: where queries on it are that no operation moves."""
     _told: dict[str, str] = field(default_factory=dict)
 
     def tick(self) -> None:
@@ -105,6 +108,10 @@ class Controller:
         if is_due or not self._is_calm:
             self._next_view = now + self.rest_seconds if is_due else self._next_view
             before, self._believed = self._believed, self.watching.believe(self.lead.term)
+            self._phases = {
+                cluster: watched(self._phases.get(cluster, Phase.WATCHING), belief.verdict)
+                for cluster, belief in self._believed.items()
+            }
             if is_due or self._believed is not before:
                 self.unasked.ask(self._believed, term=self.lead.term)
         self.desk.take()
@@ -115,7 +122,7 @@ class Controller:
 
     @property
     def _is_calm(self) -> bool:
-        return all(belief.verdict in _CALM for belief in self._believed.values())
+        return all(phase is Phase.WATCHING for phase in self._phases.values())
 
     def _tell_failures(self) -> None:
         """Say of each operation, once, what keeps it from being driven on here; it is tried again."""

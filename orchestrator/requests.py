@@ -14,7 +14,7 @@ from orchestrator.decide import automatic, gates
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
 from orchestrator.decide.landing import LANDING, calls_off, joins, stranded
-from orchestrator.decide.phases import BEHIND_COMMIT
+from orchestrator.decide.phases import BEHIND_COMMIT, Happening, move, watched
 from orchestrator.decide.times import iso
 from orchestrator.lease import Lead
 from orchestrator.places import Places
@@ -34,7 +34,7 @@ from state.model import (
 from state.ports import Store
 from state.protocol import Process
 from state.settings import Query
-from state.sighting import Verdict
+from state.sighting import Belief, Verdict
 
 ATTEMPTS = 5
 """How often a hold is tried when the assignment moves under it."""
@@ -212,7 +212,8 @@ class Taker:
         assignment = facts.assignment
         if assignment is None:
             return None
-        at = self._store.now()
+        at, belief = self._store.now(), self._belief(facts.source)
+        before = watched(Phase.WATCHING, belief.verdict if belief is not None else Verdict.UNKNOWN)
         text = f"{request.kind.value} of {request.query} from {facts.source} to {facts.target}"
         operation = Operation(
             id=request.id,
@@ -222,13 +223,13 @@ class Taker:
             source=facts.source,
             target=facts.target,
             epoch=assignment.epoch + 1,
-            phase=Phase.FENCING,
+            phase=move(before, Happening.HELD),
             outcome=None,
             actor=request.actor,
             reason=request.reason,
             consents=request.consents,
             plan=None,
-            measured={"detect_seconds": self._detect_seconds(facts.source)},
+            measured={"detect_seconds": belief.detect_seconds if belief is not None else None},
             sentence=text,
             started_at=request.created_at,
             ended_at=None,
@@ -247,12 +248,8 @@ class Taker:
         taken = self._store.hold(operation, from_epoch=assignment.epoch, term=self._term, step=held, event=event)
         return operation if taken is not None else None
 
-    def _detect_seconds(self, cluster: str) -> float | None:
-        """From the first look that failed to the verdict DOWN; None where nobody watched, or it is not down."""
-        belief = next((each for each in self._store.beliefs() if each.cluster == cluster), None)
-        if belief is None or belief.verdict is not Verdict.DOWN or belief.first_failed_at is None:
-            return None
-        return round((belief.since - belief.first_failed_at).total_seconds(), 3)
+    def _belief(self, cluster: str) -> Belief | None:
+        return next((belief for belief in self._store.beliefs() if belief.cluster == cluster), None)
 
     def _fact(self, query: str) -> QueryFact | None:
         return next((fact for fact in self._store.query_facts() if fact.query == query), None)

@@ -53,6 +53,10 @@ class Verdict(StrEnum):
     """It refuses us."""
 
 
+WELL = frozenset({Verdict.UP, Verdict.DEGRADED})
+"""Verdicts on a cluster that answers, wholly or in part."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sighting:
     """What one viewpoint last saw of one cluster; one row for each pair."""
@@ -121,3 +125,10 @@ class Belief:
     under_min_isr: int | None
     decided_at: datetime
     term: int
+
+    @property
+    def detect_seconds(self) -> float | None:
+        """From the first look that failed to the verdict DOWN; None while it is not down."""
+        if self.verdict is not Verdict.DOWN or self.first_failed_at is None:
+            return None
+        return round((self.since - self.first_failed_at).total_seconds(), 3)

@@ -1,7 +1,8 @@
 """The state machine of an operation: phases, events, and one table of moves.
 
 Rules of the table. An operation is opened by its hold, so it starts in FENCING; WATCHING, SUSPECT and CONFIRMED come
-before there is an operation. Only FENCING, RESOLVING and PREPARING lead to ABORTED: from STARTING on the point of no
+before there is an operation: each verdict on the cluster leads to one of them, and from each a person may ask for a
+move, automatic mode from CONFIRMED alone. Only what is not committed can be ABORTED: from STARTING on the point of no
 return is passed, and the ways out are SETTLED, proven or not, and another runner, with which STARTING begins anew.
 BLOCKED waits for a condition or an operator, before the commit only. A pair that is not in the table is an
 ``IllegalMove``. Pause, cool-down, leadership and readiness are gates, not phases.
@@ -13,13 +14,14 @@ from enum import StrEnum
 
 from state.errors import TideoverError
 from state.model import Phase
+from state.sighting import WELL, Verdict
 
 
 class Happening(StrEnum):
     """What moves an operation from phase to phase."""
 
-    PROBE_FAILED = "probe failed"
-    PROBE_OK = "probe answered"
+    SEEN_WELL = "cluster answers"
+    IN_DOUBT = "cluster in doubt"
     DOWN = "verdict down"
     HELD = "hold recorded"
     FENCED = "fence proven"
@@ -48,10 +50,17 @@ FINAL = frozenset({Phase.SETTLED, Phase.ABORTED})
 """No move leads from these to another phase; ABORTED closes when the old run is released."""
 
 TABLE: dict[tuple[Phase, Happening], Phase] = {
-    (Phase.WATCHING, Happening.PROBE_FAILED): Phase.SUSPECT,
-    (Phase.SUSPECT, Happening.PROBE_OK): Phase.WATCHING,
+    (Phase.WATCHING, Happening.SEEN_WELL): Phase.WATCHING,
+    (Phase.WATCHING, Happening.IN_DOUBT): Phase.SUSPECT,
+    (Phase.WATCHING, Happening.DOWN): Phase.CONFIRMED,
+    (Phase.WATCHING, Happening.HELD): Phase.FENCING,
+    (Phase.SUSPECT, Happening.SEEN_WELL): Phase.WATCHING,
+    (Phase.SUSPECT, Happening.IN_DOUBT): Phase.SUSPECT,
     (Phase.SUSPECT, Happening.DOWN): Phase.CONFIRMED,
-    (Phase.CONFIRMED, Happening.PROBE_OK): Phase.WATCHING,
+    (Phase.SUSPECT, Happening.HELD): Phase.FENCING,
+    (Phase.CONFIRMED, Happening.SEEN_WELL): Phase.WATCHING,
+    (Phase.CONFIRMED, Happening.IN_DOUBT): Phase.SUSPECT,
+    (Phase.CONFIRMED, Happening.DOWN): Phase.CONFIRMED,
     (Phase.CONFIRMED, Happening.HELD): Phase.FENCING,
     (Phase.FENCING, Happening.FENCED): Phase.RESOLVING,
     (Phase.FENCING, Happening.UNPROVEN): Phase.BLOCKED,
@@ -85,8 +94,8 @@ BEHIND_COMMIT = frozenset({Phase.STARTING, Phase.VERIFYING, Phase.SETTLED})
 
 MEANING: dict[Phase, str] = {
     Phase.WATCHING: "there is no operation; the cluster answers",
-    Phase.SUSPECT: "there is no operation; the cluster does not answer, but not for long enough",
-    Phase.CONFIRMED: "there is no operation yet; the cluster is believed down, or a person asked",
+    Phase.SUSPECT: "there is no operation; the cluster can be said to be neither well nor down",
+    Phase.CONFIRMED: "there is no operation yet; the cluster is believed down",
     Phase.FENCING: "the query is held; the old run is stopped, and the evidence for that gathered",
     Phase.BLOCKED: "nothing proves that the old run is stopped, or no runner is alive: it waits",
     Phase.RESOLVING: "every partition's place on the standby is looked up, and the gates judge",
@@ -105,6 +114,13 @@ def move(phase: Phase, happening: Happening) -> Phase:
         return TABLE[phase, happening]
     except KeyError:
         raise IllegalMove(f"{phase} does not know {happening.value!r}") from None
+
+
+def watched(phase: Phase, verdict: Verdict) -> Phase:
+    """The phase behind a verdict on the cluster, where there is no operation."""
+    if verdict in WELL:
+        return move(phase, Happening.SEEN_WELL)
+    return move(phase, Happening.DOWN if verdict is Verdict.DOWN else Happening.IN_DOUBT)
 
 
 def meanings() -> str:

@@ -16,13 +16,11 @@ from typing import NamedTuple
 
 from state.model import Event
 from state.settings import Detection
-from state.sighting import Belief, Fault, Sighting, Verdict
+from state.sighting import WELL, Belief, Fault, Sighting, Verdict
 
 _FUTURE = timedelta(seconds=1)
 """Evidence from further ahead than this comes from a clock that was set back since, and is none."""
 _SLACK = timedelta(seconds=1)
-WELL = frozenset({Verdict.UP, Verdict.DEGRADED})
-"""Verdicts on a cluster that answers, wholly or in part."""
 
 
 class Judgement(NamedTuple):
