@@ -249,8 +249,8 @@ def _move(
         consents=flags.consents,
         within=timedelta(seconds=timeout) if wait else TAKEN_WITHIN,
     )
-    requests = ask(store, wish)
     try:
+        requests = ask(store, wish)  # a store that is lost now may have it, or a part of it
         if wait:
             _see_through(world, requests, lead, clock, seconds=timeout, actor=actor)
         return answer(store, standing_of(store, requests), output, many=many)

@@ -14,6 +14,7 @@ from orchestrator.errors import Refused
 from orchestrator.work import Work
 from state.errors import StoreError, StoreUnavailable
 from state.model import OperationKind, Request
+from state.sql.requests import Requests
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.world import World
 
@@ -108,6 +109,23 @@ def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
     assert isinstance(told, dict)
     assert "what was begun stays open" in told["error"]["text"]
     assert "the same command goes on with it" in told["error"]["hint"]
+
+
+def test_a_store_that_is_lost_while_it_is_asked_may_have_the_request(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Requests.ask
+
+    def lost(store: Requests, request: Request, *, term: int | None = None) -> None:
+        write(store, request, term=term)
+        raise StoreUnavailable("the connection was lost")
+
+    monkeypatch.setattr(Requests, "ask", lost)
+    code, told = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
+    assert code == 3
+    assert isinstance(told, dict)
+    assert told["error"]["kind"] == "outcome-unknown"
+    assert [request.query for request in world.store.open_requests()] == ["revenue"]
 
 
 def test_the_history_of_a_query_that_is_declared_no_more_is_kept(
