@@ -40,6 +40,7 @@ from state.kept_automation import KeptAutomation
 from state.kept_timeline import KeptTimelines
 from state.kept_upkeep import KeptHistory, KeptReadiness, oldest, prunable
 from state.model import (
+    RESIGNED,
     Assignment,
     Desired,
     EndSample,
@@ -114,7 +115,7 @@ class MemoryStore(Store):
         with self._lock:
             stands = self._leases.get(lease.name)
             if stands is not None and (stands.holder, stands.term) == (lease.holder, lease.term):
-                self._leases[lease.name] = replace(stands, expires_at=self._clock())
+                self._leases[lease.name] = replace(stands, expires_at=RESIGNED)
 
     def leader(self, name: str) -> Lease | None:
         with self._lock:

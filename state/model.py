@@ -6,7 +6,7 @@ Units are in the names (``timestamp_ms``, ``buffer_ms``); every ``datetime`` is 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -318,6 +318,11 @@ class Lease:
     holder: str
     term: int
     expires_at: datetime
+    """On the store's clock; ``RESIGNED`` once its holder has given it up."""
+
+
+RESIGNED = datetime(1970, 1, 1, tzinfo=UTC)
+"""When a lease that was given up has expired: before anything that a clock which is set back can show."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

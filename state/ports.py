@@ -43,7 +43,7 @@ class Store(Protocol):
         """Take the lease of a holder that is proven dead (same host, process gone) before it expires; else None."""
 
     def resign(self, lease: Lease) -> None:
-        """Give the lease up at once, if it is still ours."""
+        """Give the lease up at once, if it is still ours; it is free then whatever the clock is set to."""
 
     def leader(self, name: str) -> Lease | None:
         """The lease as it stands, expired or not."""

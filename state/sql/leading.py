@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from state.model import Lease
+from state.model import RESIGNED, Lease
 from state.sql.columns import Instant
 from state.sql.database import Part
 from state.sql.engine import translated
@@ -50,7 +50,7 @@ class Leading(Part):
     def resign(self, lease: Lease) -> None:
         with self._writing() as connection:
             ours = sa.and_(leases.c.name == lease.name, leases.c.holder == lease.holder, leases.c.term == lease.term)
-            connection.execute(sa.update(leases).where(ours).values(expires_at=self._clock()))
+            connection.execute(sa.update(leases).where(ours).values(expires_at=RESIGNED))
 
     def leader(self, name: str) -> Lease | None:
         return self._row(Lease, sa.select(leases).where(leases.c.name == name))

@@ -2,12 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from state.errors import Conflict, StaleTerm
 from state.guards import CONTROLLER
-from state.model import Desired, OperationKind, Phase
+from state.model import RESIGNED, Desired, OperationKind, Phase
 from state.ports import Store
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, TTL, held, term_of
@@ -50,6 +51,15 @@ def test_a_resigned_lease_is_free_at_once_but_only_its_holder_can_resign(store: 
     taken = store.lead(CONTROLLER, "two", TTL)
     assert taken is not None
     assert taken.term == 2
+
+
+def test_a_resigned_lease_is_free_also_when_the_clock_was_set_back(store: Store) -> None:
+    lease = store.lead(CONTROLLER, "one", TTL)
+    assert lease is not None
+    store.resign(lease)
+    resigned = store.leader(CONTROLLER)
+    assert resigned == replace(lease, expires_at=RESIGNED)
+    assert resigned.expires_at < store.now() - timedelta(days=365)
 
 
 def test_a_dead_holder_is_replaced_before_its_lease_ends(store: Store) -> None:

@@ -83,6 +83,17 @@ def test_giving_up_lets_the_next_lead_at_once(store: MemoryStore, clock: Clock) 
     assert two.take()
 
 
+def test_what_was_given_up_is_free_also_when_the_stores_clock_is_set_back(clock: Clock) -> None:
+    set_back = timedelta(0)
+    store = MemoryStore(lambda: clock.now() - set_back)
+    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    assert one.take()
+    one.give_up()
+    set_back = timedelta(hours=1)
+    assert two.take()
+    assert two.term == 2
+
+
 def test_a_dead_process_of_this_host_is_succeeded_at_once(store: MemoryStore, clock: Clock) -> None:
     host = this_process().rsplit(":", 2)[0]
     dead = Lead(store, clock, f"{host}:{os.getpid()}:1")
