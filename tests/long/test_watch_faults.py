@@ -189,7 +189,6 @@ def test_one_broker_of_three_moves_nothing(tmp_path: Path, fault: str, cure: str
         assert world.held() == []
         world.lab(cure, "east-2")
         world.until("it is whole again", lambda: world.verdicts("east")[-1] == "UP")
-        world.until("every query runs", lambda: world.is_on("east"))
         world.assert_left_alone()
 
 
@@ -214,7 +213,9 @@ def test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_
         world.until("every query has left", world.has_moved)
         moved = [each for each in world.attempts() if each["outcome"] == "done"]
         assert sorted(each["query"] for each in moved) == sorted(world.places())
-        assert all(each["plan"]["totals"]["exposure_records"] > 0 for each in moved), "what was not copied is told"
+        totals = [each["plan"]["totals"] for each in moved]
+        assert all(each["exposure_seconds"] > 5.0 for each in totals), "what was not copied is told"
+        assert all(each["exposure_records"] != 0 for each in totals), "records only where enough were remembered"
         world.assert_nothing_lost()
 
 

@@ -95,7 +95,7 @@ class Unattended:
     def assert_left_alone(self) -> None:
         """No operation was begun, and every query runs where it ran."""
         assert self.held() == []
-        assert self.is_on("east")
+        self.until("every query runs where it ran", lambda: self.is_on("east"))
 
     def assert_moved_once(self) -> None:
         """Every query left by one operation."""
