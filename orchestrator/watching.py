@@ -5,16 +5,21 @@ and the store is neither asked nor told. While every cluster is well, nobody els
 store hears of it only as often as its readers need, who take a verdict for present that is 10 s old
 (``VERDICT_STANDS``). Whoever does not lead tells of every look: the leader that loses sight of a cluster counts
 half-seconds, and fresh evidence has to be there by then.
+
+When the store's clock is set, what others saw lies in another time than what is seen now, and may seem to be older than
+looks that failed long after it. So nothing is believed until everybody has had time to speak anew.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from orchestrator.decide.verdict import form, judge, stale_after, told
 from orchestrator.observe import Glance, Observer
 from state.ports import Store
 from state.settings import Tideover
 from state.sighting import Belief, Sighting
+from streaming.clocks import Drift
 
 REST_SECONDS = 2.0
 """How often verdicts are given anew while every cluster is well and nothing happens."""
@@ -43,10 +48,14 @@ class Watching:
         self._interval = settings.detection.interval.total_seconds()
         self._given: _Given | None = None
         self._written_at = 0.0
+        self._drift = Drift(self._interval / 2)
+        self._set: tuple[float, datetime, float] | None = None
+        """When the store's clock was seen to be set, on our monotonic clock and on itself, and by how many seconds."""
 
     def report(self) -> None:
         """Tell the store what is seen here; a follower does no more. Raises ``StoreError``."""
         self._given = None
+        self._now()
         self._store.see(self._observer.sightings(self._store))
 
     def believe(self, term: int) -> Mapping[str, Belief]:
@@ -78,7 +87,7 @@ class Watching:
         own = self._observer.sightings(self._store)
         if is_due:
             self._store.see(own)
-        seen, now = _newest(self._store.sightings(), own), self._store.now()
+        seen, now = _newest(self._store.sightings(), own), self._now()
         standing = {belief.cluster: belief for belief in self._store.beliefs()}
         mine = {each.cluster: each for each in own if each.viewpoint == self._observer.viewpoint}
         believed: dict[str, Belief] = {}
@@ -86,13 +95,32 @@ class Watching:
             others = [
                 each for each in seen if each.cluster == cluster and each.viewpoint != self._observer.viewpoint
             ]  # fmt: skip
-            sighting, before = mine.get(cluster), standing.get(cluster)
+            sighting, before = self._trusted(mine.get(cluster)), standing.get(cluster)
             judgement = judge(sighting, others, now, self._settings.detection)
             belief = form(cluster, judgement, sighting, standing=before, now=now, term=term)
             if is_due or before is None or (before.verdict, before.term) != (belief.verdict, term):
                 self._store.believe(belief, term=term, event=told(belief, standing=before, actor=self._actor))
             believed[cluster] = belief
         return believed
+
+    def _now(self) -> datetime:
+        """The store's time; whether it was set since the last question is kept."""
+        asked = self._observer.glance().at
+        now = self._store.now()
+        answered = self._observer.glance().at
+        jump = self._drift.jumped(now, asked=asked, answered=answered)
+        if jump:
+            self._set = answered, now, jump
+        elif self._set is not None and answered - self._set[0] > self._limit:
+            self._set = None
+        return now
+
+    def _trusted(self, mine: Sighting | None) -> Sighting | None:
+        """What was seen here, void while the others' words may be of before the store's clock was set."""
+        if mine is None or self._set is None:
+            return mine
+        _, at, jump = self._set
+        return replace(mine, voided_at=at, text=f"the store's clock was set by {jump:+.1f} s")
 
 
 def _newest(stored: Iterable[Sighting], own: Iterable[Sighting]) -> Iterable[Sighting]:

@@ -3,7 +3,7 @@
 import pytest
 
 from state.sighting import Verdict
-from tests.simulation.control import controller, pass_time
+from tests.simulation.control import REFUSED, controller, pass_time
 from tests.simulation.faults.scenes import assert_left_alone, assert_moved, operations, scene, verdict
 from tests.simulation.faults.table import fault
 from tests.simulation.live import LiveWorld
@@ -54,6 +54,27 @@ def test_a_store_whose_clock_was_set_moves_nothing_and_blinds_nobody() -> LiveWo
     pass_time(world, 60, first, second)
     assert_moved(world)
     return world
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0, 2.0])
+def test_a_store_whose_clock_is_set_while_only_the_controllers_cannot_see_the_cluster_moves_nothing(
+    jump: float,
+) -> None:
+    """What others saw is on the clock of before, and may seem to be older than every look that failed."""
+    world, first = scene()
+    second = controller(world, "two")
+    for site in (first, second):
+        site.looks.blocked["east"] = REFUSED
+    pass_time(world, 20, first, second)
+    assert verdict(world) is Verdict.UNREACHABLE_FROM_HERE
+    for offset in range(7):
+        world.clock.store_set_ahead += jump
+        pass_time(world, 20 + offset * 0.1, first, second)
+    assert verdict(world) is Verdict.UNREACHABLE_FROM_HERE
+    assert_left_alone(world)
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, first, second)
+    assert_moved(world)
 
 
 @fault(
