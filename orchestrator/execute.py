@@ -174,7 +174,8 @@ class Executor:
         reason = Failure(kind="withdrawn", text=f"runner {ask.runner} was asked instead").as_json()
         for intent in snapshot.intents:
             if intent.id in ask.withdraw:
-                self._store.report(replace(intent, state=IntentState.FAILED, result=reason, ended_at=self._now))
+                failed = replace(intent, state=IntentState.FAILED, result=reason, ended_at=self._now)
+                self._store.report(failed, term=self._term)
 
     def _resolve(self, snapshot: Snapshot, report: CheckpointReport) -> float:
         operation = snapshot.operation

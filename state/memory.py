@@ -324,9 +324,11 @@ class MemoryStore(Store):
         with self._lock:
             return sorted(filter(wanted, self._intents.values()), key=lambda i: (i.created_at, i.id))
 
-    def report(self, intent: Intent) -> bool:
+    def report(self, intent: Intent, *, term: int | None = None) -> bool:
         check_reported(intent)
         with self._lock:
+            if term is not None:
+                self._check_term(term)
             stands = self._intents.get(intent.id)
             if stands is None or stands.state is not IntentState.PENDING:
                 return False

@@ -142,8 +142,11 @@ class Store(Protocol):
     def pending_intents(self, runner: str) -> Sequence[Intent]:
         """What this runner shall do, oldest first."""
 
-    def report(self, intent: Intent) -> bool:
-        """A runner's answer (DONE or FAILED) to a PENDING intent; False when it is no longer pending."""
+    def report(self, intent: Intent, *, term: int | None = None) -> bool:
+        """A runner's answer (DONE or FAILED) to a PENDING intent; False when it is no longer pending.
+
+        A leader that takes back what it asked a silent runner for does so with its term, and raises ``StaleTerm``.
+        """
 
     # -- facts -----------------------------------------------------------------------------------------------------
     def register(self, fact: RunnerFact) -> RunnerFact | None:

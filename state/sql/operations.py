@@ -94,14 +94,14 @@ class Intents(Part):
     def pending_intents(self, runner: str) -> Sequence[Intent]:
         return self._rows(Intent, _IN_ORDER.where(intents.c.runner == runner, _IS_PENDING))
 
-    def report(self, intent: Intent) -> bool:
+    def report(self, intent: Intent, *, term: int | None = None) -> bool:
         check_reported(intent)
         change = (
             sa.update(intents)
             .where(intents.c.id == intent.id, _IS_PENDING)
             .values(state=intent.state, result=intent.result, ended_at=intent.ended_at)
         )
-        with self._writing() as connection:
+        with self._writing() if term is None else self._leading(term) as connection:
             return connection.execute(change).rowcount == 1
 
 

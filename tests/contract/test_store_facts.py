@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from state.errors import Conflict
+from state.errors import Conflict, StaleTerm
 from state.guards import KEPT_BATCHES
 from state.model import IntentKind, IntentState, Phase, RunState, TopicPartition
 from state.ports import Store
@@ -34,6 +34,18 @@ def test_an_intent_is_answered_once(store: Store) -> None:
     assert store.pending_intents("a") == []
     with pytest.raises(ValueError, match="done or failed"):
         store.report(samples.intent())
+
+
+def test_only_who_leads_takes_back_what_it_asked(store: Store) -> None:
+    stale = held(store)
+    store.record(samples.operation(), term=stale, intents=[samples.intent()])
+    term = term_of(store, "two")
+    taken_back = samples.intent(state=IntentState.FAILED, result={"kind": "withdrawn"}, ended_at=AT + SECOND)
+    with pytest.raises(StaleTerm):
+        store.report(taken_back, term=stale)
+    assert store.pending_intents("a") == [samples.intent()]
+    assert store.report(taken_back, term=term)
+    assert store.intents("op-1") == [taken_back]
 
 
 def test_closing_an_operation_withdraws_what_nobody_did(store: Store) -> None:

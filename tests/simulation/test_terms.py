@@ -11,7 +11,7 @@ from orchestrator.lease import Lead
 from orchestrator.places import Places
 from orchestrator.requests import Taker
 from state.errors import StaleTerm
-from state.model import Phase, Request
+from state.model import IntentState, Phase, Request
 from state.ports import Store
 from tests.simulation.stores import FrozenStore
 from tests.simulation.world import QUERY, World, settings
@@ -74,6 +74,27 @@ def test_what_was_decided_in_an_earlier_term_is_not_written_in_a_later_one() -> 
         assert [start.epoch for start in world.starts] == [2]
         assert len({step.name for step in world.store.steps(request.id)}) == len(world.store.steps(request.id))
     assert frozen >= 8, "else it froze nowhere in the middle"
+
+
+def test_what_was_asked_of_a_silent_runner_is_taken_back_in_the_term_in_which_that_was_decided() -> None:
+    world = World()
+    world.runner.answers = False
+    request, lead = world.request(), world.lead()
+    assert lead.take()
+    assert taker(world, lead, world.store).take(request) == request.id
+    executor(world, lead, world.store).drive(request.id, going_on=lambda: not world.store.intents(request.id))
+    world.runner.alive, world.other.alive = False, True
+    world.clock.wait(6)
+
+    def lead_meanwhile() -> None:
+        other = world.lead()
+        assert other.take()
+        other.give_up()
+
+    with pytest.raises(StaleTerm):
+        executor(world, lead, freezes(world, lead, "report", lead_meanwhile)).drive(request.id)
+    (intent,) = world.store.intents(request.id)
+    assert (intent.runner, intent.state) == ("a", IntentState.PENDING)
 
 
 @pytest.mark.parametrize("name", ["assignment", "hold"])
