@@ -36,7 +36,7 @@ def follow(
         while True:
             try:
                 events = read(after, limit)
-                away = False
+                limit, away = BATCH, False
             except StoreUnavailable as error:
                 if not away:
                     render.talk(f"the store does not answer, waiting: {error}")
@@ -44,7 +44,6 @@ def follow(
             for event in events:
                 say(_line(shape(event), columns, output))
                 after = max(after, event.sequence or 0)
-            limit = BATCH
             wait(clock, LOOK_SECONDS)
 
 

@@ -13,15 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.cli.follow import BATCH, follow
+from orchestrator.cli.shapes import event_row
 from orchestrator.lease import NAME
 from state.automation import AUTOMATIC, EVERY
+from state.errors import StoreUnavailable
 from state.model import Event, Operation, OperationKind, Phase
 from state.sighting import Belief, Verdict
 from state.sql.migrate import open_store
+from tests.contract import samples
 from tests.simulation.conftest import CONFIG
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_cli_programs import keys, said
-from tests.simulation.world import World
+from tests.simulation.world import ManualClock, World
 
 AUTO = CONFIG + "policy: {automatic: true}\n"
 ROOT = Path(__file__).resolve().parents[2]
@@ -281,6 +285,22 @@ def test_a_followed_history_prints_what_comes_and_ends_cleanly(folder: Path, num
         assert process.stdout.read() == ""
 
     assert followed(folder, "--limit", "2", "-o", "json", wait=wait) == (0, "")
+
+
+def test_a_store_that_is_away_at_first_is_told_no_more_of_than_was_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def read(after: int, newest: int) -> list[Event]:
+        asked.append((after, newest))
+        if len(asked) < 3:
+            raise StoreUnavailable("locked")
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        return [samples.event(sequence=7)]
+
+    follow(read, event_row, newest=2, columns=("text",), output="tsv", clock=ManualClock())
+    assert asked == [(0, 2), (0, 2), (0, 2), (7, BATCH)]
+    assert capsys.readouterr().err.count("the store does not answer") == 1
 
 
 def test_a_reader_that_has_enough_ends_it_without_a_complaint(folder: Path) -> None:
