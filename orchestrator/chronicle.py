@@ -44,11 +44,23 @@ class Chronicle:
             newest = self._store.history(limit=1)
             self._told = (newest[-1].sequence or 0) if newest else 0
             return 0
-        events = self._store.history(after=self._told, limit=BATCH)
-        for event in events:
+        told = self._told
+        events = self._store.history(after=told - 1, limit=BATCH)
+        if told and not (events and events[0].sequence == told):
+            self._begin_anew(told)
+            return 0
+        new = [event for event in events if event.sequence != told]
+        for event in new:
             _say(event)
             self._told = event.sequence or self._told
-        return len(events)
+        return len(new)
+
+    def _begin_anew(self, told: int) -> None:
+        """The last line that was told is gone: later ones would have numbers of lines that were told already."""
+        self._told = None
+        self.tell()
+        if self._told != told:
+            log.warning("the history ends before what was told: the store was put back", told=told, ends=self._told)
 
     def _follow(self) -> None:
         while not self._over.is_set():

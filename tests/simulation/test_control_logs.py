@@ -19,6 +19,7 @@ from state.memory import MemoryStore
 from state.sql.migrate import open_store
 from tests.contract import samples
 from tests.simulation.conftest import CONFIG
+from tests.simulation.stores import back_up
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT = 60.0
@@ -37,6 +38,24 @@ def test_what_enters_the_history_is_told_once_with_operation_and_epoch() -> None
     assert [line["event"] for line in lines] == ["revenue is held", "all is paused"]
     assert (lines[0]["operation"], lines[0]["epoch"], lines[0]["query"]) == ("op-1", 2, "revenue")
     assert {"operation", "epoch", "query"}.isdisjoint(lines[1])
+
+
+def test_a_history_that_was_put_back_is_followed_from_where_it_ends_now() -> None:
+    store = MemoryStore(lambda: datetime.now(UTC))
+    chronicle = Chronicle(store)
+    chronicle.tell()
+    store.note(samples.event(text="one"))
+    put_back = back_up(store)
+    store.note(samples.event(text="two"))
+    with capture_logs() as lines:
+        assert chronicle.tell() == 2
+        put_back()
+        chronicle.tell()
+        store.note(samples.event(text="reconciled"))
+        chronicle.tell()
+    assert [line["event"] for line in lines] == [
+        "one", "two", "the history ends before what was told: the store was put back", "reconciled",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
