@@ -132,6 +132,8 @@ class Places:
 
         An answer of a moment ago stands, so that asking in every tick costs nothing.
         """
+        if operation.target not in self._settings.clusters:
+            return "it is not declared any more"
         asked, answer = self._silences.get(operation.target, (-STANDBY_SECONDS, ""))
         if self._clock.monotonic() - asked < STANDBY_SECONDS:
             return answer

@@ -68,8 +68,8 @@ def check_queries(
 ) -> Iterator[Readiness]:
     """Whether each of these queries could be failed over now, one after the other; changes nothing.
 
-    The clusters in use are asked once for all of them; one that does not answer tells nothing about its topics, which
-    is no reason against leaving it.
+    The clusters in use are asked once for all of them; one that does not answer, or is not declared any more, tells
+    nothing about its topics, which is no reason against leaving it.
     """
     active: dict[str, str] = {}
     topics: dict[str, frozenset[str]] = {}
@@ -78,7 +78,7 @@ def check_queries(
         active[name] = assignment.cluster if assignment else query.clusters[0]
         declared = {topic for source in query.sources.values() for topic in source.topics}
         topics[active[name]] = topics.get(active[name], frozenset()) | declared
-    described = _describe(logs, topics)
+    described = _describe(logs, {cluster: names for cluster, names in topics.items() if cluster in settings.clusters})
     places = Places(store=store, settings=settings, logs=logs, clock=clock)
     for name in names:
         target = default_target(settings.queries[name], active[name])

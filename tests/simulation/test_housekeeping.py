@@ -119,6 +119,21 @@ def test_one_round_ends_by_its_limit_and_the_next_goes_on_with_the_rest(monkeypa
     }
 
 
+def test_a_query_on_a_cluster_that_is_declared_no_more_does_not_keep_the_others_from_being_sampled() -> None:
+    world = World(settings(queries=("a", "b")))
+    moved = world.carry_out(world.request("b"))
+    assert moved is not None
+    assert moved.outcome == "done"
+    term = lead(world)
+    declared = {"west": world.settings.clusters["west"]}
+    world.settings = world.settings.model_copy(update={"clusters": declared, "routes": ()})
+    del world.clusters["east"]
+    keeping = keeper(world, lambda: term)
+    assert keeping.sample() == 2
+    refused = {fact.query: [gate["name"] for gate in fact.gates if not gate["ok"]] for fact in world.store.readiness()}
+    assert refused["a"] == ["route-declared"]
+
+
 def test_nothing_is_asked_of_the_clusters_while_a_query_is_moved() -> None:
     world = World()
     term = lead(world)

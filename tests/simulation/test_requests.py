@@ -15,7 +15,7 @@ from state.errors import Conflict, StaleTerm
 from state.model import OperationKind, Phase, Request
 from state.sighting import Belief, Verdict
 from tests.contract import samples
-from tests.simulation.control import desk
+from tests.simulation.control import desk, see_to
 from tests.simulation.world import World, settings
 
 
@@ -73,6 +73,26 @@ def test_a_query_that_is_declared_no_more_is_refused_also_behind_its_commit(worl
     answers = [world.store.request(request.id) for request in asked]
     assert [answer and answer.refused for answer in answers] == ["query 'first' is not declared", None]
     assert opened(world) == ["second", "first"]
+
+
+def test_an_open_operation_to_a_cluster_that_is_declared_no_more_stops_nothing_else(world: World) -> None:
+    world.runner.commits = False
+    placed = world.carry_out(world.request("first"), seconds=1)
+    assert placed is not None
+    assert placed.phase is Phase.VERIFYING
+    back = world.request("first", target="east")
+    declared = {"east": world.settings.clusters["east"]}
+    world.settings = world.settings.model_copy(update={"clusters": declared, "routes": ()})
+    del world.clusters["west"]
+    held = desk(world)
+    see_to(world, held, 5)
+    operation = world.store.operation(placed.id)
+    assert operation is not None
+    assert operation.outcome == "failed"
+    assert "west cannot be asked: it is not declared any more" in operation.sentence
+    answered = world.store.request(back.id)
+    assert answered is not None
+    assert (answered.refused or "").startswith("route-declared")
 
 
 def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
