@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from chaos.docker import Environment
-from chaos.errors import ChaosError
+from chaos.errors import ChaosError, DockerFailed
 from chaos.outcome import judge
 from chaos.report import Row, as_json, page
 from chaos.scenarios import SCENARIOS, Scenario, named
 from chaos.soak import draw_soak
-from chaos.story import PROJECT, Patience, play
+from chaos.stage import PROJECT, Stage
+from chaos.story import Patience
 
 ROOT = Path(__file__).resolve().parents[1]
 _BUILD_SECONDS = 1800.0
@@ -66,12 +67,17 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
         _say("building the images")
         with (folder / "build.log").open("w", encoding="utf-8") as log:
             environment = Environment(ROOT, project=PROJECT, files=(), env_file=env_file, log=log)
-            environment.compose("build", *_BUILT, timeout=_BUILD_SECONDS)
+            try:
+                environment.compose("build", *_BUILT, timeout=_BUILD_SECONDS)
+            except DockerFailed as error:
+                hint = (
+                    error.hint if env_file else "no image registry in reach? conf/images/make makes equivalent images"
+                )
+                raise DockerFailed(str(error), hint=hint) from error
     rows: list[Row] = []
     begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
-    for scenario in scenarios:
-        _say(f"{scenario.name}: {scenario.title}")
-        outcome = play(scenario, ROOT, folder / scenario.name, env_file=env_file, say=_say, patience=Patience())
+    stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=(), say=_say, patience=Patience())
+    for scenario, outcome in stage.play(scenarios):
         rows.append((scenario, outcome))
         problems = judge(scenario, outcome)
         _say(f"{scenario.name}: {'; '.join(problems) or 'ended as expected'}")
@@ -116,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--dir", default="build/chaos", help="reports and logs go here")
     common.add_argument("--env-file", help="names the images; default: build/images.env, if it was made")
     common.add_argument("--no-build", action="store_true", help="use the images as they are")
-    run = verbs.add_parser("run", parents=[common], help="play scenarios, each in an environment of its own")
+    run = verbs.add_parser("run", parents=[common], help="play scenarios; those that move nothing share an environment")
     run.add_argument("scenario", nargs="*", choices=[*(each.name for each in SCENARIOS), []], help="default: all")
     run.set_defaults(run=_run)
     soak = verbs.add_parser("soak", parents=[common], help="random faults in one environment, then a failover")

@@ -13,8 +13,14 @@ from typing import IO
 
 from chaos.errors import DockerFailed
 
-_QUICK_SECONDS = 60.0
+_QUICK_SECONDS = 120.0
+"""For what takes a second on a machine that has nothing else to do."""
+_DOWN_SECONDS = 300.0
 _LABEL = "com.docker.compose"
+_SETTINGS = {
+    "DOCKER_BUILDKIT": "0",
+    "VERIFY_EVERY": "36000",  # counting takes seconds of a core, and is asked for at the end
+}
 
 
 class Environment:
@@ -68,28 +74,29 @@ class Environment:
             stdout=subprocess.PIPE, stderr=self._log, stdin=subprocess.DEVNULL, text=True,
         )  # fmt: skip
 
+    def log_of(self, service: str) -> str:
+        """What a service has said so far."""
+        return _log_of(self.container(service)).decode(errors="replace")
+
     def save_logs(self, folder: Path) -> None:
-        """Write the log of every container into a folder."""
+        """Write the log of every container into a folder. Raises DockerFailed."""
         folder.mkdir(parents=True, exist_ok=True)
-        label = f"label={_LABEL}.project={self._project}"
-        listed = self._run(["docker", "ps", "--all", "--filter", label, "--format", "{{.ID}} {{.Names}}"], 60.0)[1]
-        for line in listed.splitlines():
+        for line in self._listed("--all", "--format", "{{.ID}} {{.Names}}"):
             identity, _, name = line.partition(" ")
-            with (folder / f"{name}.log").open("wb") as file:
-                subprocess.run(
-                    ["docker", "logs", identity], stdout=file, stderr=file, timeout=_QUICK_SECONDS, check=False
-                )
+            (folder / f"{name}.log").write_bytes(_log_of(identity))
 
     def down(self) -> None:
         """End everything and remove it with its data."""
-        label = f"label={_LABEL}.project={self._project}"
-        frozen = self._run(["docker", "ps", "--quiet", "--filter", label, "--filter", "status=paused"], 60.0)[1].split()
-        if frozen:
+        if frozen := self._listed("--quiet", "--filter", "status=paused"):
             self._run(["docker", "unpause", *frozen], _QUICK_SECONDS)
-        listed = self._run(["docker", "ps", "--quiet", "--filter", label], _QUICK_SECONDS)[1].split()
-        if listed:  # killed, not stopped: a dozen JVMs need not say goodbye
-            self._run(["docker", "kill", *listed], _QUICK_SECONDS, check=False)
-        self.compose("down", "--volumes", "--remove-orphans", "--timeout", "1", timeout=120.0)
+        if running := self._listed("--quiet"):  # killed, not stopped: a dozen JVMs need not say goodbye
+            self._run(["docker", "kill", *running], _QUICK_SECONDS, check=False)
+        self.compose("down", "--volumes", "--remove-orphans", "--timeout", "1", timeout=_DOWN_SECONDS)
+
+    def _listed(self, *options: str) -> list[str]:
+        """What `docker ps` says of this project's containers, line by line."""
+        command = ["docker", "ps", *options, "--filter", f"label={_LABEL}.project={self._project}"]
+        return self._run(command, _QUICK_SECONDS)[1].splitlines()
 
     def _network(self, name: str) -> str:
         return f"{self._project}_{name}"
@@ -100,7 +107,7 @@ class Environment:
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout, cwd=self._root, check=False,
-                env={**os.environ, "DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")},
+                env={**_SETTINGS, **os.environ},
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise DockerFailed(f"{' '.join(command[:4])} took longer than {timeout:g} s") from error
@@ -111,6 +118,16 @@ class Environment:
         if check and done.returncode:
             raise DockerFailed(f"{' '.join(command[:4])} ended with {done.returncode}: {done.stderr.strip()[-800:]}")
         return done.returncode, done.stdout
+
+
+def _log_of(identity: str) -> bytes:
+    try:
+        return subprocess.run(
+            ["docker", "logs", identity],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_QUICK_SECONDS, check=False,
+        ).stdout  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise DockerFailed(f"the log of {identity} could not be read in {error.timeout:g} s") from error
 
 
 def _compose() -> list[str]:

@@ -18,31 +18,43 @@ _LOOK_SECONDS = 0.1
 
 
 class Eye:
-    """Collects every situation that was told."""
+    """Collects every situation that was told; one for an environment, for what it starts there outlives it."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._over = threading.Event()
         self._process: subprocess.Popen[str] | None = None
-        self.sights: list[Sight] = []
+        self._sights: list[Sight] = []
         self._thread = threading.Thread(target=self._watch, name="eye", daemon=True)
 
     def __enter__(self) -> "Eye":
-        self._thread.start()
         return self
+
+    def begin(self) -> None:
+        """Watch from now on, once the environment is there."""
+        self._thread.start()
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         if self._process is not None:
             self._process.kill()
-        self._thread.join(10.0)
+        if self._thread.ident is not None:
+            self._thread.join(10.0)
+
+    def mark(self) -> int:
+        """Where we are, for ``since``."""
+        return len(self._sights)
+
+    def since(self, mark: int) -> list[Sight]:
+        """What was seen since a mark, and the situation that stood at it."""
+        return self._sights[max(0, mark - 1) :]
 
     def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str) -> Sight:
         """Wait until the newest situation is as wanted. Raises StoryFailed."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if self.sights and holds(self.sights[-1]):
-                return self.sights[-1]
+            if self._sights and holds(self._sights[-1]):
+                return self._sights[-1]
             time.sleep(_LOOK_SECONDS)
         raise StoryFailed(f"within {seconds:g} s it did not come to this: {what}")
 
@@ -56,7 +68,7 @@ class Eye:
             with self._process as process:
                 for line in process.stdout or ():
                     if (sight := _read(line)) is not None:
-                        self.sights.append(sight)
+                        self._sights.append(sight)
             self._over.wait(_AGAIN_SECONDS)
 
 

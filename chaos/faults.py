@@ -7,6 +7,7 @@ from typing import Any
 
 EAST = ("east-1", "east-2", "east-3")
 CONTROLLERS = ("controller-one", "controller-two")
+RUNNERS = ("runner-a", "runner-b")
 LEADER = "leader"
 """Stands for whichever controller leads at that moment, and from then on in this scenario for the same one."""
 
@@ -97,6 +98,11 @@ class Sight:
         queries = self.told["queries"]
         running = all(each["cluster"] == cluster and each["state"] == "running" for each in queries)
         return bool(queries) and running and not self.told["operations"]
+
+    @property
+    def all_ready(self) -> bool:
+        """Whether the last readiness check found that every query could move."""
+        return all(each["ready"] is True for each in self.told["queries"])
 
     def shows(self, when: When, target: str = "west", source: str = "east") -> bool:
         """Whether a moment has come."""

@@ -26,8 +26,11 @@ class Outcome:
     """What was seen and measured."""
 
     scenario: str
-    up_seconds: float
-    struck_at: float
+    environment: str = ""
+    """The scenario that began it."""
+    up_seconds: float = 0.0
+    """Until it could begin."""
+    struck_at: float = 0.0
     """Unix time of the first step."""
     steps: Sequence[tuple[float, str]] = ()
     """Seconds after the first, and what was done."""
@@ -63,7 +66,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [
         *_misplaced(scenario, outcome),
         *_misjudged(scenario, outcome.changes),
-        *_miscounted(scenario, outcome),
+        *_miscounted(scenario, outcome.operations, outcome.verdict),
     ]
 
 
@@ -73,6 +76,13 @@ def announced_repeats(operations: Iterable[Mapping[str, Any]], query: str) -> in
               if operation["query"] == query and operation["outcome"] == "done"]  # fmt: skip
     keys = ("replay_records", "possible_replay_records", "replay_later_records")
     return sum(total.get(key) or 0 for total in totals for key in keys)
+
+
+def is_counted(
+    scenario: Scenario, operations: Sequence[Mapping[str, Any]], verdict: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    """Whether the counts are as they shall be, so that counting again would tell nothing new."""
+    return not list(_miscounted(scenario, operations, verdict))
 
 
 def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
@@ -85,6 +95,11 @@ def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     done = [operation for operation in outcome.operations if operation["outcome"] == "done"]
     if not scenario.moves and done:
         yield f"{len(done)} queries were moved, and none should have been"
+    if outcome.steps[scenario.calm_steps :] and scenario.calm_steps:
+        cause = outcome.struck_at + outcome.steps[scenario.calm_steps][0]
+        for operation in outcome.operations:
+            if datetime.fromisoformat(operation["started_at"]).timestamp() < cause:
+                yield f"{operation['kind']} of {operation['query']} began before there was a cause"
     for query in outcome.places if scenario.moves else ():
         times = sum(operation["query"] == query for operation in done)
         if times != 1:
@@ -99,16 +114,20 @@ def _misjudged(scenario: Scenario, changes: Sequence[Change]) -> Iterable[str]:
         yield f"{PRIMARY} was {verdict}, and should never have been"
 
 
-def _miscounted(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
-    if not outcome.verdict:
+def _miscounted(
+    scenario: Scenario, operations: Sequence[Mapping[str, Any]], verdict: Mapping[str, Mapping[str, Any]]
+) -> Iterable[str]:
+    if not verdict:
         yield "nothing was verified"
-    for query, row in sorted(outcome.verdict.items()):
-        allowed = announced_repeats(outcome.operations, query) if scenario.returns else 0
+    for query, row in sorted(verdict.items()):
+        allowed = announced_repeats(operations, query) if scenario.returns else 0
         if not row["delivered"]:
             yield f"{query}: nothing was delivered"
         if row["lost"]:
             yield f"{query}: lost {row['lost']}"
         if row["duplicated"] > allowed:
             yield f"{query}: repeated {row['duplicated']}, announced {allowed}"
+        if row["unproven"]:
+            yield f"{query}: {row['unproven']} windows have too many records in doubt to be proven right"
         if row["exposed"] and not scenario.moves:
             yield f"{query}: {row['exposed']} acknowledged records never came to {STANDBY}"

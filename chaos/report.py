@@ -94,12 +94,18 @@ def _story(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [
         f"## {scenario.name}",
         "",
-        f"{scenario.title}. Up and running after {outcome.up_seconds:.0f} s.",
+        f"{scenario.title}. {_where(outcome)}",
         "",
         *(f"- {seconds:.1f} s: {text}" for seconds, text in sorted(happened)),
         *(f"- not as expected: {problem}" for problem in judge(scenario, outcome)),
         "",
     ]
+
+
+def _where(outcome: Outcome) -> str:
+    if outcome.environment in {"", outcome.scenario}:
+        return f"Ready after {outcome.up_seconds:.0f} s, in an environment of its own or the first in it."
+    return f"Ready again after {outcome.up_seconds:.0f} s, in the environment of {outcome.environment}."
 
 
 def _offset(operation: Mapping[str, Any], outcome: Outcome) -> float:

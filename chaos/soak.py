@@ -33,7 +33,7 @@ def draw_soak(minutes: float, seed: int) -> Scenario:
     first, *others = end.steps
     return replace(
         end, name=f"soak-{seed}", title=f"{drawn} random faults in {minutes:g} minutes, seed {seed}; then {end.title}",
-        steps=(*steps, replace(first, after_seconds=_REST_SECONDS[1]), *others),
+        steps=(*steps, replace(first, after_seconds=_REST_SECONDS[1]), *others), calm_steps=len(steps),
     )  # fmt: skip
 
 

@@ -1,98 +1,106 @@
-"""Plays one scenario: an environment of its own, from nothing to the verdict, and nothing left behind."""
+"""Plays one scenario on an environment, from a calm beginning to the verdict."""
 
 import json
-import shutil
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS, Eye
-from chaos.faults import LEADER, Act, Sight, Step, When
-from chaos.outcome import Outcome, changes_of
+from chaos.faults import LEADER, RUNNERS, Act, Sight, Step, When
+from chaos.outcome import Outcome, changes_of, is_counted
 from chaos.scenarios import Scenario
 from lab.relay import ORDERS
 
 Say = Callable[[str], None]
 
-PROJECT = "tideover-chaos"
 _CONFIG = "/etc/tideover/tideover.yaml"
 _FILLER = "/var/lib/kafka/data/filler"
 _VERBS = {Act.KILL: "kill", Act.FREEZE: "pause", Act.THAW: "unpause", Act.START: "start"}
+_EVENTS = "1000"
+"""Of the history: more than any story has."""
+_WARM = ("warmed up", "warm-up failed")
+"""What a runner's log says when its warm-up no longer takes anything from the others."""
+_AGAIN_SECONDS = 5.0
+"""Between two questions that a command must be started for."""
+_MOST_QUESTIONS = 240.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """How long is waited, in seconds."""
+    """How long is waited at most, in seconds; generous, since a dozen JVMs on two cores are slow and not wrong."""
 
-    up: float = 420.0
-    running: float = 240.0
+    up: float = 900.0
+    running: float = 900.0
     calm: float = 10.0
-    moment: float = 120.0
+    """Before the first fault; this one is always waited."""
+    moment: float = 240.0
     """For the moment of a step."""
-    end: float = 150.0
+    end: float = 300.0
     """For every query to be where it belongs."""
     after: float = 15.0
-    """Load on the standby after a move."""
-    verify: float = 60.0
+    """Load on the standby after a move; this one is always waited."""
+    verify: float = 120.0
 
 
 class Story:
-    """One scenario on one environment."""
+    """One scenario on one environment, which other scenarios may have left as they found it."""
 
-    def __init__(self, scenario: Scenario, environment: Environment, say: Say, patience: Patience) -> None:
+    def __init__(
+        self, scenario: Scenario, environment: Environment, eye: Eye, say: Say, *, fresh: bool, patience: Patience
+    ) -> None:
         self._scenario = scenario
         self._environment = environment
+        self._eye = eye
         self._say = say
+        self._fresh = fresh
         self._patience = patience
         self._leader: str | None = None
-        self._eye = Eye(environment)
         self._struck_at = 0.0
         self._steps: list[tuple[float, str]] = []
         self._up_seconds = 0.0
 
-    def tell(self) -> Outcome:
+    def tell(self, environment_name: str) -> Outcome:
         """Play it to its end; what broke on the way stands in the outcome."""
         begun = time.monotonic()
+        seen = self._eye.mark()
         broke = ""
         verdict: dict[str, Any] = {}
         operations: list[dict[str, Any]] = []
         try:
-            self._environment.compose("up", "--detach", "--no-build", timeout=self._patience.up)
-            with self._eye:
-                self._await_running()
-                self._up_seconds = round(time.monotonic() - begun, 1)
-                self._say(f"all queries run after {self._up_seconds:.0f} s")
-                time.sleep(self._patience.calm)
-                self._strike()
-                self._await_end()
-                operations = self._operations()
-                verdict = self._verify()
+            self._begin()
+            self._up_seconds = round(time.monotonic() - begun, 1)
+            self._say(f"all queries run and could move after {self._up_seconds:.0f} s")
+            time.sleep(self._patience.calm)
+            self._strike()
+            self._await_end()
+            operations = self._operations()
+            verdict = self._verify(operations)
         except (StoryFailed, DockerFailed) as error:
             broke = str(error)
             self._say(broke)
-        sights = self._eye.sights
+        sights = self._eye.since(seen)
         return Outcome(
-            scenario=self._scenario.name, up_seconds=self._up_seconds, struck_at=self._struck_at,
-            steps=tuple(self._steps), changes=tuple(changes_of(sights, self._struck_at)),
+            scenario=self._scenario.name, environment=environment_name, up_seconds=self._up_seconds,
+            struck_at=self._struck_at, steps=tuple(self._steps), changes=tuple(changes_of(sights, self._struck_at)),
             places=_places(sights[-1]) if sights else {}, operations=operations, verdict=verdict, broke=broke,
         )  # fmt: skip
 
-    def _await_running(self) -> None:
-        """Until every query has committed a batch on the primary and both clusters have their verdict."""
-        self._eye.await_sight(
-            lambda sight: sight.all_on("east") and sight.verdict("east") == sight.verdict("west") == "UP",
-            self._patience.running, "every query runs on east, and both clusters are UP",
-        )  # fmt: skip
+    def _begin(self) -> None:
+        """Until both clusters are UP, and every query commits batches on the primary and could move."""
+        if self._fresh:
+            self._environment.compose("up", "--detach", "--no-build", timeout=self._patience.up)
+            self._eye.begin()
+        else:
+            self._environment.docker("start", ["traffic"])
+        self._eye.await_sight(_is_calm, self._patience.running, "every query runs on east and could move, both are UP")
         deadline = time.monotonic() + self._patience.running
         while any((row["batch"] or 0) < 2 for row in self._ask("list")):
-            if time.monotonic() > deadline:
-                raise StoryFailed("the queries did not commit three batches each")
-            time.sleep(2.0)
+            _wait_again(deadline, "the queries did not commit three batches each")
+        while not all(any(word in self._environment.log_of(each) for word in _WARM) for each in RUNNERS):
+            _wait_again(deadline, "the runners did not end their warm-up")
 
     def _strike(self) -> None:
         for step in self._scenario.steps:
@@ -150,35 +158,35 @@ class Story:
             self._environment.docker("stop", ["traffic"], "-t", "25")
 
     def _operations(self) -> list[dict[str, Any]]:
-        identities = dict.fromkeys(event["operation"] for event in self._ask("history") if event["operation"])
-        return [self._ask("show-op", identity) for identity in identities]
+        told = self._ask("history", "--limit", _EVENTS)
+        return [self._ask("show-op", each) for each in dict.fromkeys(event["operation"] for event in told) if each]
 
-    def _verify(self) -> dict[str, Any]:
+    def _verify(self, operations: list[dict[str, Any]]) -> dict[str, Any]:
+        """Count until the counts are as they shall be, or patience ends: sinks and replicator may still be at work."""
         command = ("python", "-m", "lab", "verify", "--dir", "/var/lib/lab", "--config", _CONFIG, "-o", "json")
-        wait = ("--wait", str(self._patience.verify))
-        _, told = self._environment.execute(TOOLS, *command, *wait, timeout=3 * self._patience.verify)
-        return dict(json.loads(told))
+        wait = ("--wait", f"{self._patience.verify / 2:g}")
+        deadline = time.monotonic() + self._patience.verify
+        while True:
+            _, told = self._environment.execute(TOOLS, *command, *wait, timeout=_MOST_QUESTIONS)
+            verdict = dict(json.loads(told))
+            if is_counted(self._scenario, operations, verdict) or time.monotonic() > deadline:
+                return verdict
 
     def _ask(self, *words: str) -> Any:
         return json.loads(self._tideover(*words, "-o", "json"))
 
-    def _tideover(self, *words: str, timeout: float = 60.0, check: bool = True) -> str:
+    def _tideover(self, *words: str, timeout: float = _MOST_QUESTIONS, check: bool = True) -> str:
         return self._environment.execute(TOOLS, "tideover", *words, timeout=timeout, check=check)[1]
 
 
-def play(
-    scenario: Scenario, root: Path, folder: Path, *, env_file: Path | None, say: Say, patience: Patience
-) -> Outcome:
-    """Play a scenario in an environment of its own; its logs are left in the folder, and nothing else anywhere."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    with ExitStack() as stack:
-        log = stack.enter_context((folder / "docker.log").open("w", encoding="utf-8"))
-        environment = Environment(root, project=PROJECT, files=scenario.files, env_file=env_file, log=log)
-        environment.down()
-        stack.callback(environment.down)
-        stack.callback(environment.save_logs, folder / "logs")
-        return Story(scenario, environment, say, patience).tell()
+def _is_calm(sight: Sight) -> bool:
+    return sight.all_on("east") and sight.all_ready and sight.verdict("east") == sight.verdict("west") == "UP"
+
+
+def _wait_again(deadline: float, otherwise: str) -> None:
+    if time.monotonic() > deadline:
+        raise StoryFailed(otherwise)
+    time.sleep(_AGAIN_SECONDS)
 
 
 def _showing(when: When) -> Callable[[Sight], bool]:

@@ -64,13 +64,14 @@ def sight(
     phase: str | None = None,
     cooling: bool = False,
     event: str = "verdict",
+    ready: bool | None = True,
 ) -> Sight:
     return Sight(
         {
             "at": "2026-01-02T03:04:05.000+00:00",
             "leader": {"name": "controller-one"},
             "clusters": [{"cluster": "east", "verdict": verdict}, {"cluster": "west", "verdict": "UP"}],
-            "queries": [{"query": "q", "cluster": cluster, "runner": "a", "state": state}],
+            "queries": [{"query": "q", "cluster": cluster, "runner": "a", "state": state, "ready": ready}],
             "operations": [{"phase": phase}] if phase else [],
             "cooldowns": [{"query": "q"}] if cooling else [],
             "events": [{"kind": event, "text": "so it is"}],

@@ -1,0 +1,72 @@
+"""Environments for scenarios: one for all that leave it as they found it, and one for each that does not."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.docker import Environment
+from chaos.errors import DockerFailed
+from chaos.eye import Eye
+from chaos.outcome import Outcome, judge
+from chaos.scenarios import Scenario
+from chaos.story import Patience, Say, Story
+
+PROJECT = "tideover-chaos"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """Where scenarios are played: on which files and images, and where logs go."""
+
+    root: Path
+    folder: Path
+    env_file: Path | None
+    files: tuple[str, ...]
+    """Compose files beside the main one, in every environment."""
+    say: Say
+    patience: Patience
+
+    def play(self, scenarios: Sequence[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
+        """Play all, those first that share an environment; hand out each as soon as it is over."""
+        for group in share(scenarios):
+            waiting = list(group)
+            while waiting:
+                yield from self._play_in_one(waiting)
+
+    def _play_in_one(self, waiting: list[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
+        """Play one after the other in one environment, until one does not end as expected; those left stay waiting."""
+        name = waiting[0].name
+        folder = self.folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        files = dict.fromkeys((*self.files, *(file for scenario in waiting for file in scenario.files)))
+        with ExitStack() as stack:
+            log = stack.enter_context((folder / "docker.log").open("w", encoding="utf-8"))
+            environment = Environment(self.root, project=PROJECT, files=tuple(files), env_file=self.env_file, log=log)
+            environment.down()
+            stack.callback(self._clear, environment, folder / "logs")
+            eye = stack.enter_context(Eye(environment))
+            while waiting:
+                scenario = waiting.pop(0)
+                self.say(f"{scenario.name}: {scenario.title}")
+                fresh = scenario.name == name
+                outcome = Story(scenario, environment, eye, self.say, fresh=fresh, patience=self.patience).tell(name)
+                yield scenario, outcome
+                if judge(scenario, outcome):
+                    return  # the next one would be blamed for what this one left
+
+    def _clear(self, environment: Environment, logs: Path) -> None:
+        """Keep the logs and take the environment down; what fails here is told, and is not the scenario's fault."""
+        for end in (lambda: environment.save_logs(logs), environment.down):
+            try:
+                end()
+            except DockerFailed as error:
+                self.say(f"the environment was not cleared: {error}")
+
+
+def share(scenarios: Sequence[Scenario]) -> list[list[Scenario]]:
+    """Sort out who shares an environment: all in which nothing moves; every other one has its own."""
+    staying = [each for each in scenarios if not each.moves]
+    return [*([staying] if staying else []), *([each] for each in scenarios if each.moves)]

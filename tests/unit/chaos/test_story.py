@@ -1,0 +1,193 @@
+"""A story told against an environment that only notes what it is asked for, and who shares an environment."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos import stage
+from chaos.docker import Environment
+from chaos.eye import Eye
+from chaos.faults import Act, Sight, Step, When
+from chaos.outcome import Outcome, judge
+from chaos.scenarios import SCENARIOS, Scenario
+from chaos.stage import Stage, share
+from chaos.story import Patience, Story
+from tests.unit.chaos.test_outcome import MOVED, ROW, STAYED, operation, scenario
+from tests.unit.chaos.test_scenarios import sight
+
+QUICK = Patience(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)
+
+
+class Noted(Environment):
+    """An environment that answers as a healthy one does, and notes the commands."""
+
+    def __init__(self, answers: dict[str, object]) -> None:
+        self.commands: list[str] = []
+        self._answers = answers
+
+    def compose(self, *arguments: str, timeout: float = 0) -> str:
+        self.commands.append(f"compose {' '.join(arguments)}")
+        return ""
+
+    def docker(self, verb: str, services: Sequence[str], *options: str) -> None:
+        self.commands.append(" ".join([verb, *options, *services]))
+
+    def cut(self, network: str, service: str) -> None:
+        self.commands.append(f"cut {network} {service}")
+
+    def join(self, network: str, service: str) -> None:
+        self.commands.append(f"join {network} {service}")
+
+    def log_of(self, service: str) -> str:
+        return f"{service} warmed up"
+
+    def execute(self, service: str, *command: str, timeout: float = 0, check: bool = True) -> tuple[int, str]:
+        self.commands.append(f"{service}: {' '.join(command)}")
+        verb = command[1] if command[0] == "tideover" else command[2]
+        return 0, json.dumps(self._answers.get(verb))
+
+
+class Told(Eye):
+    """Sees one situation after the other, the next one whenever it is asked."""
+
+    def __init__(self, sights: Sequence[Sight]) -> None:
+        self._sights = []
+        self._coming = list(sights)
+        self.begun = False
+
+    def begin(self) -> None:
+        self.begun = True
+
+    def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str) -> Sight:
+        while self._coming and not (self._sights and holds(self._sights[-1])):
+            self._sights.append(self._coming.pop(0))
+        assert holds(self._sights[-1]), what
+        return self._sights[-1]
+
+
+def answers(**more: Any) -> dict[str, object]:
+    return {
+        "list": [{"query": "q", "batch": 5}],
+        "history": [{"operation": None}, {"operation": "o1"}],
+        "show-op": operation(started_at="2036-01-02T03:04:15.000+00:00"),
+        "lab": {"q": ROW},
+        **more,
+    }
+
+
+def tell(told: Scenario, environment: Noted, eye: Told, *, fresh: bool = True) -> Outcome:
+    return Story(told, environment, eye, lambda _: None, fresh=fresh, patience=QUICK).tell("its own")
+
+
+def test_a_failover_is_played_from_the_first_container_to_the_count() -> None:
+    environment = Noted(answers())
+    seen = Told([sight(verdict="UP", ready=False), sight(), sight(cluster="west", verdict="DOWN")])
+    outcome = tell(scenario("kill-cluster"), environment, seen)
+    assert seen.begun
+    assert environment.commands == [
+        "compose up --detach --no-build",
+        "verifier: tideover list -o json",
+        "kill east-1 east-2 east-3",
+        "stop -t 25 traffic",
+        "compose up --detach --no-build --no-deps traffic-west",
+        "stop -t 25 traffic-west",
+        "verifier: tideover history --limit 1000 -o json",
+        "verifier: tideover show-op o1 -o json",
+        "verifier: python -m lab verify --dir /var/lib/lab --config /etc/tideover/tideover.yaml -o json --wait 0.5",
+    ]
+    assert outcome.broke == ""
+    assert outcome.places == {"q": ("west", "a", "running")}
+    assert outcome.environment == "its own"
+
+
+def test_what_stays_goes_on_in_an_environment_that_is_there_with_traffic_started_anew() -> None:
+    environment = Noted(answers(history=[], lab={"q": {**ROW, "exposed": 0}}))
+    cut = replace(scenario("cut-controllers"), hold_seconds=0.0)
+    outcome = tell(quick(cut), environment, Told([sight(), sight()]), fresh=False)
+    assert environment.commands[:2] == ["start traffic", "verifier: tideover list -o json"]
+    assert environment.commands[2:6] == [
+        "cut east controller-one", "cut east controller-two", "join east controller-one", "join east controller-two",
+    ]  # fmt: skip
+    assert environment.commands[6] == "stop -t 25 traffic"
+    assert outcome.broke == ""
+
+
+def test_what_is_not_all_replicated_yet_is_counted_again() -> None:
+    environment = Noted(answers(history=[]))  # two records are still on their way
+    tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
+    assert sum("lab verify" in command for command in environment.commands) > 1
+
+
+def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -> None:
+    environment = Noted(answers())
+    steps = tuple(
+        Step(act=act, on=("leader",), when=when) for act, when in ((Act.FREEZE, When.MOVING), (Act.THAW, When.AT_ONCE))
+    )
+    frozen = replace(scenario("leader-freezes-in-move"), steps=steps)
+    other = Sight({**sight(cluster="west").told, "leader": {"name": "controller-two"}})
+    tell(frozen, environment, Told([sight(), sight(phase="FENCING"), other]))
+    assert "pause controller-one" in environment.commands
+    assert "unpause controller-one" in environment.commands
+
+
+def test_what_moves_nothing_shares_an_environment_and_every_other_scenario_has_its_own() -> None:
+    shared, *others = share(SCENARIOS)
+    assert len(shared) > 3
+    assert not any(each.moves for each in shared)
+    assert all(len(group) == 1 and group[0].moves for group in others)
+    assert sorted(each.name for group in (shared, *others) for each in group) == sorted(each.name for each in SCENARIOS)
+    assert share([scenario("kill-cluster")]) == [[scenario("kill-cluster")]]
+
+
+def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[tuple[str, bool, tuple[str, ...]]] = []
+    downs: list[str] = []
+
+    class Bare(Noted):
+        def __init__(self, _root: Path, *, files: tuple[str, ...], **_: object) -> None:
+            super().__init__({})
+            self.files = files
+
+        def down(self) -> None:
+            downs.append("down")
+
+        def save_logs(self, folder: Path) -> None:
+            folder.mkdir()
+
+    class Judged:
+        def __init__(self, told: Scenario, environment: Bare, *_: object, fresh: bool, patience: Patience) -> None:
+            played.append((told.name, fresh, environment.files))
+            self._told = told
+
+        def tell(self, name: str) -> Outcome:
+            ended = replace(STAYED, scenario=self._told.name, environment=name)
+            return replace(ended, broke="cut-link broke" if self._told.name == "cut-link" else "")
+
+    monkeypatch.setattr(stage, "Environment", Bare)
+    monkeypatch.setattr(stage, "Story", Judged)
+    told = [scenario(name) for name in ("kill-one-broker", "cut-link", "full-disk")]
+    place = Stage(root=tmp_path, folder=tmp_path, env_file=None, files=(), say=lambda _: None, patience=QUICK)
+    outcomes = [outcome for _, outcome in place.play(told)]
+    disk = ("conf/compose/small-disk.yml",)
+    assert played == [("kill-one-broker", True, disk), ("cut-link", False, disk), ("full-disk", True, disk)]
+    assert [each.environment for each in outcomes] == ["kill-one-broker", "kill-one-broker", "full-disk"]
+    assert downs == ["down"] * 4, "before and after each of two environments"
+    assert {path.name for path in tmp_path.iterdir()} == {"kill-one-broker", "full-disk"}
+
+
+def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
+    soak = replace(scenario("kill-cluster"), calm_steps=1)
+    began = ((0.0, "cut"), (5.0, "kill"))
+    assert judge(soak, replace(MOVED, steps=began, struck_at=MOVED.struck_at)) == []
+    early = replace(MOVED, steps=((0.0, "cut"), (50.0, "kill")))
+    assert judge(soak, early) == ["failover of q began before there was a cause"]
+
+
+def quick(told: Scenario) -> Scenario:
+    return replace(told, steps=tuple(replace(step, after_seconds=0.0) for step in told.steps))
