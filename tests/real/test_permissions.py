@@ -1,20 +1,26 @@
 """Brokers that allow nobody anything: what is missing is said, what is given or changed counts without a restart."""
 
 import shutil
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from state.model import TopicPartition
-from state.settings import Cluster, Security
+from state.settings import Cluster, MethodName, Security
 from state.sighting import Fault
 from streaming.kafka.chart import Memory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
 from streaming.log import Spec
+from streaming.resolver import resolve
+from streaming.resume.model import Rules, Target, Want
 from streaming.sight import Sight
 from tests.certificates import make_certificates
 from tests.guarded import Guarded, behind_scram, behind_tls, documented
@@ -24,6 +30,10 @@ pytestmark = pytest.mark.real
 
 FIRST, SECOND = "correct-horse", "battery-staple"
 ZERO = TopicPartition("t", 0)
+SYNCS = "mm2-offset-syncs.east.internal"
+SYNCED_AT = (5, 9)
+"""Offset on the old cluster, and here."""
+READ_TO_MS = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +44,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scram(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """Users have to say their password again every three seconds."""
-    users = dict.fromkeys(("ann", "bob"), FIRST)
+    users = dict.fromkeys(("ann", "bob", "eve"), FIRST)
     folder = tmp_path_factory.mktemp("scram")
     with behind_scram(folder, files, users, connections_max_reauth_ms="3000") as broker:
         topic = Written(broker.address, security=dict(broker.security))
         topic.make("t", foreign=True)
+        topic.make(SYNCS, foreign=False)
+        producer = Producer({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
+        key = struct.pack(">h", 1) + b"t" + struct.pack(">i", 0)
+        producer.produce(SYNCS, key=key, value=struct.pack(">qq", *SYNCED_AT), partition=0)
+        assert producer.flush(30) == 0
         yield broker
 
 
@@ -129,3 +144,36 @@ def test_each_missing_acl_is_named_and_counts_as_soon_as_it_is_there(scram: Guar
         gone = link.offsets({ZERO: Spec.LATEST}, timeout=10)[ZERO].error
         assert gone is not None
         assert gone.text == "our user has no ACL that allows Describe on topic t"
+
+
+def placed(link: Link, *methods: MethodName) -> Target:
+    """Where a query that had read one record more than the sync's resumes."""
+    want = Want(
+        source="t", topic="t", partition=0, target_topic="t", offset=SYNCED_AT[0] + 1, ring=(), ring_offset=None,
+        dense=None, begin_known=None, timestamp_ms=READ_TO_MS,
+    )  # fmt: skip
+    other = replace(want, partition=1)
+    rules = Rules(methods=methods, buffer_ms=0, offset_syncs=SYNCS)
+    return resolve(link, [want, other], rules, old_ends={}, now=datetime.now(UTC), timeout=10).targets[0]
+
+
+def test_without_its_acl_on_the_offset_syncs_only_the_method_that_goes_by_them_fails_and_says_so(
+    scram: Guarded,
+) -> None:
+    eve = login(scram, "eve", FIRST)
+    scram.allow("eve", "t", *documented("controller", "topics"))
+    with Link(eve, name="west") as link, looking(eve, "t") as look:
+        for given, missing in (((), "Describe"), (("Describe",), "Read")):
+            if given:
+                scram.allow("eve", SYNCS, *given)
+            target = placed(link, MethodName.SYNCED)
+            assert (target.target_offset, target.error) == (None, None)
+            assert f"our user has no ACL that allows {missing} on topic {SYNCS}" in target.note
+            target = placed(link, MethodName.SYNCED, MethodName.TIMESTAMP)
+            assert (target.method, target.error) == ("timestamp", None)
+            assert look().ok
+        scram.revoke("eve", SYNCS, "Describe")
+
+        scram.allow("eve", SYNCS, *documented("controller", "`offset_syncs`"))
+        target = placed(link, MethodName.SYNCED)
+        assert (target.method, target.target_offset, target.note) == ("synced", SYNCED_AT[1] + 1, "")
