@@ -47,7 +47,7 @@ USER root
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends libfaketime \
  && rm -rf /var/lib/apt/lists/* \
- && install -d -o tideover -g tideover /var/lib/lab
+ && install -d -o tideover -g tideover /var/lib/lab /var/lib/lab/secrets
 COPY --from=build /opt/lab /opt/lab
 ENV PYTHONPATH=/opt/lab
 USER 10001:10001

@@ -67,8 +67,8 @@ wheel: $(STAMP) ## build dist/tideover-VERSION-py3-none-any.whl (by way of the s
 	@rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist
 
-chaos: $(STAMP) ## faults in the compose environment, needs Docker: every scenario, or SCENARIO=name; writes build/chaos
-	$(BIN)/python -m chaos run $(SCENARIO)
+chaos: $(STAMP) ## faults in the compose environment, needs Docker: all, or SCENARIO=name, SECURED=1; writes build/chaos
+	$(BIN)/python -m chaos run $(if $(SECURED),--secured --dir build/chaos-secured) $(SCENARIO)
 
 chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose environment, then a failover
 	$(BIN)/python -m chaos soak --minutes $(MINUTES) --seed $(SEED)

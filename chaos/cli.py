@@ -20,6 +20,11 @@ from chaos.story import Patience
 
 ROOT = Path(__file__).resolve().parents[1]
 _BUILD_SECONDS = 1800.0
+_SECURED = "docker-compose.secured.yml"
+_CLUSTERS = {
+    False: "in plain text",
+    True: "secured: certificates on the primary, SCRAM passwords on the standby, ACLs on both",
+}
 _BUILT = ("controller-one", "verifier")
 """One service of each of our images."""
 
@@ -76,7 +81,8 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
                 raise DockerFailed(str(error), hint=hint) from error
     rows: list[Row] = []
     begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
-    stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=(), say=_say, patience=Patience())
+    files = (_SECURED,) if chosen.secured else ()
+    stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=Patience())
     for scenario, outcome in stage.play(scenarios):
         rows.append((scenario, outcome))
         problems = judge(scenario, outcome)
@@ -86,6 +92,7 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
             "command": chosen.command_line,
             "commit": _commit(),
             "machine": f"{os.cpu_count()} cores",
+            "clusters": _CLUSTERS[bool(chosen.secured)],
             "slow link": "a delaying proxy (lab.relay), which holds chunks back; no tc netem is needed",
         }
         (folder / "report.json").write_text(json.dumps(as_json(rows, surroundings), indent=2, default=str) + "\n")
@@ -121,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--dir", default="build/chaos", help="reports and logs go here")
     common.add_argument("--env-file", help="names the images; default: build/images.env, if it was made")
+    common.add_argument("--secured", action="store_true", help="clusters with certificates, passwords and ACLs")
     common.add_argument("--no-build", action="store_true", help="use the images as they are")
     run = verbs.add_parser("run", parents=[common], help="play scenarios; those that move nothing share an environment")
     run.add_argument("scenario", nargs="*", choices=[*(each.name for each in SCENARIOS), []], help="default: all")

@@ -1,9 +1,10 @@
 """Environments for scenarios: one for all that leave it as they found it, and one for each that does not."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from chaos.docker import Environment
@@ -59,7 +60,8 @@ class Stage:
 
     def _clear(self, environment: Environment, logs: Path) -> None:
         """Keep the logs and take the environment down; what fails here is told, and is not the scenario's fault."""
-        for end in (lambda: environment.save_logs(logs), environment.down):
+        ends: tuple[Callable[[], None], ...] = (partial(environment.save_logs, logs), environment.down)
+        for end in ends:
             try:
                 end()
             except DockerFailed as error:

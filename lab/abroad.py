@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 
 from lab import topics
+from lab.access import Access, Servers
+from lab.credentials import FOLDER
 from lab.errors import LabError
 
 _MOST_REPLICAS = 3
@@ -34,9 +36,13 @@ class Abroad:
         """Return the bootstrap servers of a cluster; LabError when the configuration does not name them."""
         try:
             declared: Mapping[str, Any] = yaml.safe_load(self.configuration.read_text(encoding="utf-8"))["clusters"]
-            return list(declared[cluster]["bootstrap"])
+            return Servers(declared[cluster]["bootstrap"], self.access_to(cluster))
         except (OSError, yaml.YAMLError, TypeError, KeyError) as error:
             raise LabError(f"{self.configuration} names no bootstrap servers of {cluster}: {error!r}") from error
+
+    def access_to(self, cluster: str) -> Access | None:
+        """Return what lets the lab in, where credentials were made for a cluster."""
+        return Access.found(self.directory / FOLDER / cluster)
 
     def replicas(self, cluster: str) -> int:
         """Return how many replicas a topic gets: three where there are so many brokers."""

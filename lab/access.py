@@ -1,6 +1,7 @@
 """Who may do what in a secured world: certificates by openssl or passwords of SCRAM users, and an authorizer.
 
-Made anew for every world, in its folder `secrets`, which only its owner may read. `admin` is the lab itself and
+Made anew for every world, in its folder `secrets`, which only its owner may read (and for every cluster in containers,
+see ``lab.credentials``). `admin` is the lab itself and
 `replicator` is MirrorMaker 2, both free to do anything; `tideover` has exactly the ACLs of docs/security.md. The
 controllers' ports speak plain text: they are nobody's but the brokers'.
 """
@@ -35,6 +36,15 @@ class Access:
 
     folder: Path
     kind: Kind
+    names: tuple[str, ...] = ("IP:127.0.0.1",)
+    """What the brokers are called by, as certificates say it."""
+
+    @classmethod
+    def found(cls, folder: Path) -> "Access | None":
+        """What was made in a folder; None when nothing was."""
+        if not (folder / "ca.pem").exists():
+            return None
+        return cls(folder, "scram" if (folder / f"{ADMIN}.password").exists() else "mtls")
 
     @property
     def protocol(self) -> str:
@@ -62,7 +72,7 @@ class Access:
     def _sign(self, name: str) -> None:
         """A key, its certificate, and both in one file, as Java wants them."""
         self._openssl("req", *_NEW_KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}",
-                      "-addext", "subjectAltName=IP:127.0.0.1")  # fmt: skip
+                      "-addext", f"subjectAltName={','.join(self.names)}")  # fmt: skip
         self._openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
                       "-days", "30", "-copy_extensions", "copy", "-out", f"{name}.pem")  # fmt: skip
         parts = [(self.folder / f"{name}.{kind}").read_text(encoding="ascii") for kind in ("key", "pem")]
@@ -88,23 +98,29 @@ class Access:
         known = [f"{_MECHANISM}=[name={user},password={self._password(user)}]" for user in USERS]
         return [argument for each in known for argument in ("--add-scram", each)]
 
-    def broker(self) -> dict[str, object]:
-        """What a broker's configuration says."""
+    def broker(self, listeners: Sequence[str] = ()) -> dict[str, object]:
+        """What a broker's configuration says; without names of listeners there is one, called as its protocol."""
         free = ["ANONYMOUS"]  # on the controllers' listener alone
         free += [f"CN={user}" for user in (_SERVER, ADMIN, REPLICATOR)] if self.kind == "mtls" else [ADMIN, REPLICATOR]
         settings: dict[str, object] = {
-            "listener.security.protocol.map": f"{self.protocol}:{self.protocol},CONTROLLER:PLAINTEXT",
-            "security.inter.broker.protocol": self.protocol,
+            "listener.security.protocol.map": ",".join(
+                [f"{name}:{self.protocol}" for name in listeners or (self.protocol,)] + ["CONTROLLER:PLAINTEXT"]
+            ),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": ";".join(f"User:{user}" for user in free),
             **_java_files(self.ca, self.folder / f"{_SERVER}.both"),
         }
+        if not listeners:
+            settings["security.inter.broker.protocol"] = self.protocol
         if self.kind == "mtls":
             return settings | {"ssl.client.auth": "required"}
         return settings | {
             "sasl.enabled.mechanisms": _MECHANISM,
             "sasl.mechanism.inter.broker.protocol": _MECHANISM,
-            f"listener.name.sasl_ssl.{_MECHANISM.lower()}.sasl.jaas.config": self._jaas(ADMIN),
+            **{
+                f"listener.name.{name.lower()}.{_MECHANISM.lower()}.sasl.jaas.config": self._jaas(ADMIN)
+                for name in listeners or (self.protocol,)
+            },
         }
 
     def java(self, user: str) -> dict[str, object]:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lab import acked, life, topics, traffic
+from lab import acked, credentials, life, topics, traffic
 from lab.abroad import Abroad
 from lab.access import KINDS
 from lab.errors import ClusterSilent, LabError
@@ -94,7 +94,15 @@ def _topics(chosen: argparse.Namespace) -> int:
     abroad = Abroad(chosen.dir, Path(chosen.config).resolve())
     abroad.acked.mkdir(parents=True, exist_ok=True)
     life.make_topic(abroad, chosen.topic, chosen.partitions)
+    life.permit(abroad, chosen.topic)
     say(f"{chosen.topic} is on {' and '.join(CLUSTERS)}")
+    return 0
+
+
+def _secrets(chosen: argparse.Namespace) -> int:
+    wanted = credentials.parse(chosen.cluster)
+    credentials.make(chosen.dir, wanted)
+    say(f"credentials of {' and '.join(wanted)} are in {chosen.dir / credentials.FOLDER}")
     return 0
 
 
@@ -211,6 +219,9 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--topic", default=TOPIC)
     made.add_argument("--partitions", type=int, default=4)
     made.set_defaults(run=_topics)
+    sealed = verbs.add_parser("secrets", parents=[common], help="make credentials for clusters in containers")
+    sealed.add_argument("cluster", nargs="+", metavar="CLUSTER=KIND:HOST,...", help=f"kinds: {', '.join(KINDS)}")
+    sealed.set_defaults(run=_secrets)
     send = verbs.add_parser("traffic", parents=[common, output], help="send orders and note what is acknowledged")
     send.add_argument("--rate", type=int, default=1000, help="records per second")
     send.add_argument("--seconds", type=float, default=10.0)

@@ -135,9 +135,10 @@ def make_topic(world: Place, topic: str, partitions: int) -> None:
     topics.create(world.bootstrap(PRIMARY), topic, partitions, world.replicas(PRIMARY))
 
 
-def permit(world: World, topic: str) -> None:
+def permit(world: Place, topic: str) -> None:
     """Where the clusters are secured, let Tideover read a topic of both."""
-    if world.access:
-        world.access.permit(world.bootstrap(PRIMARY), {topic: _OF_A_SOURCE})
-        replicators = dict.fromkeys((HEARTBEATS, OFFSET_SYNCS), ("READ",))
-        world.access.permit(world.bootstrap(STANDBY), {topic: _OF_A_SOURCE, **replicators})
+    replicators = dict.fromkeys((HEARTBEATS, OFFSET_SYNCS), ("READ",))
+    if access := world.access_to(PRIMARY):
+        access.permit(world.bootstrap(PRIMARY), {topic: _OF_A_SOURCE})
+    if access := world.access_to(STANDBY):
+        access.permit(world.bootstrap(STANDBY), {topic: _OF_A_SOURCE, **replicators})

@@ -44,6 +44,8 @@ class Place(Protocol):
 
     def bootstrap(self, cluster: str) -> list[str]: ...
 
+    def access_to(self, cluster: str) -> Access | None: ...
+
     def replicas(self, cluster: str) -> int: ...
 
     def may_answer(self, cluster: str) -> bool: ...
@@ -152,6 +154,10 @@ class World:
     def bootstrap(self, cluster: str) -> list[str]:
         """Return the bootstrap servers of a cluster."""
         return Servers([f"127.0.0.1:{broker.port}" for broker in self.brokers(cluster)], self.access)
+
+    def access_to(self, cluster: str) -> Access | None:
+        """Return the credentials of a cluster: here one and the same for both."""
+        return self.access if cluster in CLUSTERS else None
 
     @property
     def access(self) -> Access | None:

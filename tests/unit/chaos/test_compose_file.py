@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from orchestrator.config import load
+from orchestrator.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
@@ -67,6 +68,41 @@ def test_the_configuration_has_no_mistakes_and_knows_the_brokers_of_the_compose_
     known = [address for cluster in settings.clusters.values() for address in cluster.bootstrap]
     assert known == [f"{broker}:9092" for broker in brokers]
     assert {f"runner-{name}" for name in settings.runners} <= set(SERVICES)
+
+
+SECURED: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.secured.yml").read_text("utf-8"))[
+    "services"
+]
+
+
+def test_the_secured_variant_secures_every_part_that_talks_to_a_cluster() -> None:
+    assert set(SECURED) - set(SERVICES) == {"secrets"}
+    configured = {
+        name for name, each in SERVICES.items() if any("tideover.yaml" in str(told) for told in each.get("volumes", ()))
+    }
+    kafka = {name for name, each in SERVICES.items() if "KAFKA_IMAGE" in each["image"]}
+    assert set(SECURED) == {"secrets"} | configured | kafka
+    for name in configured | kafka:
+        assert "secrets:/var/lib/lab/secrets:ro" in SECURED[name]["volumes"]
+    for name in configured:
+        assert "./conf/compose/secured.yaml:/etc/tideover/tideover.yaml:ro" in SECURED[name]["volumes"]
+    for name in kafka - {"replicator"}:
+        assert SECURED[name]["environment"] == {"SECRETS": f"/var/lib/lab/secrets/{name.partition('-')[0]}"}
+        assert "secrets" in SECURED[name]["depends_on"]
+
+
+def test_the_secured_configuration_is_the_plain_one_with_credentials_by_reference() -> None:
+    plain, secured = (
+        yaml.safe_load((ROOT / "conf/compose" / name).read_text("utf-8")) for name in ("tideover.yaml", "secured.yaml")
+    )
+    security = {name: cluster.pop("security") for name, cluster in secured["clusters"].items()}
+    assert secured == plain
+    assert (security["east"]["protocol"], security["west"]["protocol"]) == ("SSL", "SASL_SSL")
+    assert security["west"]["sasl"]["password"] == "file:/var/lib/lab/secrets/west/tideover.password"
+    with pytest.raises(ConfigError) as refused:  # the files are in a volume; nothing else is wrong
+        load(ROOT / "conf/compose/secured.yaml", {"TIDEOVER_STORE": "sqlite:///x.db"})
+    assert len(refused.value.mistakes) == 5
+    assert all("/var/lib/lab/secrets/" in each and "is not a file" in each for each in refused.value.mistakes)
 
 
 def dockerfile() -> str:
