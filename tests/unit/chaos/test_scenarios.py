@@ -93,3 +93,5 @@ def test_moments_are_read_from_the_situation() -> None:
     assert not sight(verdict="DOWN", cooling=True, phase="FENCING").shows(When.REFUSED), "it is being tried"
     assert not sight(verdict="DOWN").shows(When.REFUSED)
     assert sight().leader == "controller-one"
+    assert sight().all_ready
+    assert not any(sight(ready=told).all_ready for told in (False, None))

@@ -88,6 +88,7 @@ def test_a_failover_is_played_from_the_first_container_to_the_count() -> None:
     seen = Told([sight(verdict="UP", ready=False), sight(), sight(cluster="west", verdict="DOWN")])
     outcome = tell(scenario("kill-cluster"), environment, seen)
     assert seen.begun
+    assert len(seen.since(0)) == 3, "while a query could not move, nothing is struck"
     assert environment.commands == [
         "compose up --detach --no-build",
         "verifier: tideover list -o json",
