@@ -28,15 +28,23 @@ def since_placed(positions: Iterable[Position], assignment: Assignment | None) -
     """Positions of the place in use: what was tracked before the last commit speaks of other offsets or batches.
 
     A hold and an abort change the epoch, not the place: a batch that was tracked before and after one counts once, as
-    it was seen last.
+    it was seen last; but where the cluster died meanwhile, nobody can read again what was remembered before.
     """
     if assignment is None:
         return []
     seen_last: dict[tuple[int, str, str, int], Position] = {}
     for row in sorted(positions, key=lambda position: position.epoch):
         if row.epoch >= assignment.placed_epoch and row.cluster == assignment.cluster:
-            seen_last[row.batch, row.source, row.topic, row.partition] = row
+            key = row.batch, row.source, row.topic, row.partition
+            if key not in seen_last or not _knows_more(seen_last[key], row):
+                seen_last[key] = row
     return list(seen_last.values())
+
+
+def _knows_more(before: Position, after: Position) -> bool:
+    """Whether the former of two rows of one batch remembers records at the same end of the same log, the other none."""
+    same = before.offset == after.offset and not _are_two_topics(before.topic_id, after.topic_id)
+    return same and bool(before.ring) and not after.ring
 
 
 def newest_of(positions: Iterable[Position]) -> list[Position]:
@@ -64,7 +72,12 @@ def sound_ends(
 
 def is_made_anew(row: Position, sample: EndSample) -> bool:
     """Whether the sample is of another topic of that name."""
-    return None not in (row.topic_id, sample.topic_id) and row.topic_id != sample.topic_id
+    return _are_two_topics(row.topic_id, sample.topic_id)
+
+
+def _are_two_topics(before: str | None, after: str | None) -> bool:
+    """By their ids, where both are known."""
+    return None not in (before, after) and before != after
 
 
 def is_cut_off(row: Position, sample: EndSample) -> bool:

@@ -24,7 +24,11 @@ class EndSampler:
         """The newest of each partition."""
 
     def sample(self, partitions: Collection[TopicPartition], now: datetime, *, timeout: float) -> list[EndSample]:
-        """Ask for the ends of these partitions. Raises ``ClusterUnreachable``; a partition's error leaves it out."""
+        """Ask for the ends of these partitions. Raises ``ClusterUnreachable``; a partition's error leaves it out.
+
+        So does an answer that came in part only, from a broker that fell silent between two questions: what was sampled
+        before says more than an end without its time. A broker that does not know the largest timestamp is no such one.
+        """
         if not partitions:
             return []
         unknown = {each.topic for each in partitions} - set(self.topics)
@@ -39,7 +43,7 @@ class EndSampler:
         found = [
             self._of(partition, end, newest.get(partition), now)
             for partition, end in ends.items()
-            if end.error is None and end.offset is not None
+            if end.error is None and end.offset is not None and not _came_to_nothing(newest.get(partition))
         ]
         self.samples |= {TopicPartition(each.topic, each.partition): each for each in found}
         return found
@@ -63,3 +67,8 @@ class EndSampler:
             topic_id=facts.topic_id if facts is not None else None,
             sampled_at=now,
         )
+
+
+def _came_to_nothing(looked: Looked | None) -> bool:
+    """Whether asking again might have told it."""
+    return looked is None or (looked.error is not None and looked.error.retriable)

@@ -70,8 +70,12 @@ class Track:
         moved = {place for place, end in ends.items() if known.get(place) != end}
         if batch.id not in self._batches and batch.planned_after is None:
             self._inherited.add(batch.id)
-        elif batch.id in self._inherited:
-            self._inherited.discard(batch.id)
+        elif (
+            batch.id in self._inherited
+            and batch.committed
+            and batch.id > (-1 if self._committed is None else self._committed)
+        ):
+            self._inherited.discard(batch.id)  # by this run; a run that begins anew only sees again what was there
             moved = set(ends)
         if moved:
             self._batches[batch.id] = ends

@@ -49,6 +49,14 @@ def test_what_an_earlier_run_left_is_told_again_only_where_it_was_read_again() -
     assert told == {(8, 0), (8, 1), (9, 0), (9, 1)}, "what this run did is told, read or not"
 
 
+def test_a_run_that_begins_again_does_not_tell_what_was_there_as_its_own() -> None:
+    track = Track(SUBJECT)
+    for _ in range(3):  # a query that fails on a dead cluster is started again and again
+        track.see(batch(7, 100, committed=True, inherited=True))
+        track.see(batch(8, 120, inherited=True))
+    assert track.positions(NOW, {}, {}) == [], "a row without records would replace the one that has them"
+
+
 def test_a_position_has_a_ring_only_where_the_log_was_read_at_its_very_offset() -> None:
     track = Track(SUBJECT)
     track.see(batch(7, 100, committed=True))

@@ -180,3 +180,12 @@ def test_an_end_of_a_topic_made_anew_does_not_tell_up_to_when_the_old_one_was_re
     ends = sound_ends({key: other}, rows)
     (found,) = wants_of({"s": {"t": {"0": 50}}}, positions=rows, ends=ends, route=ROUTE)
     assert (believed.timestamp_ms, found.timestamp_ms) == (NOW_MS, 490)
+
+
+def test_records_that_were_remembered_before_an_abort_count_where_nobody_could_read_them_again() -> None:
+    aborted, ringed = replace(PLACED, epoch=3), row(8, 25, range(20, 25))
+    assert since_placed([ringed, row(8, 25, epoch=3)], aborted) == [ringed]
+    moved = row(8, 26, epoch=3)
+    assert since_placed([ringed, moved], aborted) == [moved], "another end is another batch"
+    anew = replace(row(8, 25, epoch=3), topic_id="new")
+    assert since_placed([replace(ringed, topic_id="old"), anew], aborted) == [anew], "another topic has other records"
