@@ -10,7 +10,7 @@ from state.model import Assignment, Intent, IntentKind, IntentState
 from state.protocol import Failure, FenceRequest, InspectRequest, PrepareRequest, ReleaseRequest
 from streaming.spark.carry import prepare
 from streaming.spark.checkpoint import read_checkpoint
-from streaming.spark.facts import bound
+from streaming.spark.facts import about, bound
 from streaming.spark.fence import Guard, fence
 from streaming.spark.hosted import Hosted
 from streaming.spark.hosting import Hosting
@@ -130,9 +130,9 @@ class Errands:
         try:
             return self._sinks.folder(row)
         except TideoverError as error:
-            bound({"query": row.query}).warning("sink unknown", error=str(error))
+            bound(about(row)).warning("sink unknown", error=str(error))
         except Exception as error:  # noqa: BLE001 - reading a source runs Spark's analysis, which raises what it likes
-            bound({"query": row.query}).warning("sink unknown", error=cause_of(error))
+            bound(about(row)).warning("sink unknown", error=cause_of(error))
         return None
 
 

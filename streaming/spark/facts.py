@@ -130,6 +130,12 @@ class Ledger:
         return self._unreported
 
 
+def about(row: Assignment) -> dict[str, object]:
+    """What a log line names that is about a query under its row."""
+    named: dict[str, object] = {"query": row.query, "epoch": row.epoch}
+    return named if row.operation is None else {**named, "operation": row.operation}
+
+
 def bound(fields: Mapping[str, object]) -> structlog.stdlib.BoundLogger:
     """A logger that says whom a line is about."""
     return log.bind(**fields)  # type: ignore[no-any-return] # structlog types its loggers at run time

@@ -16,7 +16,7 @@ from state.protocol import SinkState
 from streaming.spark.backoff import pause_seconds
 from streaming.spark.callbacks import Gate
 from streaming.spark.errors import CheckpointError
-from streaming.spark.facts import Ledger, bound
+from streaming.spark.facts import Ledger, about, bound
 from streaming.spark.follow import Follower
 from streaming.spark.hosting import Hosting, Subject
 from streaming.spark.jvm import cause_of, one_line
@@ -44,7 +44,7 @@ class Hosted:
         self._before = tuple(before)
         self._subject = Subject(assignment.query, assignment.epoch, assignment.cluster, assignment.checkpoint)
         self._ledger = Ledger(hosting, assignment)
-        self._log = bound({"query": assignment.query, "epoch": assignment.epoch, "cluster": assignment.cluster})
+        self._log = bound({**about(assignment), "cluster": assignment.cluster})
         self.sink: FileSink | None = None
         """Whether and where the query writes through Spark's file sink; None before its writer was first built."""
         self._lock = threading.Lock()

@@ -14,7 +14,7 @@ from datetime import datetime
 from state.errors import StoreError
 from state.model import Assignment, Desired, Event
 from streaming.spark.errands import Errands
-from streaming.spark.facts import bound
+from streaming.spark.facts import about, bound
 from streaming.spark.hosted import Hosted
 from streaming.spark.hosting import Hosting, absolute
 from streaming.spark.jvm import jvm_has_ended
@@ -136,7 +136,7 @@ class Runner:
             row = self._store.adopt(wanted)
             if row == wanted:
                 self._store.note(_adopted(row))
-                self._log.info("query adopted", query=name, cluster=row.cluster, checkpoint=row.checkpoint)
+                self._log.info("query adopted", cluster=row.cluster, checkpoint=row.checkpoint, **about(row))
 
     def _obey(self, assignments: Sequence[Assignment]) -> None:
         hosted = {query: each.epoch for query, each in self._hosted.items()}
@@ -154,7 +154,7 @@ class Runner:
         if row.query not in self._hosting.settings.queries:
             if row.query not in self._strangers:
                 self._strangers.add(row.query)
-                self._log.warning("query is assigned here but not in the configuration", query=row.query)
+                self._log.warning("query is assigned here but not in the configuration", **about(row))
             return
         hosted = Hosted(self._hosting, row, [each for each in self._all_of(row.query) if each.is_alive])
         with self._lock:

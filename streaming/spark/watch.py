@@ -93,7 +93,9 @@ class Watch:
         try:
             self._ledger.inspected(read_checkpoint(self._hosting.files, self._subject.checkpoint, declared))
         except TideoverError as error:
-            bound({"query": self._subject.query}).warning("checkpoint cannot be inspected", error=str(error))
+            bound({"query": self._subject.query, "epoch": self._subject.epoch}).warning(
+                "checkpoint cannot be inspected", error=str(error)
+            )
         self._inspected = True
 
     def _forget_old(self) -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from state.errors import StoreUnavailable
 from state.memory import MemoryStore
@@ -24,7 +25,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HERE = Identity(host="h", boot_id="b", pid=7, pid_started=9)
 ROW = Assignment(
     query="q", epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/c",
-    starting_offsets=None, operation=None, changed_at=NOW,
+    starting_offsets=None, operation="op-1", changed_at=NOW,
 )  # fmt: skip
 
 
@@ -150,6 +151,18 @@ def test_a_start_is_announced_with_the_whole_name_of_its_process_before_anything
     assert (fact.host, fact.boot_id, fact.pid, fact.pid_started) == ("h", "b", 7, 9)
     assert (fact.spark_master, fact.application_id, fact.instance) == ("local[4]", "app", "one")
     hosted.close()
+
+
+def test_what_is_said_of_a_run_names_its_query_its_epoch_and_the_operation_that_placed_it(stage: Stage) -> None:
+    with capture_logs() as lines:
+        hosted = stage.hosted()
+        hosted.begin()
+        until(lambda: stage.runs)
+        hosted.close()
+        stage.runs[0].resting = True
+        until(lambda: not hosted.is_alive)
+    assert {line["event"] for line in lines} >= {"query started", "query stopped"}
+    assert {(line["query"], line["epoch"], line["operation"]) for line in lines} == {("q", 1, "op-1")}
 
 
 def test_nothing_is_started_that_the_store_did_not_hear_of(stage: Stage) -> None:

@@ -77,6 +77,21 @@ def test_a_store_whose_clock_is_set_while_only_the_controllers_cannot_see_the_cl
     assert_moved(world)
 
 
+def test_a_follower_that_leads_because_the_stores_clock_was_set_has_noticed_it_too() -> None:
+    world, first = scene()
+    second = controller(world, "two")
+    for site in (first, second):
+        site.looks.blocked["east"] = REFUSED
+    pass_time(world, 20, first, second)
+    first.frozen = True
+    world.clock.store_set_ahead += 3600.0
+    pass_time(world, 1, first, second)
+    assert second.controller.lead.stands()
+    pass_time(world, 20, first, second)
+    assert verdict(world) is Verdict.UNREACHABLE_FROM_HERE
+    assert_left_alone(world)
+
+
 @fault(
     45,
     "the controller's loop is starved: each round begins seconds late",
