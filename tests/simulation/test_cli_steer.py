@@ -15,6 +15,8 @@ import pytest
 
 from orchestrator.cli.follow import BATCH, follow
 from orchestrator.cli.shapes import event_row
+from orchestrator.decide.gate import UNKNOWN, Gate
+from orchestrator.decide.readiness import Readiness
 from orchestrator.lease import NAME
 from state.automation import AUTOMATIC, EVERY
 from state.errors import StoreUnavailable
@@ -238,6 +240,26 @@ def test_what_was_never_sampled_is_not_known_to_be_ready(world: World, capsys: p
     assert isinstance(shown, list)
     assert shown[0]["ready"] is None
     assert run(capsys, "check")[1].startswith("revenue: not known to be ready\n")
+
+
+@pytest.mark.parametrize(
+    ("found", "code"), [((True, True), 0), ((True, None), 3), ((None, False), 1), ((False, True), 1)]
+)
+def test_the_worst_answer_of_several_queries_is_the_exit_code(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    found: tuple[bool | None, ...],
+    code: int,
+) -> None:
+    measured = {True: (), None: (UNKNOWN,), False: ("90 s",)}
+
+    def refusals(answer: bool | None) -> tuple[Gate, ...]:
+        return tuple(Gate(name="lag", ok=False, measured=each, limit="60 s", text="") for each in measured[answer])
+
+    answers = [Readiness(query="revenue", target="west", gates=refusals(answer)) for answer in found]
+    monkeypatch.setattr("orchestrator.cli.ready.check_queries", lambda *_, **__: iter(answers))
+    assert run(capsys, "check")[0] == code
 
 
 # -- a followed history ------------------------------------------------------------------------------------------------

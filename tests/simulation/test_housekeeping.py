@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -256,6 +256,34 @@ def test_a_run_that_is_late_is_run_nevertheless() -> None:
         until(lambda: bool(world.store.readiness()))
     finally:
         made.close()
+
+
+def test_runs_that_were_missed_are_made_up_for_once() -> None:
+    """A process that was stopped for ten hours has missed ten of them."""
+    world = World()
+    term = lead(world)
+    runs: list[float] = []
+
+    class Counting:
+        """A store that hears of each run."""
+
+        def __getattr__(self, name: str) -> object:
+            if name == "readiness":
+                runs.append(time.monotonic())
+            return getattr(world.store, name)
+
+    made = Housekeeping(
+        Counting(), world.settings, logs=world.clusters.__getitem__, term=lambda: term,  # type: ignore[arg-type] # a twin
+        actor="controller:one", look_every=timedelta(hours=1),
+    )  # fmt: skip
+    made._scheduler.modify_job("readiness", next_run_time=datetime.now(UTC) - timedelta(hours=10))
+    made.begin()
+    try:
+        until(lambda: bool(world.store.readiness()))
+        time.sleep(5 * SHORT.total_seconds())
+    finally:
+        made.close()
+    assert len(runs) == 1
 
 
 def test_a_run_that_hangs_holds_up_no_other_job_and_is_followed_by_the_next() -> None:
