@@ -77,12 +77,13 @@ def test_a_store_whose_clock_is_set_while_only_the_controllers_cannot_see_the_cl
     assert_moved(world)
 
 
-def test_a_follower_that_leads_because_the_stores_clock_was_set_has_noticed_it_too() -> None:
+@pytest.mark.parametrize("tenths", range(6))
+def test_a_follower_that_leads_because_the_stores_clock_was_set_has_noticed_it_too(tenths: int) -> None:
     world, first = scene()
     second = controller(world, "two")
     for site in (first, second):
         site.looks.blocked["east"] = REFUSED
-    pass_time(world, 20, first, second)
+    pass_time(world, 20 + tenths / 10, first, second)
     first.frozen = True
     world.clock.store_set_ahead += 3600.0
     pass_time(world, 1, first, second)
