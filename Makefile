@@ -71,7 +71,7 @@ chaos: $(STAMP) ## faults in the compose environment, needs Docker: all, or SCEN
 	$(BIN)/python -m chaos run $(if $(SECURED),--secured --dir build/chaos-secured) $(SCENARIO)
 
 chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose environment, then a failover
-	$(BIN)/python -m chaos soak --minutes $(MINUTES) --seed $(SEED)
+	$(BIN)/python -m chaos soak $(if $(SECURED),--secured --dir build/chaos-secured) --minutes $(MINUTES) --seed $(SEED)
 
 docs: $(STAMP) ## print the page of verbs, the chapter on phases and the table of faults anew
 	$(BIN)/python -m orchestrator.cli.reference write docs

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from chaos.docker import Environment
-from chaos.errors import ChaosError, DockerFailed
+from chaos.errors import ChaosError, DockerFailed, StoryFailed
 from chaos.outcome import judge
 from chaos.report import Row, as_json, page
 from chaos.scenarios import SCENARIOS, Scenario, named
@@ -20,6 +21,8 @@ from chaos.story import Patience
 
 ROOT = Path(__file__).resolve().parents[1]
 _BUILD_SECONDS = 1800.0
+_MOST_UNSTRUCK = 2
+"""After so many scenarios in a row that did not come as far as their fault, the rest is not tried."""
 _SECURED = "docker-compose.secured.yml"
 _CLUSTERS = {
     False: "in plain text",
@@ -69,36 +72,44 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     env_file = _env_file(chosen)
     if not chosen.no_build:
-        _say("building the images")
-        with (folder / "build.log").open("w", encoding="utf-8") as log:
-            environment = Environment(ROOT, project=PROJECT, files=(), env_file=env_file, log=log)
-            try:
-                environment.compose("build", *_BUILT, timeout=_BUILD_SECONDS)
-            except DockerFailed as error:
-                hint = (
-                    error.hint if env_file else "no image registry in reach? conf/images/make makes equivalent images"
-                )
-                raise DockerFailed(str(error), hint=hint) from error
-    rows: list[Row] = []
-    begun = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+        _build(folder, env_file)
     files = (_SECURED,) if chosen.secured else ()
     stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=Patience())
-    for scenario, outcome in stage.play(scenarios):
-        rows.append((scenario, outcome))
-        problems = judge(scenario, outcome)
-        _say(f"{scenario.name}: {'; '.join(problems) or 'ended as expected'}")
-        surroundings = {
-            "begun": f"{begun} UTC",
-            "command": chosen.command_line,
-            "commit": _commit(),
-            "machine": f"{os.cpu_count()} cores",
-            "clusters": _CLUSTERS[bool(chosen.secured)],
-            "slow link": "a delaying proxy (lab.relay), which holds chunks back; no tc netem is needed",
-        }
-        (folder / "report.json").write_text(json.dumps(as_json(rows, surroundings), indent=2, default=str) + "\n")
-        (folder / "report.md").write_text(page(rows, surroundings))
+    surroundings = _surroundings(chosen)
+    rows: list[Row] = []
+    with closing(stage.play(scenarios)) as played:
+        for scenario, outcome in played:
+            rows.append((scenario, outcome))
+            problems = judge(scenario, outcome)
+            _say(f"{scenario.name}: {'; '.join(problems) or 'ended as expected'}")
+            (folder / "report.json").write_text(json.dumps(as_json(rows, surroundings), indent=2, default=str) + "\n")
+            (folder / "report.md").write_text(page(rows, surroundings))
+            if len(rows) >= _MOST_UNSTRUCK and not any(each.struck_at for _, each in rows[-_MOST_UNSTRUCK:]):
+                raise StoryFailed(f"the environment did not come up for {_MOST_UNSTRUCK} scenarios in a row")
     _say(f"report: {folder / 'report.md'}")
     return 1 if any(judge(*row) for row in rows) else 0
+
+
+def _build(folder: Path, env_file: Path | None) -> None:
+    _say("building the images")
+    with (folder / "build.log").open("w", encoding="utf-8") as log:
+        environment = Environment(ROOT, project=PROJECT, files=(), env_file=env_file, log=log)
+        try:
+            environment.compose("build", *_BUILT, timeout=_BUILD_SECONDS)
+        except DockerFailed as error:
+            hint = error.hint if env_file else "no image registry in reach? conf/images/make makes equivalent images"
+            raise DockerFailed(str(error), hint=hint) from error
+
+
+def _surroundings(chosen: argparse.Namespace) -> dict[str, str]:
+    return {
+        "begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "command": chosen.command_line,
+        "commit": _commit(),
+        "machine": f"{os.cpu_count()} cores",
+        "clusters": _CLUSTERS[bool(chosen.secured)],
+        "slow link": "a delaying proxy (lab.relay), which holds chunks back; no tc netem is needed",
+    }
 
 
 def _env_file(chosen: argparse.Namespace) -> Path | None:

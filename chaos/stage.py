@@ -1,7 +1,7 @@
 """Environments for scenarios: one for all that leave it as they found it, and one for each that does not."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +29,7 @@ class Stage:
     say: Say
     patience: Patience
 
-    def play(self, scenarios: Sequence[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
+    def play(self, scenarios: Sequence[Scenario]) -> Generator[tuple[Scenario, Outcome]]:
         """Play all, those first that share an environment; hand out each as soon as it is over."""
         for group in share(scenarios):
             waiting = list(group)

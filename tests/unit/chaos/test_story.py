@@ -1,14 +1,14 @@
 """A story told against an environment that only notes what it is asked for, and who shares an environment."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chaos import stage
+from chaos import cli, stage
 from chaos.docker import Environment
 from chaos.eye import Eye
 from chaos.faults import Act, Sight, Step, When
@@ -192,3 +192,21 @@ def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
 
 def quick(told: Scenario) -> Scenario:
     return replace(told, steps=tuple(replace(step, after_seconds=0.0) for step in told.steps))
+
+
+def test_an_environment_that_never_comes_up_is_not_tried_for_every_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried: list[str] = []
+
+    def play(self: Stage, scenarios: Sequence[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
+        assert self.files == ("docker-compose.secured.yml",)
+        for each in scenarios:
+            tried.append(each.name)
+            yield each, Outcome(scenario=each.name, broke="no container")
+
+    monkeypatch.setattr(Stage, "play", play)
+    assert cli.main(("run", "--no-build", "--secured", "--dir", str(tmp_path))) == 2
+    assert len(tried) == 2
+    assert "did not come up for 2 scenarios in a row" in capsys.readouterr().err
+    assert "secured: certificates" in (tmp_path / "report.md").read_text()
