@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from state.model import Event, RunnerFact
 from state.ports import Store
+from streaming.spark.facts import bound
 from streaming.spark.hosting import Hosting
 from streaming.spark.identity import Identity, end_orphans, is_gone, orphans
 from streaming.spark.run_errors import NameTaken
@@ -18,6 +19,8 @@ from streaming.spark.run_errors import NameTaken
 STALE_AFTER = timedelta(seconds=10)
 """A heartbeat younger than this shows a live process, whatever a person says."""
 _ORPHAN_SECONDS = 5.0
+_NEIGHBOUR_SECONDS = 0.5
+"""So long, and no longer, our own heartbeat waits for the JVM of a dead neighbour to end."""
 _LOOK_SECONDS = 0.05
 
 
@@ -40,7 +43,7 @@ def clear_name(store: Store, runner: str, here: Identity, consent: TakeOver | No
     if other is None:
         return None
     gone = is_gone(other, here)
-    if gone and other.boot_id == here.boot_id and not _end_jvm(other.instance):
+    if gone and not _has_no_jvm(other, here, _ORPHAN_SECONDS):
         raise NameTaken(
             f"runner {runner} has ended, but the JVM that it launched on {other.host} cannot be killed",
             hint="end that process first: it may still write",
@@ -61,6 +64,7 @@ class Registration:
         self._hosting = hosting
         self._started_at = hosting.now()
         self._warm = False
+        self._log = bound({"runner": hosting.runner})
 
     def renew(self) -> None:
         """Register, or beat the heart. Raises ``NameTaken`` when another instance has the name, and ``StoreError``."""
@@ -68,6 +72,20 @@ class Registration:
         if standing is not None:
             alive = is_gone(standing, self._hosting.here) is False
             raise _taken(standing, self._hosting.store.now(), alive=alive)
+
+    def clear_dead(self) -> None:
+        """Take their names from dead processes of this host, so that a move asks a living runner at once.
+
+        A heartbeat passes for fresh for seconds after the process that made it; its neighbours need not wait for that.
+        One with executors elsewhere keeps its name: whether they have ended is for a fence to find out. Raises
+        ``StoreError``.
+        """
+        here = self._hosting.here
+        for fact in self._hosting.store.runners():
+            local = fact.instance != self._hosting.instance and fact.spark_master.startswith("local")
+            if local and is_gone(fact, here) and _has_no_jvm(fact, here, _NEIGHBOUR_SECONDS):
+                self._hosting.store.unregister(fact.runner, fact.instance)
+                self._log.info("runner is gone", gone=fact.runner, pid=fact.pid, last_seen=fact.seen_at.isoformat())
 
     def give_back(self) -> None:
         """Leave the name to the next. Raises ``StoreError``."""
@@ -95,11 +113,13 @@ class Registration:
         )
 
 
-def _end_jvm(instance: str) -> bool:
-    """Kill what a dead runner launched; whether it is gone."""
-    deadline = time.monotonic() + _ORPHAN_SECONDS
-    end_orphans(instance)
-    while orphans(instance):
+def _has_no_jvm(dead: RunnerFact, here: Identity, seconds: float) -> bool:
+    """Kill what a dead process of this host launched; whether it is gone within so long."""
+    if dead.boot_id != here.boot_id:
+        return True
+    deadline = time.monotonic() + seconds
+    end_orphans(dead.instance)
+    while orphans(dead.instance):
         if time.monotonic() >= deadline:
             return False
         time.sleep(_LOOK_SECONDS)

@@ -100,6 +100,7 @@ class Runner:
     def _tick(self) -> None:
         if time.monotonic() - self._beaten >= _HEARTBEAT_SECONDS:
             self._registration.renew()
+            self._registration.clear_dead()
             self._beaten = time.monotonic()
         assignments = self._store.assignments()
         missing = self._missing(assignments)

@@ -143,3 +143,33 @@ def test_a_process_whose_name_was_taken_over_learns_it_with_its_next_heartbeat()
         cut_off.renew()
     cut_off.give_back()
     assert [fact.instance for fact in store.runners()] == ["two"], "it gives back what is its own only"
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "kept"),
+    [
+        (DEAD_HERE, False),
+        (replace(DEAD_HERE, boot_id="an earlier boot"), False),
+        (ALIVE_HERE, True),
+        (OTHER, True),
+        (replace(DEAD_HERE, spark_master="spark://one:7077"), True),
+    ],
+    ids=["dead here", "of before the boot", "alive here", "elsewhere", "with executors elsewhere"],
+)
+def test_a_dead_neighbour_loses_its_name_at_once_and_whoever_may_be_writing_keeps_it(
+    neighbour: RunnerFact, kept: bool
+) -> None:
+    neighbour = replace(neighbour, runner="b")
+    store = store_with(neighbour, silent=timedelta(0))
+    ours = Registration(hosting(store, "ours"))
+    ours.renew()
+    ours.clear_dead()
+    assert {fact.instance for fact in store.runners()} == ({"ours", "other"} if kept else {"ours"})
+
+
+def test_a_dead_neighbour_whose_jvm_goes_on_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration, "_NEIGHBOUR_SECONDS", 0.05)
+    monkeypatch.setattr(registration, "orphans", lambda _: [99])
+    store = store_with(replace(DEAD_HERE, runner="b"), silent=timedelta(0))
+    Registration(hosting(store, "ours")).clear_dead()
+    assert len(store.runners()) == 1
