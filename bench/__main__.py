@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import exact, lookup, many, surroundings, switch, timeline, tracking, watch
+from bench import exact, lookup, many, surroundings, switch, takeover, timeline, tracking, watch
 from bench.report import Report, Row, to_page, write
 from bench.setting import Setting
 from lab.world import KAFKA_VERSIONS
 
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
-    module.NAME: module.measure for module in (lookup, many, exact, tracking, timeline, switch, watch)
+    module.NAME: module.measure for module in (lookup, many, exact, tracking, timeline, switch, takeover, watch)
 }
 _ROOT = Path(__file__).resolve().parents[1]
 

@@ -20,17 +20,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from bench.anew import WHAT, start_anew
 from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.setting import Setting
 from bench.spread import Spread
 from lab.rehearsal import Script, open_world
 from lab.stage import Stage, is_warm, stage
-from lab.world import TOPIC
 
 NAME = "switch"
 WARM_SECONDS = 1.2
@@ -40,10 +39,7 @@ RATE = 2000
 _BATCHES = {"warm": 60, "cold": 10}
 """Committed by the query before the primary is killed."""
 _DECIDE_SECONDS = 1.0
-_GUESS_SECONDS = 5.0
 _RUNNING_SECONDS = 400.0
-_NAIVE_SECONDS = 120.0
-_POLL_SECONDS = 0.01
 _RUNNER = "a"
 _PROGRAMS = {"warm": "orchestrator", "cold": "bench.cold_runner"}
 
@@ -67,7 +63,8 @@ def measure(setting: Setting) -> list[Row]:
             setting.say(f"world {number + 1} of {setting.runs}, {kind} runner")
             with stage(setting.directory / f"{kind}-{number}", setting.say) as on:
                 moves[kind].append(_carry(on, setting.base_port, program, warm=kind == "warm"))
-                naive.append(_restart_naively(on))
+                struck_at = float((on.directory / "struck").read_text(encoding="ascii"))
+                naive.append(start_anew(on, QUERY, struck_at))
     return _rows(moves, naive)
 
 
@@ -120,40 +117,8 @@ def _fail_over(on: Stage) -> Moved:
     return Moved(switch=seconds, typed=decided_at + seconds - typed_at)
 
 
-def _restart_naively(on: Stage) -> float:
-    """Seconds from the start of a new driver to the commit of its first batch, by the commit file's own time."""
-    checkpoint = on.directory / "naive-checkpoint"
-    wanted = _naive_settings(on, checkpoint)
-    started_at = time.time()
-    process = on.start("naive", "bench.naive", json.dumps(wanted))
-    commit, deadline = checkpoint / "commits" / "0", time.monotonic() + _NAIVE_SECONDS
-    while not commit.exists():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise BenchError(f"the naive driver committed nothing: see {on.directory / 'naive.log'}")
-        time.sleep(_POLL_SECONDS)
-    took = commit.stat().st_mtime - started_at
-    on.stop(process)
-    return took
-
-
-def _naive_settings(on: Stage, checkpoint: Path) -> dict[str, Any]:
-    declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-    query = declared["queries"][QUERY]
-    struck_at = float((on.directory / "struck").read_text(encoding="ascii"))
-    return {
-        "bootstrap": declared["clusters"]["west"]["bootstrap"][0],
-        "topic": TOPIC,
-        "partitions": 4,
-        "time_ms": int((struck_at - _GUESS_SECONDS) * 1000),
-        "checkpoint": str(checkpoint),
-        "pipeline": query["pipeline"],
-        "settings": {**query["settings"], "sink": str(on.directory / "naive.db")},
-        "conf": {**declared["spark"]["conf"], "spark.master": declared["spark"]["master"], "spark.ui.enabled": "false"},
-    }
-
-
 def _rows(moves: Mapping[str, list[Moved]], naive: list[float]) -> list[Row]:
-    beside = Other(name="new driver, startingOffsetsByTimestamp, state lost", spread=Spread.of(naive))
+    beside = Other(name=WHAT, spread=Spread.of(naive))
     note = (
         "Ours from the recorded decision (typed: from the start of the command) to the first batch with data committed "
         "on the standby, look-up, fence and state included; naive from process start to its first commit."

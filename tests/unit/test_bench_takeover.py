@@ -1,0 +1,112 @@
+"""The take-over of a dead runner's query, as the bench reckons it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.anew import naive_settings
+from bench.errors import BenchError
+from bench.report import Report, to_page
+from bench.takeover import LATEST_BEGIN_SECONDS, TakenOver, configuration, may_begin, rows, taken_over
+from state.settings import Tideover
+
+DECLARED: dict[str, Any] = {
+    "store": "sqlite:////world/tideover.db",
+    "clusters": {name: {"bootstrap": [f"127.0.0.1:{port}"]} for name, port in (("east", 2001), ("west", 2002))},
+    "routes": [{"from": "east", "to": "west"}],
+    "spark": {"master": "local[8]", "conf": {"spark.sql.shuffle.partitions": 2}},
+    "runners": {"z": {}},
+    "queries": {
+        name: {
+            "pipeline": "examples.orders:revenue_per_minute",
+            "settings": {"sink": f"/world/sinks/{name}.db", "window_seconds": 10},
+            "sources": {"orders": {"topics": ["orders"]}},
+            "clusters": ["east", "west"],
+            "runners": ["z"],
+            "checkpoint": f"/world/checkpoints/{name}",
+            "sink": "keyed",
+        }
+        for name in ("revenue", "archive")
+    },
+}
+OPERATION = {
+    "query": "guarded", "started_at": "2026-03-01T12:00:01.500+00:00", "outcome": "done", "sentence": "it runs",
+    "measured": {"switch_seconds": 1.75},
+}  # fmt: skip
+STARTED = 1772366401.5
+"""The operation's start as seconds since 1970."""
+
+
+def test_a_round_has_two_queries_of_one_kind_of_which_only_one_has_a_standby_runner(tmp_path: Path) -> None:
+    declared = configuration(DECLARED, tmp_path)
+    settings = Tideover.model_validate(declared)
+    assert {name: query.runners for name, query in settings.queries.items()} == {
+        "guarded": ("a", "b"),
+        "unguarded": ("a", "c"),
+    }
+    assert set(settings.runners) == {"a", "b", "c"}
+    assert {query.pipeline for query in settings.queries.values()} == {"examples.orders:revenue_per_minute"}
+    assert {query.sources["orders"].starting for query in settings.queries.values()} == {"latest"}
+
+
+def test_nothing_that_a_round_keeps_is_shared_with_another_round_or_query(tmp_path: Path) -> None:
+    places = [
+        place
+        for number in range(2)
+        for declared in [configuration(DECLARED, tmp_path / str(number))]
+        for place in (
+            declared["store"],
+            *(query["checkpoint"] for query in declared["queries"].values()),
+            *(query["settings"]["sink"] for query in declared["queries"].values()),
+        )
+    ]
+    assert len(set(places)) == len(places) == 10
+    assert all(str(tmp_path) in place for place in places)
+    assert DECLARED["queries"]["revenue"]["runners"] == ["z"], "the world's own stays as it was"
+
+
+def test_the_figures_of_a_take_over_begin_at_the_record_the_kill_and_the_start_of_a_process() -> None:
+    assert taken_over(OPERATION, struck_at=STARTED - 1.25, started_at=STARTED - 0.5) == TakenOver(
+        decided=1.75, killed=3.0, started=2.25
+    )
+
+
+def test_an_operation_that_committed_nothing_ends_the_measurement_with_its_sentence() -> None:
+    refused = {**OPERATION, "measured": {}, "outcome": "refused", "sentence": "no runner is alive"}
+    with pytest.raises(BenchError, match="guarded was not taken over: refused, no runner is alive"):
+        taken_over(refused, struck_at=STARTED, started_at=STARTED)
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds", "begins"),
+    [(0, 1000.0, True), (1, LATEST_BEGIN_SECONDS, True), (1, LATEST_BEGIN_SECONDS + 0.1, False)],
+)
+def test_a_late_round_is_left_out_but_never_the_first(number: int, seconds: float, begins: bool) -> None:
+    assert may_begin(number, seconds) is begins
+
+
+def test_the_report_holds_the_warm_figure_against_its_reach_beside_a_cold_runner_and_a_new_driver() -> None:
+    warm = [TakenOver(decided=each, killed=each + 1.2, started=each + 0.5) for each in (1.0, 2.0, 3.0)]
+    cold = [TakenOver(decided=4.0, killed=99.0, started=12.0)]
+    made = rows(warm, cold, [20.0, 24.0])
+    page = to_page(
+        Report(command="c", commit="x", started_at="now", seconds=1.0, machine={}, versions={}, rows=made, failures={})
+    )
+    assert (
+        "| warm standby runner: decision to first committed batch | <= 2.50 s | 2.00 (1.00 to 3.00, 3) s | met " in page
+    )
+    assert "| the same, typed | - | 2.50" not in page, "every line says what it is of"
+    assert "| runner started at that moment, state kept | 12.0 (12.0 to 12.0, 1) s | 6.0 |" in page
+    assert "| new driver, startingOffsetsByTimestamp, state lost | 22.0 (20.0 to 24.0, 2) s | 11.0 |" in page
+    assert (
+        "| warm standby runner: kill to first committed batch, decided after 1 s | - | 3.20 (2.20 to 4.20, 3) s" in page
+    )
+
+
+def test_a_new_driver_starts_five_seconds_before_the_kill_with_nothing_of_the_old_one(tmp_path: Path) -> None:
+    told = naive_settings(DECLARED, "revenue", tmp_path, 1000.0)
+    assert (told["bootstrap"], told["time_ms"]) == ("127.0.0.1:2002", 995_000)
+    assert told["settings"] == {"sink": str(tmp_path / "naive.db"), "window_seconds": 10}
+    assert told["checkpoint"] == str(tmp_path / "naive-checkpoint")
+    assert told["conf"]["spark.master"] == "local[8]"
