@@ -65,7 +65,7 @@ def _down(chosen: argparse.Namespace) -> int:
         say("there is no world to take down")
         return 0
     with hold(chosen.dir):
-        life.down(chosen.dir, say)
+        life.down(chosen.dir, say, now=chosen.now)
     return 0
 
 
@@ -193,7 +193,9 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--partitions", type=int, default=4, help="of the topic orders")
     up.add_argument("--secured", choices=KINDS, help="certificates or passwords, and ACLs, on both clusters")
     up.set_defaults(run=_up)
-    verbs.add_parser("down", parents=[common], help="end its processes; data stays").set_defaults(run=_down)
+    down = verbs.add_parser("down", parents=[common], help="end its processes; data stays")
+    down.add_argument("--now", action="store_true", help="kill them: for a world that nobody will bring up again")
+    down.set_defaults(run=_down)
     verbs.add_parser("status", parents=[common, output], help="what runs").set_defaults(run=_status)
     for verb, text in {
         "kill": "SIGKILL", "freeze": "SIGSTOP", "thaw": "SIGCONT", "start": "start what is gone, on its data"

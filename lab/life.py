@@ -43,17 +43,18 @@ def up(directory: Path, options: Options, say: Say) -> World:
     return world
 
 
-def down(directory: Path, say: Say) -> None:
-    """End every process of a world; its data stays. Nothing to do is fine."""
+def down(directory: Path, say: Say, *, now: bool = False) -> None:
+    """End every process of a world; its data stays, with ``now`` as a crash leaves it. Nothing to do is fine."""
     try:
         world = World.load(directory)
     except NoWorld:
         say("there is no world to take down")
         return
     say("taking the world down")
+    grace_seconds = 0.0 if now else _GRACE_SECONDS
     # The replicator first: it writes down how far it got, and needs its clusters for that.
-    world.end([REPLICATOR], _GRACE_SECONDS)
-    world.end([part for part in world.parts() if part != REPLICATOR], _GRACE_SECONDS)
+    world.end([REPLICATOR], grace_seconds)
+    world.end([part for part in world.parts() if part != REPLICATOR], grace_seconds)
     if world.phase == "up":
         world.enter("down")
 

@@ -85,7 +85,7 @@ class Stage:
         for process in reversed(self._started):
             self.stop(process)
         if self.world.exists():
-            self.lab("down", check=False)
+            self.lab("down", "--now", check=False)
 
     def _run(self, command: list[str], timeout: float, check: bool) -> tuple[int, str]:
         done = subprocess.run(command, capture_output=True, timeout=timeout, env=_environment(), check=False)

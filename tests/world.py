@@ -80,7 +80,7 @@ def running_world(tmp_path: Path, **options: object) -> Iterator[RunningWorld]:
         world.lab("up", *words, timeout=900)
         yield world
     finally:
-        run_lab(world.directory, "down", exit_code=None)
+        run_lab(world.directory, "down", "--now", exit_code=None)
 
 
 def run_lab(directory: Path, *arguments: str, timeout: float = 300.0, exit_code: int | None = 0) -> str:

@@ -51,7 +51,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster
         east, west = (Cluster(world.bootstrap(name)[0]) for name in CLUSTERS)
         yield east, west
     finally:
-        world.end(parts, 30.0)
+        world.end(parts, 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         assert done.returncode == 0, done.stderr[-3000:]
         yield json.loads(done.stdout.splitlines()[-1])
     finally:
-        world.end(parts, 10)
+        world.end(parts, 0.0)
 
 
 @pytest.mark.parametrize("case", ["replan-has", "replan-has-not", "bridge-has-not"])

@@ -53,7 +53,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         cluster.start(known, parts, print)
         yield known
     finally:
-        known.end(parts, 30.0)
+        known.end(parts, 0.0)
 
 
 @dataclass

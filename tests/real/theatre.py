@@ -150,7 +150,7 @@ def opened(folder: Path) -> Iterator[Theatre]:
     finally:
         stage.close()
         store.close()
-        world.end(parts, 5.0)
+        world.end(parts, 0.0)
         subprocess.run(["umount", "--lazy", str(folder / "disk")], check=True)
 
 
