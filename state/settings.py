@@ -153,6 +153,20 @@ def _leave_to_us(options: Iterable[str], ours: Collection[str]) -> None:
         raise ValueError("\n".join(f"options.{key} is Tideover's to set: it changes with the cluster" for key in named))
 
 
+def _require_own_group(options: Iterable[str]) -> None:
+    """Spark's ``InternalKafkaConsumerPool`` ties a group and a partition to one set of parameters while its JVM lives.
+
+    A query of such a group that is moved inside its driver, or started again with a new password, fails each time with
+    a message that holds the old parameters and the new ones. A group of its own is what Spark makes for every start.
+    """
+    named = [key for key in options if key.lower() == "kafka.group.id"]
+    if named:
+        raise ValueError(
+            f"options.{named[0]} cannot be used: Spark ties a group's consumers to one cluster and one password until "
+            "its driver ends, so the query could not be moved; use groupIdPrefix"
+        )
+
+
 class Source(Settings):
     """One Kafka source of a query."""
 
@@ -167,6 +181,7 @@ class Source(Settings):
         if bool(self.topics) == (self.pattern is not None):
             raise ValueError("name either topics or a pattern")
         _leave_to_us(self.options, _WHERE_IT_READS)
+        _require_own_group(self.options)
         return self
 
 

@@ -238,6 +238,11 @@ def test_an_entry_that_is_wrong_does_not_make_its_list_too_short(tmp_path: Path)
             "the cluster"),
         ),
         (
+            ("{topics: [orders]}", "{topics: [orders], options: {kafka.Group.id: mine}}"),
+            ("queries.revenue.sources.orders: options.kafka.Group.id cannot be used: Spark ties a group's consumers to "
+            "one cluster and one password until its driver ends, so the query could not be moved; use groupIdPrefix"),
+        ),
+        (
             ("    checkpoint:", "    output: {topic: o, options: {topic: p}}\n    checkpoint:"),
             "queries.revenue.output: options.topic is Tideover's to set: it changes with the cluster",
         ),
