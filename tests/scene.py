@@ -67,6 +67,34 @@ class Typed:
         return f"{self.words}: {'under way' if code is None else f'ended with {code}'}: {self.end().err[-2000:]}"
 
 
+class Controller:
+    """``tideover control``."""
+
+    def __init__(self, config: Path, name: str) -> None:
+        self._log = config.parent / f"controller-{name}.log"
+        command = [sys.executable, "-m", "orchestrator", "-c", str(config), "control", "--name", name]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
+
+    def log(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it has got through its start, for which it needs its store."""
+        return "controller is up" in self.log()
+
+    @property
+    def leads(self) -> bool:
+        """Whether it leads, by what it said last."""
+        said = [line for line in self.log().splitlines() if " leading " in line]
+        return bool(said) and "no longer" not in said[-1]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
 class Driver:
     """``tideover run``: a runner's process and the JVM that it launched."""
 
@@ -132,6 +160,7 @@ class Scene:
     settings: Mapping[str, Any]
     clusters: Mapping[str, Cluster]
     drivers: dict[str, Driver] = field(default_factory=dict)
+    controllers: dict[str, Controller] = field(default_factory=dict)
     typed: list[Typed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -158,6 +187,10 @@ class Scene:
         self.drivers[name] = Driver(self.config, name)
         return self.drivers[name]
 
+    def control(self, name: str = "one") -> Controller:
+        self.controllers[name] = Controller(self.config, name)
+        return self.controllers[name]
+
     def type(self, *arguments: str) -> Typed:
         self.typed.append(Typed(self.config, arguments))
         return self.typed[-1]
@@ -167,6 +200,8 @@ class Scene:
         return self.type("failover", query, "--to", to, "--yes", "-o", "json", *more)
 
     def close(self) -> None:
+        for controller in self.controllers.values():
+            controller.kill()
         for driver in self.drivers.values():
             driver.stop()
 

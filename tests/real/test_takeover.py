@@ -44,7 +44,9 @@ def test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_reco
     try:
         first.until("every record is read", lambda: stage.has_all(200))
         first.until("the position is tracked", lambda: any(each.ring for each in stage.store.positions("ids")))
-        second.until("b is there", lambda: {each.runner for each in stage.store.runners()} == {"a", "b"})
+        second.until(
+            "b is there, and warm", lambda: any(each.warm for each in stage.store.runners() if each.runner == "b")
+        )
         clock = SystemClock()
         work = Work(
             store=stage.store,
@@ -70,6 +72,7 @@ def test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_reco
         assert (operation.outcome, operation.epoch) == ("done", 3), (operation.sentence, steps, second.log()[-3000:])
         assert ("takeover", "done") in steps
         assert killed
+        assert {each.runner for each in stage.store.runners()} == {"b"}, "b has seen that a is gone, and said so"
         row = stage.row()
         assert (row.runner, row.cluster, row.epoch, row.placed_epoch) == ("b", "west", 3, 2)
         stage.extend(300)
