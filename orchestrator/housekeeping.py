@@ -20,6 +20,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from orchestrator.clock import Clock, SystemClock
+from orchestrator.decide.replication import continued
 from orchestrator.decide.sampling import fact_of, next_samples, told
 from orchestrator.desk import open_operations
 from orchestrator.errors import NotLeading
@@ -113,7 +114,11 @@ class Housekeeping:
             if term is None:
                 break
             fact = fact_of(readiness, self._store.now())
-            self._store.keep_readiness(fact, term=term, event=told(fact, actor=self._actor))
+            sample = readiness.replication
+            if sample is not None:
+                sample = continued(sample, self._store.replication(fact.query))
+            event = told(fact, actor=self._actor)
+            self._store.keep_readiness(fact, term=term, event=event, replication=sample)
             kept += 1
             if self._clock.monotonic() >= until:
                 break

@@ -8,16 +8,21 @@ from orchestrator.decide import gates, readiness
 from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.plan import plan_json
 from orchestrator.decide.readiness import Condition, Readiness
+from orchestrator.decide.replication import counterparts, partitions_of, replication_of
 from orchestrator.decide.wants import newest_of, report_of_fact, since_placed
 from orchestrator.departure import DESCRIBE_SECONDS
 from orchestrator.places import Logs, Places
 from orchestrator.requests import default_target
-from state.model import OperationKind, QueryFact
+from state.model import OperationKind, QueryFact, TopicPartition
 from state.ports import Store
 from state.protocol import CheckpointReport
 from state.settings import Tideover
+from state.upkeep import Replication
+from streaming.deadline import Deadline
 from streaming.errors import KafkaError
 from streaming.log import TopicFacts
+from streaming.replication import ages_since, replication_ages
+from streaming.resume.age import Age
 from streaming.resume.truncation import Standing
 from streaming.validation import validate
 
@@ -84,14 +89,31 @@ def check_queries(
         target = default_target(settings.queries[name], active[name])
         standings = _standings(logs, store, name, active[name]) if active[name] in described else None
         facts = foresee(places, OperationKind.FAILOVER, name, target, standings=standings)
-        yield readiness.judge(
-            Condition(
-                facts=facts,
-                now=store.now(),
-                ends=store.ends(facts.source),
-                topics=described.get(active[name], {}),
-            )
-        )
+        known = described.get(active[name])
+        replication = _replication(logs, store, facts, known)
+        yield readiness.judge(Condition(facts=facts, now=store.now(), replication=replication, topics=known or {}))
+
+
+def _replication(logs: Logs, store: Store, facts: Facts, topics: Mapping[str, TopicFacts] | None) -> Replication | None:
+    """How old the standby's copies are; a few bounded questions to both clusters, or to the standby alone.
+
+    A source that did not describe its topics is silent, and then stands as it was last sampled.
+    """
+    if facts.route is None:
+        return None
+    ends = store.ends(facts.source)
+    copies = counterparts(facts, partitions_of(facts, topics or {}, ends))
+    asked = {key: copy for key, copy in copies.items() if not isinstance(copy, str)}
+    deadline = Deadline.after(DESCRIBE_SECONDS)
+    ages: Mapping[TopicPartition, Age] | str
+    try:
+        if topics is not None:
+            ages = replication_ages(logs(facts.source), logs(facts.target), asked, deadline)
+        else:
+            ages = ages_since(ends, logs(facts.target), asked, deadline)
+    except KafkaError as error:
+        ages = str(error)
+    return replication_of(facts, copies, ages, ends, store.now(), live=topics is not None)
 
 
 def _standings(logs: Logs, store: Store, query: str, cluster: str) -> tuple[Standing, ...] | None:

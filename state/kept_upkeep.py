@@ -7,7 +7,8 @@ from datetime import datetime
 from state.guards import PLACED
 from state.model import Event, Operation
 from state.plain import plain
-from state.upkeep import ReadinessFact
+from state.replication import pack, unpack
+from state.upkeep import ReadinessFact, Replication
 
 
 class KeptHistory:
@@ -45,14 +46,22 @@ class KeptReadiness:
 
     def __init__(self) -> None:
         self._found: dict[str, ReadinessFact] = {}
+        self._packed: dict[str, bytes] = {}
 
-    def keep(self, fact: ReadinessFact) -> bool:
+    def keep(self, fact: ReadinessFact, replication: Replication | None) -> bool:
         """Whether the answer is another than before."""
         stands = self._found.get(fact.query)
         same = stands is not None and stands.ready is fact.ready
         since = stands.since if stands is not None and same else fact.since
         self._found[fact.query] = replace(fact, since=since, gates=tuple(plain(list(fact.gates))))
+        self._packed.pop(fact.query, None)
+        if replication is not None:
+            self._packed[fact.query] = pack(replication)
         return not same
+
+    def replication(self, query: str) -> Replication | None:
+        packed = self._packed.get(query)
+        return unpack(packed) if packed is not None else None
 
     def all(self) -> Sequence[ReadinessFact]:
         """Ordered by query."""
@@ -62,6 +71,7 @@ class KeptReadiness:
         gone = oldest(self._found, limit, lambda query: self._found[query].sampled_at, before)
         for query in gone:
             del self._found[query]
+            self._packed.pop(query, None)
         return len(gone)
 
 

@@ -62,7 +62,7 @@ from state.plain import plain
 from state.ports import Store
 from state.sighting import Belief, Sighting
 from state.timeline import Stretch
-from state.upkeep import Pruned, ReadinessFact
+from state.upkeep import Pruned, ReadinessFact, Replication
 
 
 class MemoryStore(Store):
@@ -475,10 +475,12 @@ class MemoryStore(Store):
             return self._seen.beliefs()
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
-    def keep_readiness(self, fact: ReadinessFact, *, term: int, event: Event) -> bool:
+    def keep_readiness(
+        self, fact: ReadinessFact, *, term: int, event: Event, replication: Replication | None = None
+    ) -> bool:
         with self._lock:
             self._check_term(term)
-            changed = self._readiness.keep(fact)
+            changed = self._readiness.keep(fact, replication)
             if changed:
                 self._append(event)
             return changed
@@ -486,6 +488,10 @@ class MemoryStore(Store):
     def readiness(self) -> Sequence[ReadinessFact]:
         with self._lock:
             return self._readiness.all()
+
+    def replication(self, query: str) -> Replication | None:
+        with self._lock:
+            return self._readiness.replication(query)
 
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
         with self._lock:

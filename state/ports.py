@@ -26,7 +26,7 @@ from state.model import (
 )
 from state.sighting import Belief, Sighting
 from state.timeline import Stretch
-from state.upkeep import Pruned, ReadinessFact
+from state.upkeep import Pruned, ReadinessFact, Replication
 
 
 class Store(Protocol):
@@ -243,14 +243,19 @@ class Store(Protocol):
         """Ordered by cluster."""
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
-    def keep_readiness(self, fact: ReadinessFact, *, term: int, event: Event) -> bool:
+    def keep_readiness(
+        self, fact: ReadinessFact, *, term: int, event: Event, replication: Replication | None = None
+    ) -> bool:
         """Upsert by query: one transaction. True, and ``event`` appended, when the answer is another than before.
 
-        The same answer again keeps its ``since`` and replaces the rest.
+        The same answer again keeps its ``since`` and replaces the rest, the sample of replication included.
         """
 
     def readiness(self) -> Sequence[ReadinessFact]:
         """Ordered by query."""
+
+    def replication(self, query: str) -> Replication | None:
+        """The sample that was kept with the query's readiness, if one was. Raises ``Damaged``."""
 
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
         """Forget what ended before a time in the past: one transaction, at most ``limit`` rows of each kind.

@@ -1,9 +1,12 @@
 """What housekeeping keeps and clears. Frozen, and pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
+
+LATENCIES = 1_440
+"""Samples kept of each topic whose standby stamps its records itself: a day of minutes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,6 +23,54 @@ class ReadinessFact:
     since: datetime
     """When this answer was first given; kept while it stays the same."""
     sampled_at: datetime
+
+
+class Copy(NamedTuple):
+    """One partition of the source and what the standby has of it."""
+
+    topic: str
+    partition: int
+    target_topic: str | None
+    """The topic's name on the standby; None where the route does not name it."""
+    newest_ms: int | None
+    """Largest timestamp on the source; None when it holds no record, or that is not known."""
+    target_newest_ms: int | None
+    """Largest timestamp on the standby, alike."""
+    age_ms: int | None
+    """By how much the second is older than the first, at least 0; None where it cannot be told."""
+    records: int | None
+    """Offsets of the source that the standby lacks; None where it cannot be told."""
+    seen_ms: int | None
+    """When the source was looked at: as a rule when the standby was, earlier where it was silent then."""
+    note: str
+    """Why the age is not known, or what else there is to say of it."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the standby holds nothing of what the source has."""
+        return self.age_ms is None and self.target_newest_ms is None and (self.records or 0) > 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replication:
+    """How old all copies of a query's topics were when they were last sampled.
+
+    Both sides are told by the largest timestamp of their logs (KIP-734). It need not be that of the record produced
+    last: producers set it, and a replicator keeps it. So an age is a good sign of what is copied, and no proof.
+    """
+
+    source: str
+    target: str
+    sampled_at: datetime
+    """When the standby was asked."""
+    copies: tuple[Copy, ...]
+    latencies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By topic of the source whose standby stamps its records itself: by how many milliseconds the newest copy was
+    stamped after the record's own time, in each of the last samples in which nothing was missing, oldest first."""
 
 
 class Pruned(NamedTuple):

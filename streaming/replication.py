@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from state.model import TopicPartition
+from state.model import EndSample, TopicPartition
 from streaming.deadline import Deadline
 from streaming.log import Log, Spec
 from streaming.lookup import ask
-from streaming.resume.age import Age, age
+from streaming.resume.age import Age, age, age_at
 
 _SPECS = (Spec.LATEST, Spec.EARLIEST, Spec.MAX_TIMESTAMP)
 
@@ -33,3 +33,18 @@ def replication_ages(
         )
         for key in copies
     }
+
+
+def ages_since(
+    samples: Mapping[TopicPartition, EndSample],
+    standby: Log,
+    copies: Mapping[TopicPartition, TopicPartition],
+    deadline: Deadline,
+) -> dict[TopicPartition, Age]:
+    """How old each copy is beside a source that is silent, as that was last sampled. Raises ``KafkaError``.
+
+    Partitions without a sample are left out.
+    """
+    sampled = {key: copy for key, copy in copies.items() if key in samples}
+    theirs = ask(standby, [(copy, Spec.MAX_TIMESTAMP) for copy in sampled.values()], deadline)
+    return {key: age_at(samples[key], theirs[copy, Spec.MAX_TIMESTAMP]) for key, copy in sampled.items()}

@@ -12,6 +12,7 @@ from orchestrator.cli.world import World, pass_world
 from orchestrator.clock import SystemClock
 from orchestrator.decide.automatic import cooldown_text, pause_in_force, paused_text
 from orchestrator.decide.outcome import outcome_rows
+from orchestrator.decide.replication import replication_json, replication_rows, replication_text
 from orchestrator.decide.sampling import sentence
 from orchestrator.decide.situation import ready_now
 from orchestrator.decide.times import iso
@@ -67,7 +68,10 @@ def list_queries(world: World, output: str) -> None:
 @options.output
 @pass_world
 def show(world: World, query: str, output: str) -> None:
-    """Show one query: assignment, last report, runners, positions, operations.
+    """Show one query: assignment, last report, runners, positions, age of its copies, operations.
+
+    From the store alone: how old the standby's copies are is what the controller sampled last, within a minute
+    as a rule. It goes by the largest timestamps, which need not be those of the records produced last.
 
     \b
     Examples:
@@ -88,6 +92,7 @@ def show(world: World, query: str, output: str) -> None:
         {"id": o.id, "kind": o.kind.value, "phase": o.phase.value, "outcome": o.outcome, "sentence": o.sentence}
         for o in store.operations(query=query, limit=5)
     ]
+    replication, sampled_now = store.replication(query), store.now()
     requests = [shapes.request_row(asked) for asked in store.open_requests() if asked.query == query]
     if output in {"json", "yaml"}:
         hosting = next((r for r in runners if assignment and r["runner"] == assignment.runner), None)
@@ -102,6 +107,7 @@ def show(world: World, query: str, output: str) -> None:
             "requests": requests,
             "automatic": automatic,
             "readiness": shapes.readiness_json(sampled),
+            "replication": replication_json(replication, sampled_now),
         }
         render.document(value, output)
         return
@@ -117,14 +123,14 @@ def show(world: World, query: str, output: str) -> None:
         render.say(f"cool-down   {cooldown_text(cooldown, query)}")
     if sampled is not None:
         render.say(f"readiness   {sentence(sampled)} ({iso(sampled.sampled_at)})")
-    if runners:
-        render.say("\n" + render.table(runners, list(runners[0])))
-    if positions:
-        render.say("\n" + render.table(positions, list(positions[0])))
-    if operations:
-        render.say("\n" + render.table(operations, list(operations[0])))
-    if requests:
-        render.say("\nnot taken yet\n" + render.table(requests, list(requests[0])))
+    if replication is not None:
+        render.say(f"replication {replication_text(replication, sampled_now)}")
+    copies = replication_rows(replication) if replication is not None else []
+    for heading, found in (("", runners), ("", positions), ("copies\n", copies), ("", operations),
+                           ("not taken yet\n", requests)):  # fmt: skip
+        if found:
+            columns = render.COPY_COLUMNS if found is copies else list(found[0])
+            render.say(f"\n{heading}{render.table(found, columns)}")
 
 
 @click.command()

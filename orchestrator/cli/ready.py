@@ -6,6 +6,7 @@ from orchestrator.cli import options, render
 from orchestrator.cli.world import World, pass_world
 from orchestrator.clock import SystemClock
 from orchestrator.decide.readiness import Readiness
+from orchestrator.decide.replication import replication_rows
 from orchestrator.errors import ExitCode, UsageError
 from orchestrator.planning import check_queries
 
@@ -20,9 +21,10 @@ CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 def check(world: World, queries: tuple[str, ...], output: str) -> int:
     """Tell whether the standby is ready: the gates of a failover without the failover. Changes nothing.
 
-    Also looks at what matters before anything is down: how far back the standby keeps records, how far
-    the replicator is behind, and whether times could be compared. Without a QUERY: all of them. Exit 1: a
-    gate refuses; 3: nothing refuses, but something could not be measured (ready is null).
+    Also looks at what matters before anything is down: how far back the standby keeps records, how old its
+    copy of each partition is, and whether times could be compared. Ages go by the largest timestamps, which
+    need not be those of the records produced last. Without a QUERY: all of them. Exit 1: a gate refuses;
+    3: nothing refuses, but something could not be measured (ready is null).
 
     \b
     Examples:
@@ -36,7 +38,8 @@ def check(world: World, queries: tuple[str, ...], output: str) -> int:
         world.query(name)
     found = list(check_queries(names, store=world.store, settings=world.settings, logs=world.log, clock=SystemClock()))
     if output in {"json", "yaml"}:
-        render.document([readiness.as_json() for readiness in found], output)
+        now = world.store.now()
+        render.document([readiness.as_json(now) for readiness in found], output)
     elif output == "tsv":
         rows = [{"query": each.query, **gate.as_json()} for each in found for gate in each.gates]
         render.show(rows, output, columns=GATE_COLUMNS)
@@ -48,4 +51,7 @@ def check(world: World, queries: tuple[str, ...], output: str) -> int:
 def _for_people(readiness: Readiness) -> str:
     answer = {True: "ready", False: "NOT READY", None: "not known to be ready"}[readiness.ready]
     gates = [gate.as_json() for gate in readiness.gates]
-    return f"{readiness.query}: {answer}\n\n" + render.table(gates, GATE_COLUMNS[1:], indent="  ")
+    told = f"{readiness.query}: {answer}\n\n" + render.table(gates, GATE_COLUMNS[1:], indent="  ")
+    if readiness.replication is None or not readiness.replication.copies:
+        return told
+    return told + "\n\n" + render.table(replication_rows(readiness.replication), render.COPY_COLUMNS, indent="  ")

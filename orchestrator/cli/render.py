@@ -172,6 +172,11 @@ PARTITION_COLUMNS = (
 )  # fmt: skip
 
 
+COPY_COLUMNS = (
+    "topic", "partition", "timestamp_ms", "standby_timestamp_ms", "age_seconds", "age_records", "note",
+)  # fmt: skip
+
+
 def plan(value: Mapping[str, object]) -> str:
     """A plan for people: what moves, the gates, the partitions, the sums."""
     heading = (

@@ -5,7 +5,7 @@ whether the replicator keeps up, and whether times could decide if content did n
 ready, and not refused either: it is unknown.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,9 +13,10 @@ from orchestrator.decide import gates
 from orchestrator.decide.costs import BY_TIME
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import UNKNOWN, Gate, answer
-from state.model import EndSample, TopicPartition
+from orchestrator.decide.replication import replication_json, replication_text, worst_of
+from state.model import TopicPartition
+from state.upkeep import Replication
 from streaming.log import TopicFacts
-from streaming.resume.model import Target
 from streaming.resume.truncation import Finding, truncation_of
 
 
@@ -26,8 +27,8 @@ class Condition:
     facts: Facts
     """As a plan gathers them, from what the runners last reported."""
     now: datetime
-    ends: Mapping[TopicPartition, EndSample]
-    """Last samples of the ends of the cluster in use."""
+    replication: Replication | None
+    """How old the standby's copies are; None where nothing is replicated."""
     topics: Mapping[str, TopicFacts]
     """The query's topics as the cluster in use describes them; empty when it does not answer."""
 
@@ -40,6 +41,7 @@ class Readiness:
     target: str
     """Where the query would go."""
     gates: tuple[Gate, ...]
+    replication: Replication | None
 
     @property
     def ready(self) -> bool | None:
@@ -49,9 +51,11 @@ class Readiness:
             return True
         return None if all(gate.measured == UNKNOWN for gate in refused) else False
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self, now: datetime) -> dict[str, object]:
         """The shape of ``check`` (DESIGN section 6)."""
-        return {"query": self.query, "ready": self.ready, "gates": [gate.as_json() for gate in self.gates]}
+        gates = [gate.as_json() for gate in self.gates]
+        replication = replication_json(self.replication, now)
+        return {"query": self.query, "ready": self.ready, "gates": gates, "replication": replication}
 
 
 def retention_reach(given: Condition) -> Gate | None:
@@ -78,40 +82,28 @@ def retention_reach(given: Condition) -> Gate | None:
 
 
 def replication_lag(given: Condition) -> Gate | None:
-    """By how much the newest record of the standby is older than that of the cluster in use, when last sampled."""
-    resolution = given.facts.resumes_at
-    if resolution is None:
+    """By how much the newest record of the standby is older than that of the cluster in use.
+
+    Of a standby that does not answer another gate speaks.
+    """
+    away = given.facts.standby is None or not given.facts.standby.reachable
+    if away or given.replication is None or not given.replication.copies:
         return None
-    unknown: list[str] = []
-    empty: list[str] = []
-    worst, records, oldest = 0.0, 0, ""
-    for target in resolution.targets:
-        name, sample = f"{target.target_topic}-{target.target_partition}", _sample(given, target)
-        if sample is not None and sample.end == sample.begin:
-            continue  # empty: there is nothing to copy
-        if sample is not None and target.end is not None and target.end == target.begin:
-            empty.append(name)
-        elif target.exposure_seconds is None and target.exposure_records != 0:
-            unknown.append(name)
-        if (target.exposure_seconds or 0.0) > worst:
-            worst, oldest = target.exposure_seconds or 0.0, f", most of all {name}"
-        records += target.exposure_records or 0
+    copies, worst = given.replication.copies, worst_of(given.replication)
+    missing = any(copy.is_missing for copy in copies)
+    unknown = any(copy.age_ms is None and copy.records != 0 for copy in copies)
+    seconds = (worst.age_ms or 0) / 1000 if worst is not None else 0.0
     limit = given.facts.policy.max_exposure.total_seconds()
-    here, there = given.facts.source, given.facts.target
-    behind, untold = bool(empty) or worst > limit, bool(unknown)
-    bad = f"{there} holds no record of {_few(empty)}" if empty else f"{there} is {worst:.1f} s behind {here}{oldest}"
+    behind = missing or seconds > limit
+    text = replication_text(given.replication, given.now)
     return answer(
         "replication-lag",
-        not behind and not untold,
-        "no record" if empty else UNKNOWN if untold and not behind else f"{worst:.1f} s",
+        not behind and not unknown,
+        "no record" if missing else UNKNOWN if unknown and not behind else f"{seconds:.1f} s",
         f"{limit:g} s",
-        f"{there} was {records} records behind {here} when its ends were sampled, {_age(given, resolution.targets)}",
-        f"{bad}: look at the replicator" if behind else f"nothing tells how far {there} is behind on {_few(unknown)}",
+        text,
+        f"{text}: look at the replicator" if behind else text,
     )
-
-
-def _sample(given: Condition, target: Target) -> EndSample | None:
-    return given.ends.get(TopicPartition(target.topic, target.partition))
 
 
 def time_comparable(given: Condition) -> Gate | None:
@@ -173,13 +165,9 @@ def judge(given: Condition) -> Readiness:
     own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)
     names = {gate.name for gate in own}
     common = tuple(gate for gate in gates.judge(facts) if gate.name not in names)
-    return Readiness(query=given.facts.query, target=given.facts.target, gates=common + own)
-
-
-def _age(given: Condition, targets: Iterable[Target]) -> str:
-    keys = {TopicPartition(target.topic, target.partition) for target in targets}
-    oldest = min((sample.sampled_at for key, sample in given.ends.items() if key in keys), default=given.now)
-    return f"{max(0.0, (given.now - oldest).total_seconds()):.0f} s ago"
+    return Readiness(
+        query=given.facts.query, target=given.facts.target, gates=common + own, replication=given.replication
+    )
 
 
 def _few(names: list[str]) -> str:

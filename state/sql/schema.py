@@ -321,6 +321,7 @@ readiness = sa.Table(
     sa.Column("gates", Objects, nullable=False),
     sa.Column("since", Instant, nullable=False),
     sa.Column("sampled_at", Instant, nullable=False),
+    sa.Column("replication", sa.LargeBinary),
 )
 
 retention = sa.Table(

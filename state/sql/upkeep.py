@@ -7,7 +7,9 @@ import sqlalchemy as sa
 
 from state.guards import PLACED, check_pruned
 from state.model import Event
+from state.replication import pack, unpack
 from state.sql.database import Part, upsert, values_of
+from state.sql.engine import translated
 from state.sql.history import append
 from state.sql.schema import (
     acknowledgements,
@@ -21,7 +23,7 @@ from state.sql.schema import (
     sightings,
     steps,
 )
-from state.upkeep import Pruned, ReadinessFact
+from state.upkeep import Pruned, ReadinessFact, Replication
 
 _OF_AN_OPERATION = (acknowledgements, intents, steps)
 
@@ -29,20 +31,30 @@ _OF_AN_OPERATION = (acknowledgements, intents, steps)
 class Upkeep(Part):
     """One row of readiness a query; pruning in bounded rounds, the oldest rows first."""
 
-    def keep_readiness(self, fact: ReadinessFact, *, term: int, event: Event) -> bool:
+    def keep_readiness(
+        self, fact: ReadinessFact, *, term: int, event: Event, replication: Replication | None = None
+    ) -> bool:
         with self._leading(term) as connection:
             stands = connection.execute(
                 sa.select(_READINESS.c.ready, _READINESS.c.since).where(_READINESS.c.query == fact.query)
             ).first()
             same = stands is not None and stands.ready is fact.ready
-            values = values_of(fact) | ({"since": stands.since} if stands and same else {})
+            packed = pack(replication) if replication is not None else None
+            kept = {"since": stands.since} if stands and same else {}
+            values = values_of(fact) | kept | {"replication": packed}
             connection.execute(upsert(self._insert(_READINESS), _READINESS, values))
             if not same:
                 append(connection, [event])
             return not same
 
     def readiness(self) -> Sequence[ReadinessFact]:
-        return self._rows(ReadinessFact, sa.select(readiness).order_by(readiness.c.query))
+        return self._rows(ReadinessFact, sa.select(*_FACT).order_by(readiness.c.query))
+
+    def replication(self, query: str) -> Replication | None:
+        kept = sa.select(readiness.c.replication).where(readiness.c.query == query)
+        with translated(), self._engines.read.connect() as connection:
+            packed = connection.execute(kept).scalar()
+        return unpack(packed) if packed is not None else None
 
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
         with self._leading(term) as connection:
@@ -65,6 +77,8 @@ class Upkeep(Part):
 
 
 _READINESS = readiness
+_FACT = [column for column in readiness.c if column.name != "replication"]
+"""Read every second by who looks on; the sample of replication beside it is large, and asked for by itself."""
 
 
 def _prune_operations(connection: sa.Connection, before: datetime, keep: int, limit: int) -> int:

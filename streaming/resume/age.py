@@ -4,22 +4,28 @@ Both ages go by the largest timestamp of each side. It need not be that of the l
 and a replicator keeps it. So an age is a good sign that a partition is copied, and no proof of what is missing.
 """
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
+from state.model import EndSample
 from streaming.log import Looked, PartitionError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Age:
     """How far one partition of the standby is behind, in time and in offsets of the source."""
 
+    source_ms: int | None
+    """Largest timestamp on the source; None when it holds no record."""
     newest_ms: int | None
     """Largest timestamp on the standby; None when it holds no record."""
+    _: KW_ONLY
     seconds: float | None
     """Between the two largest timestamps; 0 where the source holds nothing newer, None where it cannot be told."""
     records: int | None
     """Offsets of the source from its first record with a later time on; markers and aborted records count."""
     error: PartitionError | None = None
+    by_standby: bool = False
+    """Whether the error is the standby's."""
 
 
 def age(*, here: Looked, there: Looked, begin: Looked, end: Looked, after: Looked | None) -> Age:
@@ -29,16 +35,46 @@ def age(*, here: Looked, there: Looked, begin: Looked, end: Looked, after: Looke
     timestamp, None when that was not asked because the standby holds no record.
     """
     looked = [here, there, begin, end, *([] if after is None else [after])]
-    error = next((each.error for each in looked if each.error is not None), None)
-    if error is not None or end.offset is None or begin.offset is None:
-        return Age(newest_ms=there.timestamp_ms, seconds=None, records=None, error=error)
+    failed = next((each for each in looked if each.error is not None), None)
+    if failed is not None:
+        return _unknown(here.timestamp_ms, there, failed)
+    if end.offset is None or begin.offset is None:
+        return Age(here.timestamp_ms, there.timestamp_ms, seconds=None, records=None)
     if here.timestamp_ms is None:
-        return Age(newest_ms=there.timestamp_ms, seconds=0.0, records=0)
+        return Age(None, there.timestamp_ms, seconds=0.0, records=0)
     if there.timestamp_ms is None:
-        return Age(newest_ms=None, seconds=None, records=end.offset - begin.offset)
+        return Age(here.timestamp_ms, None, seconds=None, records=end.offset - begin.offset)
     first = end.offset if after is None or after.offset is None else after.offset
     return Age(
-        newest_ms=there.timestamp_ms,
-        seconds=max(0, here.timestamp_ms - there.timestamp_ms) / 1000,
+        here.timestamp_ms,
+        there.timestamp_ms,
+        seconds=_seconds(here.timestamp_ms, there.timestamp_ms),
         records=max(0, end.offset - max(first, begin.offset)),
     )
+
+
+def age_at(sample: EndSample, there: Looked) -> Age:
+    """Compare a source as it was last sampled, because it is silent now, with the standby's largest timestamp.
+
+    What the standby lacks of it in offsets is known only where it holds nothing, or there was nothing to copy.
+    """
+    if there.error is not None:
+        return _unknown(sample.newest_timestamp_ms, there, there)
+    if sample.begin == sample.end:
+        return Age(None, there.timestamp_ms, seconds=0.0, records=0)
+    newest = sample.newest_timestamp_ms
+    return Age(
+        newest,
+        there.timestamp_ms,
+        seconds=None if newest is None or there.timestamp_ms is None else _seconds(newest, there.timestamp_ms),
+        records=sample.end - sample.begin if there.timestamp_ms is None else None,
+    )
+
+
+def _unknown(here_ms: int | None, there: Looked, failed: Looked) -> Age:
+    by_standby = failed is there
+    return Age(here_ms, there.timestamp_ms, seconds=None, records=None, error=failed.error, by_standby=by_standby)
+
+
+def _seconds(here_ms: int, there_ms: int) -> float:
+    return max(0, here_ms - there_ms) / 1000

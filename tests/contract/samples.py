@@ -25,7 +25,7 @@ from state.model import (
 )
 from state.ports import Store
 from state.sighting import Belief, Layer, Sighting, Verdict
-from state.upkeep import ReadinessFact
+from state.upkeep import Copy, ReadinessFact, Replication
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 TTL = timedelta(seconds=30)
@@ -272,6 +272,19 @@ def readiness(**change: Any) -> ReadinessFact:
         "sampled_at": AT,
     }
     return ReadinessFact(**(values | change))
+
+
+def replication(**change: Any) -> Replication:
+    values: dict[str, Any] = {
+        "source": "east",
+        "target": "west",
+        "sampled_at": AT,
+        "copies": (
+            Copy("orders", 0, "east.orders", 5_000, 4_000, 1_000, 3, 6_000, ""),
+            Copy("orders", 1, None, None, None, None, None, None, "the route to west does not name the topic"),
+        ),
+    }
+    return Replication(**(values | change))
 
 
 def held(store: Store) -> int:

@@ -63,8 +63,24 @@ def test_readiness_of_a_stale_term_changes_nothing(store: Store) -> None:
     stale = term_of(store, "one")
     term_of(store, "two")
     with pytest.raises(StaleTerm):
-        store.keep_readiness(samples.readiness(), term=stale, event=samples.event())
-    assert (store.readiness(), store.history()) == ([], [])
+        store.keep_readiness(samples.readiness(), term=stale, event=samples.event(), replication=samples.replication())
+    assert (store.readiness(), store.history(), store.replication("revenue")) == ([], [], None)
+
+
+def test_a_sample_of_replication_comes_and_goes_with_the_readiness_that_it_was_taken_for(store: Store) -> None:
+    term = term_of(store)
+    assert store.replication("revenue") is None
+    first, second = samples.replication(), samples.replication(copies=(), latencies={"orders": (7, -9)})
+    for sample in (first, second):
+        store.keep_readiness(samples.readiness(), term=term, event=samples.event(), replication=sample)
+        assert store.replication("revenue") == sample
+    assert store.replication("late") is None
+    assert store.readiness() == [samples.readiness()]
+    store.keep_readiness(samples.readiness(), term=term, event=samples.event())
+    assert store.replication("revenue") is None
+    store.keep_readiness(samples.readiness(), term=term, event=samples.event(), replication=first)
+    assert store.prune(LATER, keep=1, limit=10, term=term).readiness == 1
+    assert store.replication("revenue") is None
 
 
 # -- pruning -----------------------------------------------------------------------------------------------------------

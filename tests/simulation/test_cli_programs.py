@@ -59,7 +59,12 @@ def test_the_page_for_programs_names_every_key_that_is_printed(
     assert keys(shown) == listed | said("`show QUERY`")
     assert shown["readiness"] is None
     assert keys(shown["positions"]) == said("`positions` is an array")
-    assert keys(run_json(capsys, "check")[1]) == said("`check`: an array")
+    assert shown["replication"] is None
+    _, checked = run_json(capsys, "check")
+    assert keys(checked) == said("`check`: an array")
+    assert isinstance(checked, list)
+    assert keys(checked[0]["replication"]) == said("`replication` is how old")
+    assert keys(checked[0]["replication"]["partitions"]) == said("sentence. Each of its `partitions` has")
     assert keys(shown["automatic"]) == said("`automatic` is an object here")
     assert keys(run_json(capsys, "pause", "revenue")[1]) == said("`pause` and `resume`")
     assert keys(run_json(capsys, "reconcile", "revenue")[1]) == said("`reconcile`: an array")

@@ -193,7 +193,12 @@ def test_a_ready_standby_is_told_with_every_gate(world: World, capsys: pytest.Ca
     code, out, _ = run(capsys, "check", "revenue", "-o", "tsv")
     assert code == 0
     assert out.splitlines()[0] == "query\tname\tok\tmeasured\tlimit\ttext"
-    assert run(capsys, "check", "revenue")[1].startswith("revenue: ready\n")
+    told = run(capsys, "check", "revenue")[1]
+    assert told.startswith("revenue: ready\n")
+    assert row["replication"]["text"].startswith("west is 10.0 s behind east at most (orders-0, ")
+    assert row["replication"]["text"].split(";")[0] in told
+    ages = [(each["topic"], each["partition"], each["age_seconds"]) for each in row["replication"]["partitions"]]
+    assert ages == [("orders", 0, 10.0), ("orders", 1, 10.0)]
 
 
 def test_a_dead_primary_does_not_make_the_standby_less_ready(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -358,3 +358,34 @@ def test_what_was_sampled_is_shown(world: World, capsys: pytest.CaptureFixture[s
     assert [gate["name"] for gate in shown["readiness"]["refused"]] == ["standby-reachable"]
     told = run(capsys, "show", "revenue")[1]
     assert "readiness   revenue could not fail over to west: standby-reachable: " in told
+
+
+@pytest.mark.parametrize("silent", ["nobody", "east", "west"])
+def test_how_old_the_copies_are_is_shown_from_the_store_alone(
+    world: World, capsys: pytest.CaptureFixture[str], silent: str
+) -> None:
+    if silent in world.clusters:
+        world.clusters[silent].reachable = False
+    term = lead(world)
+    made = Housekeeping(
+        world.store, world.settings, logs=world.clusters.__getitem__, term=lambda: term, actor="controller:one"
+    )
+    assert made.sample() == 1
+    made.close()
+    for cluster in world.clusters.values():
+        cluster.reachable = False
+    _, shown = run_json(capsys, "show", "revenue")
+    assert isinstance(shown, dict)
+    replication, told = shown["replication"], run(capsys, "show", "revenue")[1]
+    assert (replication["from"], replication["to"]) == ("east", "west")
+    assert 0 <= replication["sample_age_seconds"] < 30
+    assert [row["partition"] for row in replication["partitions"]] == [0, 1]
+    if silent == "west":
+        assert replication["worst"] is None
+        assert {row["age_seconds"] for row in replication["partitions"]} == {None}
+        assert "(orders-0: west does not answer: " in told
+    else:
+        assert {row["age_seconds"] for row in replication["partitions"]} == {10.0}
+        assert replication["worst"] == {"topic": "orders", "partition": 0}
+        assert "\nreplication west is 10.0 s behind east at most (orders-0, " in told
+        assert ("east as it was seen" in told) == (silent == "east")

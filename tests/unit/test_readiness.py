@@ -8,23 +8,27 @@ import pytest
 
 from orchestrator.decide.gate import Gate
 from orchestrator.decide.readiness import READINESS_GATES, Condition, judge
-from state.model import EndSample, TopicPartition
+from state.model import TopicPartition
+from state.upkeep import Copy, Replication
 from streaming.resume.truncation import Finding, Standing
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, reset, resolution, topic
 
 KEY = TopicPartition("t", 0)
 
 
-def sample(**changes: Any) -> EndSample:
-    values: dict[str, Any] = {
-        "cluster": "east", "topic": "t", "partition": 0, "begin": 0, "end": 12, "newest_timestamp_ms": 5_000,
-        "leader_epoch": 0, "topic_id": "i", "sampled_at": NOW - timedelta(seconds=2),
-    }  # fmt: skip
-    return EndSample(**{**values, **changes})
+def copy(partition: int = 0, age_ms: int | None = 0, records: int | None = 0, **changes: Any) -> Copy:
+    made = Copy("t", partition, "t", 5_000, 5_000 - (age_ms or 0), age_ms, records, 5_000, "")
+    return made._replace(**changes)
+
+
+def copies(*found: Copy) -> Condition:
+    seen = Replication(source="east", target="west", sampled_at=NOW - timedelta(seconds=2), copies=found)
+    return replace(READY, replication=seen)
 
 
 BEFORE = replace(GOOD, fence="pending", operation=None)
-READY = Condition(facts=BEFORE, now=NOW, ends={KEY: sample()}, topics={"t": topic()})
+READY = Condition(facts=BEFORE, now=NOW, replication=None, topics={"t": topic()})
+READY = copies(copy())
 APPENDED = replace(topic(), timestamp_type="LogAppendTime")
 
 
@@ -47,16 +51,19 @@ def judged(name: str, condition: Condition) -> Gate:
 def test_a_good_standby_is_ready() -> None:
     readiness = judge(READY)
     assert readiness.ready is True
-    assert readiness.as_json() == {"query": "q", "ready": True, "gates": [gate.as_json() for gate in readiness.gates]}
-    assert judged("replication-lag", READY).text == "west was 0 records behind east when its ends were sampled, 2 s ago"
+    shown = readiness.as_json(NOW)
+    assert (shown["query"], shown["ready"]) == ("q", True)
+    assert shown["gates"] == [gate.as_json() for gate in readiness.gates]
+    text = "west is 0.0 s behind east at most (t-0, 0 records); sampled 2 s ago"
+    assert judged("replication-lag", READY).text.startswith(text)
 
 
 REFUSALS: list[tuple[str, Condition, str, str]] = [
     ("retention-reach", at(earliest_timestamps={KEY: 6_000}), "-1 s", "oldest record of t-0 on west is younger"),
-    ("replication-lag", at(place(exposure_seconds=60.5, exposure_records=9)), "60.5 s", "most of all t-0: look at"),
-    ("replication-lag", at(place(begin=30, exposure_seconds=None)), "no record", "west holds no record of t-0"),
-    ("replication-lag", at(place(exposure_seconds=61.0), place(partition=1, exposure_seconds=None)), "61.0 s",
-     "behind"),
+    ("replication-lag", copies(copy(), copy(1, 60_500, 9)), "60.5 s", "60.5 s behind east at most (t-1, 9 records)"),
+    ("replication-lag", copies(copy(age_ms=None, records=9, target_newest_ms=None)), "no record",
+     "west holds no record of t-0, east 9"),
+    ("replication-lag", copies(copy(0, 61_000), copy(1, None, None)), "61.0 s", "look at the replicator"),
     ("time-comparable", replace(READY, topics={"t": APPENDED}), "LogAppendTime", "t on east has LogAppendTime"),
     ("time-comparable", replace(READY, facts=replace(BEFORE, standby=replace(STANDBY, topics={"t": APPENDED}))),
      "LogAppendTime", "t on west has LogAppendTime"),
@@ -81,13 +88,14 @@ def test_every_gate_of_readiness_can_refuse() -> None:
     assert {name for name, *_ in REFUSALS} == {check.__name__.replace("_", "-") for check in READINESS_GATES}
 
 
-UNTOLD = at(place(exposure_seconds=None, exposure_records=None))
+UNTOLD = copies(copy(), copy(1, None, None, note="east: UNSUPPORTED_VERSION: too old"))
 
 
-@pytest.mark.parametrize("condition", [UNTOLD, replace(UNTOLD, ends={})])
-def test_what_cannot_be_measured_is_neither_ready_nor_refused(condition: Condition) -> None:
+def test_what_cannot_be_measured_is_neither_ready_nor_refused() -> None:
+    condition = UNTOLD
     gate = judged("replication-lag", condition)
     assert (gate.ok, gate.measured) == (False, "unknown")
+    assert "not known of 1 partitions (t-1: east: UNSUPPORTED_VERSION: too old)" in gate.text
     assert judge(condition).ready is None
     worse = replace(condition, facts=replace(condition.facts, runners=()))
     assert judge(worse).ready is False
@@ -103,8 +111,8 @@ def test_a_replay_that_nobody_can_tell_is_not_ready_as_automatic_mode_would_not_
 @pytest.mark.parametrize(
     ("name", "condition", "measured"),
     [
-        ("replication-lag", replace(UNTOLD, ends={KEY: sample(end=0)}), "0.0 s"),
-        ("replication-lag", at(place(exposure_seconds=None, exposure_records=0)), "0.0 s"),
+        ("replication-lag", copies(copy(note="east holds no record of it", newest_ms=None)), "0.0 s"),
+        ("replication-lag", copies(copy(age_ms=None, records=0, note="LogAppendTime")), "0.0 s"),
         ("retention-reach", at(place(timestamp_ms=None), earliest_timestamps={KEY: 6_000}), "nothing deleted"),
         ("retention-reach", at(earliest_timestamps={KEY: 3_000}), "2 s"),
         ("time-comparable", replace(READY, facts=replace(BEFORE, settings=query(methods=["exact"])),
@@ -119,7 +127,9 @@ def test_what_does_no_harm_passes(name: str, condition: Condition, measured: str
 
 def test_without_a_place_only_what_is_known_is_judged() -> None:
     unplaced = replace(READY, facts=replace(BEFORE, resolution=None, choice=None))
-    assert {gate.name for gate in judge(unplaced).gates} & {"replication-lag", "retention-reach"} == set()
+    assert {gate.name for gate in judge(unplaced).gates} & {"replication-lag", "retention-reach"} == {"replication-lag"}
+    unseen = replace(unplaced, replication=None)
+    assert {gate.name for gate in judge(unseen).gates} & {"replication-lag", "retention-reach"} == set()
 
 
 @pytest.mark.parametrize("finding", [Finding.INTACT, Finding.UNPROVEN, Finding.EXPIRED])

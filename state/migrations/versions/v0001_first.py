@@ -284,7 +284,7 @@ def create_upkeep() -> None:
     op.create_table(
         "readiness",
         *(key("query", NAME), need("target", NAME), may("ready", FLAG), need("gates", JSON), need("since", TIME)),
-        need("sampled_at", TIME),
+        *(need("sampled_at", TIME), may("replication", BYTES)),
     )
     op.create_table("retention", key("kind", NAME), need("kept_from", TIME))
 
