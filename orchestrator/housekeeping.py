@@ -1,4 +1,4 @@
-"""What has to be done now and then, and never on time: readiness samples, late counts, and pruning what is over.
+"""What has to be done now and then, and never on time: readiness samples, counts, measures, and pruning what is over.
 
 The one seam of APScheduler 3.11. It goes by the wall clock, and a clock that is set back holds its jobs up for as long;
 a run that hangs blocks the later ones; what it starts it cannot stop. So nothing that must be on time runs here, each
@@ -12,6 +12,7 @@ Every controller keeps one; a job does its work only while its controller leads,
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -23,11 +24,12 @@ from orchestrator.clock import Clock, SystemClock
 from orchestrator.decide.replication import continued
 from orchestrator.decide.sampling import fact_of, next_samples, told
 from orchestrator.desk import open_operations
+from orchestrator.disorder import measure_disorder
 from orchestrator.errors import NotLeading
 from orchestrator.later import keep_counts
 from orchestrator.places import Logs
 from orchestrator.planning import check_queries
-from state.errors import StaleTerm, StoreUnavailable, TideoverError
+from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
 from state.ports import Store
 from state.settings import Tideover
 from state.upkeep import Pruned
@@ -36,6 +38,8 @@ LOOK_EVERY = timedelta(seconds=5)
 """How often a job looks whether something is due: soon after its controller began to lead."""
 READINESS_EVERY = timedelta(minutes=1)
 LATER_EVERY = timedelta(minutes=1)
+DISORDER_EVERY = timedelta(minutes=15)
+"""Measuring a day of 3,500 partitions takes some seconds."""
 RETENTION_EVERY = timedelta(hours=1)
 SAMPLING_SECONDS = 45.0
 """How long one round of samples may go on; the queries that were not reached come first in the next."""
@@ -73,10 +77,11 @@ class Housekeeping:
         self._actor = actor
         self._clock = clock or SystemClock()
         self._stop = threading.Event()
-        self._next_prune = self._next_count = 0.0
+        self._next_prune = self._next_count = self._next_measure = 0.0
         self._jobs = {
             "readiness": _Job(self.sample),
             "later": _Job(self._count_when_due),
+            "disorder": _Job(self._measure_when_due),
             "retention": _Job(self._prune_when_due),
         }
         self._scheduler = _scheduler(self._jobs, look_every)
@@ -116,7 +121,8 @@ class Housekeeping:
             fact = fact_of(readiness, self._store.now())
             sample = readiness.replication
             if sample is not None:
-                sample = continued(sample, self._store.replication(fact.query))
+                with suppress(Damaged):  # what is written now takes its place
+                    sample = continued(sample, self._store.replication(fact.query))
             event = told(fact, actor=self._actor)
             self._store.keep_readiness(fact, term=term, event=event, replication=sample)
             kept += 1
@@ -129,6 +135,19 @@ class Housekeeping:
         return keep_counts(
             self._settings.queries, self._store, self._logs, term=self._leading, at=self._clock.now(), actor=self._actor
         )
+
+    def measure(self) -> int:
+        """Measure the disorder of times for each query that goes by it; how many were kept. Raises ``StoreError``."""
+        kept = 0
+        for name, query in self._settings.queries.items():
+            assignment = self._store.assignment(name) if query.buffer == "measured" else None
+            if assignment is not None and self._leading() is not None:
+                found = measure_disorder(self._store, assignment, self._store.now())
+                if (term := self._leading()) is None:
+                    break
+                self._store.keep_disorder(found, term=term)
+                kept += 1
+        return kept
 
     def prune(self) -> Pruned:
         """Forget what is older than the configuration says, in bounded rounds; what went. Raises ``StoreError``."""
@@ -166,6 +185,12 @@ class Housekeeping:
         if now >= self._next_count and self._leading() is not None:
             self.count()
             self._next_count = now + LATER_EVERY.total_seconds()
+
+    def _measure_when_due(self) -> None:
+        now = self._clock.monotonic()
+        if now >= self._next_measure and self._leading() is not None:
+            self.measure()
+            self._next_measure = now + DISORDER_EVERY.total_seconds()
 
     def _prune_when_due(self) -> None:
         now = self._clock.monotonic()

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from orchestrator.appeared import appeared, has_patterns, unseen
+from orchestrator.buffers import measured_buffers
 from orchestrator.clock import Clock
 from orchestrator.decide import truncation
+from orchestrator.decide.buffer import buffered
 from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.phases import BEHIND_COMMIT
 from orchestrator.decide.rules import rules_of
@@ -178,8 +180,9 @@ class Places:
             return
         try:
             self.standby(facts)
-            sampled = self._store.ends(facts.source)
-            wants, ends = self._wants(facts, report.offsets, self._read(facts, report), sampled)
+            sampled, positions = self._store.ends(facts.source), self._read(facts, report)
+            facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
+            wants, ends = self._wants(facts, report.offsets, positions, sampled)
             asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
             self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
         except KafkaError:
@@ -193,6 +196,7 @@ class Places:
     def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Facts, Resolution, Resolution | None]:
         """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
         positions, sampled = self._read(facts, report), self._store.ends(facts.source)
+        facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         if facts.standings is None:
             known = truncation.tracked_at(since_placed(positions, facts.assignment), report.offsets)
             told = standings_of(self._logs(facts.source), facts, known, sampled, self._store.now())
@@ -241,7 +245,8 @@ class Places:
         if facts.route is None:
             raise ValueError(f"no route from {facts.source} to {facts.target}")
         ends = sound_ends(sampled, since_placed(positions, facts.assignment))
-        return wants_of(offsets, positions=positions, ends=ends, route=facts.route), ends
+        wants = wants_of(offsets, positions=positions, ends=ends, route=facts.route)
+        return buffered(wants, facts.buffers, positions), ends
 
     def _tracked(self, facts: Facts) -> list[Position]:
         return since_placed(self._store.positions(facts.query), facts.assignment)

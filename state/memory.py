@@ -62,7 +62,7 @@ from state.plain import plain
 from state.ports import Store
 from state.sighting import Belief, Sighting
 from state.timeline import Stretch
-from state.upkeep import Pruned, ReadinessFact, Replication
+from state.upkeep import Disorder, Pruned, ReadinessFact, Replication
 
 
 class MemoryStore(Store):
@@ -85,6 +85,7 @@ class MemoryStore(Store):
         self._automation = KeptAutomation()
         self._seen = KeptSightings()
         self._readiness = KeptReadiness()
+        self._disorders: dict[str, Disorder] = {}
         self._history = KeptHistory()
 
     # -- leading ---------------------------------------------------------------------------------------------------
@@ -493,6 +494,15 @@ class MemoryStore(Store):
         with self._lock:
             return self._readiness.replication(query)
 
+    def keep_disorder(self, disorder: Disorder, *, term: int) -> None:
+        with self._lock:
+            self._check_term(term)
+            self._disorders[disorder.query] = disorder
+
+    def disorder(self, query: str) -> Disorder | None:
+        with self._lock:
+            return self._disorders.get(query)
+
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
         with self._lock:
             check_pruned(before, self._clock(), keep=keep, limit=limit)
@@ -509,8 +519,15 @@ class MemoryStore(Store):
                 requests=self._prune_requests(before, limit),
                 sightings=self._seen.prune(before, limit),
                 readiness=self._readiness.prune(before, limit),
+                disorders=self._prune_disorders(before, limit),
                 events=self._history.prune(before, limit, self._operations.keys()),
             )
+
+    def _prune_disorders(self, before: datetime, limit: int) -> int:
+        gone = oldest(self._disorders, limit, lambda query: self._disorders[query].measured_at, before)
+        for query in gone:
+            del self._disorders[query]
+        return len(gone)
 
     def _prune_requests(self, before: datetime, limit: int) -> int:
         over = [

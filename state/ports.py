@@ -26,7 +26,7 @@ from state.model import (
 )
 from state.sighting import Belief, Sighting
 from state.timeline import Stretch
-from state.upkeep import Pruned, ReadinessFact, Replication
+from state.upkeep import Disorder, Pruned, ReadinessFact, Replication
 
 
 class Store(Protocol):
@@ -257,14 +257,20 @@ class Store(Protocol):
     def replication(self, query: str) -> Replication | None:
         """The sample that was kept with the query's readiness, if one was. Raises ``Damaged``."""
 
+    def keep_disorder(self, disorder: Disorder, *, term: int) -> None:
+        """Upsert by query."""
+
+    def disorder(self, query: str) -> Disorder | None:
+        """What was measured last."""
+
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
         """Forget what ended before a time in the past: one transaction, at most ``limit`` rows of each kind.
 
         An operation goes with its steps, intents and acknowledgement, unless it is open, or an assignment names it, or
         it is among the newest ``keep`` of its query that placed the query, or among the newest ``keep`` that did not.
         A request goes when it was refused or its operation is gone, a line of history when it has no operation or that
-        is gone, a sighting and a readiness when nobody has renewed them since. Pauses stay: one row a scope, and their
-        end must be known.
+        is gone, a sighting, a readiness and a disorder when nobody has renewed them since. Pauses stay: one row a
+        scope, and their end must be known.
         """
 
     # -- history ---------------------------------------------------------------------------------------------------

@@ -233,6 +233,7 @@ class Query(Settings):
     sink: Sink = Sink.APPEND
     replay_safe: bool = False
     buffer: Buffer = timedelta(minutes=15)
+    """X of ``T - X`` where time decides; ``measured``: from the disorder of times that was seen."""
     trigger: Duration = timedelta(seconds=1)
     output: Output | None = None
     spark: dict[str, str | int | float | bool] = Field(default_factory=dict)

@@ -107,6 +107,16 @@ class Stretch:
         """Its moments. Raises ``Damaged``."""
         return unpack(self.packed)
 
+    @property
+    def precision_ms(self) -> int:
+        """To how many milliseconds its times are kept. Raises ``Damaged``."""
+        try:
+            head = zlib.decompressobj().decompress(self.packed, _HEAD.size)
+            precision_ms: int = _HEAD.unpack(head)[1]
+        except (zlib.error, struct.error) as error:
+            raise Damaged(f"a stretch of a timeline cannot be read: {error}") from error
+        return precision_ms
+
 
 def precision_of(step: timedelta) -> int:
     """Milliseconds to which times are kept at these steps."""

@@ -73,6 +73,33 @@ class Replication:
     stamped after the record's own time, in each of the last samples in which nothing was missing, oldest first."""
 
 
+class TopicDisorder(NamedTuple):
+    """By how much the times of one topic's records went back, all its partitions together."""
+
+    topic: str
+    disorder_ms: int
+    """The largest distance from the largest time read so far, but no later than the clock then, back to the time of a
+    record read later; never told too small by rounding."""
+    steps: int
+    """Steps of the timeline at which new records had been read."""
+    since_ms: int
+    """Of the first of them."""
+    until_ms: int
+    """Of the last."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disorder:
+    """What a query's timeline tells of the order of times, where the query is placed; one row a query."""
+
+    query: str
+    placed_epoch: int
+    """Of the assignment when it was measured: what was read at an earlier place does not count."""
+    cluster: str
+    topics: tuple[TopicDisorder, ...]
+    measured_at: datetime
+
+
 class Pruned(NamedTuple):
     """How many rows one round of pruning took; an operation counts with all that belongs to it."""
 
@@ -80,6 +107,7 @@ class Pruned(NamedTuple):
     requests: int = 0
     sightings: int = 0
     readiness: int = 0
+    disorders: int = 0
     events: int = 0
 
     @property

@@ -116,12 +116,12 @@ def _grown_cases(run: Asked, members: Sequence[Want]) -> list[Case]:
 
 def _common_cases(run: Asked, members: Sequence[Want], note: str) -> list[Case]:
     """A topic whose partitions do not match: the smallest T of the old ones, for every partition of the standby."""
-    time, total = common_time(members), sum(want.offset for want in members)
+    (time, buffer_ms), total = common_time(members, run.rules), sum(want.offset for want in members)
     alignment = NoPlace(Cause.REPARTITIONED)
     cases = []
     for want in topics.spread(members, len(run.facts[members[0].target_topic].partitions)):
         key = TopicPartition(want.target_topic, want.partition)
-        shared = replace(want, timestamp_ms=time)
+        shared = replace(want, timestamp_ms=time, buffer_ms=buffer_ms)
         cases.append(
             Case(want=shared, key=key, partner=False, alignment=alignment, ever_read=total, note=note),
         )
@@ -154,7 +154,7 @@ def _ask_times(run: Asked, cases: Iterable[Case]) -> None:
     """T - buffer of each, the newest time, and the oldest one kept where retention may have worked."""
     questions: list[Question] = []
     for case in cases:
-        time = asked_time(case.want.timestamp_ms, run.rules.buffer_ms)
+        time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
         if time is not None and (run.rules.asks_times or case.want.lost == MethodName.CLOSEST):
             questions.append((case.key, time))
         questions.append((case.key, Spec.MAX_TIMESTAMP))
@@ -167,9 +167,16 @@ def _ask_segments(run: Asked, cases: Iterable[Case]) -> None:
     """Where times may not be asked for, or this broker cannot tell them and never will."""
     if MethodName.SEGMENT not in run.rules.methods:
         return
-    times = [(case.key, asked_time(case.want.timestamp_ms, run.rules.buffer_ms)) for case in cases]
-    asked = [(key, time) for key, time in times if time is not None and not run.tells_times(key, time)]
+    asked = []
+    for case in cases:
+        time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+        if time is not None and not run.tells_times(case.key, time):
+            asked.append((case.key, _segment_time(run, case)))
     run.segments = ask_segments(run.log, asked, run.deadline, limit=segment.ASKED)
+
+
+def _segment_time(run: Asked, case: Case) -> int:
+    return asked_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
 
 
 def _align(run: Asked, cases: Iterable[Case]) -> None:
@@ -252,7 +259,7 @@ def _against(run: Asked, group: Group, members: Sequence[Case]) -> str:
 
 def _target(run: Asked, case: Case) -> Target:
     key = case.key
-    time = asked_time(case.want.timestamp_ms, run.rules.buffer_ms)
+    time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
     first = run.answers.get((key, 0))
     assert case.alignment is not None
     facts = Facts(
@@ -260,7 +267,7 @@ def _target(run: Asked, case: Case) -> Target:
         end=run.end(key),
         log_end=run.bound(key, Spec.LATEST),
         by_time=None if time is None else run.answers.get((key, time)),
-        segments=None if time is None else run.segments.get((key, time)),
+        segments=None if time is None else run.segments.get((key, _segment_time(run, case))),
         newest_ms=run.newest_ms(key),
         earliest_ms=None if first is None else first.timestamp_ms,
         append_time=run.asks_append_time(key.topic) or (case.scan is not None and case.scan.append_time),

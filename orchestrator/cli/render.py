@@ -190,6 +190,8 @@ def plan(value: Mapping[str, object]) -> str:
         parts.append(table(gates, ("name", "ok", "measured", "limit", "text"), indent="  "))
     if isinstance(partitions, list) and partitions:
         parts.append(table(partitions, PARTITION_COLUMNS, indent="  "))
+    if isinstance(buffers := value.get("buffers"), list):
+        parts.append("\n".join(f"  buffer of {each['topic']}: {each['text']}" for each in buffers))
     if isinstance(cut := value.get("log_truncation"), list):
         parts.append(table(cut, ("topic", "partition", "offset", "divergent_offset", "resumes_at"), indent="  "))
     if isinstance(totals, Mapping):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orchestrator.decide.buffer import Buffer
 from orchestrator.decide.treatment import Choice
 from state.model import Assignment, OperationKind, QueryFact, RunnerFact, TopicPartition
 from state.protocol import CheckpointReport, Treatment
@@ -75,6 +76,8 @@ class Facts:
     """What became of the query's positions in the cluster that they were read from; None when nothing tells."""
     resets: tuple[Reset, ...] | None = None
     """Of those positions whose log was cut, where they go on; None as long as the standby was not asked."""
+    buffers: tuple[Buffer, ...] = ()
+    """Of each topic, where they are measured."""
     choice: Choice | None = None
     fence: str | None = None
     """``pending`` or the evidence."""

@@ -38,6 +38,7 @@ def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
             "exposure_seconds": _largest(_exposure_seconds(target) for target in targets),
         },
         "refused": any(not gate.ok for gate in gates),
+        **({"buffers": [each.as_json() for each in facts.buffers]} if facts.buffers else {}),
         **({"log_truncation": truncation_json(facts.resets)} if facts.resets else {}),
         **_followed(facts),
         **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),

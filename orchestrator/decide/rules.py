@@ -6,7 +6,7 @@ from state.settings import Query, Route
 from streaming.resume.model import Rules
 
 DEFAULT_BUFFER = timedelta(minutes=15)
-"""Stands in for ``buffer: measured`` as long as nothing was measured."""
+"""Stands in for ``buffer: measured`` where too little was measured."""
 
 
 def rules_of(query: Query, on_no_match: str, route: Route | None) -> Rules:

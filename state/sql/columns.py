@@ -11,6 +11,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from state.model import Fingerprint
 from state.ring import Ring
+from state.upkeep import TopicDisorder
 
 Member = TypeVar("Member", bound=StrEnum)
 
@@ -100,6 +101,19 @@ class Instants(TypeDecorator[tuple[datetime, ...]]):
 
     def process_result_value(self, value: Any, dialect: Dialect) -> tuple[datetime, ...]:
         return tuple(map(datetime.fromisoformat, value))
+
+
+class Disorders(TypeDecorator[tuple[TopicDisorder, ...]]):
+    """What was measured of some topics, kept as a JSON array of arrays."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[TopicDisorder, ...] | None, dialect: Dialect) -> Any:
+        return [list(each) for each in value or ()]
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> tuple[TopicDisorder, ...]:
+        return tuple(TopicDisorder(*each) for each in value)
 
 
 class Packed(TypeDecorator[Ring]):

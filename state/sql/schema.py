@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from state.model import Desired, IntentKind, IntentState, OperationKind, Phase, RunState
 from state.sighting import Fault, Layer, Verdict
-from state.sql.columns import Big, Instant, Instants, Json, Name, Objects, Packed, Word, Words
+from state.sql.columns import Big, Disorders, Instant, Instants, Json, Name, Objects, Packed, Word, Words
 
 metadata = sa.MetaData()
 
@@ -322,6 +322,16 @@ readiness = sa.Table(
     sa.Column("since", Instant, nullable=False),
     sa.Column("sampled_at", Instant, nullable=False),
     sa.Column("replication", sa.LargeBinary),
+)
+
+disorders = sa.Table(
+    "disorders",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("placed_epoch", Big, nullable=False),
+    sa.Column("cluster", Name, nullable=False),
+    sa.Column("topics", Disorders, nullable=False),
+    sa.Column("measured_at", Instant, nullable=False),
 )
 
 retention = sa.Table(

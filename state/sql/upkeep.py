@@ -14,6 +14,7 @@ from state.sql.history import append
 from state.sql.schema import (
     acknowledgements,
     assignments,
+    disorders,
     history,
     intents,
     operations,
@@ -23,7 +24,7 @@ from state.sql.schema import (
     sightings,
     steps,
 )
-from state.upkeep import Pruned, ReadinessFact, Replication
+from state.upkeep import Disorder, Pruned, ReadinessFact, Replication
 
 _OF_AN_OPERATION = (acknowledgements, intents, steps)
 
@@ -56,6 +57,13 @@ class Upkeep(Part):
             packed = connection.execute(kept).scalar()
         return unpack(packed) if packed is not None else None
 
+    def keep_disorder(self, disorder: Disorder, *, term: int) -> None:
+        with self._leading(term) as connection:
+            connection.execute(upsert(self._insert(disorders), disorders, values_of(disorder)))
+
+    def disorder(self, query: str) -> Disorder | None:
+        return self._row(Disorder, sa.select(disorders).where(disorders.c.query == query))
+
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
         with self._leading(term) as connection:
             now = self._at(connection)
@@ -66,6 +74,7 @@ class Upkeep(Part):
                 requests=_prune(connection, requests, "created_at", before, limit, over=_is_over),
                 sightings=_prune(connection, sightings, "seen_at", before, limit),
                 readiness=_prune(connection, readiness, "sampled_at", before, limit),
+                disorders=_prune(connection, disorders, "measured_at", before, limit),
                 events=_prune(connection, history, "at", before, limit, over=_stands_alone),
             )
 

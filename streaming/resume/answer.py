@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from state.model import EndSample, Fingerprint
+from state.settings import MethodName
 from streaming.log import PartitionError
-from streaming.resume import notes
+from streaming.resume import notes, segment
 from streaming.resume.choose import Question, choose
 from streaming.resume.exact import Cause, NoPlace, is_retention
-from streaming.resume.facts import Facts, Place
+from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.forecast import Forecast, exposure, forecast, set_back
 from streaming.resume.later import remembered
 from streaming.resume.model import Rules, Target, Want
@@ -33,7 +34,7 @@ def target(question: Question, old: EndSample | None, *, ever_read: int, note: s
         partition=want.partition,
         offset=_read_to(want),
         timestamp_ms=want.timestamp_ms,
-        buffer_ms=question.rules.buffer_ms,
+        buffer_ms=_buffer(want, place, question.rules),
         target_topic=want.target_topic,
         target_partition=want.partition,
         target_offset=place.offset if isinstance(place, Place) else None,
@@ -62,7 +63,7 @@ def failed_target(want: Want, rules: Rules, error: PartitionError | None) -> Tar
         partition=want.partition,
         offset=_read_to(want),
         timestamp_ms=want.timestamp_ms,
-        buffer_ms=rules.buffer_ms,
+        buffer_ms=rules.buffer_of(want),
         target_topic=want.target_topic,
         target_partition=want.partition,
         target_offset=None,
@@ -90,6 +91,12 @@ def _last(want: Want, facts: Facts) -> tuple[Fingerprint, ...]:
     mixed = isinstance(facts.alignment, NoPlace) and facts.alignment.cause is Cause.REPARTITIONED
     whole = want.ring_offset == want.offset or want.dense is True
     return want.ring if whole and not mixed and want.read_to is None else ()
+
+
+def _buffer(want: Want, place: Place | Unheld, rules: Rules) -> int:
+    """X as the method that decided went by it."""
+    by_segment = isinstance(place, Place) and place.method is MethodName.SEGMENT
+    return segment.buffer_of(want, rules) if by_segment else rules.buffer_of(want)
 
 
 def _read_to(want: Want) -> int:

@@ -33,6 +33,8 @@ class Want:
     """Begin of the old partition when last sampled; ``offset == begin_known`` with an empty ring: nothing was read."""
     timestamp_ms: int | None
     """T: largest timestamp known to be consumed (also an idle partition's sampling time); None when unknown."""
+    buffer_ms: int | None = None
+    """X of ``T - X`` for this partition; None: that of the rules."""
     read_to: int | None = None
     """How far was read, where the old log was cut since and ``offset`` is not that far; None: to ``offset``."""
     lost: str | None = None
@@ -45,7 +47,7 @@ class Rules:
 
     methods: tuple[MethodName, ...]
     buffer_ms: int
-    """X of ``T - X``, for the method ``timestamp``."""
+    """X of ``T - X``, for the methods ``timestamp`` and ``segment``, where a want has none of its own."""
     on_no_match: str = "fail"
     """``closest``, ``earliest``, ``latest`` or ``fail``: what holds when no method does."""
     read_committed: bool = False
@@ -56,6 +58,10 @@ class Rules:
     """The route is said to keep offsets, for the method ``identity``."""
     offset_syncs: str | None = None
     """The standby's topic with MirrorMaker 2's offset syncs, for the method ``synced``."""
+
+    def buffer_of(self, want: Want) -> int:
+        """X of one partition."""
+        return self.buffer_ms if want.buffer_ms is None else want.buffer_ms
 
     @property
     def asks_times(self) -> bool:

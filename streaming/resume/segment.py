@@ -19,9 +19,14 @@ ASKED = 2
 """Offsets to ask for: the newest may be the log's end."""
 
 
+def buffer_of(want: Want, rules: Rules) -> int:
+    """X in milliseconds; never less than the rules', as a measured one tells nothing of the standby's clock."""
+    return max(rules.buffer_ms, rules.buffer_of(want))
+
+
 def place(want: Want, rules: Rules, facts: Facts, now: datetime) -> Place | Unheld:
     """The newest segment that is old enough, or the begin, clamped to the snapshot and to what content has proven."""
-    time = asked_time(want.timestamp_ms, rules.buffer_ms)
+    time = asked_time(want.timestamp_ms, buffer_of(want, rules))
     if time is None:
         return Unheld(note=notes.NO_TIMESTAMP)
     if facts.segments is None:

@@ -20,11 +20,16 @@ def asked_time(timestamp_ms: int | None, buffer_ms: int) -> int | None:
     return None if timestamp_ms is None else max(0, timestamp_ms - buffer_ms)
 
 
-def common_time(wants: Iterable[Want]) -> int | None:
-    """The smallest T of a topic's old partitions, for a standby that partitions otherwise; None if one is unknown."""
-    times = [want.timestamp_ms for want in wants]
-    known = [time for time in times if time is not None]
-    return min(known) if known and len(known) == len(times) else None
+def common_time(wants: Iterable[Want], rules: Rules) -> tuple[int | None, int]:
+    """T and X of a standby that partitions otherwise: those of the old partition with the smallest ``T - X``.
+
+    T is None if it is unknown of one partition.
+    """
+    times = [(want.timestamp_ms, rules.buffer_of(want)) for want in wants]
+    known = [(time, buffer_ms) for time, buffer_ms in times if time is not None]
+    if not known or len(known) < len(times):
+        return None, rules.buffer_ms
+    return min(known, key=lambda each: each[0] - each[1])
 
 
 def place(want: Want, rules: Rules, facts: Facts, now: datetime, *, idle: bool | None) -> Place | Unheld:
@@ -32,7 +37,7 @@ def place(want: Want, rules: Rules, facts: Facts, now: datetime, *, idle: bool |
 
     ``idle``: whether nothing followed the position on the old cluster when its end was last sampled; None unknown.
     """
-    time = asked_time(want.timestamp_ms, rules.buffer_ms)
+    time = asked_time(want.timestamp_ms, rules.buffer_of(want))
     if time is None or facts.by_time is None:
         return Unheld(note=notes.NO_TIMESTAMP)
     if facts.by_time.error is not None:

@@ -25,7 +25,7 @@ from state.model import (
 )
 from state.ports import Store
 from state.sighting import Belief, Layer, Sighting, Verdict
-from state.upkeep import Copy, ReadinessFact, Replication
+from state.upkeep import Copy, Disorder, ReadinessFact, Replication, TopicDisorder
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 TTL = timedelta(seconds=30)
@@ -285,6 +285,17 @@ def replication(**change: Any) -> Replication:
         ),
     }
     return Replication(**(values | change))
+
+
+def disorder(**change: Any) -> Disorder:
+    values: dict[str, Any] = {
+        "query": "revenue",
+        "placed_epoch": 1,
+        "cluster": "east",
+        "topics": (TopicDisorder("orders", 31_000, 1_440, 1_700_000_000_000, 1_700_086_400_000),),
+        "measured_at": AT,
+    }
+    return Disorder(**(values | change))
 
 
 def held(store: Store) -> int:

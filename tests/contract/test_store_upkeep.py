@@ -83,6 +83,22 @@ def test_a_sample_of_replication_comes_and_goes_with_the_readiness_that_it_was_t
     assert store.replication("revenue") is None
 
 
+# -- disorder ----------------------------------------------------------------------------------------------------------
+def test_the_last_measure_of_disorder_stands(store: Store) -> None:
+    term = term_of(store)
+    assert store.disorder("revenue") is None
+    moved = samples.disorder(placed_epoch=3, cluster="west", topics=(), measured_at=LATER)
+    for found in (samples.disorder(), samples.disorder(query="late"), moved):
+        store.keep_disorder(found, term=term)
+        assert store.disorder(found.query) == found
+    assert store.disorder("late") == samples.disorder(query="late")
+    stale, term = term, term_of(store, "another")
+    with pytest.raises(StaleTerm):
+        store.keep_disorder(samples.disorder(), term=stale)
+    assert store.prune(LATER, keep=1, limit=10, term=term) == Pruned(disorders=1)
+    assert (store.disorder("late"), store.disorder("revenue")) == (None, moved)
+
+
 # -- pruning -----------------------------------------------------------------------------------------------------------
 def test_an_operation_goes_with_all_that_belongs_to_it(store: Store) -> None:
     term = term_of(store)

@@ -4,18 +4,25 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from orchestrator.decide.buffer import back
 from state.model import Fingerprint, TopicPartition
-from state.settings import Cluster
+from state.settings import Cluster, MethodName
+from streaming.deadline import Deadline
 from streaming.kafka.link import Link
 from streaming.kafka.records import digest
 from streaming.kafka.tail import read_tails
 from streaming.log import Fetched, Spec
+from streaming.replication import replication_ages
+from streaming.resolver import resolve
+from streaming.resume.age import Age
+from streaming.resume.model import Rules, Want
 from tests.broker import running_broker
 
 pytestmark = pytest.mark.real
@@ -111,6 +118,49 @@ def test_times_begin_end_and_largest_time_agree_with_another_client(
         ours = link.offsets({partition: spec}, timeout=5)[partition]
         assert ours.offset == their.offset
         assert ours.timestamp_ms == (their.timestamp if their.timestamp >= 0 else None)
+
+
+def test_the_age_of_a_copy_is_told_by_the_largest_time_of_each_side(
+    link: Link, admin: AdminClient, bootstrap: str
+) -> None:
+    """KIP-734, with the record of the largest time not the last; one log stands for each side."""
+    times = {"aged": (0, 9_000, 4_000, 7_000), "aged-copy": (0, 4_000), "aged-empty": ()}
+    for topic, seconds in times.items():
+        create(admin, topic)
+        produce(bootstrap, topic, [(None, b"%d" % each, BASE_MS + each) for each in seconds])
+    key, empty = TopicPartition("aged", 0), TopicPartition("aged-empty", 0)
+    copy = TopicPartition("aged-copy", 0)
+    behind = replication_ages(link, link, {key: copy}, Deadline.after(10))[key]
+    assert behind == Age(BASE_MS + 9_000, BASE_MS + 4_000, seconds=5.0, records=3)
+    assert replication_ages(link, link, {key: empty}, Deadline.after(10))[key].records == 4
+    assert replication_ages(link, link, {empty: key}, Deadline.after(10))[empty].seconds == 0.0
+    nowhere = replication_ages(link, link, {key: TopicPartition("nowhere", 0)}, Deadline.after(10))[key]
+    assert nowhere.error is not None
+    assert (nowhere.seconds, nowhere.by_standby, nowhere.error.name) == (None, True, "UNKNOWN_TOPIC_OR_PARTITION")
+
+
+def test_a_buffer_as_large_as_the_disorder_skips_no_unread_record_on_a_log_in_no_order(
+    link: Link, admin: AdminClient, bootstrap: str
+) -> None:
+    chance = random.Random()
+    seed = chance.randrange(1 << 32)
+    chance.seed(seed)
+    create(admin, "shuffled")
+    records = [(i, BASE_MS + i * 100 - chance.randrange(3_000)) for i in range(400)]
+    here = chance.sample(records, len(records))
+    produce(bootstrap, "shuffled", [(None, b"%d" % number, time_ms) for number, time_ms in here])
+    disorder = back([Fingerprint(number, time_ms, bytes(16)) for number, time_ms in records], BASE_MS * 2)
+    for read in chance.sample(range(1, 400), 20):
+        want = Want(
+            source="s", topic="shuffled", partition=0, target_topic="shuffled", offset=read, ring=(), ring_offset=None,
+            dense=None, begin_known=0, timestamp_ms=max(time_ms for _, time_ms in records[:read]), buffer_ms=disorder,
+        )  # fmt: skip
+        rules = Rules(methods=(MethodName.TIMESTAMP,), buffer_ms=0)
+        found = resolve(link, [want], rules, old_ends={}, now=datetime.now(UTC), timeout=10)
+        (target,) = found.targets
+        assert (target.method, target.buffer_ms) == ("timestamp", disorder)
+        assert target.target_offset is not None
+        assert all(number < read for number, _ in here[: target.target_offset]), f"seed {seed}, read {read}"
 
 
 def test_a_missing_topic_is_told_and_not_created(link: Link, admin: AdminClient) -> None:

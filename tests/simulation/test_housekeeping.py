@@ -11,10 +11,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from orchestrator import housekeeping
+from orchestrator.cli import render
 from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import NAME
+from orchestrator.places import Places
+from orchestrator.planning import plan_query
 from state.errors import StoreUnavailable
-from state.model import Phase
+from state.model import OperationKind, Phase
 from state.ports import Store
 from state.settings import Timeline
 from state.timeline import NO_TIME, Lane, Moment, Stretch
@@ -196,6 +199,53 @@ def test_timelines_that_nobody_writes_any_more_go_by_the_longest_time_that_is_se
     term = lead(world)
     assert keeper(world, lambda: term).prune_timelines() == 4
     assert [each.steps().moments[0].offsets for each in world.store.timeline("former")] == [(29,)]
+
+
+# -- disorder ----------------------------------------------------------------------------------------------------------
+def consumed(world: World, *, steps: int, back_seconds: int) -> None:
+    """A timeline of so many minutes up to now, in which times once went back."""
+    now_ms, lane = int(world.store.now().timestamp() * 1000), Lane("orders", "orders", 0)
+    moments = []
+    for step in range(steps):
+        at_ms = now_ms - (steps - step) * 60_000
+        back_ms = 60_000 + back_seconds * 1_000 if step == 9 else 0
+        moments.append(Moment(at_ms, [step], [at_ms - back_ms], [0]))
+    stretch = Stretch.of("revenue", 1, "east", [lane], moments, precision_ms=100)
+    world.store.save_timeline(stretch, keep=DAY)
+
+
+def planned(world: World) -> dict[str, Any]:
+    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    return plan_query(places, OperationKind.FAILOVER, "revenue", "west")
+
+
+def test_a_measured_buffer_is_measured_where_it_is_asked_for_and_shown_with_its_reasons() -> None:
+    world = World(settings(methods=["timestamp"], buffer="measured"))
+    consumed(world, steps=200, back_seconds=31)
+    (default,) = planned(world)["buffers"]
+    assert default["text"] == "900 s by default: nothing was measured yet; a controller that leads does"
+    assert keeper(world, lambda: None).measure() == 0
+    assert world.store.disorder("revenue") is None
+    term = lead(world)
+    assert keeper(world, lambda: term).measure() == 1
+    plan = planned(world)
+    text = "41.1 s measured: disorder up to 31.1 s in 3.3 h over 199 steps, margin 10 s"
+    assert plan["buffers"] == [{"topic": "orders", "buffer_ms": 41_100, "measured": True, "text": text}]
+    assert keys(plan["buffers"]) == said("`buffers`, one of each topic")
+    assert f"  buffer of orders: {text}" in render.plan(plan).splitlines()
+    assert {(each["method"], each["buffer_ms"]) for each in plan["partitions"]} == {("timestamp", 41_100)}
+    world.settings = settings(methods=["timestamp"])
+    fixed = planned(world)
+    assert "buffers" not in fixed
+    assert {each["buffer_ms"] for each in fixed["partitions"]} == {15 * 60_000}
+
+
+def test_nothing_is_measured_for_a_query_whose_buffer_is_fixed() -> None:
+    world = World()
+    consumed(world, steps=200, back_seconds=31)
+    term = lead(world)
+    assert keeper(world, lambda: term).measure() == 0
+    assert world.store.disorder("revenue") is None
 
 
 # -- the scheduler -----------------------------------------------------------------------------------------------------

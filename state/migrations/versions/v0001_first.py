@@ -286,6 +286,11 @@ def create_upkeep() -> None:
         *(key("query", NAME), need("target", NAME), may("ready", FLAG), need("gates", JSON), need("since", TIME)),
         *(need("sampled_at", TIME), may("replication", BYTES)),
     )
+    op.create_table(
+        "disorders",
+        *(key("query", NAME), need("placed_epoch", BIG), need("cluster", NAME), need("topics", JSON)),
+        need("measured_at", TIME),
+    )
     op.create_table("retention", key("kind", NAME), need("kept_from", TIME))
 
 
