@@ -1,4 +1,4 @@
-"""A sample of replication as one value, packed, so that 3,500 partitions are one write of some 40 kB."""
+"""A sample of replication as one value, packed, so that 3,500 partitions are one write of some 50 kB."""
 
 import json
 import zlib
