@@ -81,13 +81,16 @@ def offsets(
         )
     if not segments and (before is not None or limit is not None):
         raise UsageError("--before and --limit belong to --segments")
+    if segments and isolation != "read_uncommitted":
+        raise UsageError("a segment-level search knows no isolation: leave out --isolation")
     if compare is not None and not max_timestamp:
         raise UsageError("--compare belongs to --max-timestamp")
     wanted: list[int] = list(specs) or [_time(text) for text in times]
+    until = Spec.LATEST if before is None else _time(before)
     log, deadline = world.log(cluster), Deadline.after(timeout)
     partitions = _partitions(log, cluster, topic, partition, deadline)
     if segments:
-        return _show_segments(log, topic, partitions, before, limit or _LIMIT, deadline, output)
+        return _show_segments(log, topic, partitions, until, limit or _LIMIT, deadline, output)
     found: list[dict[str, object]] = []
     for time in wanted:
         asked = {TopicPartition(topic, number): time for number in partitions}
@@ -128,9 +131,8 @@ def _compared(
 
 
 def _show_segments(
-    log: Log, topic: str, partitions: list[int], before: str | None, limit: int, deadline: Deadline, output: str
+    log: Log, topic: str, partitions: list[int], time: int, limit: int, deadline: Deadline, output: str
 ) -> int:
-    time = Spec.LATEST if before is None else _time(before)
     asked = dict.fromkeys((TopicPartition(topic, number) for number in partitions), int(time))
     answers = log.segments(asked, limit=limit, timeout=deadline.remaining)
     found = []

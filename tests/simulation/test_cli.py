@@ -349,6 +349,44 @@ def test_offsets_are_looked_up_by_time_and_at_the_ends(world: World, capsys: pyt
         assert [row["offset"] for row in found] == [offset, offset]
 
 
+def test_an_error_of_one_partition_is_told_in_its_row_beside_the_others_answers(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Messages without times: error 43 (KIP-79)."""
+    error = PartitionError(name="UNSUPPORTED_FOR_MESSAGE_FORMAT", text="no times", retriable=False)
+    world.clusters["west"].partition("orders", 0).error = error
+    asked = ("--cluster", "west", "--topic", "orders", "--at", "2026-01-31T11:58:00Z", "--at", "0")
+    code, found = run_json(capsys, "offsets", *asked)
+    assert code == 2
+    assert isinstance(found, list)
+    assert [(row["partition"], row["offset"], row["error"]) for row in found] == [
+        (0, None, error.name), (0, None, error.name), (1, 33, None), (1, 0, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--at", "-5"), "is not a time"),
+        (("--at", "0", "--at", "1969-12-31T23:59:59Z"), "Kafka knows no negative times"),
+        (("--segments", "--before", "1969-12-31T23:59:59Z"), "Kafka knows no negative times"),
+        (("--segments", "--isolation", "read_committed"), "a segment-level search knows no isolation"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_any_request(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    text: str,
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(world.clusters["west"], "describe", lambda topics, *, timeout: asked.append(topics))
+    code, _, err = run(capsys, "offsets", "--cluster", "west", "--topic", "orders", *arguments)
+    assert (code, asked) == (2, [])
+    assert text in err
+
+
 def test_segments_are_shown_newest_first_where_the_brokers_still_know_them(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
