@@ -504,11 +504,12 @@ def test_the_closest_is_asked_by_time_although_no_method_may_go_by_it():
 def test_the_closest_without_any_time_is_the_end_and_says_what_it_costs():
     log = standby(Slot(stream(0, 50)))
     shows(one(log, want([], offset=40), rules(on_no_match="closest")), target_offset=50, method="closest")
-    timeless = standby(Slot(stream(0, 50)))
-    timeless.fails[KEY, 0] = PartitionError(name="UNSUPPORTED_FOR_MESSAGE_FORMAT", text="too old", retriable=False)
-    target = one(timeless, want([], offset=40, timestamp_ms=T0), rules(on_no_match="closest"))
-    shows(target, target_offset=50, method="closest")
-    assert "unread records are skipped" in target.note
+    for name in ("UNSUPPORTED_FOR_MESSAGE_FORMAT", "UNSUPPORTED_VERSION"):
+        timeless = standby(Slot(stream(0, 50)))
+        timeless.fails[KEY, 0] = PartitionError(name=name, text="too old", retriable=False)
+        target = one(timeless, want([], offset=40, timestamp_ms=T0), rules(on_no_match="closest"))
+        shows(target, target_offset=50, method="closest")
+        assert "unread records are skipped" in target.note
 
 
 def test_the_closest_does_not_take_a_look_up_that_failed_for_a_log_without_times():
@@ -523,6 +524,24 @@ def test_no_policy_passes_a_place_that_content_has_proven(policy):
     old = stream(0, 60)
     target = one(standby(Slot(copied(old, 7))), want(old[:30]), rules(MethodName.SYNCED, on_no_match=policy))
     shows(target, method=policy, target_offset=37, replay_records=0)
+
+
+@pytest.mark.parametrize(("policy", "offset"), [("latest", 100), ("earliest", 60), ("closest", 60), ("fail", None)])
+def test_a_log_that_begins_after_the_position_is_a_situation_of_its_own(policy, offset):
+    old = stream(0, 100)
+    target = one(standby(Slot(copied(old), begin=60)), want(old[:20]), rules(MethodName.SYNCED, on_no_match=policy))
+    shows(target, target_offset=offset, expired=True)
+    assert "by time" not in target.note
+
+
+def test_a_partition_of_which_nothing_was_read_is_begun_by_policy_where_partitions_do_not_match():
+    wants = [want(stream(0, 60, name="a")), want(stream(0, 40, name="b"), partition=1)]
+    targets = found(standby(*scattered(3)), wants, rules(MethodName.EXACT, buffer_ms=0, on_no_match="closest")).targets
+    assert [("by time" in target.note, target.target_offset == 0) for target in targets] == [
+        (True, False),
+        (True, False),
+        (False, True),
+    ]
 
 
 # -- segments
@@ -607,6 +626,17 @@ def test_a_segment_past_the_place_proven_by_content_gives_way_to_it():
     target = one(log, want(old[:15]), BY_SEGMENT)
     shows(target, target_offset=15, method="segment", replay_records=0)
     assert "went past the place proven by content" in target.note
+
+
+def test_where_retention_has_worked_a_segment_skips_nothing_that_is_left():
+    log = segmented()
+    log.retain("orders", 0, 35)
+    log.partition("orders", 0).rolled = [(base, 0) for base in (0, 10, 20, 30, 40)]
+    younger = one(log, want(stream(0, 15)), BY_SEGMENT)
+    shows(younger, target_offset=35, method="segment", expired=True)
+    assert "every record that the standby still holds is younger" in younger.note
+    log.partition("orders", 0).rolled = [(base, T0 + 10 * base) for base in (0, 10, 20, 30, 40)]
+    shows(one(log, want([], offset=40, timestamp_ms=T0 + 80), BY_SEGMENT), target_offset=35, method="segment")
 
 
 def test_without_segments_or_with_a_time_to_come_the_method_does_not_hold():

@@ -17,6 +17,7 @@ from streaming.syncs import parse, read_syncs
 TOPIC = "mm2-offset-syncs.east.internal"
 SYNCS = TopicPartition(TOPIC, 0)
 SYNCED = rules(MethodName.EXACT, MethodName.SYNCED, MethodName.TIMESTAMP, offset_syncs=TOPIC)
+ONLY_SYNCED = replace(SYNCED, methods=(MethodName.SYNCED,))
 
 
 def entry(offset, topic, partition, upstream, downstream):
@@ -228,8 +229,7 @@ def test_syncs_that_cannot_be_read_are_no_reason_to_stop():
 
 def test_a_sync_never_leads_past_a_place_that_content_has_proven():
     old = stream(0, 60)
-    only_syncs = replace(SYNCED, methods=(MethodName.SYNCED,))
-    target = one(mirrored(Slot(copied(old, 100)), syncs=[(0, 20, 140)]), want(old[:23]), only_syncs)
+    target = one(mirrored(Slot(copied(old, 100)), syncs=[(0, 20, 140)]), want(old[:23]), ONLY_SYNCED)
     assert (target.method, target.target_offset, target.replay_records) == ("synced", 123, 0)
     assert "went past" in target.note
 
@@ -239,6 +239,14 @@ def test_a_sync_whose_place_has_expired_resumes_at_the_begin_and_is_marked():
     target = one(log, want([], offset=23, timestamp_ms=T0 + 220), SYNCED)
     assert (target.method, target.target_offset) == ("synced", 140)
     assert "retention" in target.note
+
+
+def test_a_sync_never_leads_past_records_that_are_all_younger_than_what_was_read():
+    """The oldest sync that is left may be of a re-send, and then points behind first copies that nobody has read."""
+    old = stream(0, 60)
+    target = one(mirrored(Slot(copied(old, 100), begin=140), syncs=[(0, 20, 150)]), want(old[:23]), ONLY_SYNCED)
+    assert (target.method, target.target_offset) == ("synced", 140)
+    assert "every record that the standby still holds is younger" in target.note
 
 
 def test_an_open_transaction_pins_a_sync_too():

@@ -96,6 +96,9 @@ def test_the_error_names_partitions_and_offsets_of_divergence() -> None:
         "log truncation on east: orders-0 (read to 120, parts at 80), orders-1 (read to 90, parts at an unknown offset)"
     )
     assert truncation_of("east", standings[3:]) is None
+    twice = truncation_of("east", [judge(position(100), log(200, 5, end)) for end in (80, 60, 70)])
+    assert twice is not None
+    assert twice.divergent_offsets == {KEY: 60}, "the earliest of several counts"
 
 
 # -- the reset table: log [10, 200], cut at 80, closest by time at 70
