@@ -233,9 +233,11 @@ class MemoryCluster:
         if log is None or error is not None:
             return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
         end = _visible_end(log, read_committed=read_committed)
-        if time in (Spec.LATEST, Spec.EARLIEST):
-            offset = end if time == Spec.LATEST else log.begin
-            return Looked(offset=offset, timestamp_ms=None, leader_epoch=log.leader_epoch)
+        if time == Spec.LATEST:
+            return Looked(offset=end, timestamp_ms=None, leader_epoch=log.leader_epoch)
+        if time == Spec.EARLIEST:
+            epoch = max((epoch for epoch, start in log.epoch_starts.items() if start <= log.begin), default=None)
+            return Looked(offset=log.begin, timestamp_ms=None, leader_epoch=epoch)
         visible = [record for record in log.records if record.offset < end]
         if time == Spec.MAX_TIMESTAMP:
             found = max(visible, key=lambda record: (record.timestamp_ms, -record.offset), default=None)
