@@ -89,3 +89,21 @@ def test_what_appears_is_called_as_it_would_be_on_the_old_cluster(topics: object
     named = {(each.source, each.topic, each.target_topic) for each in found}
     assert ("orders", here, there) in named
     assert not any("stranger" in each for each in named)
+
+
+def test_every_partition_of_what_appears_is_read_and_only_by_sources_that_do_not_know_it() -> None:
+    sources = {"orders": {"pattern": "orders(-new)?"}, "all": {"pattern": "orders.*"}}
+    world = World(settings(sources=sources))
+    world.clusters["west"].create("orders-new", 3)
+    with_topic(world, "orders-newer")
+    query, west = world.settings.queries[QUERY], world.clusters["west"]
+    found = appeared(west, world.settings, query, source="east", target="west", wants=())
+    named = [(each.source, each.target_topic, each.partition) for each in found if each.target_topic != "orders"]
+    assert sorted(named) == [
+        *(("all", "orders-new", number) for number in range(3)),
+        ("all", "orders-newer", 0),
+        *(("orders", "orders-new", number) for number in range(3)),
+    ], "a pattern names whole topics"
+    known = [each for each in found if each.source == "all"]
+    again = appeared(west, world.settings, query, source="east", target="west", wants=known)
+    assert {each.source for each in again} == {"orders"}

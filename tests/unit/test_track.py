@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from state.model import EndSample, Fingerprint, Position, TopicPartition
 from state.ring import Ring
+from streaming.log import TopicFacts
 from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
 from streaming.spark.track import Place, Track, read_until
@@ -266,3 +267,17 @@ def test_a_position_names_the_leader_epoch_under_which_its_last_record_was_read(
     assert newest(track, {PARTITION: sample})[8].leader_epoch == 3, "markers only: the last record is the one before"
     track.see(batch(9, 120))
     assert newest(track, {PARTITION: sample})[9].leader_epoch is None
+
+
+def test_a_position_names_the_topic_id_under_which_it_was_read() -> None:
+    """By it alone a topic that was made anew under its old name is known (KIP-516)."""
+    track = Track(SUBJECT)
+    track.see(batch(7, 100, committed=True))
+    facts = TopicFacts(
+        name="orders", topic_id="T1", partitions={}, timestamp_type="CreateTime", cleanup_policy="delete"
+    )
+    (told,) = track.positions(NOW, {}, {"orders": facts})
+    assert told.topic_id == "T1"
+    track.see(batch(8, 110))
+    (told,) = track.positions(NOW, {}, {})
+    assert told.topic_id is None
