@@ -106,6 +106,14 @@ def test_one_partition_may_be_asked_for_several_times_although_a_broker_refuses_
         assert looked.offset == {BASE_MS: 0, BASE_MS + 5 * STEP_MS: 5, Spec.LATEST: RECORDS}[asked]
 
 
+def test_what_is_committed_is_asked_for_in_a_version_that_knows_isolation() -> None:
+    """Version 1 has no isolation level: an older broker would answer what an open transaction wrote (KIP-98)."""
+    for time_ms, oldest in ((BASE_MS, 2), (Spec.LATEST, 2), (Spec.MAX_TIMESTAMP, 7)):
+        request = offsets.inquiry({PARTITIONS[0]: time_ms}, read_committed=True).request(PARTITIONS[:1])
+        assert (request.isolation_level, request._min_version) == (1, oldest)
+    assert offsets.inquiry({PARTITIONS[0]: BASE_MS}, read_committed=False).request(PARTITIONS[:1]).isolation_level == 0
+
+
 def test_the_same_partition_twice_in_one_request_is_an_error_of_the_protocol(link: Link, fake: FakeCluster) -> None:
     """``INVALID_REQUEST`` (42) is what the separate requests avoid (KIP-79)."""
     twice = offsets.inquiry({PARTITIONS[0]: BASE_MS}, read_committed=False)

@@ -29,11 +29,11 @@ def digest(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def plan(forecast: int, *, later: int = 0, target_offset: int = 100) -> dict[str, object]:
+def plan(forecast: int, *, later: int = 0, after_last: int = 0, target_offset: int = 100) -> dict[str, object]:
     ring = tuple(Fingerprint(number, number, digest(number)) for number in range(READ - 32, READ))
     target = place(
         target_offset=target_offset, replay_records=forecast, exposure_records=3, last=ring,
-        later=ring[len(ring) - later :],
+        later=ring[len(ring) - later :], after_last=after_last,
     )  # fmt: skip
     row = {
         "source": "s", "topic": "t", "partition": 0, "target_topic": "t", "target_partition": 0, "end": 150,
@@ -91,6 +91,12 @@ def test_a_forecast_that_is_too_small_shows_and_looking_has_an_end() -> None:
 def test_without_any_known_record_a_forecast_of_none_is_confirmed_and_another_is_not() -> None:
     assert replayed(looked(plan(0), log(range(1000, 1100)), [64])) == 0
     assert replayed(looked(plan(7), log(range(1000, 1100)), [64])) is None
+
+
+def test_what_was_read_behind_the_last_record_that_is_remembered_is_counted_with_it() -> None:
+    records = log([*range(READ - 2, READ + 3), *range(1000, 1100)])
+    assert replayed(looked(plan(5, after_last=3), records, [64])) == 5
+    assert replayed(looked(plan(5, after_last=3), records[:3], [3])) == 3, "no more than was read by then"
 
 
 def test_records_that_are_announced_to_come_later_are_no_replay_of_the_place() -> None:

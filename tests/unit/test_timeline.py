@@ -80,6 +80,16 @@ def test_the_answer_never_lies_after_what_was_consumed_and_never_goes_back(
         assert answer(moment.at_ms) == moment.offsets[0], "at the time of a step the answer is exact"
 
 
+@pytest.mark.parametrize(
+    ("asked", "entry"), [(9, None), (10, (10, 55)), (25, (20, 65)), (30, (30, 75)), (999, (50, 95))]
+)
+def test_a_time_is_looked_up_as_in_a_brokers_time_index(asked: int, entry: tuple[int, int] | None) -> None:
+    """Known cases of Kafka's ``TimeIndexTest.testLookUp``: entries every 10 ms, offsets 45 after their times."""
+    entries = [Moment(time_ms, [time_ms + 45], [NO_TIME], [0]) for time_ms in range(10, 60, 10)]
+    found = unpack(pack(LANES[:1], entries, precision_ms=1)).at(asked)
+    assert (None if found is None else (found.at_ms, found.offsets[0])) == entry
+
+
 def test_a_partition_that_does_not_move_costs_next_to_nothing() -> None:
     lanes = [Lane("orders", "orders", number) for number in range(100)]
     still = [Moment(AT_MS + 60_000 * k, [7] * 100, [AT_MS - 5] * 100, [0] * 100) for k in range(60)]

@@ -400,6 +400,7 @@ def test_partitions_that_were_only_added_leave_the_old_ones_exact():
 
 
 ALIKE = [(i, T0, "same") for i in range(100)]
+RUN = [*stream(0, 30), *[(i, T0 + 300, "same") for i in range(30, 130)]]
 
 
 @pytest.mark.parametrize(
@@ -407,6 +408,7 @@ ALIKE = [(i, T0, "same") for i in range(100)]
     [
         (stream(0, 15), stream(0, 100)),  # too few records to tell a copy from chance
         (ALIKE[:60], ALIKE),  # another partition may hold the same
+        (RUN[:90], RUN),  # so many agree, but at many places
         (stream(0, 60), stream(0, 40)),  # where the records went that are not here is not known
         (stream(0, 60), stream(0, 100, name="other")),
     ],
