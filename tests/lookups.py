@@ -116,7 +116,7 @@ _THREE = (100, 999, 200)
 _SHELL = "GetOffsetShellTest.testGetLatestOffsets, ..EarliestOffsets, ..ByMaxTimestamp, ..ByTimestamp, testNoOffset.."
 _INTEGRATION = "ListOffsetsIntegrationTest.testThree"
 
-CASES = (
+CASES: tuple[Case, ...] = (
     # -- time index
     Case(
         name="time-index",
