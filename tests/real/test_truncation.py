@@ -1,8 +1,5 @@
 """A log that is really cut: three brokers, an unclean leader election, and what a remembered position says then."""
 
-import time
-from collections.abc import Callable
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,51 +17,15 @@ from streaming.kafka.tail import read_tails
 from streaming.log import Log, Spec
 from streaming.resume.truncation import Finding, Standing, truncation_of
 from streaming.validation import validate
-from tests.broker import new_cluster_id, running_broker
-from tests.ports import free_port
+from tests.real.brokers import Brokers, until
 from tests.simulation.world import World, settings
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 KEY = TopicPartition("orders", 0)
-_QUICK = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 
 
-class Cluster3:
-    """Broker 1 is the controller and keeps no replica of the topic; 2 and 3 hold it, and may be killed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._id = new_cluster_id()
-        self._controller = f"127.0.0.1:{free_port()}"
-        self._stacks: dict[int, ExitStack] = {}
-        self.bootstrap = self.start(1)
-
-    def start(self, node: int) -> str:
-        settings = {"node.id": str(node), "controller.quorum.voters": f"1@{self._controller}", **_QUICK}
-        if node == 1:
-            settings["listeners"] = f"PLAINTEXT://LISTEN,CONTROLLER://{self._controller}"
-        else:
-            settings |= {"process.roles": "broker", "listeners": "PLAINTEXT://LISTEN"}
-        stack = self._stacks[node] = ExitStack()
-        return stack.enter_context(running_broker(self._folder / str(node), settings=settings, cluster_id=self._id))
-
-    def kill(self, node: int) -> None:
-        self._stacks.pop(node).close()
-
-    def close(self) -> None:
-        for node in sorted(self._stacks, reverse=True):
-            self.kill(node)
-
-
-def until(holds: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
-
-
-def produce(cluster: Cluster3, first: int, count: int, *, acks: str) -> None:
+def produce(cluster: Brokers, first: int, count: int, *, acks: str) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": acks})
     for number in range(first, first + count):
         producer.produce("orders", b"%d" % number, partition=0)
@@ -74,7 +35,7 @@ def produce(cluster: Cluster3, first: int, count: int, *, acks: str) -> None:
 def test_records_lost_by_an_unclean_election_are_found_although_the_log_has_grown_past_the_position(
     tmp_path: Path,
 ) -> None:
-    cluster = Cluster3(tmp_path)
+    cluster = Brokers(tmp_path)  # broker 1 keeps no replica of the topic; 2 and 3 hold it
     try:
         cluster.start(2)
         cluster.start(3)
