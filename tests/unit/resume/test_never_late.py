@@ -10,7 +10,10 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replication import World, draw
-from standby import found
+from standby import T0, found, one, rules, want
+
+from state.settings import MethodName
+from streaming.memory import MemoryCluster
 
 WORLDS = int(os.environ.get("TIDEOVER_WORLDS", "4000"))
 SEED = int(os.environ.get("TIDEOVER_SEED", "0")) or random.SystemRandom().randrange(10**9)
@@ -47,3 +50,23 @@ def test_any_world_is_never_late_and_exact_means_exact(seed):
     world = draw(seed)
     if world is not None:
         judged(world, seed)
+
+
+@given(st.integers(min_value=0))
+@settings(max_examples=300)
+def test_a_segment_never_begins_behind_a_record_that_came_after_the_time(seed):
+    """Whatever the records' own times, the lengths of segments, and what retention has left."""
+    rnd = random.Random(seed)
+    log, written, count = MemoryCluster("west"), [T0], rnd.randint(1, 60)
+    log.create("orders")
+    for offset in range(count):
+        if offset and rnd.random() < 0.2:
+            log.roll("orders", 0, written[-1])
+        written.append(written[-1] + rnd.randint(0, 5))
+        log.append("orders", 0, T0 + rnd.randint(-(10**6), 10**6), b"")
+    log.retain("orders", 0, rnd.choice([0, 0, rnd.randint(0, count)]))
+    time = rnd.randint(T0 - 1, written[-1] + 1)
+    target = one(log, want([], offset=count, timestamp_ms=time), rules(MethodName.SEGMENT, buffer_ms=0))
+    first = next((offset for offset, at in enumerate(written[1:]) if at > time), count)
+    assert target.method == "segment"
+    assert target.target_offset <= max(first, log.partition("orders", 0).begin)
