@@ -21,8 +21,9 @@ from tests.ports import free_base_port
 pytestmark = pytest.mark.long
 
 REPORT = ROOT / "docs" / "reports" / "automatic.md"
+TITLE = "# Failovers that nobody typed"
 ABOUT = """
-# Failovers that nobody typed
+## By {fault}
 
 Command: `SEED={seed} AUTOMATIC={count} make test-long`, commit `{commit}`, {cores} cores, Python {python}.
 Each story is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, one controller with
@@ -74,10 +75,12 @@ def _tell(seed: int, fault: Fault, directory: Path) -> Told:
 
 def _append(told: Sequence[Told], seed: int, fault: Fault) -> None:
     about = ABOUT.format(
-        seed=seed, count=len(told), commit=commit_of(ROOT), cores=os.cpu_count(), python=platform.python_version()
-    )
+        seed=seed, count=len(told), commit=commit_of(ROOT), cores=os.cpu_count(), python=platform.python_version(),
+        fault=fault,
+    )  # fmt: skip
+    is_first = fault == "kill"
     lines = [
-        *about.strip().splitlines(), "", "| fault | seed | DOWN | first commit | last commit | verdict |",
+        *([TITLE] if is_first else []), "", *about.strip().splitlines(), "", "| fault | seed | DOWN | first commit | last commit | verdict |",
         "|---|---|---|---|---|---|",
         *(
             f"| {each.fault} | {each.seed} | {each.down:.2f} s | {each.commits[0]:.2f} s | {each.commits[-1]:.2f} s |"
@@ -87,7 +90,7 @@ def _append(told: Sequence[Told], seed: int, fault: Fault) -> None:
         "", _sum_up(told), "",
     ]  # fmt: skip
     REPORT.parent.mkdir(parents=True, exist_ok=True)
-    with REPORT.open("w" if fault == "kill" else "a", encoding="utf-8") as file:
+    with REPORT.open("w" if is_first else "a", encoding="utf-8") as file:
         file.write("\n".join(lines))
 
 
