@@ -80,7 +80,8 @@ def _append(told: Sequence[Told], seed: int, fault: Fault) -> None:
     )  # fmt: skip
     is_first = fault == "kill"
     lines = [
-        *([TITLE] if is_first else []), "", *about.strip().splitlines(), "", "| fault | seed | DOWN | first commit | last commit | verdict |",
+        *([TITLE] if is_first else []), "", *about.strip().splitlines(), "",
+        "| fault | seed | DOWN | first commit | last commit | verdict |",
         "|---|---|---|---|---|---|",
         *(
             f"| {each.fault} | {each.seed} | {each.down:.2f} s | {each.commits[0]:.2f} s | {each.commits[-1]:.2f} s |"
