@@ -1,9 +1,10 @@
 """Twenty minutes of everything that is no failure: pauses and cuts shorter than the limits, and load. Nothing moves.
 
-``SOAK_MINUTES=n`` changes the length and ``SEED=n`` what is drawn.
+``SOAK_MINUTES=n`` changes the length and ``SEED=n`` what is drawn; writes ``docs/reports/soak.md``.
 """
 
 import os
+import platform
 import random
 import signal
 import subprocess
@@ -14,9 +15,26 @@ from pathlib import Path
 
 import pytest
 
+from tests.long.test_many_carries import ROOT, commit_of
 from tests.long.unattended import Unattended, number, stopped, unattended
 
 pytestmark = pytest.mark.long
+
+REPORT = ROOT / "docs" / "reports" / "soak.md"
+ABOUT = """
+# What is no failure moves nothing
+
+Command: `SEED={seed} SOAK_MINUTES={minutes} pytest -m long tests/long/test_soak.py`, commit `{commit}`, {cores} cores,
+Python {python}. Two Kafka clusters, MirrorMaker 2, four queries under load, automatic mode, two controllers. Struck at
+random: the primary's broker stands still for less than the limit, once or several times in a row; one controller or
+both stand still for 1 to 6 s, the broker at times with them; every core is busy for 2 to 5 s.
+
+| strike | times |
+|---|---|
+{strikes}
+
+Verdicts on the primary meanwhile: {verdicts}. Moves: {moves}.
+"""
 
 PAUSE_SECONDS = (0.2, 0.9)
 """By default an outage below 1 s, and a freeze below 2 s, is never DOWN: ``state.settings.Detection``."""
@@ -34,11 +52,17 @@ def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> 
         while time.monotonic() < until:
             strike = draw.choice([_freeze_broker, _pause_controllers, _stutter, _load])
             strike(world, draw)
-            done[strike.__name__] += 1
+            done[strike.__name__.strip("_").replace("_", " ")] += 1
             time.sleep(draw.uniform(2.0, 8.0))
             assert world.held() == [], f"seed {seed}: {dict(done)}"
         world.until("both are UP", lambda: world.verdicts("east")[-1:] in ([], ["UP"]))
-        print(f"seed {seed}, {minutes} min, {dict(done)}: {Counter(world.verdicts('east'))}")
+        verdicts, moves = Counter(world.verdicts("east")), len(world.held())
+        text = ABOUT.format(
+            seed=seed, minutes=minutes, commit=commit_of(ROOT), cores=os.cpu_count(), python=platform.python_version(),
+            strikes="\n".join(f"| {name} | {times} |" for name, times in sorted(done.items())),
+            verdicts=", ".join(f"{name} {times}" for name, times in verdicts.most_common()), moves=moves,
+        )  # fmt: skip
+        REPORT.write_text(text.lstrip(), encoding="utf-8")
         assert "DOWN" not in world.verdicts("east")
         world.until("every query runs", lambda: world.is_on("east"))
         world.assert_left_alone()
