@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.long.test_many_carries import ROOT, commit_of
-from tests.long.unattended import Unattended, number, stopped, unattended
+from tests.long.unattended import Unattended, cut_off, number, stopped, unattended
+from tests.namespace import Namespace
 
 pytestmark = pytest.mark.long
 
@@ -27,7 +28,8 @@ ABOUT = """
 Command: `SEED={seed} SOAK_MINUTES={minutes} pytest -m long tests/long/test_soak.py`, commit `{commit}`, {cores} cores,
 Python {python}. Two Kafka clusters, MirrorMaker 2, four queries under load, automatic mode, two controllers. Struck at
 random: the primary's broker stands still for less than the limit, once or several times in a row; one controller or
-both stand still for 1 to 6 s, the broker at times with them; every core is busy for 2 to 5 s.
+both stand still for 1 to 6 s, the broker at times with them; no packet passes between the controllers and the primary
+for 0.3 to 10 s; every core is busy for 2 to 5 s.
 
 | strike | times |
 |---|---|
@@ -42,16 +44,17 @@ FREEZE_SECONDS = (0.5, 1.7)
 LATE_SECONDS = (1.0, 6.0)
 """A controller that stands still loses its window, and not its lease."""
 LOAD_SECONDS = (2.0, 5.0)
+CUT_SECONDS = (0.3, 10.0)
 
 
 def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> None:
     seed, minutes = number("SEED", random.SystemRandom().randrange(10**6)), number("SOAK_MINUTES", 20)
     draw, done = random.Random(seed), Counter[str]()
-    with unattended(tmp_path, controllers=("one", "two")) as world:
+    with unattended(tmp_path, controllers=()) as world, cut_off(world, ("one", "two")) as cables:
         until = time.monotonic() + 60 * minutes
         while time.monotonic() < until:
-            strike = draw.choice([_freeze_broker, _pause_controllers, _stutter, _load])
-            strike(world, draw)
+            strike = draw.choice([_freeze_broker, _pause_controllers, _stutter, _load, _cut])
+            strike(world, cables, draw)
             done[strike.__name__.strip("_").replace("_", " ")] += 1
             time.sleep(draw.uniform(2.0, 8.0))
             assert world.held() == [], f"seed {seed}: {dict(done)}"
@@ -68,19 +71,19 @@ def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> 
         world.assert_left_alone()
 
 
-def _freeze_broker(world: Unattended, draw: random.Random) -> None:
+def _freeze_broker(world: Unattended, cables: Namespace, draw: random.Random) -> None:
     """The primary's broker stands still for less than it takes to be DOWN."""
     _still(world, draw.uniform(*FREEZE_SECONDS))
 
 
-def _stutter(world: Unattended, draw: random.Random) -> None:
+def _stutter(world: Unattended, cables: Namespace, draw: random.Random) -> None:
     """Short cuts one after the other, with a breath between them."""
     for _ in range(draw.randint(2, 5)):
         _still(world, draw.uniform(*PAUSE_SECONDS))
         time.sleep(draw.uniform(1.0, 2.0))
 
 
-def _pause_controllers(world: Unattended, draw: random.Random) -> None:
+def _pause_controllers(world: Unattended, cables: Namespace, draw: random.Random) -> None:
     """One controller or both stand still; the broker may, too, in the same moment."""
     paused = draw.sample(sorted(world.controllers), draw.randint(1, 2))
     with stopped(*(world.controllers[name] for name in paused)):
@@ -89,7 +92,14 @@ def _pause_controllers(world: Unattended, draw: random.Random) -> None:
         time.sleep(draw.uniform(*LATE_SECONDS))
 
 
-def _load(world: Unattended, draw: random.Random) -> None:
+def _cut(world: Unattended, cables: Namespace, draw: random.Random) -> None:
+    """No packet goes between the controllers and the primary; the runner still sees it, so this may last."""
+    cables.cut("east")
+    time.sleep(draw.uniform(*CUT_SECONDS))
+    cables.mend("east")
+
+
+def _load(world: Unattended, cables: Namespace, draw: random.Random) -> None:
     """Every core is busy for a while."""
     _burn(os.cpu_count() or 1, draw.uniform(*LOAD_SECONDS))
 

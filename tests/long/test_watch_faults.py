@@ -4,8 +4,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -17,8 +15,7 @@ from lab.stage import Stage
 from state.model import Phase
 from state.ports import Store
 from state.sql.migrate import open_store
-from tests.long.unattended import Unattended, stopped, unattended
-from tests.namespace import Namespace, cabled
+from tests.long.unattended import Unattended, cut_off, stopped, unattended
 from tests.postgres import running_postgres
 
 pytestmark = pytest.mark.long
@@ -30,38 +27,19 @@ SLOW_COOLDOWN = {"automatic": True, "cooldown": "1h"}
 def test_a_cut_between_controller_and_primary_alone_moves_nothing_and_the_primarys_death_still_does(
     tmp_path: Path,
 ) -> None:
-    cables: list[Namespace] = []
-
-    def start_inside(on: Stage, name: str) -> "subprocess.Popen[bytes]":
-        inside = cables[0].command(
-            sys.executable, "-m", "orchestrator", "-c", str(on.config), "control", "--name", name
-        )
-        with (on.directory / f"controller-{name}.log").open("ab") as log:
-            return subprocess.Popen(inside, stdout=log, stderr=log)
-
     with unattended(tmp_path, controllers=()) as world:
-        declared = yaml.safe_load(world.on.config.read_text(encoding="utf-8"))["clusters"]
-        ports = {name: [int(each.split(":")[1]) for each in told["bootstrap"]] for name, told in declared.items()}
-        with cabled(ports) as cut_off:
-            cables.append(cut_off)
-            controller = start_inside(world.on, "one")
-            try:
-                world.until("both are UP", lambda: all(world.verdicts(each)[-1:] == ["UP"] for each in ports))
-                world.begin()
-                cut_off.cut("east")
-                world.until("it is cut off", lambda: "UNREACHABLE_FROM_HERE" in world.verdicts("east"))
-                time.sleep(30.0)
-                assert "DOWN" not in world.verdicts("east"), "the runner sees it live"
-                world.assert_left_alone()
-                cut_off.mend("east")
-                world.until("it is seen again", lambda: world.verdicts("east")[-1] == "UP")
-                cut_off.cut("east")
-                world.until("it is cut off again", lambda: world.verdicts("east")[-1] == "UNREACHABLE_FROM_HERE")
-                world.lab("kill", "east")
-                world.until("every query has left", world.has_moved)
-            finally:
-                controller.terminate()
-                controller.wait(30)
+        with cut_off(world) as cables:
+            cables.cut("east")
+            world.until("it is cut off", lambda: "UNREACHABLE_FROM_HERE" in world.verdicts("east"))
+            time.sleep(30.0)
+            assert "DOWN" not in world.verdicts("east"), "the runner sees it live"
+            world.assert_left_alone()
+            cables.mend("east")
+            world.until("it is seen again", lambda: world.verdicts("east")[-1] == "UP")
+            cables.cut("east")
+            world.until("it is cut off again", lambda: world.verdicts("east")[-1] == "UNREACHABLE_FROM_HERE")
+            world.lab("kill", "east")
+            world.until("every query has left", world.has_moved)
         world.assert_moved_once()
         world.assert_nothing_lost()
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import yaml
 
 from lab.rehearsal import Script, open_world
 from lab.stage import Stage, await_running, await_verdicts, stage
+from tests.namespace import Namespace, cabled
 from tests.ports import free_base_port
 
 RATE = 500
@@ -160,6 +162,32 @@ def unattended(
         time.sleep(5.0)
         world.begin()
         yield world
+
+
+@contextmanager
+def cut_off(world: Unattended, controllers: Sequence[str] = ("one",)) -> Iterator[Namespace]:
+    """Start controllers that reach each cluster through one cable, and the story once they believe both are UP.
+
+    For a world without controllers; ends them, before the cables are taken away.
+    """
+    declared = yaml.safe_load(world.on.config.read_text(encoding="utf-8"))["clusters"]
+    ports = {name: [int(each.split(":")[1]) for each in told["bootstrap"]] for name, told in declared.items()}
+    with cabled(ports) as cables:
+        for name in controllers:
+            inside = cables.command(
+                sys.executable, "-m", "orchestrator", "-c", str(world.on.config), "control", "--name", name
+            )
+            with (world.on.directory / f"controller-{name}.log").open("ab") as log:
+                world.controllers[name] = subprocess.Popen(inside, stdout=log, stderr=log)
+        try:
+            world.until("both are UP", lambda: all(world.verdicts(each)[-1:] == ["UP"] for each in ports))
+            world.begin()
+            yield cables
+        finally:
+            for process in world.controllers.values():
+                process.terminate()
+            for process in world.controllers.values():
+                process.wait(30)
 
 
 @contextmanager
