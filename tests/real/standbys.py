@@ -1,0 +1,223 @@
+"""Two real clusters whose records are noted down one by one, and queries whose positions lie in a real store.
+
+What a plan says is held against the notes: no unread record lies before a place, and no more is read again than was
+forecast. Positions are made by the product's own tracker, from a batch that no Spark has run.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as TheirPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from orchestrator.cli import main
+from state.model import Assignment, Desired, QueryFact, RunnerFact, RunState
+from state.protocol import Offsets
+from state.settings import Cluster
+from state.sql.migrate import open_store
+from streaming.kafka.link import Link
+from streaming.spark.ends import EndSampler
+from streaming.spark.follow import Batch
+from streaming.spark.hosting import Subject
+from streaming.spark.reading import read_ends
+from streaming.spark.track import Track
+
+T0_MS = 1_700_000_000_000
+EACH, READ = 40, 30
+"""Records of a partition on the first cluster, and how many of them were read; record ``n`` is of second ``n``."""
+SECONDS = 30.0
+NOW = datetime.now(UTC)
+
+PREFIX, MAPPED = {"prefix": "east."}, {"orders": "eu.orders.v1"}
+ROUTES: Mapping[str, dict[str, object]] = {
+    "west": {},
+    "copy": {"keeps_offsets": True},
+    "prefixed": {"topics": PREFIX},
+    "mapped": {"topics": MAPPED},
+}
+"""One broker under the name of each standby, for there is one route to a name."""
+
+
+@dataclass
+class Side:
+    """A broker, and the number of the record at every offset; a number below 0 is somebody else's record."""
+
+    bootstrap: str
+    held: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def make(self, topic: str, partitions: int, numbers: Iterable[int] = (), *, foreign: int = 0) -> None:
+        """A topic with ``foreign`` records in front of each partition, and the numbers dealt out in turn."""
+        for future in self.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+            future.result(SECONDS)
+        before = ((number % partitions, -1 - number) for number in range(foreign * partitions))
+        self.write(topic, [*before, *((number % partitions, number) for number in numbers)])
+
+    def write(self, topic: str, records: Iterable[tuple[int, int]]) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0})
+        for partition, number in records:
+            producer.produce(topic, f"record {number}", partition=partition, timestamp=T0_MS + number * 1000)
+            self.held.setdefault((topic, partition), []).append(number)
+        assert producer.flush(SECONDS) == 0
+
+    def widen(self, topic: str, partitions: int) -> None:
+        """More partitions, empty ones."""
+        for future in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            future.result(SECONDS)
+
+    def delete(self, topic: str, partition: int, before: int) -> None:
+        """What retention does."""
+        for future in self.admin.delete_records([TheirPartition(topic, partition, before)]).values():
+            future.result(SECONDS)
+
+
+@dataclass
+class Stage:
+    """Both sides, and the store as the runner of queries left it."""
+
+    folder: Path
+    east: Side
+    west: Side
+    capsys: pytest.CaptureFixture[str] | None = None
+
+    def __post_init__(self) -> None:
+        self.store = open_store(f"sqlite:///{self.folder / 'tideover.db'}")
+        self.queries: dict[str, dict[str, object]] = {}
+        self.ends: dict[str, Offsets] = {}
+
+    def query(self, name: str, standby: str, *topics: str, pattern: str | None = None, **more: object) -> None:
+        """A query that has read ``READ`` records of every partition of its topics, by default those named."""
+        source = {"topics": topics} if pattern is None else {"pattern": pattern}
+        self.queries[name] = {
+            "pipeline": "examples.orders:revenue", "sources": {"orders": source}, "clusters": ["east", standby],
+            "runners": ["a"], "checkpoint": f"/nowhere/{name}", "buffer": "10s", **more,
+        }  # fmt: skip
+        held = {key: min(READ, len(numbers)) for key, numbers in self.east.held.items() if key[0] in topics}
+        ends = {topic: {str(number): end for (each, number), end in held.items() if each == topic} for topic in topics}
+        self.ends[name] = {"orders": ends}
+
+    def track(self) -> None:
+        """As a runner does with one committed batch of each query."""
+        self.config.write_text(json.dumps(self.settings), encoding="utf-8")
+        tracks = [Track(Subject(name, 1, "east", f"/nowhere/{name}")) for name in self.queries]
+        for track in tracks:
+            ends = self.ends[track.subject.query]
+            track.see(Batch(id=7, offsets=ends, committed=True, planned_after=0.0))
+        with Link(Cluster(bootstrap=(self.east.bootstrap,)), name="east") as link:
+            sampler = EndSampler("east", link)
+            read_ends(link, tracks, timeout=SECONDS)
+            partitions = {each for track in tracks for each in track.partitions()}
+            self.store.save_ends(sampler.sample(partitions, NOW, timeout=SECONDS))
+        self.beat()
+        for track in tracks:
+            self._report(track.subject)
+            self.store.save_positions(track.positions(NOW, sampler.samples, sampler.topics))
+
+    def _report(self, subject: Subject) -> None:
+        row = Assignment(
+            query=subject.query, epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a",
+            checkpoint=subject.checkpoint, starting_offsets=None, operation=None, changed_at=NOW,
+        )  # fmt: skip
+        self.store.adopt(row)
+        assert self.store.report_query(
+            QueryFact(
+                query=subject.query, runner="a", instance="one", host="h", boot_id="b", pid=1, pid_started=1,
+                spark_master="local[*]", application_id=None, epoch=1, cluster="east", checkpoint=subject.checkpoint,
+                state=RunState.RUNNING, run_id="r", batch=7, offsets=self.ends[subject.query], started_at=NOW,
+                first_commit_at=NOW, progressed_at=NOW, input_rows=1, dropped_late_rows=0, stateful=False,
+                deduplicates_ahead=False, error=None, reported_at=NOW,
+            )
+        )  # fmt: skip
+
+    def beat(self) -> None:
+        """The runner is alive."""
+        fact = RunnerFact(
+            runner="a", instance="one", site="one", host="h", boot_id="b", pid=1, pid_started=1,
+            spark_master="local[*]", application_id=None, warm=True, started_at=NOW, seen_at=NOW,
+        )  # fmt: skip
+        self.store.register(fact)
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "tideover.yaml"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        return {
+            "store": f"sqlite:///{self.folder / 'tideover.db'}",
+            "clusters": {
+                "east": {"bootstrap": [self.east.bootstrap]},
+                **{name: {"bootstrap": [self.west.bootstrap]} for name in ROUTES},
+            },
+            "routes": [{"from": "east", "to": name, **said} for name, said in ROUTES.items()],
+            "runners": {"a": {}},
+            "queries": self.queries,
+        }
+
+    def say(self, *arguments: str) -> tuple[int, Any]:
+        """Exit code and JSON of a verb."""
+        assert self.capsys is not None
+        self.beat()
+        code = main(["-c", str(self.config), *arguments, "-o", "json"])
+        said = self.capsys.readouterr()
+        assert said.out, said.err
+        return code, json.loads(said.out)
+
+    def plan(self, query: str, *consents: str) -> "Plan":
+        """What a move would do, held against what lies where."""
+        flags = [word for consent in consents for word in ("--consent", consent)]
+        code, value = self.say("plan", "failover", query, *flags)
+        assert (code == 1) is value["refused"]
+        plan = Plan(value)
+        read = {
+            number
+            for topic, partitions in self.ends[query]["orders"].items()
+            for partition, end in partitions.items()
+            for number in self.east.held[topic, int(partition)][:end]
+        }
+        for row in value["partitions"]:
+            if row["target_offset"] is not None:
+                held = self.west.held.get((row["target_topic"], row["target_partition"]), [])
+                lost = [number for number in held[: row["target_offset"]] if number >= 0 and number not in read]
+                assert not lost, row
+                assert len(read.intersection(held[row["target_offset"] :])) <= row["replay_records"], row
+        return plan
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan's JSON, and what a test asks of it."""
+
+    value: dict[str, Any]
+
+    @property
+    def places(self) -> dict[str, list[tuple[int, str, int]]]:
+        """By topic of the standby, for each partition: offset, method, forecast of what is read again."""
+        found: dict[str, list[tuple[int, str, int]]] = {}
+        for row in self.value["partitions"]:
+            place = row["target_offset"], row["method"], row["replay_records"]
+            found.setdefault(row["target_topic"], []).append(place)
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        return [row["note"] for row in self.value["partitions"]]
+
+    @property
+    def refusals(self) -> dict[str, str]:
+        return {gate["name"]: gate["text"] for gate in self.value["gates"] if not gate["ok"]}
+
+    def text(self, name: str) -> str:
+        """What a gate says."""
+        return str(next(gate["text"] for gate in self.value["gates"] if gate["name"] == name))

@@ -1,0 +1,176 @@
+"""What a plan says of real standbys that are named, cut or filled otherwise than the cluster that died.
+
+The records of one broker, and the copies that a replicator would have made of them on another, are written one by one.
+Then the first broker is killed, and the standby may change still.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from tests.broker import running_broker
+from tests.real.standbys import EACH, READ, SECONDS, T0_MS, Side, Stage
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("places")
+    with ExitStack() as west_lives, ExitStack() as east_lives, ThreadPoolExecutor() as pool:
+        west = pool.submit(west_lives.enter_context, running_broker(folder / "west"))
+        east = pool.submit(east_lives.enter_context, running_broker(folder / "east"))
+        stage = Stage(folder, Side(east.result()), Side(west.result()))
+        fill(stage.east, stage.west)
+        ask(stage)
+        stage.track()
+        east_lives.close()  # the disaster
+        outage(stage.west)
+        yield stage
+        stage.store.close()
+
+
+@pytest.fixture
+def stage(scene: Stage, capsys: pytest.CaptureFixture[str]) -> Stage:
+    scene.capsys = capsys
+    return scene
+
+
+def fill(east: Side, west: Side) -> None:
+    """What the queries read, and what a replicator made of it."""
+    for topic in ("copied", "shifted", "behind", "orders", "unnamed", "grown", "split", "outage", "lonely", "shop-a"):
+        east.make(topic, 2, range(2 * EACH))
+    east.make("joined", 3, range(3 * EACH))
+    east.make("arcade-gone", 1, range(EACH))
+    west.make("copied", 2, range(2 * EACH))
+    west.make("shifted", 2, range(2 * EACH), foreign=3)
+    west.make("behind", 2, range(2 * 25))
+    west.make("east.orders", 2, range(2 * EACH), foreign=3)
+    west.make("eu.orders.v1", 2, range(2 * EACH), foreign=5)
+    west.make("grown", 4)
+    west.write("grown", [(number % 2, number - 6) for number in range(2 * EACH + 6)])
+    west.write("grown", [(2, number) for number in (-1, -2, -3, -4, -5, 1000, 1001)])
+    west.delete("grown", 2, 5)
+    west.make("split", 3, range(2 * EACH))
+    west.make("joined", 2, range(3 * EACH))
+    west.make("outage", 2, range(2 * EACH), foreign=3)
+    west.make("east.shop-a", 2, range(2 * EACH), foreign=3)
+
+
+def ask(stage: Stage) -> None:
+    """The queries, each for a world of its own."""
+    for topic in ("copied", "shifted", "behind"):
+        stage.query(topic, "copy", topic)
+    stage.query("prefixed", "prefixed", "orders")
+    stage.query("mapped", "mapped", "orders")
+    stage.query("unnamed", "mapped", "orders", "unnamed")
+    for topic in ("grown", "split", "joined", "outage"):
+        stage.query(topic, "west", topic)
+    stage.query("anew", "west", "joined", resume="fresh")
+    stage.query("lonely", "west", "copied", "lonely")
+    stage.query("shop", "prefixed", "shop-a", pattern="shop-.*")
+    stage.query("arcade", "west", "arcade-gone", pattern="arcade-.*")
+
+
+def outage(west: Side) -> None:
+    """What is done to the standby while the other cluster is gone."""
+    west.widen("outage", 3)
+    west.write("outage", [(2, number) for number in range(2000, 2010)])
+    west.make("east.shop-new", 1, range(3000, 3010), foreign=2)
+    west.delete("east.shop-new", 0, 2)
+    west.make("shop-stranger", 1, range(4000, 4010))
+
+
+def test_a_standby_that_copies_bytes_is_resumed_at_the_same_offset(stage: Stage) -> None:
+    plan = stage.plan("copied")
+    assert plan.places == {"copied": [(READ, "identity", 0)] * 2}
+    assert (plan.refusals, plan.notes) == ({}, ["", ""])
+
+
+def test_a_route_that_is_wrongly_said_to_keep_offsets_is_resumed_by_content(stage: Stage) -> None:
+    plan = stage.plan("shifted")
+    assert plan.places == {"shifted": [(READ + 3, "exact", 0)] * 2}
+    assert all(note.startswith("the same offset is not proven: the standby does not hold") for note in plan.notes)
+
+
+def test_a_copy_of_bytes_that_lags_is_resumed_at_its_end(stage: Stage) -> None:
+    plan = stage.plan("behind")
+    assert plan.places == {"behind": [(25, "identity", 0)] * 2}
+    totals = plan.value["totals"]
+    assert (totals["replay_later_records"], totals["exposure_records"]) == (2 * 5, 2 * 15)
+    assert totals["exposure_seconds"] == 30.0
+    assert plan.notes == ["the standby lags: it ends 5 offsets before the position"] * 2
+
+
+def test_a_topic_with_a_prefix_is_found_under_its_name_there_by_plan_and_by_look_up(stage: Stage) -> None:
+    plan = stage.plan("prefixed")
+    assert plan.places == {"east.orders": [(READ + 3, "exact", 0)] * 2}
+    assert plan.value["starting_offsets"] == {"east.orders": {"0": READ + 3, "1": READ + 3}}
+    unread = T0_MS + 2 * READ * 1000
+    code, rows = stage.say("offsets", "--cluster", "prefixed", "--topic", "east.orders", "--at", str(unread))
+    assert (code, [row["offset"] for row in rows]) == (0, [READ + 3] * 2)
+
+
+def test_a_mapped_topic_is_found_under_its_name_there(stage: Stage) -> None:
+    plan = stage.plan("mapped")
+    assert plan.places == {"eu.orders.v1": [(READ + 5, "exact", 0)] * 2}
+    assert plan.refusals == {}
+
+
+def test_a_topic_that_the_map_does_not_name_is_refused_by_name(stage: Stage) -> None:
+    refused = stage.plan("unnamed").refusals
+    assert refused["route-declared"].startswith("the route does not name topic unnamed")
+
+
+def test_partitions_that_were_only_added_leave_the_old_ones_exact_and_begin_at_their_begin(stage: Stage) -> None:
+    plan = stage.plan("grown")
+    assert plan.places == {"grown": [(READ + 3, "exact", 0)] * 2 + [(5, "exact", 0), (0, "exact", 0)]}
+    assert plan.refusals == {}
+    assert plan.text("partitions-match") == "every old partition is found in the one of its number"
+
+
+def test_partitions_added_during_the_outage_are_read_from_their_begin(stage: Stage) -> None:
+    plan = stage.plan("outage")
+    assert plan.places == {"outage": [(READ + 3, "exact", 0)] * 2 + [(0, "exact", 0)]}
+    assert plan.refusals == {}
+    assert "the old topic was not known to have this partition" in plan.notes[2]
+
+
+def test_other_partitions_resume_at_one_time_and_want_consent(stage: Stage) -> None:
+    """The earliest last record that was read is of second 58, and the buffer is ten seconds."""
+    plan = stage.plan("split")
+    assert plan.places == {"split": [(16, "timestamp", 11), (16, "timestamp", 11), (16, "timestamp", 10)]}
+    text = "east and west partition differently (split 2 and 3): all resume at one time; consent repeats"
+    assert plan.refusals == {"partitions-match": text}
+    assert stage.plan("split", "repeats").refusals == {}
+
+
+def test_fewer_partitions_cannot_take_a_checkpoint_but_a_fresh_start_with_consent(stage: Stage) -> None:
+    """The earliest last record that was read is of second 87, and the buffer is ten seconds."""
+    text = "joined has 2 of 3 partitions: a checkpoint cannot be carried to fewer"
+    assert stage.plan("joined", "repeats").refusals == {"partitions-present": text}
+    assert stage.plan("anew").refusals.keys() == {"partitions-match"}
+    plan = stage.plan("anew", "repeats")
+    assert plan.places == {"joined": [(39, "timestamp", 21), (38, "timestamp", 22)]}
+    assert plan.refusals == {}
+
+
+def test_a_topic_that_the_standby_does_not_have_is_refused_by_name_and_not_created(stage: Stage) -> None:
+    plan = stage.plan("lonely")
+    assert plan.refusals["topics-present"] == "west has no topic lonely"
+    assert plan.refusals.keys() == {"topics-present", "place-found"}
+    assert plan.places["copied"] == [(READ, "exact", 0)] * 2
+    assert "lonely" not in stage.west.admin.list_topics(timeout=SECONDS).topics
+
+
+def test_a_pattern_takes_in_what_appeared_under_the_prefix_from_its_begin(stage: Stage) -> None:
+    plan = stage.plan("shop")
+    assert plan.places == {"east.shop-a": [(READ + 3, "exact", 0)] * 2, "east.shop-new": [(2, "exact", 0)]}
+    assert plan.refusals == {}
+    assert {row["topic"] for row in plan.value["partitions"]} == {"shop-a", "shop-new"}
+
+
+def test_a_pattern_whose_topic_only_the_old_cluster_has_is_refused_by_name(stage: Stage) -> None:
+    assert stage.plan("arcade").refusals["topics-present"] == "west has no topic arcade-gone"
