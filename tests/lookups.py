@@ -134,7 +134,12 @@ CASES: tuple[Case, ...] = (
     Case(
         name="unordered",
         known_as="LogOffsetTest.testFetchOffsetByTimestampForMaxTimestampWithUnorderedTimestamps",
-        script=(Write((0, 1, 2, 3, 4, 6, 5)), Ask(Spec.LATEST, 7), Ask(Spec.MAX_TIMESTAMP, 5, 6), Ask(5, 5, 6)),
+        script=(
+            Write((10, 11, 12, 13, 14, 16, 15)),
+            Ask(Spec.LATEST, 7),
+            Ask(Spec.MAX_TIMESTAMP, 5, 16),
+            Ask(15, 5, 16),
+        ),
     ),
     Case(
         name="empty",

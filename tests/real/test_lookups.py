@@ -16,7 +16,7 @@ from tests.real.brokers import Brokers, until
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture(scope="module", params=["kafka-4.3.1", "kafka-3.9.1"])
+@pytest.fixture(scope="module", params=["kafka-4.3.1", pytest.param("kafka-3.9.1", marks=pytest.mark.long)])
 def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     """Broker 1 is the controller; broker 2 leads where another one shall lead after it."""
     made = Brokers(tmp_path_factory.mktemp(request.param), kafka=request.param)
