@@ -1,6 +1,7 @@
 """Certificates for listeners of the loopback, made anew for each session by openssl; all PEM."""
 
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 
@@ -31,3 +32,30 @@ def make_certificates(folder: Path, key_password: str) -> Path:
     joined = (folder / "server.key").read_text() + (folder / "server.pem").read_text()
     (folder / "keystore.pem").write_text(joined)
     return folder
+
+
+def make_short_lived(folder: Path, seconds: float) -> Path:
+    """``short.pem``: a certificate of the same client that expires so many seconds from now."""
+    settings = """
+[ca]
+default_ca = it
+[it]
+database = index.txt
+serial = ca.srl
+new_certs_dir = .
+certificate = ca.pem
+unique_subject = no
+private_key = ca.key
+default_md = sha256
+policy = any
+[any]
+commonName = supplied
+"""
+    (folder / "ca.conf").write_text(settings, encoding="ascii")
+    (folder / "index.txt").touch()
+    now = datetime.now(UTC)
+    begin, end = (f"{each:%Y%m%d%H%M%SZ}" for each in (now - timedelta(minutes=1), now + timedelta(seconds=seconds)))
+    words = ("-startdate", begin, "-enddate", end, "-in", "client.csr", "-out", "short.pem")
+    subprocess.run(["openssl", "ca", "-config", "ca.conf", "-batch", "-notext", *words], cwd=folder,
+                   check=True, capture_output=True, timeout=60)  # fmt: skip
+    return folder / "short.pem"

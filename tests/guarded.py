@@ -81,12 +81,16 @@ def binding(kind: type[T], user: str, topic: str, operation: str) -> T:
 
 
 @contextmanager
-def behind_tls(folder: Path, files: Path) -> Iterator[Guarded]:
-    """A broker that wants a client's certificate: the client of ``make_certificates`` is the user ``CN=client``."""
+def behind_tls(folder: Path, files: Path, **more: str) -> Iterator[Guarded]:
+    """A broker that wants a client's certificate: the client of ``make_certificates`` is the user ``CN=client``.
+
+    ``more`` settings with ``_`` for ``.``.
+    """
     settings = {
         **_AUTHORIZER, **_keystore(files),
         "listener.security.protocol.map": "PLAINTEXT:SSL,CONTROLLER:PLAINTEXT",
         "ssl.client.auth": "required",
+        **{key.replace("_", "."): value for key, value in more.items()},
     }  # fmt: skip
     admin = {
         "security.protocol": "SSL", "ssl.ca.location": str(files / "ca.pem"),
