@@ -29,6 +29,7 @@ from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
 from streaming.spark.reading import read_ends
 from streaming.spark.track import Track
+from tests.real.brokers import until
 
 T0_MS = 1_700_000_000_000
 EACH, READ = 40, 30
@@ -65,16 +66,28 @@ class Side:
         self.write(topic, [*before, *((number % partitions, number) for number in numbers)])
 
     def write(self, topic: str, records: Iterable[tuple[int, int]]) -> None:
+        failed: list[object] = []
+
+        def noted(error: object, _message: object) -> None:
+            failed.extend([error] if error is not None else [])
+
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0})
         for partition, number in records:
-            producer.produce(topic, f"record {number}", partition=partition, timestamp=T0_MS + number * 1000)
+            producer.produce(
+                topic, f"record {number}", partition=partition, timestamp=T0_MS + number * 1000, on_delivery=noted
+            )
             self.held.setdefault((topic, partition), []).append(number)
         assert producer.flush(SECONDS) == 0
+        assert not failed, failed[0]
 
     def widen(self, topic: str, partitions: int) -> None:
         """More partitions, empty ones."""
         for future in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
             future.result(SECONDS)
+        until(lambda: self._count(topic) == partitions, f"{topic} has {partitions} partitions")
+
+    def _count(self, topic: str) -> int:
+        return len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
 
     def delete(self, topic: str, partition: int, before: int) -> None:
         """What retention does."""
