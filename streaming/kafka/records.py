@@ -105,6 +105,9 @@ def decode(
         if next_offset > wanted:
             stamp = largest_time if attributes & _APPEND_TIME else None
             epoch = leader_epoch if leader_epoch >= 0 else None
+            if count == last + 1 and base < wanted:  # no offset is missing, so the records need not be looked into
+                count -= wanted - base
+                start = _behind(body, start, wanted - base)
             _read(body, start, count, (base, first_time, stamp, epoch), wanted, records, mark)
     return Decoded(tuple(records), next_offset, needs)
 
@@ -158,6 +161,23 @@ def _read(
             timestamp = first_time + time if stamp is None else stamp
             into.append(LogRecord(base + delta, timestamp, mark(key, value), stamp is not None, epoch))
         position = end
+
+
+def _behind(body: bytes, position: int, count: int) -> int:
+    """The position behind so many records: of each only the length is read, one or two bytes as a rule."""
+    for _ in range(count):
+        byte = body[position]
+        position += 1
+        if byte < 0x80:
+            position += byte >> 1  # never negative
+            continue
+        second = body[position]
+        if second < 0x80:
+            position += 1 + (((byte & 0x7F) | second << 7) >> 1)
+        else:
+            length, position = _varint(body, position - 1)
+            position += length
+    return position
 
 
 class _Aborted:
