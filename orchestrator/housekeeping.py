@@ -77,12 +77,11 @@ class Housekeeping:
         self._actor = actor
         self._clock = clock or SystemClock()
         self._stop = threading.Event()
-        self._next_prune = self._next_count = self._next_measure = 0.0
         self._jobs = {
             "readiness": _Job(self.sample),
-            "later": _Job(self._count_when_due),
-            "disorder": _Job(self._measure_when_due),
-            "retention": _Job(self._prune_when_due),
+            "later": _Job(self._when_due(LATER_EVERY, self.count)),
+            "disorder": _Job(self._when_due(DISORDER_EVERY, self.measure)),
+            "retention": _Job(self._when_due(RETENTION_EVERY, self.prune, self.prune_timelines)),
         }
         self._scheduler = _scheduler(self._jobs, look_every)
 
@@ -180,24 +179,19 @@ class Housekeeping:
             self._clock.wait(PAUSE_SECONDS)
         return gone
 
-    def _count_when_due(self) -> None:
-        now = self._clock.monotonic()
-        if now >= self._next_count and self._leading() is not None:
-            self.count()
-            self._next_count = now + LATER_EVERY.total_seconds()
+    def _when_due(self, every: timedelta, *work: Callable[[], object]) -> Callable[[], None]:
+        """Work that is done by a leader when so much time has passed since it last was; what fails is due still."""
+        due = 0.0
 
-    def _measure_when_due(self) -> None:
-        now = self._clock.monotonic()
-        if now >= self._next_measure and self._leading() is not None:
-            self.measure()
-            self._next_measure = now + DISORDER_EVERY.total_seconds()
+        def run() -> None:
+            nonlocal due
+            now = self._clock.monotonic()
+            if now >= due and self._leading() is not None:
+                for each in work:
+                    each()
+                due = now + every.total_seconds()
 
-    def _prune_when_due(self) -> None:
-        now = self._clock.monotonic()
-        if now >= self._next_prune and self._leading() is not None:
-            self.prune()
-            self.prune_timelines()
-            self._next_prune = now + RETENTION_EVERY.total_seconds()
+        return run
 
     def _leading(self) -> int | None:
         return None if self._stop.is_set() else self._term()

@@ -1,6 +1,6 @@
 """Verbs that only look: ``list``, ``show``, ``history``, ``show-op``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import click
@@ -126,11 +126,17 @@ def show(world: World, query: str, output: str) -> None:
     if replication is not None:
         render.say(f"replication {replication_text(replication, sampled_now)}")
     copies = replication_rows(replication) if replication is not None else []
-    for heading, found in (("", runners), ("", positions), ("copies\n", copies), ("", operations),
-                           ("not taken yet\n", requests)):  # fmt: skip
-        if found:
-            columns = render.COPY_COLUMNS if found is copies else list(found[0])
-            render.say(f"\n{heading}{render.table(found, columns)}")
+    _say_table("", runners)
+    _say_table("", positions)
+    _say_table("copies\n", copies, render.COPY_COLUMNS)
+    _say_table("", operations)
+    _say_table("not taken yet\n", requests)
+
+
+def _say_table(heading: str, found: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> None:
+    """Some columns, or all; nothing where there are no rows."""
+    if found:
+        render.say(f"\n{heading}{render.table(found, columns or list(found[0]))}")
 
 
 @click.command()
