@@ -4,6 +4,7 @@ import click
 
 from orchestrator.cli import options, render, shapes
 from orchestrator.cli.person import ask_yes, is_attended, this_person
+from orchestrator.cli.unknown import unknown_if_lost
 from orchestrator.cli.world import World, pass_world
 from orchestrator.decide.reconcile import put_back_text
 from orchestrator.errors import ExitCode, UsageError
@@ -47,7 +48,8 @@ def reconcile(world: World, query: str, reason: str, yes: bool, output: str) -> 
             put_back_text(sides.stored, sides.runs) + "\n\n" + render.table([stored, runs], SIDE_COLUMNS) + "\n"
         )
         ask_yes(f"Take {query} as runner {sides.runs.runner} runs it?")
-    now = write_down(world.store, world.settings, sides, actor=this_person(), reason=reason)
+    with unknown_if_lost("what runs", hint="the same command again looks anew, and says whether it was kept"):
+        now = write_down(world.store, world.settings, sides, actor=this_person(), reason=reason)
     _show(now, [stored, runs], output)
     return ExitCode.DONE
 

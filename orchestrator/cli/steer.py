@@ -7,6 +7,7 @@ import click
 from orchestrator import steering
 from orchestrator.cli import options, render, shapes
 from orchestrator.cli.person import this_person
+from orchestrator.cli.unknown import unknown_if_lost
 from orchestrator.cli.world import World, pass_world
 from orchestrator.decide.automatic import cooldown_text, paused_text
 from orchestrator.decide.times import iso, parse_end
@@ -15,6 +16,7 @@ from state.automation import EVERY
 
 PAUSE_COLUMNS = ("scope", "since", "until", "actor", "reason", "resumed_at")
 ACK_COLUMNS = ("query", "operation", "actor", "reason", "at")
+_AGAIN = "the same command again does no harm; tideover history shows what was kept"
 
 
 def _scope(world: World, query: str | None, every: bool) -> str:
@@ -48,9 +50,11 @@ def pause(world: World, query: str | None, every: bool, until: str | None, reaso
             end = parse_end(until, world.store.now())
         except ValueError as error:
             raise UsageError(str(error)) from error
-    made = steering.pause(world.store, scope, until=end, actor=this_person(), reason=reason)
+    with unknown_if_lost("the pause", hint=_AGAIN):
+        made = steering.pause(world.store, scope, until=end, actor=this_person(), reason=reason)
+        under_way = world.store.operations(only_open=True)
     render.show([shapes.pause_row(made)], output, columns=PAUSE_COLUMNS)
-    for operation in world.store.operations(only_open=True):
+    for operation in under_way:
         if made.covers(operation.query):
             render.talk(f"operation {operation.id} of {operation.query} is under way, and goes on")
 
@@ -73,15 +77,18 @@ def resume(world: World, query: str | None, every: bool, reason: str, output: st
       tideover resume --all
     """
     scope, store = _scope(world, query, every), world.store
-    ended = steering.resume(store, scope, actor=this_person(), reason=reason)
+    with unknown_if_lost("the end of the pause", hint=_AGAIN):
+        ended = steering.resume(store, scope, actor=this_person(), reason=reason)
+        standing = steering.still_paused(store.pauses(), store.now())
+        beliefs = store.beliefs()
     if ended is None:
         render.talk(f"{'no pause of --all' if scope == EVERY else f'no pause of {scope}'} is in force: nothing done")
     if ended is not None or output in {"json", "yaml"}:
         render.show([shapes.pause_row(ended)] if ended else [], output, columns=PAUSE_COLUMNS)
-    for still in steering.still_paused(store.pauses(), store.now()):
+    for still in standing:
         if scope == EVERY or still.covers(scope):
             render.talk(f"still paused: {paused_text(still)}")
-    for belief in store.beliefs():
+    for belief in beliefs:
         if belief.down_since is not None:
             render.talk(
                 f"{belief.cluster} is down since {iso(belief.down_since)}: what is there stays until failover is typed"
@@ -105,7 +112,8 @@ def ack(world: World, query: str, reason: str, output: str) -> int:
     """
     world.query(query)
     before = steering.cooldowns(world.store, world.settings).get(query)
-    given = steering.acknowledge(world.store, world.settings, query, actor=this_person(), reason=reason)
+    with unknown_if_lost("the acknowledgement", hint=_AGAIN):
+        given = steering.acknowledge(world.store, world.settings, query, actor=this_person(), reason=reason)
     if given is None:
         render.talk(f"there is nothing to acknowledge of {query}: nothing done")
     elif before is not None:

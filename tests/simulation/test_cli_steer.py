@@ -22,7 +22,10 @@ from state.automation import AUTOMATIC, EVERY
 from state.errors import StoreUnavailable
 from state.model import Event, Operation, OperationKind, Phase
 from state.sighting import Belief, Verdict
+from state.sql.assignments import Assignments
+from state.sql.automation import Automation
 from state.sql.migrate import open_store
+from state.sql.store import SqlStore
 from tests.contract import samples
 from tests.simulation.conftest import CONFIG
 from tests.simulation.test_cli import run, run_json
@@ -84,6 +87,49 @@ def test_a_pause_is_shown_until_it_is_resumed_and_told_in_the_history(
     assert [(event.kind, event.query) for event in told] == [("pause", "revenue"), ("resume", "revenue")]
     assert told[0].text.endswith(": broker upgrade")
     assert told[0].actor == shown[0]["actor"]
+
+
+@pytest.mark.parametrize(
+    ("part", "write", "words"),
+    [
+        (Automation, "pause", ("pause", "revenue")),
+        (Automation, "resume", ("resume", "revenue")),
+        (Automation, "acknowledge", ("ack", "revenue")),
+        (Assignments, "reconcile", ("reconcile", "revenue", "--yes")),
+    ],
+)
+def test_a_store_that_is_lost_at_the_write_may_have_kept_it(
+    automatic: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    part: type,
+    write: str,
+    words: tuple[str, ...],
+) -> None:
+    moved(automatic)
+    if write == "reconcile":
+        automatic.store.report_query(samples.fact(query="revenue", cluster="west", epoch=7))
+
+    def lost(*_: object, **__: object) -> None:
+        raise StoreUnavailable("the connection was lost")
+
+    monkeypatch.setattr(part, write, lost)
+    code, told = run_json(capsys, *words)
+    assert code == 3
+    assert isinstance(told, dict)
+    assert told["error"]["kind"] == "outcome-unknown"
+    assert "may be kept or not: the connection was lost" in told["error"]["text"]
+    assert "the same command again" in told["error"]["hint"]
+
+
+def test_a_store_that_is_away_before_the_write_has_kept_nothing(
+    automatic: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(_: object) -> datetime:
+        raise StoreUnavailable("no connection")
+
+    monkeypatch.setattr(SqlStore, "now", away)
+    assert run_json(capsys, "pause", "revenue", "--until", "2h")[0] == 2
 
 
 def test_resuming_all_leaves_the_pause_of_a_single_query_and_says_so(
