@@ -11,6 +11,7 @@ Every controller keeps one; a job does its work only while its controller leads,
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -36,7 +37,6 @@ from state.upkeep import Pruned
 
 LOOK_EVERY = timedelta(seconds=5)
 """How often a job looks whether something is due: soon after its controller began to lead."""
-READINESS_EVERY = timedelta(minutes=1)
 LATER_EVERY = timedelta(minutes=1)
 DISORDER_EVERY = timedelta(minutes=30)
 """Measuring a day of 3,500 partitions takes some 15 seconds of one core: a hundredth of it."""
@@ -77,6 +77,8 @@ class Housekeeping:
         self._actor = actor
         self._clock = clock or SystemClock()
         self._stop = threading.Event()
+        self._spent: dict[str, float] = {}
+        """By query, what its last sample took, in seconds of a core; what else this process did meanwhile is in it."""
         self._jobs = {
             "readiness": _Job(self.sample),
             "later": _Job(self._when_due(LATER_EVERY, self.count)),
@@ -98,7 +100,7 @@ class Housekeeping:
             job.end(grace)
 
     def sample(self) -> int:
-        """Look at each query whose last sample is a minute old whether it could fail over now; how many were kept.
+        """Look at each query whose last sample is old whether it could fail over now; how many were kept.
 
         Raises ``StoreError``; what was kept before stays.
         """
@@ -110,10 +112,13 @@ class Housekeeping:
             self._store.readiness(),
             open_operations(self._store),
             self._store.now(),
-            READINESS_EVERY,
+            self._spent,
         )
+        began = time.process_time()
         found = check_queries(names, store=self._store, settings=self._settings, logs=self._logs, clock=self._clock)
         for readiness in found:
+            ended = time.process_time()
+            self._spent[readiness.query], began = ended - began, ended
             term = self._leading()
             if term is None:
                 break

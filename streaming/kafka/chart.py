@@ -14,7 +14,7 @@ from streaming.sight import Health
 _CHART_SECONDS = 5.0
 """How long a chart stands at least."""
 _LONGEST_SECONDS = 30.0
-_PARTITIONS_A_SECOND = 200
+_PARTITIONS_A_SECOND = 125
 """What charts may cost while all is well, so that a wide cluster is charted less often and no dearer."""
 _STALE_PARTITIONS_A_SECOND = 2000
 """The same while a broker does not answer as the chart says, which may go on for days."""

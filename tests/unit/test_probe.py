@@ -189,7 +189,7 @@ def charted(partitions: int) -> Memory:
 
 
 @pytest.mark.parametrize(
-    ("partitions", "well", "stale"), [(6, 5.0, 0.003), (1000, 5.0, 0.5), (3500, 17.5, 1.75), (100_000, 30.0, 30.0)]
+    ("partitions", "well", "stale"), [(6, 5.0, 0.003), (1000, 8.0, 0.5), (3500, 28.0, 1.75), (100_000, 30.0, 30.0)]
 )
 def test_the_wider_a_cluster_the_longer_its_chart_stands_and_it_never_costs_more(
     partitions: int, well: float, stale: float

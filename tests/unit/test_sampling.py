@@ -7,7 +7,8 @@ import pytest
 
 from orchestrator.decide.gate import UNKNOWN, Gate
 from orchestrator.decide.readiness import Readiness
-from orchestrator.decide.sampling import MOVE_TAKES, fact_of, next_samples, sentence, told
+from orchestrator.decide.sampling import MOVE_TAKES, SAMPLE_LONGEST, fact_of, next_samples, sentence, told
+from orchestrator.decide.situation import SAMPLE_STANDS
 from tests.contract.samples import operation, readiness
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -20,23 +21,39 @@ BLIND = replace(BAD, name="exposure", measured=UNKNOWN, text="nothing tells")
 def test_what_was_never_looked_at_comes_first_and_then_the_oldest() -> None:
     ages = {"a": 60, "b": 61, "young": 59, "undeclared": 99}
     facts = [readiness(query=query, sampled_at=NOW - age * SECOND) for query, age in ages.items()]
-    assert next_samples(["a", "b", "young", "new"], facts, [], NOW, MINUTE) == ("new", "b", "a")
+    assert next_samples(["a", "b", "young", "new"], facts, [], NOW, {}) == ("new", "b", "a")
 
 
 def test_a_sample_from_before_a_clock_was_set_back_is_old() -> None:
-    assert next_samples(["a"], [readiness(query="a", sampled_at=NOW + SECOND)], [], NOW, MINUTE) == ("a",)
+    assert next_samples(["a"], [readiness(query="a", sampled_at=NOW + SECOND)], [], NOW, {}) == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("spent", "ready", "stands"),
+    [(0.2, True, 60), (0.6, True, 120), (60.0, True, 240), (60.0, False, 60), (60.0, None, 60)],
+)
+def test_what_costs_more_is_looked_at_less_often_unless_it_refuses(
+    spent: float, ready: bool | None, stands: int
+) -> None:
+    fact = readiness(query="a", ready=ready, sampled_at=NOW)
+    assert next_samples(["a"], [fact], [], NOW + (stands - 1) * SECOND, {"a": spent}) == ()
+    assert next_samples(["a"], [fact], [], NOW + stands * SECOND, {"a": spent}) == ("a",)
+
+
+def test_the_longest_interval_is_shorter_than_a_sample_stands() -> None:
+    assert SAMPLE_LONGEST < SAMPLE_STANDS
 
 
 def test_a_query_with_an_open_operation_is_passed_over() -> None:
     blocked = operation(query="a", started_at=NOW - MOVE_TAKES)
     old = [readiness(query="a", sampled_at=NOW - MINUTE)]
-    assert next_samples(["a", "b"], [], [blocked], NOW, MINUTE) == ("b",)
-    assert next_samples(["a", "b"], old, [blocked], NOW, MINUTE) == ("b",)
+    assert next_samples(["a", "b"], [], [blocked], NOW, {}) == ("b",)
+    assert next_samples(["a", "b"], old, [blocked], NOW, {}) == ("b",)
 
 
 def test_nothing_is_sampled_while_a_query_is_being_moved() -> None:
     moving = operation(query="a", started_at=NOW - MOVE_TAKES + SECOND)
-    assert next_samples(["a", "b"], [], [moving], NOW, MINUTE) == ()
+    assert next_samples(["a", "b"], [], [moving], NOW, {}) == ()
 
 
 @pytest.mark.parametrize(
