@@ -158,7 +158,7 @@ class Log(Protocol):
     ) -> Mapping[TopicPartition, Fetched]:
         """Read from ``(offset, max bytes)`` per partition, one request per leader, all leaders in parallel.
 
-        Records at an offset in ``until`` or after it are not asked for; some may come all the same.
+        Records at an offset in ``until`` or after it are left out, and ``next_offset`` is not beyond it.
         """
 
     def segments(

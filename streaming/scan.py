@@ -3,6 +3,9 @@
 A broker fills a response in the order of the request and stops at its byte limit (KIP-74): only the first partition
 gets a batch larger than its own limit, and the last ones may get nothing. So the order rotates from request to request,
 and a partition's limit grows as it is read on.
+
+Reading a record takes longer than carrying it here, and the place mostly lies a few records behind the lower bound. So
+of what is sent only so much is read at first, and the rest is sent again to the few that need it.
 """
 
 from bisect import bisect_left
@@ -19,6 +22,9 @@ from streaming.resume.gap import OFFSET, move_on, stay
 
 FIRST_BYTES = 64 << 10
 MOST_BYTES = 4 << 20
+FIRST_RECORDS = 24
+"""How many records from the lower bound on are read at first."""
+_GROWTH = 4
 SCAN_RECORDS = 200_000
 """Records of one partition after which the search is given up."""
 PARTITIONS_AT_ONCE = 500
@@ -48,6 +54,8 @@ class Scan:
     search: Search = field(init=False)
     next: int = field(init=False)
     size: int = FIRST_BYTES
+    ahead: int = field(init=False)
+    """How many offsets from ``next`` on are read in the next look."""
     tries: int = 0
     doubted: NoPlace | None = None
     found: Found | None = None
@@ -61,6 +69,7 @@ class Scan:
         back = len(self.ring.records) if self.compacted else 2 * self.ring.context + 8
         self.lo = lo
         self.start = self.next = max(self.begin, lo - back)
+        self.ahead = lo - self.start + FIRST_RECORDS
         self.search = Search(self.ring, lo=lo, end=self.end, compacted=self.compacted)
 
     def doubt(self) -> None:
@@ -96,7 +105,8 @@ def scan(log: Log, scans: Iterable[Scan], deadline: Deadline) -> None:
             return
         batch = _batch(todo)
         starts = {key: (item.next, item.size) for key, item in batch.items()}
-        answers = log.fetch(starts, timeout=deadline.remaining)
+        until = {key: item.next + item.ahead for key, item in batch.items() if not item.compacted}
+        answers = log.fetch(starts, until=until, timeout=deadline.remaining)
         restamped = [item for key, item in batch.items() if key in answers and _take(item, answers[key])]
         _restart_earlier(log, restamped, deadline)
         for item in batch.values():
@@ -118,14 +128,14 @@ def _take(item: Scan, got: Fetched) -> bool:
     if got.error is not None:
         _take_error(item, got)
         return False
-    item.size = max(min(MOST_BYTES, item.size * 4 if got.records else item.size), got.needs_bytes)
+    item.size = max(min(MOST_BYTES, item.size * _GROWTH if got.records else item.size), got.needs_bytes)
     if got.records and got.records[0].append_time and not item.append_time:
         return True
     if got.high_watermark is not None and item.next >= got.high_watermark and not got.records:
         item.outcome = NoPlace(Cause.ERROR, "the end of the log went back")
         return False
     if got.next_offset > item.next:
-        item.next = got.next_offset
+        item.next, item.ahead = got.next_offset, item.ahead * _GROWTH
         records = got.records[: bisect_left(got.records, item.end, key=OFFSET)]  # what came after the snapshot is later
         _settle(item, _step(item, records))
     return False

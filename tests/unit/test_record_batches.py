@@ -32,3 +32,7 @@ def test_a_batch_that_is_read_from_its_middle_gives_what_the_whole_gives_from_th
         found = decode(sent, wanted=wanted, mark=whole)
         assert found.records == tuple(record for record in everything.records if record.offset >= wanted)
         assert found.next_offset == 25
+        for until in range(wanted, 27):
+            found = decode(sent, wanted=wanted, until=until, mark=whole)
+            assert found.records == tuple(record for record in everything.records if wanted <= record.offset < until)
+            assert found.next_offset == min(until, 25)
