@@ -7,13 +7,19 @@ Then the first broker is killed, and the standby may change still.
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import timedelta
 
 import pytest
 
+from orchestrator.disorder import measure_disorder
+from orchestrator.lease import NAME
+from state.timeline import NO_TIME, Lane, Moment, Stretch
 from tests.broker import running_broker
-from tests.real.standbys import EACH, READ, SECONDS, T0_MS, Side, Stage
+from tests.real.standbys import EACH, NOW, READ, SECONDS, T0_MS, Side, Stage
 
 pytestmark = pytest.mark.real
+MIXED = [number for begin in range(0, 2 * EACH, 16) for number in reversed(range(begin, begin + 16))]
+"""Numbers of which each partition gets eight at a time the wrong way round: times go back by 14 s."""
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +32,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         fill(stage.east, stage.west)
         ask(stage)
         stage.track()
+        consume(stage)
         east_lives.close()  # the disaster
         outage(stage.west)
         yield stage
@@ -57,6 +64,8 @@ def fill(east: Side, west: Side) -> None:
     west.make("joined", 2, range(3 * EACH))
     west.make("outage", 2, range(2 * EACH), foreign=3)
     west.make("east.shop-a", 2, range(2 * EACH), foreign=3)
+    east.make("mixed", 2, MIXED)
+    west.make("mixed", 2, range(2 * EACH), foreign=3)
 
 
 def ask(stage: Stage) -> None:
@@ -72,6 +81,26 @@ def ask(stage: Stage) -> None:
     stage.query("lonely", "west", "copied", "lonely")
     stage.query("shop", "prefixed", "shop-a", pattern="shop-.*")
     stage.query("arcade", "west", "arcade-gone", pattern="arcade-.*")
+    stage.query("mixed", "west", "mixed", methods=["timestamp"], buffer="measured")
+
+
+def consume(stage: Stage) -> None:
+    """The timeline of two hours in which ``mixed`` was read, a record at a time, as a controller measured it."""
+    lanes, moments = [Lane("orders", "mixed", number) for number in range(2)], []
+    for step in range(2 * READ + 1):
+        ends = [(step + 1) // 2, step // 2]
+        read = [stage.east.held["mixed", number][max(0, end - 32) : end] for number, end in enumerate(ends)]
+        tops = [T0_MS + max(each) * 1000 if each else NO_TIME for each in read]
+        backs = [(max(each) - each[-1]) * 1000 if each else 0 for each in read]
+        at_ms = int(NOW.timestamp()) * 1000 - (2 * READ - step) * 120_000
+        moments.append(Moment(at_ms, ends, tops, backs))
+    stretch = Stretch.of("mixed", 1, "east", lanes, moments, precision_ms=100)
+    stage.store.save_timeline(stretch, keep=timedelta(days=1))
+    assignment, lease = stage.store.assignment("mixed"), stage.store.lead(NAME, "one", timedelta(seconds=30))
+    assert assignment is not None
+    assert lease is not None
+    stage.store.keep_disorder(measure_disorder(stage.store, assignment, NOW), term=lease.term)
+    stage.store.resign(lease)
 
 
 def outage(west: Side) -> None:
@@ -102,6 +131,19 @@ def test_a_copy_of_bytes_that_lags_is_resumed_at_its_end(stage: Stage) -> None:
     assert (totals["replay_later_records"], totals["exposure_records"]) == (2 * 5, 2 * 15)
     assert totals["exposure_seconds"] == 30.0
     assert plan.notes == ["the standby lags: it ends 5 offsets before the position"] * 2
+
+
+def test_a_measured_buffer_reaches_back_as_far_as_times_were_seen_to_go_and_no_unread_record_is_skipped(
+    stage: Stage,
+) -> None:
+    plan = stage.plan("mixed")
+    (buffer,) = plan.value["buffers"]
+    assert buffer["text"] == "24.1 s measured: disorder up to 14.1 s in 1.97 h over 60 steps, margin 10 s"
+    newest, unread = (T0_MS + number * 1000 for number in (62, 48))
+    assert stage.east.held["mixed", 0][READ:][:2] == [50, 48], "unread, and older than what was read"
+    assert unread < newest - 10_000, "a margin alone would not reach back so far"
+    assert [(offset, method) for offset, method, _ in plan.places["mixed"]] == [(3 + 19, "timestamp")] * 2
+    assert plan.refusals == {}
 
 
 def test_a_topic_with_a_prefix_is_found_under_its_name_there_by_plan_and_by_look_up(stage: Stage) -> None:
