@@ -13,7 +13,7 @@ SAMPLE_EVERY = timedelta(minutes=1)
 SAMPLE_LONGEST = timedelta(minutes=4)
 """Below ``SAMPLE_STANDS``, after which a sample says nothing of now."""
 _SHARE = 0.005
-"""Of one core, for the samples of a query that is ready: 3,500 partitions on two clusters take half a second or more."""
+"""Of one core, for the samples of a query that is ready: 3,500 partitions on two clusters take half a second."""
 
 
 def next_samples(

@@ -76,9 +76,9 @@ def decode(
 ) -> Decoded:
     """Read the data records from offset ``wanted`` on; a broker starts at the batch that holds it.
 
-    Records from ``until`` on are left unread, and may be asked for next. ``aborted`` lists ``(producer id, first offset)`` as a read_committed
-    fetch returns them; their records are left out. Control batches hold no data and only move ``next_offset``.
-    ``mark`` makes of key and value what stands for them.
+    Records from ``until`` on are left unread, and may be asked for next. ``aborted`` lists ``(producer id, first
+    offset)`` as a read_committed fetch returns them; their records are left out. Control batches hold no data and only
+    move ``next_offset``. ``mark`` makes of key and value what stands for them.
     """
     records: list[LogRecord] = []
     transactions = _Aborted(aborted)
