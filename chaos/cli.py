@@ -12,8 +12,7 @@ from pathlib import Path
 
 from chaos.docker import Environment
 from chaos.errors import ChaosError, DockerFailed, StoryFailed
-from chaos.outcome import judge
-from chaos.report import Row, as_json, page
+from chaos.report import Story, as_json, joined, page, story_of
 from chaos.scenarios import SCENARIOS, Scenario, named
 from chaos.soak import draw_soak
 from chaos.stage import PROJECT, Stage
@@ -23,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _BUILD_SECONDS = 1800.0
 _MOST_UNSTRUCK = 2
 """After so many scenarios in a row that did not come as far as their fault, the rest is not tried."""
+_REPORT = "report.json"
 _SECURED = "docker-compose.secured.yml"
 _CLUSTERS = {
     False: "in plain text",
@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    scenarios = [each for name in chosen.scenario if (each := named(name))] or list(SCENARIOS)
-    return _play_all(chosen, scenarios)
+    scenarios = [each for name in chosen.scenario if (each := named(name))]
+    return _play_all(chosen, scenarios or SCENARIOS, keep=bool(scenarios))
 
 
 def _soak(chosen: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ def _soak(chosen: argparse.Namespace) -> int:
         scenario = draw_soak(chosen.minutes, chosen.seed)
     except ValueError as error:
         raise ChaosError(str(error)) from error
-    return _play_all(chosen, [scenario])
+    return _play_all(chosen, [scenario], keep=True)
 
 
 def _list(_: argparse.Namespace) -> int:
@@ -67,27 +67,43 @@ def _list(_: argparse.Namespace) -> int:
     return 0
 
 
-def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
+def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep: bool) -> int:
+    """Play them; ``keep`` leaves in the report what was played before and is not played now."""
     folder = Path(chosen.dir).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     env_file = _env_file(chosen)
+    before = _read(folder / _REPORT) if keep else []
     if not chosen.no_build:
         _build(folder, env_file)
     files = (_SECURED,) if chosen.secured else ()
     stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=Patience())
     surroundings = _surroundings(chosen)
-    rows: list[Row] = []
+    stories: list[Story] = []
     with closing(stage.play(scenarios)) as played:
         for scenario, outcome in played:
-            rows.append((scenario, outcome))
-            problems = judge(scenario, outcome)
-            _say(f"{scenario.name}: {'; '.join(problems) or 'ended as expected'}")
-            (folder / "report.json").write_text(json.dumps(as_json(rows, surroundings), indent=2, default=str) + "\n")
-            (folder / "report.md").write_text(page(rows, surroundings))
-            if len(rows) >= _MOST_UNSTRUCK and not any(each.struck_at for _, each in rows[-_MOST_UNSTRUCK:]):
+            story = story_of(scenario, outcome, surroundings)
+            stories.append(story)
+            _say(f"{scenario.name}: {'; '.join(story['problems']) or 'ended as expected'}")
+            _write(folder, joined(before, stories))
+            if len(stories) >= _MOST_UNSTRUCK and not any(each["struck_at"] for each in stories[-_MOST_UNSTRUCK:]):
                 raise StoryFailed(f"the environment did not come up for {_MOST_UNSTRUCK} scenarios in a row")
     _say(f"report: {folder / 'report.md'}")
-    return 1 if any(judge(*row) for row in rows) else 0
+    return 0 if all(each["expected"] for each in stories) else 1
+
+
+def _read(path: Path) -> list[Story]:
+    """The stories of the report that is there; none where there is no such report."""
+    try:
+        return list(json.loads(path.read_text(encoding="utf-8"))["scenarios"])
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError) as error:
+        raise ChaosError(f"{path} is no report", hint="move it away, or give another --dir") from error
+
+
+def _write(folder: Path, stories: Sequence[Story]) -> None:
+    (folder / _REPORT).write_text(json.dumps(as_json(stories), indent=2, default=str) + "\n", encoding="utf-8")
+    (folder / "report.md").write_text(page(stories), encoding="utf-8")
 
 
 def _build(folder: Path, env_file: Path | None) -> None:
@@ -142,7 +158,8 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--secured", action="store_true", help="clusters with certificates, passwords and ACLs")
     common.add_argument("--no-build", action="store_true", help="use the images as they are")
     run = verbs.add_parser("run", parents=[common], help="play scenarios; those that move nothing share an environment")
-    run.add_argument("scenario", nargs="*", choices=[*(each.name for each in SCENARIOS), []], help="default: all")
+    names = [*(each.name for each in SCENARIOS), []]
+    run.add_argument("scenario", nargs="*", choices=names, help="default: all; else the others stay in the report")
     run.set_defaults(run=_run)
     soak = verbs.add_parser("soak", parents=[common], help="random faults in one environment, then a failover")
     soak.add_argument("--minutes", type=float, default=30.0)

@@ -86,7 +86,11 @@ class Sight:
 
     def verdict(self, cluster: str) -> str | None:
         """What is believed of a cluster."""
-        return next((each["verdict"] for each in self.told["clusters"] if each["cluster"] == cluster), None)
+        return self._belief(cluster).get("verdict")
+
+    def since(self, cluster: str) -> str | None:
+        """When that was first believed."""
+        return self._belief(cluster).get("since")
 
     @property
     def phases(self) -> Sequence[str]:
@@ -103,6 +107,9 @@ class Sight:
     def all_ready(self) -> bool:
         """Whether the last readiness check found that every query could move."""
         return all(each["ready"] is True for each in self.told["queries"])
+
+    def _belief(self, cluster: str) -> Mapping[str, Any]:
+        return next((each for each in self.told["clusters"] if each["cluster"] == cluster), {})
 
     def shows(self, when: When, target: str = "west", source: str = "east") -> bool:
         """Whether a moment has come."""

@@ -46,14 +46,14 @@ class Outcome:
 
 
 def changes_of(sights: Iterable[Sight], struck_at: float) -> list[Change]:
-    """Every change of a verdict, in order."""
+    """Every change of a verdict, in order, when it was given and not when it was seen to stand."""
     last: dict[str, str | None] = {}
     found = []
     for sight in sights:
-        at = datetime.fromisoformat(sight.at).timestamp() - struck_at
         for cluster in (PRIMARY, STANDBY):
             verdict = sight.verdict(cluster)
             if cluster not in last or last[cluster] != verdict:
+                at = datetime.fromisoformat(sight.since(cluster) or sight.at).timestamp() - struck_at
                 found.append(Change(seconds=round(at, 1), cluster=cluster, verdict=verdict))
                 last[cluster] = verdict
     return found
@@ -127,7 +127,7 @@ def _miscounted(
             yield f"{query}: lost {row['lost']}"
         if row["duplicated"] > allowed:
             yield f"{query}: repeated {row['duplicated']}, announced {allowed}"
-        if row["unproven"]:
+        if row["unproven"] and not scenario.consented:  # what is left behind with consent is in doubt by nature
             yield f"{query}: {row['unproven']} windows have too many records in doubt to be proven right"
         if row["exposed"] and not scenario.moves:
             yield f"{query}: {row['exposed']} acknowledged records never came to {STANDBY}"

@@ -1,14 +1,15 @@
-"""What came out: `report.json` for programs, a page for people. Pure."""
+"""What came out: `report.json` for programs, a page for people that is made of it. Pure.
+
+A story stays in the report until its scenario is played again, so each says when and on which commit it was played.
+"""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from chaos.outcome import PRIMARY, Outcome, announced_repeats, judge
 from chaos.scenarios import Scenario
-
-Row = tuple[Scenario, Outcome]
 
 _LEGEND = (
     "DOWN after: from the first fault. Switch: the longest of the queries, from the decision to the first batch "
@@ -16,24 +17,34 @@ _LEGEND = (
     "and never came to the standby. In brackets: repeats that the plan had announced."
 )
 
+Story = Mapping[str, Any]
+"""One scenario and what became of it, as JSON has it."""
 
-def as_json(rows: Sequence[Row], surroundings: Mapping[str, str]) -> dict[str, Any]:
-    """The whole report."""
+
+def story_of(scenario: Scenario, outcome: Outcome, played: Mapping[str, str]) -> Story:
+    """One story; ``played`` says when, where and by which command."""
     return {
-        "expected": all(not judge(scenario, outcome) for scenario, outcome in rows),
-        "surroundings": dict(surroundings),
-        "scenarios": [
-            {
-                "name": scenario.name,
-                "title": scenario.title,
-                "expected": not (problems := judge(scenario, outcome)),
-                "problems": problems,
-                "seconds": measured(outcome),
-                **dataclasses.asdict(outcome),
-            }
-            for scenario, outcome in rows
-        ],
+        "name": scenario.name,
+        "title": scenario.title,
+        "expected": not (problems := judge(scenario, outcome)),
+        "problems": problems,
+        "seconds": measured(outcome),
+        "announced": max((announced_repeats(outcome.operations, query) for query in outcome.verdict), default=0)
+        if scenario.returns
+        else None,
+        "played": dict(played),
+        **dataclasses.asdict(outcome),
     }
+
+
+def joined(before: Iterable[Story], now: Iterable[Story]) -> list[Story]:
+    """The stories of an earlier report with those that were played now, in the order of the first time."""
+    return list(({each["name"]: each for each in before} | {each["name"]: each for each in now}).values())
+
+
+def as_json(stories: Sequence[Story]) -> dict[str, Any]:
+    """The whole report."""
+    return {"expected": all(each["expected"] for each in stories), "scenarios": list(stories)}
 
 
 def measured(outcome: Outcome) -> dict[str, float | None]:
@@ -48,72 +59,86 @@ def measured(outcome: Outcome) -> dict[str, float | None]:
     return {"down": after[0] if after else None, "switch": max(switches, default=None)}
 
 
-def page(rows: Sequence[Row], surroundings: Mapping[str, str]) -> str:
+def page(stories: Sequence[Story]) -> str:
     """The report as a page of Markdown."""
-    right = sum(not judge(scenario, outcome) for scenario, outcome in rows)
+    right = sum(each["expected"] for each in stories)
     lines = [
         "# Chaos in the compose environment",
         "",
-        *(f"- {key}: {value}" for key, value in surroundings.items()),
+        *_played(stories),
         "",
-        f"{right} of {len(rows)} scenarios ended as expected.",
+        f"{right} of {len(stories)} scenarios ended as expected.",
         "",
         "| Scenario | Fault | As expected | DOWN after | Switch | Lost | Repeated | Exposed |",
         "|---|---|---|---|---|---|---|---|",
-        *(_row(scenario, outcome) for scenario, outcome in rows),
+        *map(_row, stories),
         "",
         _LEGEND,
         "",
     ]
-    for scenario, outcome in rows:
-        lines += _story(scenario, outcome)
+    for each in stories:
+        lines += _chapter(each)
     return "\n".join(lines)
 
 
-def _row(scenario: Scenario, outcome: Outcome) -> str:
-    seconds = measured(outcome)
-    announced = max((announced_repeats(outcome.operations, query) for query in outcome.verdict), default=0)
-    repeated = _most(outcome, "duplicated") + (f" [{announced}]" if scenario.returns else "")
+def _played(stories: Iterable[Story]) -> list[str]:
+    """Under which conditions which stories were played; conditions that several share are said once."""
+    groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for each in stories:
+        groups.setdefault(tuple(each["played"].items()), []).append(each["name"])
+    lines = []
+    for played, names in groups.items():
+        lines += [f"- {', '.join(names)}:", *(f"  - {key}: {value}" for key, value in played)]
+    return lines
+
+
+def _row(story: Story) -> str:
+    seconds, announced = story["seconds"], story["announced"]
+    repeated = _most(story, "duplicated") + ("" if announced is None else f" [{announced}]")
     return (
-        f"| {scenario.name} | {scenario.title} | {'no' if judge(scenario, outcome) else 'yes'} "
+        f"| {story['name']} | {story['title']} | {'yes' if story['expected'] else 'no'} "
         f"| {_seconds(seconds['down'])} | {_seconds(seconds['switch'])} "
-        f"| {_most(outcome, 'lost')} | {repeated} | {_most(outcome, 'exposed')} |"
+        f"| {_most(story, 'lost')} | {repeated} | {_most(story, 'exposed')} |"
     )
 
 
-def _story(scenario: Scenario, outcome: Outcome) -> list[str]:
-    happened = [(seconds, f"**{text}**") for seconds, text in outcome.steps]
+def _chapter(story: Story) -> list[str]:
+    happened = [(seconds, f"**{text}**") for seconds, text in story["steps"]]
     happened += [
-        (change.seconds, f"{change.cluster} is {change.verdict or 'without a verdict'}")
-        for change in outcome.changes
-        if change.seconds >= 0
+        (change["seconds"], f"{change['cluster']} is {change['verdict'] or 'without a verdict'}")
+        for change in story["changes"]
+        if change["seconds"] >= 0
     ]
-    for operation in outcome.operations:
-        end = operation["outcome"] or "open"
-        happened.append((_offset(operation, outcome), f"{operation['kind']} of {operation['query']}: {end}"))
+    for operation in story["operations"]:
+        name = f"{operation['kind']} of {operation['query']}"
+        happened.append((_offset(operation["started_at"], story), f"{name} begins"))
+        if operation["ended_at"]:
+            happened.append((_offset(operation["ended_at"], story), f"{name}: {operation['outcome']}"))
+    doubtful = [query for query, row in sorted(story["verdict"].items()) if row["unproven"]]
     return [
-        f"## {scenario.name}",
+        f"## {story['name']}",
         "",
-        f"{scenario.title}. {_where(outcome)}",
+        f"{story['title']}. {_where(story)}",
         "",
         *(f"- {seconds:.1f} s: {text}" for seconds, text in sorted(happened)),
-        *(f"- not as expected: {problem}" for problem in judge(scenario, outcome)),
+        *(f"- {query}: so many records came to the primary alone that not every sum was proven" for query in doubtful),
+        *(f"- not as expected: {problem}" for problem in story["problems"]),
         "",
     ]
 
 
-def _where(outcome: Outcome) -> str:
-    if outcome.environment in {"", outcome.scenario}:
-        return f"Ready after {outcome.up_seconds:.0f} s, in an environment of its own or the first in it."
-    return f"Ready again after {outcome.up_seconds:.0f} s, in the environment of {outcome.environment}."
+def _where(story: Story) -> str:
+    if story["environment"] in {"", story["scenario"]}:
+        return f"Ready after {story['up_seconds']:.0f} s, in an environment of its own or the first in it."
+    return f"Ready again after {story['up_seconds']:.0f} s, in the environment of {story['environment']}."
 
 
-def _offset(operation: Mapping[str, Any], outcome: Outcome) -> float:
-    return datetime.fromisoformat(operation["started_at"]).timestamp() - outcome.struck_at
+def _offset(at: str, story: Story) -> float:
+    return datetime.fromisoformat(at).timestamp() - float(story["struck_at"])
 
 
-def _most(outcome: Outcome, key: str) -> str:
-    return f"{max(row[key] for row in outcome.verdict.values()):,}" if outcome.verdict else "-"
+def _most(story: Story, key: str) -> str:
+    return f"{max(row[key] for row in story['verdict'].values()):,}" if story["verdict"] else "-"
 
 
 def _seconds(number: float | None) -> str:

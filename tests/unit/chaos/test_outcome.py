@@ -1,12 +1,14 @@
 """Whether a scenario ended as expected, and how that is reported."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chaos.faults import Sight
 from chaos.outcome import Change, Outcome, changes_of, judge
-from chaos.report import as_json, measured, page
+from chaos.report import Story, as_json, joined, measured, page, story_of
 from chaos.scenarios import Scenario, named
 from tests.unit.chaos.test_scenarios import sight
 
@@ -17,6 +19,7 @@ ROW = {"acked": 100, "replicated": 98, "resent": 0, "delivered": 98, "lost": 0, 
 def operation(**more: Any) -> dict[str, Any]:
     return {
         "id": "o1", "kind": "failover", "query": "q", "outcome": "done", "started_at": "2026-01-02T03:04:15.000+00:00",
+        "ended_at": "2026-01-02T03:04:19.000+00:00",
         "measured": {"switch_seconds": 4.25}, "plan": {"totals": {"replay_records": 0, "replay_later_records": 3}},
         **more,
     }  # fmt: skip
@@ -96,14 +99,44 @@ def test_verdicts_are_kept_where_they_change_by_seconds_after_the_fault() -> Non
     ]  # fmt: skip
 
 
+def test_a_verdict_is_of_the_time_when_it_was_given() -> None:
+    at = 1767323045.0
+    told = sight(verdict="DOWN").told
+    clusters = [each | {"since": "2026-01-02T03:04:01.500+00:00"} for each in told["clusters"]]
+    (found, _) = changes_of([Sight({**told, "clusters": clusters})], at - 10.0)
+    assert (found.seconds, found.verdict) == (6.5, "DOWN")
+
+
+def test_what_is_left_behind_with_consent_may_leave_windows_in_doubt_and_the_page_says_so() -> None:
+    doubtful = replace(MOVED, verdict={"q": {**ROW, "unproven": 1}})
+    assert judge(scenario("replicator-dead"), doubtful) == []
+    assert judge(scenario("kill-cluster"), doubtful) != []
+    assert "- q: so many records came to the primary alone" in page([story("replicator-dead", doubtful)])
+
+
+def story(name: str, outcome: Outcome, commit: str = "abc") -> Story:
+    """As the file has it."""
+    told: Story = json.loads(json.dumps(story_of(scenario(name), outcome, {"commit": commit})))
+    return told
+
+
 def test_the_report_says_what_was_measured() -> None:
     assert measured(MOVED) == {"down": 9.5, "switch": 4.25}
     assert measured(STAYED) == {"down": None, "switch": None}
-    rows = [(scenario("kill-cluster"), MOVED), (scenario("kill-one-broker"), replace(STAYED, places={}))]
-    told = as_json(rows, {"commit": "abc"})
+    stories = [story("kill-cluster", MOVED), story("kill-one-broker", replace(STAYED, places={}))]
+    told = as_json(stories)
     assert not told["expected"]
     assert [each["expected"] for each in told["scenarios"]] == [True, False]
-    text = page(rows, {"commit": "abc"})
+    text = page(stories)
     assert "1 of 2 scenarios ended as expected" in text
     assert "| kill-cluster | All brokers of the primary are killed | yes | 9.5 s | 4.2 s | 0 | 0 | 2 |" in text
     assert "- not as expected: no query was seen in the end" in text
+    assert "- 10.0 s: failover of q begins\n- 14.0 s: failover of q: done" in text
+    assert "- kill-cluster, kill-one-broker:\n  - commit: abc" in text
+
+
+def test_a_scenario_that_is_played_again_takes_its_place_in_the_report_and_says_on_which_commit() -> None:
+    before = [story("kill-cluster", replace(MOVED, places={})), story("kill-one-broker", STAYED)]
+    now = joined(before, [story("kill-cluster", MOVED, "def")])
+    assert [(each["name"], each["expected"]) for each in now] == [("kill-cluster", True), ("kill-one-broker", True)]
+    assert "- kill-cluster:\n  - commit: def\n- kill-one-broker:\n  - commit: abc" in page(now)
