@@ -86,11 +86,17 @@ class Environment:
             (folder / f"{name}.log").write_bytes(_log_of(identity))
 
     def down(self) -> None:
-        """End everything and remove it with its data."""
+        """End everything and remove it with its data.
+
+        Containers are removed here: Compose since 2.23.2 leaves those of a profile that is not asked for, with what
+        they hold of the volumes.
+        """
         if frozen := self._listed("--quiet", "--filter", "status=paused"):
             self._run(["docker", "unpause", *frozen], _QUICK_SECONDS)
         if running := self._listed("--quiet"):  # killed, not stopped: a dozen JVMs need not say goodbye
             self._run(["docker", "kill", *running], _QUICK_SECONDS, check=False)
+        if standing := self._listed("--all", "--quiet"):
+            self._run(["docker", "rm", "--force", "--volumes", *standing], _QUICK_SECONDS)
         self.compose("down", "--volumes", "--remove-orphans", "--timeout", "1", timeout=_DOWN_SECONDS)
 
     def _listed(self, *options: str) -> list[str]:

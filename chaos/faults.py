@@ -35,6 +35,8 @@ class Act(StrEnum):
     """Starts it again on an empty disk."""
     CONSENT = "consent"
     """A person types the failover with a consent."""
+    CLOCK = "clock ahead"
+    """Nothing is done: that a fault which an environment begins with is really there is looked at."""
 
 
 class When(StrEnum):
@@ -55,7 +57,7 @@ class Step:
     on: tuple[str, ...] = ()
     network: str = ""
     detail: str = ""
-    """Of SLOW `DELAY_MS LOSS_PERCENT`; of CONSENT the gate's consent."""
+    """Of SLOW `DELAY_MS LOSS_PERCENT`; of CONSENT the gate's consent; of CLOCK the seconds."""
     when: When = When.AT_ONCE
     after_seconds: float = 0.0
     """Waited for once the moment has come."""
@@ -66,6 +68,31 @@ class Step:
         moment = "" if self.when is When.AT_ONCE else f" when {self.when.value}"
         later = f" after {self.after_seconds:g} s" if self.after_seconds else ""
         return f"{what}{where}{moment}{later}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deed:
+    """A step that was done."""
+
+    begun: float
+    """Seconds after the first deed was begun."""
+    done: float
+    """The same when it was done: the commands of containers take their time."""
+    text: str
+    act: Act
+    on: tuple[str, ...]
+    """The services that it came to, a leader by its name."""
+    when: When
+
+    @property
+    def strikes_primary(self) -> bool:
+        """Whether the primary died or stood still by it."""
+        return self.act in {Act.KILL, Act.FREEZE} and {*EAST} <= {*self.on}
+
+    @property
+    def strikes_controller(self) -> bool:
+        """Whether one controller did, so that the other one has to lead."""
+        return self.act in {Act.KILL, Act.FREEZE} and len({*CONTROLLERS} & {*self.on}) == 1
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """What became of a scenario, and whether that is what was expected. Pure."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chaos.faults import Sight
+from chaos.faults import Act, Deed, Sight, When
 from chaos.scenarios import Scenario
 
 PRIMARY, STANDBY = "east", "west"
@@ -32,9 +33,10 @@ class Outcome:
     """Until it could begin."""
     struck_at: float = 0.0
     """Unix time of the first step."""
-    steps: Sequence[tuple[float, str]] = ()
-    """Seconds after the first, and what was done."""
+    deeds: Sequence[Deed] = ()
     changes: Sequence[Change] = ()
+    leaders: Sequence[tuple[float, str | None]] = ()
+    """Seconds after the first fault, and who was seen to lead from then on."""
     places: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     """By query: cluster, runner and state in the end."""
     operations: Sequence[Mapping[str, Any]] = ()
@@ -59,11 +61,22 @@ def changes_of(sights: Iterable[Sight], struck_at: float) -> list[Change]:
     return found
 
 
+def leaders_of(sights: Iterable[Sight], struck_at: float) -> list[tuple[float, str | None]]:
+    """Every change of who leads, in order."""
+    found: list[tuple[float, str | None]] = []
+    for sight in sights:
+        if not found or found[-1][1] != sight.leader:
+            found.append((round(datetime.fromisoformat(sight.at).timestamp() - struck_at, 3), sight.leader))
+    return found
+
+
 def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     """What is not as expected, in sentences; empty when all is."""
     if outcome.broke:
         return [outcome.broke]
     return [
+        *_mistimed(scenario, outcome),
+        *_unled(outcome),
         *_misplaced(scenario, outcome),
         *_misjudged(scenario, outcome.changes),
         *_miscounted(scenario, outcome.operations, outcome.verdict),
@@ -85,6 +98,37 @@ def is_counted(
     return not list(_miscounted(scenario, operations, verdict))
 
 
+def _mistimed(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    """A fault in the middle of a move that came when no query was in the middle of one shows nothing."""
+    for deed in outcome.deeds:
+        if deed.when is not When.MOVING:
+            continue
+        at = outcome.struck_at + deed.done
+        if not any(_unix(each["started_at"]) <= at < _end_of(scenario, each) for each in outcome.operations):
+            yield f"{deed.text}: that came too late, or too soon, to meet a move"
+
+
+def _end_of(scenario: Scenario, operation: Mapping[str, Any]) -> float:
+    """Until when a move counts as under way for this scenario."""
+    ends = [operation["ended_at"]]
+    if scenario.before_commit:
+        ends += [step["started_at"] for step in operation["steps"] if step["name"] == "commit"]
+    return min((_unix(each) for each in ends if each), default=math.inf)
+
+
+def _unled(outcome: Outcome) -> Iterable[str]:
+    """After a leader was struck the other controller leads, and before that one is well again."""
+    for number, deed in enumerate(outcome.deeds):
+        if not deed.strikes_controller:
+            continue
+        later = outcome.deeds[number + 1 :]
+        well = next(
+            (each.begun for each in later if each.act in {Act.THAW, Act.START} and each.on == deed.on), math.inf
+        )
+        if not any(deed.done <= at < well and name not in {None, *deed.on} for at, name in outcome.leaders):
+            yield f"{deed.text}: the other controller did not lead after that"
+
+
 def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     wanted = STANDBY if scenario.moves else PRIMARY
     if not outcome.places:
@@ -95,10 +139,10 @@ def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     done = [operation for operation in outcome.operations if operation["outcome"] == "done"]
     if not scenario.moves and done:
         yield f"{len(done)} queries were moved, and none should have been"
-    if outcome.steps[scenario.calm_steps :] and scenario.calm_steps:
-        cause = outcome.struck_at + outcome.steps[scenario.calm_steps][0]
+    if outcome.deeds[scenario.calm_steps :] and scenario.calm_steps:
+        cause = outcome.struck_at + outcome.deeds[scenario.calm_steps].begun
         for operation in outcome.operations:
-            if datetime.fromisoformat(operation["started_at"]).timestamp() < cause:
+            if _unix(operation["started_at"]) < cause:
                 yield f"{operation['kind']} of {operation['query']} began before there was a cause"
     for query in outcome.places if scenario.moves else ():
         times = sum(operation["query"] == query for operation in done)
@@ -131,3 +175,7 @@ def _miscounted(
             yield f"{query}: {row['unproven']} windows have too many records in doubt to be proven right"
         if row["exposed"] and not scenario.moves:
             yield f"{query}: {row['exposed']} acknowledged records never came to {STANDBY}"
+
+
+def _unix(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()

@@ -12,9 +12,9 @@ from chaos.outcome import PRIMARY, Outcome, announced_repeats, judge
 from chaos.scenarios import Scenario
 
 _LEGEND = (
-    "DOWN after: from the first fault. Switch: the longest of the queries, from the decision to the first batch "
-    "committed on the standby. Lost, repeated, exposed: of the query with most; exposed records were acknowledged "
-    "and never came to the standby. In brackets: repeats that the plan had announced."
+    "DOWN after: from the blow to the primary. Switch: the longest of the queries, from the decision to the first "
+    "batch committed on the standby. Lost, repeated, exposed: of the query with most; exposed records were "
+    "acknowledged and never came to the standby. In brackets: repeats that the plan had announced."
 )
 
 Story = Mapping[str, Any]
@@ -48,15 +48,17 @@ def as_json(stories: Sequence[Story]) -> dict[str, Any]:
 
 
 def measured(outcome: Outcome) -> dict[str, float | None]:
-    """From the first fault to the verdict DOWN, and the longest switch of a query, in seconds."""
-    down = [each.seconds for each in outcome.changes if each.cluster == PRIMARY and each.verdict == "DOWN"]
+    """From the blow to the primary to its verdict DOWN, and the longest switch of a query, in seconds."""
+    given = [each.seconds for each in outcome.changes if each.cluster == PRIMARY and each.verdict == "DOWN"]
+    down = next((seconds for seconds in given if seconds >= 0), None)
+    struck = [deed.begun for deed in outcome.deeds if deed.strikes_primary and down is not None and deed.begun <= down]
     switches = [
         operation["measured"]["switch_seconds"]
         for operation in outcome.operations
         if operation["outcome"] == "done" and operation["measured"].get("switch_seconds") is not None
     ]
-    after = [seconds for seconds in down if seconds >= 0]
-    return {"down": after[0] if after else None, "switch": max(switches, default=None)}
+    after = None if down is None else round(down - max(struck, default=0.0), 1)
+    return {"down": after, "switch": max(switches, default=None)}
 
 
 def page(stories: Sequence[Story]) -> str:
@@ -103,12 +105,13 @@ def _row(story: Story) -> str:
 
 
 def _chapter(story: Story) -> list[str]:
-    happened = [(seconds, f"**{text}**") for seconds, text in story["steps"]]
+    happened = [(deed["begun"], f"**{deed['text']}**") for deed in story["deeds"]]
     happened += [
         (change["seconds"], f"{change['cluster']} is {change['verdict'] or 'without a verdict'}")
         for change in story["changes"]
         if change["seconds"] >= 0
     ]
+    happened += [(seconds, f"{leader or 'nobody'} leads") for seconds, leader in story["leaders"] if seconds >= 0]
     for operation in story["operations"]:
         name = f"{operation['kind']} of {operation['query']}"
         happened.append((_offset(operation["started_at"], story), f"{name} begins"))

@@ -24,6 +24,8 @@ class Scenario:
     """A person answered for what is missing on the standby."""
     calm_steps: int = 0
     """So many of the first steps may move nothing, where later ones do."""
+    before_commit: bool = False
+    """Whether what is done while a move is under way must come before its point of no return."""
     returns: bool = False
     """The primary comes back, so the replicator may append what was read already: repeats as announced are right."""
     files: tuple[str, ...] = ()
@@ -155,7 +157,7 @@ SCENARIOS = (
             Step(act=Act.FREEZE, on=EAST),
             Step(act=Act.THAW, on=EAST, when=When.MOVING),
         ),
-        moves=True, verdicts=_DOWN, returns=True,
+        moves=True, verdicts=_DOWN, returns=True, before_commit=True,
     ),
     Scenario(
         name="primary-returns-late",
@@ -176,7 +178,8 @@ SCENARIOS = (
     Scenario(
         name="clock-off",
         title="The clock of one controller is an hour ahead, and the primary is killed",
-        steps=(_KILL_EAST,), moves=True, verdicts=_DOWN, files=("conf/compose/clock.yml",),
+        steps=(Step(act=Act.CLOCK, on=("controller-two",), detail="3600"), _KILL_EAST),
+        moves=True, verdicts=_DOWN, files=("conf/compose/clock.yml",),
     ),
     Scenario(
         name="both-down",

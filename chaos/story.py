@@ -9,8 +9,8 @@ from typing import Any
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS, Eye
-from chaos.faults import LEADER, RUNNERS, Act, Sight, Step, When
-from chaos.outcome import Outcome, changes_of, is_counted
+from chaos.faults import LEADER, RUNNERS, Act, Deed, Sight, Step, When
+from chaos.outcome import Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
 from lab.relay import ORDERS
 
@@ -26,6 +26,8 @@ _WARM = ("warmed up", "warm-up failed")
 _AGAIN_SECONDS = 5.0
 """Between two questions that a command must be started for."""
 _MOST_QUESTIONS = 240.0
+_CLOCK_SECONDS = 60.0
+"""By so much a clock may be beside what a scenario says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,7 @@ class Story:
         self._patience = patience
         self._leader: str | None = None
         self._struck_at = 0.0
-        self._steps: list[tuple[float, str]] = []
+        self._deeds: list[Deed] = []
         self._up_seconds = 0.0
 
     def tell(self, environment_name: str) -> Outcome:
@@ -84,8 +86,9 @@ class Story:
         sights = self._eye.since(seen)
         return Outcome(
             scenario=self._scenario.name, environment=environment_name, up_seconds=self._up_seconds,
-            struck_at=self._struck_at, steps=tuple(self._steps), changes=tuple(changes_of(sights, self._struck_at)),
-            places=_places(sights[-1]) if sights else {}, operations=operations, verdict=verdict, broke=broke,
+            struck_at=self._struck_at, deeds=tuple(self._deeds), changes=tuple(changes_of(sights, self._struck_at)),
+            leaders=tuple(leaders_of(sights, self._struck_at)), places=_places(sights[-1]) if sights else {},
+            operations=operations, verdict=verdict, broke=broke,
         )  # fmt: skip
 
     def _begin(self) -> None:
@@ -109,9 +112,12 @@ class Story:
             services = [self._resolve(service) for service in step.on]
             now = time.time()
             self._struck_at = self._struck_at or now
-            self._steps.append((round(now - self._struck_at, 1), str(step)))
             self._say(f"{now - self._struck_at:6.1f} s  {step}")
             self._do(step, services)
+            begun, done = (round(at - self._struck_at, 3) for at in (now, time.time()))
+            self._deeds.append(
+                Deed(begun=begun, done=done, text=str(step), act=step.act, on=tuple(services), when=step.when)
+            )
 
     def _resolve(self, service: str) -> str:
         if service != LEADER:
@@ -127,12 +133,10 @@ class Story:
         match step.act:
             case Act.KILL | Act.FREEZE | Act.THAW | Act.START:
                 environment.docker(_VERBS[step.act], services)
-            case Act.CUT:
+            case Act.CUT | Act.JOIN:
+                plug = environment.cut if step.act is Act.CUT else environment.join
                 for service in services:
-                    environment.cut(step.network, service)
-            case Act.JOIN:
-                for service in services:
-                    environment.join(step.network, service)
+                    plug(step.network, service)
             case Act.SLOW | Act.CLEAR:
                 environment.execute("link", "sh", "-c", f"echo '{step.detail}' > {ORDERS}")
             case Act.FILL:
@@ -144,6 +148,15 @@ class Story:
             case Act.CONSENT:
                 words = ("failover", "--all", "--to", "west", "--yes", "--consent", step.detail)
                 self._tideover(*words, "--reason", "chaos", timeout=self._patience.end, check=False)
+            case Act.CLOCK:
+                for service in services:
+                    self._check_clock(service, float(step.detail))
+
+    def _check_clock(self, service: str, wanted: float) -> None:
+        """Whether a clock is as far ahead as it shall be, by seconds. Raises StoryFailed."""
+        ahead = round(float(self._environment.execute(service, "date", "+%s")[1]) - time.time())
+        if abs(ahead - wanted) > _CLOCK_SECONDS:
+            raise StoryFailed(f"the clock of {service} is {ahead} s ahead, not {wanted:g} s")
 
     def _await_end(self) -> None:
         if self._scenario.moves:

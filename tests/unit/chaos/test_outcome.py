@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.faults import Sight
+from chaos.faults import EAST, Act, Deed, Sight, When
 from chaos.outcome import Change, Outcome, changes_of, judge
 from chaos.report import Story, as_json, joined, measured, page, story_of
 from chaos.scenarios import Scenario, named
@@ -23,6 +23,10 @@ def operation(**more: Any) -> dict[str, Any]:
         "measured": {"switch_seconds": 4.25}, "plan": {"totals": {"replay_records": 0, "replay_later_records": 3}},
         **more,
     }  # fmt: skip
+
+
+def deed(seconds: float, *on: str, act: Act = Act.KILL, when: When = When.AT_ONCE) -> Deed:
+    return Deed(begun=seconds, done=seconds + 0.5, text=f"{act.value} {', '.join(on)}", act=act, on=on, when=when)
 
 
 def scenario(name: str) -> Scenario:
@@ -105,6 +109,44 @@ def test_a_verdict_is_of_the_time_when_it_was_given() -> None:
     clusters = [each | {"since": "2026-01-02T03:04:01.500+00:00"} for each in told["clusters"]]
     (found, _) = changes_of([Sight({**told, "clusters": clusters})], at - 10.0)
     assert (found.seconds, found.verdict) == (6.5, "DOWN")
+
+
+@pytest.mark.parametrize(("seconds", "right"), [(9.0, False), (10.0, True), (13.0, True), (13.8, False)])
+def test_a_fault_in_the_middle_of_a_move_must_meet_one(seconds: float, right: bool) -> None:
+    worker = replace(MOVED, deeds=(deed(seconds, "worker-1", when=When.MOVING),))  # a move goes on from 10 s to 14 s
+    late = "kill worker-1: that came too late, or too soon, to meet a move"
+    assert judge(scenario("worker-dies-in-move"), worker) == ([] if right else [late])
+
+
+@pytest.mark.parametrize(("seconds", "right"), [(11.0, True), (12.0, False)])
+def test_a_primary_that_returns_early_must_return_before_the_point_of_no_return(seconds: float, right: bool) -> None:
+    steps = [{"name": "commit", "started_at": "2026-01-02T03:04:17.000+00:00"}]
+    thawed = replace(
+        MOVED, operations=(operation(steps=steps),), deeds=(deed(seconds, *EAST, act=Act.THAW, when=When.MOVING),)
+    )
+    assert (judge(scenario("primary-returns-early"), thawed) == []) is right
+
+
+@pytest.mark.parametrize(
+    ("leaders", "right"),
+    [
+        (((-5.0, "controller-one"), (20.0, "controller-two")), True),
+        (((-5.0, "controller-one"), (20.0, None)), False),
+        (((-5.0, "controller-one"), (41.0, "controller-two")), False),
+        (((-5.0, "controller-one"),), False),
+    ],
+)
+def test_after_the_leader_was_struck_the_other_controller_must_lead(
+    leaders: tuple[tuple[float, str | None], ...], right: bool
+) -> None:
+    deeds = deed(10.0, "controller-one", act=Act.FREEZE), deed(40.0, "controller-one", act=Act.THAW)
+    told = judge(scenario("leader-freezes-in-move"), replace(MOVED, deeds=deeds, leaders=leaders))
+    assert told == ([] if right else ["freeze controller-one: the other controller did not lead after that"])
+
+
+def test_a_verdict_is_counted_from_the_blow_to_the_primary() -> None:
+    late = deed(-3.0, "replicator"), deed(4.5, *EAST)
+    assert measured(replace(MOVED, deeds=late))["down"] == 5.0
 
 
 def test_what_is_left_behind_with_consent_may_leave_windows_in_doubt_and_the_page_says_so() -> None:

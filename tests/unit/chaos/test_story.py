@@ -1,6 +1,8 @@
 """A story told against an environment that only notes what it is asked for, and who shares an environment."""
 
+import io
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from chaos.outcome import Outcome, judge
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage, share
 from chaos.story import Patience, Story
-from tests.unit.chaos.test_outcome import MOVED, ROW, STAYED, operation, scenario
+from tests.unit.chaos.test_outcome import MOVED, ROW, STAYED, deed, operation, scenario
 from tests.unit.chaos.test_scenarios import sight
 
 QUICK = Patience(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)
@@ -28,6 +30,7 @@ class Noted(Environment):
     def __init__(self, answers: dict[str, object]) -> None:
         self.commands: list[str] = []
         self._answers = answers
+        self.ahead = 0
 
     def compose(self, *arguments: str, timeout: float = 0) -> str:
         self.commands.append(f"compose {' '.join(arguments)}")
@@ -47,6 +50,8 @@ class Noted(Environment):
 
     def execute(self, service: str, *command: str, timeout: float = 0, check: bool = True) -> tuple[int, str]:
         self.commands.append(f"{service}: {' '.join(command)}")
+        if command[0] == "date":
+            return 0, f"{time.time() + self.ahead:.0f}\n"
         verb = command[1] if command[0] == "tideover" else command[2]
         return 0, json.dumps(self._answers.get(verb))
 
@@ -130,9 +135,13 @@ def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -
     )
     frozen = replace(scenario("leader-freezes-in-move"), steps=steps)
     other = Sight({**sight(cluster="west").told, "leader": {"name": "controller-two"}})
-    tell(frozen, environment, Told([sight(), sight(phase="FENCING"), other]))
+    outcome = tell(frozen, environment, Told([sight(), sight(phase="FENCING"), other]))
     assert "pause controller-one" in environment.commands
     assert "unpause controller-one" in environment.commands
+    assert [(each.act, each.on, each.when) for each in outcome.deeds] == [
+        (Act.FREEZE, ("controller-one",), When.MOVING), (Act.THAW, ("controller-one",), When.AT_ONCE),
+    ]  # fmt: skip
+    assert [name for _, name in outcome.leaders] == ["controller-one", "controller-two"]
 
 
 def test_what_moves_nothing_shares_an_environment_and_every_other_scenario_has_its_own() -> None:
@@ -184,10 +193,31 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
 
 def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
     soak = replace(scenario("kill-cluster"), calm_steps=1)
-    began = ((0.0, "cut"), (5.0, "kill"))
-    assert judge(soak, replace(MOVED, steps=began, struck_at=MOVED.struck_at)) == []
-    early = replace(MOVED, steps=((0.0, "cut"), (50.0, "kill")))
+    assert judge(soak, replace(MOVED, deeds=(deed(0.0, act=Act.CUT), deed(5.0)))) == []
+    early = replace(MOVED, deeds=(deed(0.0, act=Act.CUT), deed(50.0)))
     assert judge(soak, early) == ["failover of q began before there was a cause"]
+
+
+@pytest.mark.parametrize(("ahead", "broke"), [(3600, ""), (0, "the clock of controller-two is 0 s ahead, not 3600 s")])
+def test_a_clock_that_shall_be_off_is_looked_at(ahead: int, broke: str) -> None:
+    environment = Noted(answers())
+    environment.ahead = ahead
+    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
+    assert tell(scenario("clock-off"), environment, seen).broke == broke
+    assert ("kill east-1 east-2 east-3" in environment.commands) is (not broke)
+
+
+def test_an_environment_is_cleared_of_what_no_profile_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[str] = []
+
+    def note(_: Environment, command: Sequence[str], *_more: object, **_options: object) -> tuple[int, str]:
+        run.append(" ".join(command))
+        return 0, "" if "status=paused" in command else "one\ntwo\n" if command[1] == "ps" else ""
+
+    monkeypatch.setattr(Environment, "_run", note)
+    Environment(Path("/"), project="p", files=(), env_file=None, log=io.StringIO()).down()
+    assert [each for each in run if each.startswith("docker rm")] == ["docker rm --force --volumes one two"]
+    assert "down --volumes" in run[-1]
 
 
 def quick(told: Scenario) -> Scenario:
