@@ -26,6 +26,7 @@ from bench.setting import Setting
 from bench.spread import Spread
 from lab.rehearsal import Script, open_world
 from lab.stage import Stage, await_verdicts, stage
+from orchestrator.decide.sampling import SAMPLE_LONGEST
 
 NAME = "watch"
 ROUNDS = 10
@@ -38,7 +39,8 @@ _WIDE_TOPIC = "wide"
 _WIDE_PARTITIONS = 3500
 _VERDICT_SECONDS = 60.0
 _SETTLE_SECONDS = 15.0
-_REST_SECONDS = 30.0
+_REST_SECONDS = SAMPLE_LONGEST.total_seconds()
+"""A whole round of what a controller does now and then: a shorter while would have all of it or nothing."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
