@@ -5,7 +5,7 @@ that this process sends itself, so that no command's start is in the figure; the
 history. Then the broker is started, or thawed, and the next round begins when it is believed UP again.
 
 At rest: the same controller, with a topic of 3,500 partitions on both clusters that its one query reads; memory and
-processor time of its process over half a minute, from ``/proc``.
+processor time of its process over four minutes, from ``/proc``.
 """
 
 import json
