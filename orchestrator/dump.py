@@ -8,9 +8,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, SecretStr
 
-from orchestrator.references import looks_secret, without_password
+from orchestrator.references import without_password
 from state.settings import Tideover
 from state.written import write_duration
+from streaming.secrets import looks_secret
 
 MASK = "*****"
 _SECRET_KEY = re.compile(r"password|secret|token|jaas|credential", re.IGNORECASE)

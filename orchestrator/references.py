@@ -6,9 +6,8 @@ pipeline, the key's name tells: ``spark.hadoop.fs.s3a.secret.key``.
 
 import re
 
-_SECRET_NAME = re.compile(
-    r"(password|passwd|secret|secret[._-]?key|account\.key.*|keystore\.key|token|jaas\.config)$", re.IGNORECASE
-)
+from streaming.secrets import looks_secret
+
 _URL_PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)[^@]+@|(?P<key>[?&](?:ssl)?password=)[^&]+")
 
 
@@ -29,11 +28,6 @@ def is_secret(path: tuple[str, ...]) -> bool:
 def is_read_at_use(path: tuple[str, ...]) -> bool:
     """Whether the reference at this path is kept, to be read anew by each connection that needs what is behind it."""
     return path[:1] == ("clusters",)
-
-
-def looks_secret(key: str) -> bool:
-    """Whether a key that belongs to somebody else is, by its name, that of a secret."""
-    return _SECRET_NAME.search(key) is not None
 
 
 def has_password(url: str) -> bool:

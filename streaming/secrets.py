@@ -4,11 +4,15 @@ So a secret that was changed counts from the next connection on, and none stands
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import SecretStr
+
+SECRET_NAME = r"(?i)(password|passwd|secret|secret[._-]?key|account\.key.*|keystore\.key|token|jaas\.config)$"
+"""Ends the name of a setting that is a secret, where the setting belongs to somebody else; read so by Java, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,11 @@ class Broken(Exception):
     """A reference cannot be used, or is missing; ``why`` never holds the secret."""
 
     why: str
+
+
+def looks_secret(key: str) -> bool:
+    """Whether a key that belongs to somebody else is, by its name, that of a secret."""
+    return re.search(SECRET_NAME, key) is not None
 
 
 def is_reference(value: object) -> bool:

@@ -4,10 +4,11 @@ pyspark keeps them in underscored attributes that have been the same since 2.x; 
 functions, so that a version that moves one is met in one file.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -17,9 +18,15 @@ from streaming.spark.access import with_meaning
 JavaObject = Any  # py4j builds its proxies at run time: there is no type to name
 
 
+def launch_jvm(conf: Mapping[str, str]) -> None:
+    """Launch the JVM unless this process has one. Whatever is in ``conf`` stands in the arguments of its process."""
+    arguments = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    SparkContext._ensure_initialized(conf=arguments)  # noqa: SLF001 - this module is the seam
+
+
 def java_view(session: SparkSession) -> JavaObject:
     """py4j's view of the JVM's packages."""
-    return session.sparkContext._jvm  # noqa: SLF001 - this module is the seam
+    return session.sparkContext._jvm  # noqa: SLF001 - as above
 
 
 def java_context(session: SparkSession) -> JavaObject:

@@ -16,8 +16,9 @@ from state.errors import TideoverError
 from state.settings import Query, Spark
 from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary
+from streaming.secrets import SECRET_NAME, looks_secret
 from streaming.spark.disk import local_disk_conf
-from streaming.spark.jvm import JavaObject, java_view
+from streaming.spark.jvm import JavaObject, java_view, launch_jvm
 from streaming.spark.run_errors import SparkMissing
 
 INSTANCE_KEY = "spark.tideover.instance"
@@ -33,8 +34,12 @@ _DEFAULTS = {
     "spark.sql.streaming.numRecentProgressUpdates": "100",
     "spark.sql.streaming.stateStore.providerClass": _HDFS_BACKED,
     "spark.sql.shuffle.partitions": "4",
+    "spark.redaction.regex": f"(?i)secret|password|token|access[.]?key|{SECRET_NAME}",
 }
-"""HDFS-backed state and few shuffle partitions restart fastest; a checkpoint pins both at its first start."""
+"""HDFS-backed state and few shuffle partitions restart fastest; a checkpoint pins both at its first start.
+
+Spark's own pages and event logs hide what it hides by itself, and what is a secret to us.
+"""
 
 _QUIET = {
     "org.apache.hadoop.util.Shell": "ERROR",  # it warns of every interrupted chmod of a run that is stopped
@@ -103,7 +108,11 @@ def open_session(
     local_checkpoints: bool = False,
     python_path: Sequence[Path] = (),
 ) -> SparkSession:
-    """Start (or join) the driver's session. Raises ``SparkMissing`` and the errors of ``jar_paths``."""
+    """Start (or join) the driver's session. Raises ``SparkMissing`` and the errors of ``jar_paths``.
+
+    The JVM is launched without the secrets, since everybody may read the arguments of a process; Spark is then told
+    them through pyspark's own connection. Executors ask the driver for their settings.
+    """
     jars = connector_jars(spark, pyspark.__version__)
     _prepare_environment(python_path)
     extra = {"spark.app.name": f"tideover {name}", INSTANCE_KEY: instance}
@@ -116,6 +125,7 @@ def open_session(
     for key, value in conf.items():
         builder = builder.config(key, value)
     try:
+        launch_jvm({key: value for key, value in conf.items() if not looks_secret(key)})
         session = builder.getOrCreate()
     except TideoverError:
         raise

@@ -31,7 +31,7 @@ from tests.streams import Cluster
 pytestmark = pytest.mark.real
 
 TOPIC, COPIES = "orders", "copies"
-SECRET, KEY_SECRET = "correct-horse-7f3a", "battery-staple-9c1d"
+SECRET, KEY_SECRET, FILES_SECRET = "correct-horse-7f3a", "battery-staple-9c1d", "purple-monkey-40de"
 ANN, CLIENT = "ann", "CN=client"
 BEFORE, AFTER, LATER = 400, 700, 900
 
@@ -52,9 +52,11 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     """The queries have read on east, were moved to west, and have read there."""
     folder = tmp_path_factory.mktemp("standalone")
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    for name, word in (("password", SECRET), ("key-password", KEY_SECRET)):
+    for name, word in (("password", SECRET), ("key-password", KEY_SECRET), ("files-key", FILES_SECRET)):
         (elsewhere / name).write_text(f"{word}\n", encoding="utf-8")
     files = make_certificates(elsewhere / "tls", KEY_SECRET)
+    events = folder / "events"
+    events.mkdir()
     east, west = CLUSTERS
     with ExitStack() as running:
         brokers = {
@@ -93,7 +95,17 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             },
             "routes": [{"from": east, "to": west}],
             "runners": {"a": {}},
-            "spark": {"master": master, "conf": {"spark.sql.shuffle.partitions": 1, "spark.executor.memory": "700m"}},
+            "spark": {
+                "master": master,
+                "conf": {
+                    "spark.sql.shuffle.partitions": 1,
+                    "spark.executor.memory": "700m",
+                    "spark.hadoop.fs.x.secret.key": f"file:{elsewhere / 'files-key'}",
+                    "spark.eventLog.enabled": True,
+                    "spark.eventLog.compress": False,
+                    "spark.eventLog.dir": events.as_uri(),
+                },
+            },
             "queries": {
                 "sums": {
                     "pipeline": "tests.real.pipelines:sums_by_batch",
@@ -159,7 +171,9 @@ def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
     looked_at = [path for path in scene.folder.rglob("*") if path.is_file()]
     assert any("stderr" in path.name for path in looked_at), "the executors' logs are among them"
     assert any("offsets" in path.parts for path in looked_at), "and the checkpoints"
-    for secret in (SECRET, KEY_SECRET, key):
+    events = [path.read_bytes() for path in looked_at if "events" in path.parts]
+    assert any(b"spark.hadoop.fs.x.secret.key" in each for each in events), "and Spark's own log of its settings"
+    for secret in (SECRET, KEY_SECRET, FILES_SECRET, key):
         assert secret not in said.out + said.err + shown.out + shown.err + story.arguments
         assert [str(path) for path in looked_at if secret.encode() in path.read_bytes()] == []
 

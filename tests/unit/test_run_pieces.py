@@ -17,7 +17,6 @@ from streaming.spark.local import LocalFiles
 from streaming.spark.progress import Totals, rows_by_source
 from streaming.spark.run import in_batch
 from streaming.spark.run_errors import RunFenced
-from streaming.spark.session import session_conf, task_slots
 from streaming.spark.source import cluster_options, overridden, source_options
 from streaming.spark.topics import pattern_of, topics_of
 from tests.checkpoints import CheckpointFolder, orders
@@ -272,23 +271,7 @@ def test_certificates_travel_as_text_and_passwords_are_quoted(tmp_path: Path) ->
     )  # fmt: skip
 
 
-# -- session -------------------------------------------------------------------------------------------------------
-def test_a_stuck_run_leaves_slots_for_the_new_one() -> None:
-    assert task_slots(4, 2) == 8
-    assert task_slots(1, 2) == 4
-    assert task_slots(3_500, 2) == 128
-    assert task_slots(1, 64) == 64
-
-
-def test_the_configuration_wins_over_our_session_settings() -> None:
-    known = settings().spark.model_copy(update={"conf": {"spark.ui.enabled": True, "spark.jars": "/own.jar"}})
-    conf = session_conf(known, jars=[Path("/ours.jar")], partitions=8, cores=2, extra={"spark.app.name": "x"})
-    assert conf["spark.master"] == "local[16]"
-    assert conf["spark.ui.enabled"] == "true"
-    assert conf["spark.jars"] == "/own.jar,/ours.jar"
-    assert conf["spark.sql.session.timeZone"] == "UTC"
-
-
+# -- checkpoints ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("path", "expected"),
     [("var/c", "/base/var/c"), ("/abs/c", "/abs/c"), ("hdfs://nn/c", "hdfs://nn/c"), ("file:/c", "file:/c")],

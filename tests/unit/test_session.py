@@ -1,0 +1,65 @@
+"""The driver's session: what Spark is told, and by which way."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark import SparkConf, SparkContext
+
+from state.settings import Spark
+from streaming.spark import session
+from streaming.spark.run_errors import SparkMissing
+from streaming.spark.session import session_conf, task_slots
+
+SECRETS = [
+    "spark.hadoop.fs.s3a.secret.key",
+    "spark.hadoop.fs.azure.account.key.ours.dfs.core.windows.net",
+    "spark.ssl.keyPassword",
+    "spark.hadoop.ldap.passwd",
+    "spark.kafka.clusters.west.sasl.jaas.config",
+    "spark.kafka.clusters.west.ssl.keystore.key",
+    "spark.kubernetes.authenticate.oauthToken",
+]
+
+
+def test_a_stuck_run_leaves_slots_for_the_new_one() -> None:
+    assert task_slots(4, 2) == 8
+    assert task_slots(1, 2) == 4
+    assert task_slots(3_500, 2) == 128
+    assert task_slots(1, 64) == 64
+
+
+def test_the_configuration_wins_over_our_session_settings() -> None:
+    known = Spark(conf={"spark.ui.enabled": True, "spark.jars": "/own.jar"})
+    conf = session_conf(known, jars=[Path("/ours.jar")], partitions=8, cores=2, extra={"spark.app.name": "x"})
+    assert conf["spark.master"] == "local[16]"
+    assert conf["spark.ui.enabled"] == "true"
+    assert conf["spark.jars"] == "/own.jar,/ours.jar"
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_a_secret_is_not_among_the_arguments_that_the_jvm_is_launched_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: dict[str, str] = {}
+
+    def launch_gateway(conf: SparkConf) -> None:
+        launched.update(conf.getAll())
+        raise OSError("no JVM is wanted here")
+
+    monkeypatch.setattr(sys.modules[SparkContext.__module__], "launch_gateway", launch_gateway)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(session, "_prepare_environment", lambda _path: None)
+    conf = {"spark.jars": "/spark-sql-kafka-0-10.jar", "spark.driver.memory": "2g", **dict.fromkeys(SECRETS, "hush")}
+    with pytest.raises(SparkMissing, match="no JVM is wanted here"):
+        session.open_session(Spark(master="local[1]", conf=conf), name="a", instance="one", partitions=1)
+    assert launched["spark.driver.memory"] == "2g"
+    assert launched[session.INSTANCE_KEY] == "one", "an orphaned driver is told by it"
+    assert "hush" not in str(launched)
+
+
+@pytest.mark.parametrize("key", [*SECRETS, "spark.hadoop.fs.s3a.access.key"])
+def test_what_is_a_secret_to_us_is_hidden_by_sparks_own_pages(key: str) -> None:
+    conf = session_conf(Spark(), jars=[], partitions=1, cores=1, extra={})
+    everywhere = conf["spark.redaction.regex"].replace("(?i)", "")  # Java may turn it on in the middle
+    assert re.search(everywhere, key, re.IGNORECASE)
