@@ -1,5 +1,6 @@
 """The manifests for Kubernetes: known fields only, names that agree, verbs that exist, no secret and no broad right."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,14 @@ def test_a_runner_has_the_time_to_stop_and_a_place_to_write() -> None:
     assert pod["terminationGracePeriodSeconds"] >= 2 * service.GRACE_SECONDS
     environment = {each["name"]: each["value"] for each in pod["containers"][0]["env"]}
     writable = {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"] if not mount.get("readOnly")}
-    assert {environment[service.STATE], environment["TIDEOVER_CACHE"], environment["HOME"], "/tmp"} <= writable
+    assert {environment[service.STATE], environment["HOME"], "/tmp"} <= writable
+    assert "TIDEOVER_CACHE" not in environment, "the image says where it has the connector's jars"
+    assert not any(jars_of_the_image().startswith(mount["mountPath"]) for mount in pod["containers"][0]["volumeMounts"])
+
+
+def jars_of_the_image() -> str:
+    (folder,) = set(re.findall(r"TIDEOVER_CACHE=(\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8")))
+    return f"{folder}/"
 
 
 def test_the_configuration_is_whole_and_holds_no_secret(tmp_path: Path) -> None:
