@@ -22,7 +22,7 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . 
 ENV TIDEOVER_CACHE=/opt/tideover/cache
 WORKDIR /
 RUN /opt/tideover/bin/python -m streaming.jars fetch spark-4.2.0 \
- && /opt/tideover/bin/pip uninstall --yes --quiet pip
+ && /opt/tideover/bin/pip uninstall --yes --quiet setuptools pip
 
 FROM ${BASE_IMAGE} AS runtime
 RUN apt-get update \

@@ -13,6 +13,9 @@ from orchestrator.errors import ConfigError
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
+SECURED: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.secured.yml").read_text("utf-8"))[
+    "services"
+]
 OURS = [name for name, service in SERVICES.items() if "TIDEOVER" in service["image"]]
 UNITS = {"m": 1, "g": 1024}
 
@@ -54,6 +57,9 @@ def test_our_services_have_a_read_only_root_and_no_privilege(name: str) -> None:
 def test_our_image_runs_as_nobody_special_and_holds_nothing_of_the_build() -> None:
     stages = dockerfile().split("\nFROM ")[1:]
     assert [stage.splitlines()[0].rpartition(" ")[2] for stage in stages] == ["build", "runtime", "lab", "runtime"]
+    removed = re.search(r"/opt/tideover/bin/pip uninstall (.*)$", stages[0], re.MULTILINE)
+    assert removed, "what a virtual environment begins with stays"
+    assert {"pip", "setuptools"} <= set(removed[1].split())
     for stage in stages[1:3]:
         assert re.findall(r"^USER (\S+)$", stage, re.MULTILINE)[-1] == "10001:10001"
         assert not re.search(r"^(COPY|ADD) (?!--from=build )", stage, re.MULTILINE), "only what the build stage made"
@@ -68,11 +74,6 @@ def test_the_configuration_has_no_mistakes_and_knows_the_brokers_of_the_compose_
     known = [address for cluster in settings.clusters.values() for address in cluster.bootstrap]
     assert known == [f"{broker}:9092" for broker in brokers]
     assert {f"runner-{name}" for name in settings.runners} <= set(SERVICES)
-
-
-SECURED: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.secured.yml").read_text("utf-8"))[
-    "services"
-]
 
 
 def test_the_secured_variant_secures_every_part_that_talks_to_a_cluster() -> None:
