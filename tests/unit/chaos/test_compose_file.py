@@ -37,6 +37,13 @@ def test_all_services_together_fit_a_machine_of_24_gibibytes() -> None:
     assert sum(int(limit[:-1]) * UNITS[limit[-1]] for limit in limits.values()) < 20 * 1024
 
 
+def test_no_service_takes_more_of_the_machine_than_it_is_given() -> None:
+    alone = {name: service for name, service in SECURED.items() if name not in SERVICES}
+    for name, service in (SERVICES | alone).items():
+        assert "mem_limit" in service, name
+        assert 0 < float(service.get("cpus", 0)) <= 2, f"{name} may take every core"
+
+
 def test_who_is_waited_for_until_healthy_can_say_so() -> None:
     for name, service in SERVICES.items():
         for other, wanted in service.get("depends_on", {}).items():
