@@ -126,7 +126,7 @@ class Heartbeats:
         if not self._ends:
             facts = self._log.describe([self._topic], timeout=self._timeout)[self._topic]
             if facts.error is not None:
-                raise KafkaError(f"{self._target} has no topic {self._topic}: {facts.error.text}")
+                raise KafkaError(f"{self._target} does not show {self._topic}: {facts.error.text}")
             self._ends = {TopicPartition(self._topic, number): -1 for number in facts.partitions}
         looked = self._log.offsets(
             dict.fromkeys(self._ends, int(Spec.LATEST)), read_committed=True, timeout=self._timeout
@@ -137,9 +137,13 @@ class Heartbeats:
             self._ends = {}
             raise KafkaError(f"{self._target} does not tell the end of {self._topic}: {failed.text}")
         moved = {partition: end for partition, end in ends.items() if end != self._ends[partition]}
-        for partition, tail in read_tails(self._log, moved, count=1, timeout=self._timeout).items():
+        tails = read_tails(self._log, moved, count=1, timeout=self._timeout)
+        for partition, tail in tails.items():
             if tail.error is None:
                 self._ends[partition] = moved[partition]
             if tail.records:
                 self._newest_ms = max(tail.records[-1].timestamp_ms, self._newest_ms or 0)
+        refused = next((tail.error for tail in tails.values() if tail.error and not tail.error.retriable), None)
+        if refused is not None:
+            raise KafkaError(f"{self._target} does not give what is in {self._topic}: {refused.text}")
         return self._newest_ms

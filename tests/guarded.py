@@ -75,9 +75,13 @@ class Guarded:
 
 def binding(kind: type[T], user: str, topic: str, operation: str) -> T:
     """One ACL, or the filter that finds it."""
-    name = re.sub(r"(?<!^)([A-Z])", r"_\1", operation).upper()  # DescribeConfigs: DESCRIBE_CONFIGS
     literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-    return kind(ResourceType.TOPIC, topic, literal, f"User:{user}", "*", AclOperation[name], allow)
+    return kind(ResourceType.TOPIC, topic, literal, f"User:{user}", "*", AclOperation[in_capitals(operation)], allow)
+
+
+def in_capitals(operation: str) -> str:
+    """An operation as clients call it: ``DESCRIBE_CONFIGS`` for ``DescribeConfigs``."""
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", operation).upper()
 
 
 @contextmanager

@@ -6,15 +6,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
 from state.model import TopicPartition
-from state.settings import Cluster, MethodName, Security
-from state.sighting import Fault
+from state.settings import Cluster, Detection, MethodName, Security
+from state.sighting import Fault, Layer, Sighting
+from streaming.heartbeats import Heartbeats
 from streaming.kafka.chart import Memory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.real
 FIRST, SECOND = "correct-horse", "battery-staple"
 ZERO = TopicPartition("t", 0)
 SYNCS = "mm2-offset-syncs.east.internal"
+HEARTBEATS = "east.heartbeats"
 SYNCED_AT = (5, 9)
 """Offset on the old cluster, and here."""
 READ_TO_MS = 1_700_000_000_000
@@ -44,12 +46,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scram(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """Users have to say their password again every three seconds."""
-    users = dict.fromkeys(("ann", "bob", "eve"), FIRST)
+    users = dict.fromkeys(("ann", "bob", "eve", "kim"), FIRST)
     folder = tmp_path_factory.mktemp("scram")
     with behind_scram(folder, files, users, connections_max_reauth_ms="3000") as broker:
         topic = Written(broker.address, security=dict(broker.security))
         topic.make("t", foreign=True)
         topic.make(SYNCS, foreign=False)
+        topic.make(HEARTBEATS, foreign=False)
         producer = Producer({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
         key = struct.pack(">h", 1) + b"t" + struct.pack(">i", 0)
         producer.produce(SYNCS, key=key, value=struct.pack(">qq", *SYNCED_AT), partition=0)
@@ -177,3 +180,49 @@ def test_without_its_acl_on_the_offset_syncs_only_the_method_that_goes_by_them_f
         scram.allow("eve", SYNCS, *documented("controller", "`offset_syncs`"))
         target = placed(link, MethodName.SYNCED)
         assert (target.method, target.target_offset, target.note) == ("synced", SYNCED_AT[1] + 1, "")
+
+
+def test_heartbeats_are_read_with_what_is_documented_and_what_is_missing_is_said(scram: Guarded) -> None:
+    kim = login(scram, "kim", FIRST)
+    quick = Detection.model_validate({"interval": "200ms", "timeout": "5s"})
+    with Link(kim, name="west") as link, reading(Heartbeats("east", "west", HEARTBEATS, lambda _: link, quick)) as seen:
+        beat(scram)
+        for given, missing in (((), "Describe"), (("Describe",), "Read")):
+            if given:
+                scram.allow("kim", HEARTBEATS, *given)
+            seen(lambda sighting, it=missing: f"has no ACL that allows {it} on topic {HEARTBEATS}" in sighting.text)
+        scram.revoke("kim", HEARTBEATS, "Describe")
+
+        scram.allow("kim", HEARTBEATS, *documented("controller", "`heartbeats`"))
+        seen(lambda sighting: (sighting.layer, sighting.fault) == (Layer.READ, None))
+        beat(scram)
+        seen(lambda sighting: sighting.last_ok_at is not None)
+
+
+@contextmanager
+def reading(heartbeats: Heartbeats) -> Iterator[Callable[[Callable[[Sighting], bool]], None]]:
+    """Yields what waits until the heartbeats' word is so."""
+    began, since = datetime.now(UTC), time.monotonic()
+    heartbeats.begin()
+
+    def await_word(holds: Callable[[Sighting], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while True:
+            word = heartbeats.sighting("1", lambda at: began + timedelta(seconds=at - since))
+            if word is not None and holds(word):
+                return
+            assert time.monotonic() < deadline, word
+            time.sleep(0.05)
+
+    try:
+        yield await_word
+    finally:
+        heartbeats.close()
+        heartbeats._thread.join()  # it would ask through a link that is closed
+
+
+def beat(broker: Guarded) -> None:
+    """One heartbeat has come over."""
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
+    producer.produce(HEARTBEATS, value=b"alive", partition=0)
+    assert producer.flush(30) == 0

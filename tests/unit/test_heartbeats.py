@@ -81,7 +81,7 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_target_says_nothing()
         until("ill")
         seen = heartbeats.sighting("1", wall)
         assert seen is not None
-        assert "west has no topic east.heartbeats" in seen.text
+        assert "west does not show east.heartbeats: " in seen.text
         west.create(TOPIC)
         west.append(TOPIC, 0, ms(0), bytes(16))
         until("well")

@@ -2,7 +2,10 @@
 
 import stat
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,10 @@ from lab.abroad import Abroad
 from lab.access import Access
 from lab.credentials import Wanted, parse
 from lab.errors import LabError
+from lab.life import permit
+from lab.mirror import HEARTBEATS, OFFSET_SYNCS
+from lab.world import PRIMARY, STANDBY
+from tests.guarded import documented, in_capitals
 
 CLUSTERS = ("east=mtls:east-1,link", "west=scram:west-1")
 
@@ -91,3 +98,24 @@ def test_made_again_they_stay_what_they_are(made: Path) -> None:
 
 def settings(abroad: Abroad, cluster: str) -> object:
     return abroad.bootstrap(cluster).security  # type: ignore[attr-defined]
+
+
+def test_tideover_may_do_in_a_secured_world_what_is_documented_and_nothing_else() -> None:
+    given: dict[str, dict[str, Sequence[str]]] = {}
+
+    def access_to(cluster: str) -> Any:
+        return SimpleNamespace(permit=lambda bootstrap, acls: given.update({bootstrap[0]: acls}))
+
+    world: Any = SimpleNamespace(bootstrap=lambda cluster: [cluster], access_to=access_to)
+    permit(world, "orders")
+
+    def wanted(role: str, what: str) -> tuple[str, ...]:
+        return tuple(map(in_capitals, documented(role, what)))
+
+    assert wanted("runner", "topics") == wanted("controller", "topics")
+    source = {"orders": wanted("controller", "topics")}
+    replicators = {
+        HEARTBEATS: wanted("controller", "`heartbeats`"),
+        OFFSET_SYNCS: wanted("controller", "`offset_syncs`"),
+    }
+    assert given == {PRIMARY: source, STANDBY: source | replicators}
