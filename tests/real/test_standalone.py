@@ -178,18 +178,26 @@ def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
         assert [str(path) for path in looked_at if secret.encode() in path.read_bytes()] == []
 
 
-def test_a_revoked_acl_is_named_by_query_and_verb_and_given_back_the_query_goes_on(story: Story) -> None:
+def test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_query_goes_on(story: Story) -> None:
     scene, west = story.scene, story.west
+    before = scene.operations("sums")[0].id
+    scene.control()
+    scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
     west.revoke(ANN, TOPIC, "Read")
     scene.extend(TOPIC, LATER)
     try:
         scene.until("the query says what is missing", lambda: "a source needs Read" in failure_of(scene, "sums"))
+        missing = f"our user has no ACL that allows Describe on topic {TOPIC}"
+        scene.until("the verdict says so, too", lambda: missing in verdict_on(scene, "west"))
+        assert verdict_on(scene, "west").startswith("west is CONFIG_ERROR: ")
         asked = scene.type("offsets", "--cluster", "west", "--topic", TOPIC, "--latest").end()
         assert asked.code == 2
-        assert f"our user has no ACL that allows Describe on topic {TOPIC}" in asked.out + asked.err
+        assert missing in asked.out + asked.err
     finally:
         west.allow(ANN, TOPIC, "Read")
     scene.until("the query goes on", lambda: count(scene) >= LATER)
+    scene.until("west is well", lambda: verdict_on(scene, "west").startswith("west is UP"))
+    assert scene.operations("sums")[0].id == before, "nothing was moved because of it"
     ours = [range(key, LATER, 3) for key in range(3)]
     assert kept_sums(scene.folder / "sums") == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
 
@@ -267,6 +275,12 @@ def copied(cluster: Cluster) -> int:
 
 def failure_of(scene: Scene, query: str) -> str:
     return next((fact.error or "" for fact in scene.store.query_facts() if fact.query == query), "")
+
+
+def verdict_on(scene: Scene, cluster: str) -> str:
+    """The last verdict on a cluster that the history has."""
+    told = [event.text for event in scene.store.history(limit=1000) if event.kind == "verdict"]
+    return next((text for text in reversed(told) if text.startswith(f"{cluster} is ")), "")
 
 
 def count(scene: Scene) -> int:

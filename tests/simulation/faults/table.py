@@ -43,7 +43,8 @@ REAL = {
     4: "tests/long/test_watch_faults.py::"
     "test_a_cut_between_controller_and_primary_alone_moves_nothing_and_the_primarys_death_still_does",
     6: "tests/long/test_watch_faults.py::test_a_primary_that_flaps_moves_each_query_once_and_none_comes_back_by_itself",
-    7: "tests/real/test_link_security.py::test_a_look_with_a_strangers_authority_or_no_certificate_is_ours_to_mend",
+    7: "tests/real/test_standalone.py::"
+    "test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_query_goes_on",
     9: "tests/real/test_faults.py::test_a_standby_killed_before_the_commit_is_waited_for",
     10: "tests/long/test_watch_faults.py::"
     "test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_accepts_the_loss",
