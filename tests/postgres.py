@@ -44,6 +44,16 @@ class Postgres:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
 
+    def guard(self, database: str, user: str, password: str) -> str:
+        """Give a database to a new user, who is let in by a password alone; returns the URL with it."""
+        with psycopg.connect(host="127.0.0.1", port=self.port, user="postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {user} LOGIN PASSWORD '{password}'")
+            connection.execute(f"ALTER DATABASE {database} OWNER TO {user}")
+        rules = self.data / "pg_hba.conf"
+        rules.write_text(f"host all {user} 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+        self.control("reload")
+        return f"postgresql+psycopg://{user}:{password}@127.0.0.1:{self.port}/{database}"
+
     def control(self, verb: str, *options: str) -> None:
         """Run ``pg_ctl``; raises ``CalledProcessError`` when it fails and ``TimeoutExpired`` after a minute."""
         as_server_user(str(self.bin / "pg_ctl"), verb, "-D", str(self.data), "-w", *options)

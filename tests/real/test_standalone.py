@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import URLError
@@ -26,6 +26,7 @@ from tests.guarded import Guarded, behind_scram, behind_tls, documented
 from tests.ports import free_base_port
 from tests.real.pipelines import kept_sums
 from tests.scene import Said, Scene
+from tests.secrecy import files_below, files_with, process_arguments
 from tests.streams import Cluster
 
 pytestmark = pytest.mark.real
@@ -168,14 +169,14 @@ def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
     assert shown.code == 0, shown.err
     assert "spark://" in story.arguments, "the arguments of Spark's processes are among them"
     key = (Path(scene.settings["clusters"]["east"]["security"]["key"])).read_text(encoding="ascii").splitlines()[1]
-    looked_at = [path for path in scene.folder.rglob("*") if path.is_file()]
+    looked_at = files_below(scene.folder)
     assert any("stderr" in path.name for path in looked_at), "the executors' logs are among them"
     assert any("offsets" in path.parts for path in looked_at), "and the checkpoints"
     events = [path.read_bytes() for path in looked_at if "events" in path.parts]
     assert any(b"spark.hadoop.fs.x.secret.key" in each for each in events), "and Spark's own log of its settings"
     for secret in (SECRET, KEY_SECRET, FILES_SECRET, key):
         assert secret not in said.out + said.err + shown.out + shown.err + story.arguments
-        assert [str(path) for path in looked_at if secret.encode() in path.read_bytes()] == []
+        assert files_with(secret, looked_at) == []
 
 
 def test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_query_goes_on(story: Story) -> None:
@@ -253,15 +254,6 @@ def has_worker(page: str) -> bool:
             return b'"aliveworkers" : 1' in answer.read()
     except (URLError, OSError):
         return False
-
-
-def process_arguments() -> str:
-    """Of every process that there is."""
-    told = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended
-            told.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-    return "\n".join(told)
 
 
 def copied(cluster: Cluster) -> int:

@@ -1,11 +1,13 @@
 """The store goes away while queries run: they read on, and what was tracked outlives the runner that tracked it.
 
 Two controllers live through it as well, and go on leading and following; then the leader dies, and a move is made.
+The store asks for a password, which is nowhere to be read afterwards: a store that is away makes everybody talk of it.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from lab import cluster
@@ -16,11 +18,13 @@ from tests.ports import free_base_port
 from tests.postgres import Postgres, running_postgres
 from tests.real.pipelines import kept_sums
 from tests.scene import Stage, one_query
+from tests.secrecy import files_below, files_with, process_arguments
 from tests.streams import Cluster
 
 pytestmark = pytest.mark.real
 
 READ, WHILE_AWAY, AFTER = 300, 900, 1200
+PASSWORD, VARIABLE = "moat-and-drawbridge-51b7", "STORE_OF_THE_TEST"
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +34,15 @@ def server() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def stage(server: Postgres, tmp_path: Path) -> Iterator[Stage]:
+def stage(server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     world = World(directory=tmp_path / "world", options=Options(base_port=free_base_port()))
     world.directory.mkdir()
-    url = server.new_database()
-    settings = one_query(world, url, tmp_path, "sums", "sums_by_batch")
+    database = server.new_database().rpartition("/")[2]
+    url = server.guard(database, "tideover", PASSWORD)
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(host="127.0.0.1", port=server.port, user="tideover", dbname=database)
+    monkeypatch.setenv(VARIABLE, url)
+    settings = one_query(world, f"env:{VARIABLE}", tmp_path, "sums", "sums_by_batch")
     store = open_store(url)
     parts = [part for name in CLUSTERS for part in world.parts(name)]
     clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
@@ -64,6 +72,9 @@ def test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_afte
     stage.until("the query reads on without a store", lambda: count(stage) == WHILE_AWAY)
     spool = Spool(stage.folder / ".tideover" / "a" / "east.spool")
     stage.until("what was tracked is spooled", lambda: spooled(spool) == WHILE_AWAY)
+    listed = stage.type("list").end()
+    assert listed.code != 0
+    arguments = process_arguments()
     runner.kill()
     stage.kill("east")
     server.start()
@@ -84,6 +95,11 @@ def test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_afte
     stage.until("the rest is read on the standby", lambda: count(stage) >= AFTER)
     ours = [range(key, AFTER, 3) for key in range(3)]
     assert kept_sums(stage.folder / "sums") == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
+    shown = stage.type("config", "show").end()
+    assert "tideover:*****@" in shown.out, shown.err
+    assert f"-c {stage.config} control" in arguments, "the arguments of our processes are among them"
+    assert PASSWORD not in "".join((arguments, *(each.out + each.err for each in (listed, said, shown))))
+    assert files_with(PASSWORD, files_below(stage.folder)) == [], "no log, spool, sink or checkpoint has it"
 
 
 def count(stage: Stage) -> int:
