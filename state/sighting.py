@@ -18,7 +18,8 @@ class Layer(StrEnum):
     SECURITY = "security"
     """TLS, SASL, and the exchange of API versions: the broker speaks to us as who we are."""
     METADATA = "metadata"
-    """Brokers and controller."""
+    """The brokers that the cluster counts as alive. Its controllers are not seen: a broker without ZooKeeper writes any
+    of these brokers into ``controller_id`` (``KRaftMetadataCache.getRandomAliveBrokerId``), quorum or no quorum."""
     LEADERS = "leaders"
     """Leaders and in-sync replicas of the topics of interest."""
     READ = "read"
