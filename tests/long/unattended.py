@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import yaml
 
 from lab.rehearsal import Script, open_world
 from lab.stage import Stage, await_running, await_verdicts, stage
+from state.sql.migrate import open_store
 from tests.namespace import Namespace, cabled
 from tests.ports import free_base_port
 
@@ -109,7 +110,8 @@ class Unattended:
         Of a query that is not carried the repeats are in the forecast; here only its losses count. With ``announced``
         the primary came back, and what its replicator brought later may repeat, as often as it was announced.
         """
-        later = {each["query"]: each["plan"]["totals"]["replay_later_records"] or 0 for each in self.attempts()}
+        planned = [each for each in self.attempts() if each["plan"] is not None]
+        later = {each["query"]: each["plan"]["totals"]["replay_later_records"] or 0 for each in planned}
         for process in self._load.values():
             self.on.stop(process)
         rows = json.loads(self.on.lab("verify", "--wait", "60", "-o", "json"))
@@ -141,21 +143,30 @@ def unattended(
     rate: int = RATE,
     changes: Mapping[str, object] | None = None,
     inside: Sequence[str] = (),
+    helped: bool = False,
 ) -> Iterator[Unattended]:
     """Queries run on east under load, both clusters are believed UP, and automatic mode is on.
 
     ``changes`` replace groups of the configuration; ``inside`` stands in front of the runner's command. Without
-    ``controllers`` nobody believes anything yet.
+    ``controllers`` nobody believes anything yet. ``helped`` has a second runner ready, to which any query may go.
     """
     with stage(directory, print) as on:
         open_world(on, Script(base_port=free_base_port(), brokers=brokers))
         declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
         declared |= {"policy": {"automatic": True}, **(changes or {})}
+        if helped:
+            declared["runners"] = {name: dict(declared["runners"]["a"]) for name in ("a", "b")}
+            declared["queries"] = {name: told | {"runners": ["a", "b"]} for name, told in declared["queries"].items()}
         on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
         runner = on.start_runner(inside=inside)
         world = Unattended(on, runner, {name: on.start_controller(name) for name in controllers}, rate=rate)
         world.load("east")
         await_running(on, runner, warm=True)
+        if helped:
+            on.start_runner("b")
+            with closing(open_store(str(declared["store"]))) as store:
+                warm = lambda: {each.runner for each in store.runners() if each.warm}  # noqa: E731
+                world.until("both runners are ready", lambda: warm() == {"a", "b"}, 300.0)
         if controllers:
             await_verdicts(on)
         world.until("every query runs on east", lambda: world.is_on("east"))

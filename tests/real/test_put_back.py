@@ -5,10 +5,15 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from orchestrator.clock import SystemClock
+from orchestrator.lease import Lead
 from orchestrator.reconciling import reconcile, sides_of
-from state.model import Desired, RunState
+from orchestrator.requests import Wish, ask
+from orchestrator.work import Work
+from state.model import Desired, OperationKind, RunState
 from state.settings import Tideover
 from state.sql.store import SqlStore
+from streaming.kafka.link import Link
 from tests.real.test_runner import Stage, stage, world
 
 __all__ = ["stage", "world"]  # the fixtures, which pytest finds by their names
@@ -23,6 +28,34 @@ def put_back(stage: Stage, epoch: int) -> None:
         connection.execute(sa.text("DROP TRIGGER assignments_epoch_grows"))
         connection.execute(sa.text("UPDATE assignments SET epoch = :epoch"), {"epoch": epoch})
         connection.execute(sa.text("DELETE FROM query_facts"))
+
+
+def turned_down(stage: Stage) -> str | None:
+    """What a failover that is asked for now is turned down with."""
+    settings, clock = Tideover.model_validate(stage.settings), SystemClock()
+    links = {name: Link(cluster) for name, cluster in settings.clusters.items()}
+    try:
+        work = Work(
+            store=stage.store,
+            settings=settings,
+            logs=links.__getitem__,
+            clock=clock,
+            lead=Lead(stage.store, clock, "test"),
+            actor="test",
+        )
+        wish = Wish(
+            kind=OperationKind.FAILOVER,
+            targets={"ids": "west"},
+            expect_active=None,
+            actor="test",
+            reason="",
+            consents=(),
+        )
+        (request,) = work.see_through(ask(stage.store, wish), seconds=30)
+        return request.refused
+    finally:
+        for link in links.values():
+            link.close()
 
 
 def test_what_runs_goes_on_under_a_row_that_was_put_back_and_starts_anew_once_reconciled(stage: Stage) -> None:
@@ -47,6 +80,11 @@ def test_what_runs_goes_on_under_a_row_that_was_put_back_and_starts_anew_once_re
         sides = sides_of(stage.store, "ids")
         assert sides is not None
         assert (sides.runs.epoch, sides.runs.state, sides.runs.checkpoint) == (3, RunState.RUNNING, again.checkpoint)
+        assert (turned_down(stage) or "").startswith(
+            "store-current: runner a runs ids under epoch 3, the store knows only 1"
+        )
+        assert stage.store.operations(only_open=True) == []
+        assert stage.row().epoch == 1
 
         now = reconcile(stage.store, Tideover.model_validate(stage.settings), sides, actor="ann@desk", reason="")
         assert (now.epoch, now.cluster, now.checkpoint) == (4, "east", again.checkpoint)
