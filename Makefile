@@ -54,8 +54,8 @@ simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and
 test: check simulate java ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
 	$(PYTEST) -m "real and not long" $(if $(CI),--reruns 1)
 
-test-long: java ## hours: the full counts; writes docs/reports/carries.md and docs/reports/alignment.md
-	$(PYTEST) -m long --timeout 14400
+test-long: java ## hours: the full counts; writes docs/reports (carries, alignment, automatic, soak, faults)
+	TIDEOVER_FAULTS_REPORT=1 $(PYTEST) -m long --timeout 14400
 
 test-matrix: ## the core of it on Spark 3.5.7 and 4.0.0, each in its own virtual environment
 	conf/test-matrix 3.5.7 4.0.0

@@ -14,6 +14,7 @@ from orchestrator.decide.automatic import AUTOMATIC_GATES
 from orchestrator.decide.gates import GATES
 from orchestrator.decide.readiness import READINESS_GATES
 from state.settings import Tideover
+from tests.injected import whole_rows
 from tests.simulation.faults import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +44,12 @@ def test_every_fault_has_a_scenario_or_is_said_to_have_none() -> None:
 def test_a_fault_that_is_said_to_be_injected_into_real_parts_has_that_test(number: int) -> None:
     file, _, name = table.REAL[number].partition("::")
     assert number in {row.number for row in table.rows()}
-    assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")
+    assert f"\ndef {name.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def test_at_least_fifteen_of_the_first_faults_are_played_whole_on_real_parts() -> None:
+    assert table.IN_PART.keys() <= table.REAL.keys()
+    assert len(whole_rows(table.REAL)) >= 15
 
 
 @pytest.mark.parametrize("text", ["no marks", "marks {0} and {0}"])

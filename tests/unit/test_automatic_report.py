@@ -1,4 +1,4 @@
-"""What the report on failovers that nobody typed says of its own figures: what was to be reached, and what was missed."""
+"""What the report on failovers that nobody typed says of its figures: what was to be reached, and what was missed."""
 
 from lab.rehearsal import Fault
 from tests.long.test_many_automatic import Told, _sum_up

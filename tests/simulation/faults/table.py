@@ -38,19 +38,20 @@ NOT_BUILT = {
 
 REAL = {
     1: "tests/long/test_watch_faults.py::test_one_broker_of_three_moves_nothing",
-    2: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing",
-    3: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing",
+    2: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing[kill]",
+    3: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing[freeze]",
     4: "tests/long/test_watch_faults.py::"
     "test_a_cut_between_controller_and_primary_alone_moves_nothing_and_the_primarys_death_still_does",
     6: "tests/long/test_watch_faults.py::test_a_primary_that_flaps_moves_each_query_once_and_none_comes_back_by_itself",
     7: "tests/real/test_standalone.py::"
     "test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_query_goes_on",
-    9: "tests/real/test_faults.py::test_a_standby_killed_before_the_commit_is_waited_for",
+    9: "tests/long/test_watch_crashes.py::test_with_both_clusters_killed_the_move_waits_for_the_standby",
     10: "tests/long/test_watch_faults.py::"
     "test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_accepts_the_loss",
     15: "tests/real/test_faults.py::"
     "test_a_standby_whose_retention_is_past_the_place_is_refused_with_its_number_until_the_gap_is_consented_to",
-    16: "tests/real/test_faults.py::test_a_verb_killed_on_its_way_is_joined_and_finished_by_the_same_verb",
+    16: "tests/long/test_watch_crashes.py::"
+    "test_a_leader_killed_in_the_middle_of_its_moves_is_succeeded_by_one_that_finishes_them",
     17: "tests/long/test_watch_faults.py::"
     "test_a_leader_that_is_frozen_is_succeeded_and_writes_nothing_when_it_wakes_up",
     18: "tests/real/test_store_gone.py::"
@@ -61,19 +62,26 @@ REAL = {
     "test_what_runs_goes_on_under_a_row_that_was_put_back_and_starts_anew_once_reconciled",
     23: "tests/real/test_carry_spark.py::"
     "test_a_fenced_checkpoint_stops_its_query_refuses_to_start_and_goes_on_after_release",
-    25: "tests/real/test_faults.py::test_a_standby_killed_after_the_commit_is_waited_for",
+    25: "tests/long/test_watch_crashes.py::test_a_standby_killed_when_some_queries_have_moved_makes_none_go_to_and_fro",
     26: "tests/long/test_watch_faults.py::test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it",
+    27: "tests/long/test_watch_crashes.py::test_a_primary_that_returns_after_the_move_changes_nothing",
     33: "tests/real/test_faults.py::"
     "test_two_operators_who_type_the_same_failover_at_once_make_one_operation_and_one_move",
     36: "tests/real/test_replicator_returns.py::"
     "test_records_that_a_returning_replicator_appends_are_announced_and_counted_as_they_are_read_again",
-    41: "tests/real/test_faults.py::test_a_runner_killed_on_the_way_is_replaced_by_another_that_proves_it_gone",
+    41: "tests/long/test_watch_crashes.py::"
+    "test_a_runner_killed_with_its_cluster_is_followed_by_one_that_proves_it_gone",
     42: "tests/long/test_watch_faults.py::"
     "test_a_runner_on_a_host_that_nobody_reaches_is_waited_for_until_its_host_is_back",
     43: "tests/real/test_takeover.py::"
     "test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_record_is_read_once",
 }
-"""Faults that a test injects into real brokers, drivers and stores, too: its file and name."""
+"""Faults that a test injects into real brokers, drivers and stores, too: its file and name, or one case of it."""
+IN_PART = {
+    20: "the query's row is put back, not the whole store",
+    23: "the checkpoint only, without a supervisor",
+}
+"""What the real test of a row leaves out."""
 
 
 def fault(
@@ -127,14 +135,17 @@ def with_table(page: str) -> str:
 
 def _line(row: Row) -> str:
     module, _, name = row.scenario.rpartition(".")
-    scenario = _link(module.replace(".", "/") + ".py", name)
-    real = _link(*REAL[row.number].split("::")) if row.number in REAL else "-"
+    scenario = link(f"{module.replace('.', '/')}.py::{name}")
+    real = link(REAL[row.number]) if row.number in REAL else "-"
+    real += f", in part: {IN_PART[row.number]}" if row.number in IN_PART else ""
     verdict = f"`{row.verdict}`" if row.verdict else "-"
     return f"| {row.number} | {row.injected} | {verdict} | {row.then} | {scenario} | {real} |"
 
 
-def _link(file: str, test: str) -> str:
-    return f"[{re.sub('_', ' ', test.removeprefix('test_'))}](../{file})"
+def link(test: str, root: str = "..") -> str:
+    """A test's name as a sentence that leads to its file; ``root`` leads from the page to the checkout."""
+    file, _, name = test.partition("[")[0].partition("::")
+    return f"[{re.sub('_', ' ', name.removeprefix('test_'))}]({root}/{file})"
 
 
 if __name__ == "__main__":
