@@ -96,7 +96,7 @@ def test_a_standby_killed_when_some_queries_have_moved_makes_none_go_to_and_fro(
             time.sleep(0.005)
         os.kill(standby, signal.SIGKILL)
         assert len(moved) < len(store.assignments()), "it was killed too late to be missed"
-        world.until("nothing is under way", lambda: not store.operations(only_open=True, limit=1), 300.0)
+        world.until("nothing is under way", lambda: not store.operations(only_open=True, limit=1), 600.0)
         assert on_west(store) == moved, "who is there stays, who is not is where it was"
         world.lab("start", "west")
         world.until("every query has left", world.has_moved, 300.0)
