@@ -5,14 +5,16 @@ forecast. Positions are made by the product's own tracker, from a batch that no 
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient
@@ -38,11 +40,13 @@ SECONDS = 30.0
 NOW = datetime.now(UTC)
 
 PREFIX, MAPPED = {"prefix": "east."}, {"orders": "eu.orders.v1"}
+SYNCS = "mm2-offset-syncs.east.internal"
 ROUTES: Mapping[str, dict[str, object]] = {
     "west": {},
     "copy": {"keeps_offsets": True},
     "prefixed": {"topics": PREFIX},
     "mapped": {"topics": MAPPED},
+    "synced": {"offset_syncs": SYNCS},
 }
 """One broker under the name of each standby, for there is one route to a name."""
 
@@ -58,9 +62,11 @@ class Side:
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
-    def make(self, topic: str, partitions: int, numbers: Iterable[int] = (), *, foreign: int = 0) -> None:
+    def make(
+        self, topic: str, partitions: int, numbers: Iterable[int] = (), *, foreign: int = 0, **config: str
+    ) -> None:
         """A topic with ``foreign`` records in front of each partition, and the numbers dealt out in turn."""
-        for future in self.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        for future in self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
             future.result(SECONDS)
         before = ((number % partitions, -1 - number) for number in range(foreign * partitions))
         self.write(topic, [*before, *((number % partitions, number) for number in numbers)])
@@ -79,6 +85,32 @@ class Side:
             self.held.setdefault((topic, partition), []).append(number)
         assert producer.flush(SECONDS) == 0
         assert not failed, failed[0]
+
+    @contextmanager
+    def unfinished(self, topic: str, number: int) -> Iterator[None]:
+        """One record in partition 0 whose transaction stays open, and is aborted in the end."""
+        settings = {"transactional.id": topic, "transaction.timeout.ms": 600_000, "log_level": 0}
+        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
+        producer.init_transactions(SECONDS)
+        producer.begin_transaction()
+        producer.produce(topic, f"record {number}", partition=0, timestamp=T0_MS + number * 1000)
+        assert producer.flush(SECONDS) == 0
+        try:
+            yield
+        finally:
+            producer.abort_transaction(SECONDS)
+
+    def note_syncs(self, syncs: Iterable[tuple[str, int, int, int]]) -> None:
+        """Write down what a replicator copied where: old topic, partition, offset there, offset here.
+
+        In the binary form of ``org.apache.kafka.connect.mirror.OffsetSync``.
+        """
+        producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        for topic, partition, upstream, downstream in syncs:
+            name = topic.encode()
+            key = struct.pack(f">h{len(name)}si", len(name), name, partition)
+            producer.produce(SYNCS, struct.pack(">qq", upstream, downstream), key, 0)
+        assert producer.flush(SECONDS) == 0
 
     def widen(self, topic: str, partitions: int) -> None:
         """More partitions, empty ones."""
@@ -102,12 +134,13 @@ class Stage:
     folder: Path
     east: Side
     west: Side
-    capsys: pytest.CaptureFixture[str] | None = None
 
     def __post_init__(self) -> None:
         self.store = open_store(f"sqlite:///{self.folder / 'tideover.db'}")
         self.queries: dict[str, dict[str, object]] = {}
         self.ends: dict[str, Offsets] = {}
+        self.aged: tuple[int, Any] = (0, [])
+        """What the ``offsets`` verb said of both sides while the first still lived."""
 
     def query(self, name: str, standby: str, *topics: str, pattern: str | None = None, **more: object) -> None:
         """A query that has read ``READ`` records of every partition of its topics, by default those named."""
@@ -180,12 +213,10 @@ class Stage:
 
     def say(self, *arguments: str) -> tuple[int, Any]:
         """Exit code and JSON of a verb."""
-        assert self.capsys is not None
         self.beat()
-        code = main(["-c", str(self.config), *arguments, "-o", "json"])
-        said = self.capsys.readouterr()
-        assert said.out, said.err
-        return code, json.loads(said.out)
+        with redirect_stdout(StringIO()) as said:
+            code = main(["-c", str(self.config), *arguments, "-o", "json"])
+        return code, json.loads(said.getvalue())
 
     def plan(self, query: str, *consents: str) -> "Plan":
         """What a move would do, held against what lies where."""

@@ -15,15 +15,17 @@ from orchestrator.disorder import measure_disorder
 from orchestrator.lease import NAME
 from state.timeline import NO_TIME, Lane, Moment, Stretch
 from tests.broker import running_broker
-from tests.real.standbys import EACH, NOW, READ, SECONDS, T0_MS, Side, Stage
+from tests.real.standbys import EACH, NOW, READ, SECONDS, SYNCS, T0_MS, Side, Stage
 
 pytestmark = pytest.mark.real
 MIXED = [number for begin in range(0, 2 * EACH, 16) for number in reversed(range(begin, begin + 16))]
 """Numbers of which each partition gets eight at a time the wrong way round: times go back by 14 s."""
+DROPPED = 2 * (READ - 1)
+"""The record right before the position in partition 0, which the replicator leaves out."""
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("places")
     with ExitStack() as west_lives, ExitStack() as east_lives, ThreadPoolExecutor() as pool:
         west = pool.submit(west_lives.enter_context, running_broker(folder / "west"))
@@ -33,16 +35,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         ask(stage)
         stage.track()
         consume(stage)
+        stage.aged = stage.say(
+            "offsets", "--cluster", "east", "--topic", "behind", "--max-timestamp", "--compare", "west"
+        )
         east_lives.close()  # the disaster
         outage(stage.west)
         yield stage
         stage.store.close()
-
-
-@pytest.fixture
-def stage(scene: Stage, capsys: pytest.CaptureFixture[str]) -> Stage:
-    scene.capsys = capsys
-    return scene
 
 
 def fill(east: Side, west: Side) -> None:
@@ -66,6 +65,11 @@ def fill(east: Side, west: Side) -> None:
     west.make("east.shop-a", 2, range(2 * EACH), foreign=3)
     east.make("mixed", 2, MIXED)
     west.make("mixed", 2, range(2 * EACH), foreign=3)
+    east.make("sieved", 2, range(2 * EACH))
+    west.make("sieved", 2, (number for number in range(2 * EACH) if number != DROPPED), foreign=3)
+    west.make(SYNCS, 1)
+    west.note_syncs(("sieved", *sync) for sync in ((0, 0, 3), (1, 0, 3), (0, 28, 31), (1, READ, READ + 3), (0, 36, 38)))
+    west.make("opened", 1, (0, 9, 4))
 
 
 def ask(stage: Stage) -> None:
@@ -81,6 +85,7 @@ def ask(stage: Stage) -> None:
     stage.query("lonely", "west", "copied", "lonely")
     stage.query("shop", "prefixed", "shop-a", pattern="shop-.*")
     stage.query("arcade", "west", "arcade-gone", pattern="arcade-.*")
+    stage.query("sieved", "synced", "sieved", methods=["synced"])
     stage.query("mixed", "west", "mixed", methods=["timestamp"], buffer="measured")
 
 
@@ -216,3 +221,55 @@ def test_a_pattern_takes_in_what_appeared_under_the_prefix_from_its_begin(stage:
 
 def test_a_pattern_whose_topic_only_the_old_cluster_has_is_refused_by_name(stage: Stage) -> None:
     assert stage.plan("arcade").refusals["topics-present"] == "west has no topic arcade-gone"
+
+
+def test_a_place_by_syncs_is_right_after_the_one_before_a_position_and_never_further(stage: Stage) -> None:
+    """At offset 28 here is 31: adding the distance would skip record 30, as a record in between was left out."""
+    plan = stage.plan("sieved")
+    assert plan.places == {"sieved": [(32, "synced", 1), (READ + 3, "synced", 0)]}
+    assert stage.west.held["sieved", 0][32] == 2 * READ, "the first unread record"
+    assert plan.refusals == {}
+
+
+def test_the_begin_of_every_partition_is_told(stage: Stage) -> None:
+    assert asked(stage, "grown", "--earliest") == [(0, None), (0, None), (5, None), (0, None)]
+
+
+def test_the_record_of_the_largest_time_need_not_be_the_last(stage: Stage) -> None:
+    assert asked(stage, "opened", "--max-timestamp") == [(1, T0_MS + 9_000)]
+
+
+def test_what_an_open_transaction_wrote_is_told_to_those_alone_who_read_what_is_uncommitted(stage: Stage) -> None:
+    unread = T0_MS + 60_000
+    with stage.west.unfinished("opened", 60):
+        for question, anybody, committed in (
+            (("--latest",), (4, None), (3, None)),
+            (("--at", str(unread)), (3, unread), (None, None)),
+            (("--at", str(T0_MS)), (0, T0_MS), (0, T0_MS)),
+            (("--max-timestamp",), (3, unread), (None, None)),
+        ):
+            assert asked(stage, "opened", *question, "--isolation", "read_uncommitted") == [anybody]
+            assert asked(stage, "opened", *question, "--isolation", "read_committed") == [committed]
+
+
+def test_the_age_of_a_copy_is_told_while_both_clusters_live(stage: Stage) -> None:
+    """What its partitions lack, in seconds of the records' times and in records."""
+    code, rows = stage.aged
+    assert (code, [row["error"] for row in rows]) == (0, [None, None])
+    assert [(row["age_seconds"], row["age_records"]) for row in rows] == [(30.0, EACH - 25)] * 2
+    assert [row["standby_timestamp_ms"] for row in rows] == [T0_MS + number * 1000 for number in (48, 49)]
+
+
+def test_segments_are_not_told_by_a_broker_of_today_and_that_is_an_error_of_each_row(stage: Stage) -> None:
+    code, rows = stage.say("offsets", "--cluster", "west", "--topic", "copied", "--segments")
+    assert code == 2
+    assert [(row["partition"], row["offsets"], row["error"]) for row in rows] == [
+        (number, [], "UNSUPPORTED_VERSION") for number in range(2)
+    ]
+
+
+def asked(stage: Stage, topic: str, *flags: str) -> list[tuple[int | None, int | None]]:
+    """Offset and time that the verb tells of every partition of a topic on the standby."""
+    code, rows = stage.say("offsets", "--cluster", "west", "--topic", topic, *flags)
+    assert (code, [row["error"] for row in rows]) == (0, [None] * len(rows))
+    return [(row["offset"], row["timestamp_ms"]) for row in rows]
