@@ -238,12 +238,11 @@ class MemoryCluster:
         if time == Spec.EARLIEST:
             epoch = max((epoch for epoch, start in log.epoch_starts.items() if start <= log.begin), default=None)
             return Looked(offset=log.begin, timestamp_ms=None, leader_epoch=epoch)
-        visible = [record for record in log.records if record.offset < end]
         if time == Spec.MAX_TIMESTAMP:
-            found = max(visible, key=lambda record: (record.timestamp_ms, -record.offset), default=None)
+            found = max(log.records, key=lambda record: (record.timestamp_ms, -record.offset), default=None)
         else:
-            found = next((record for record in visible if record.timestamp_ms >= time), None)
-        if found is None:
+            found = next((record for record in log.records if record.timestamp_ms >= time), None)
+        if found is None or found.offset >= end:  # a broker does not go on to one that may be seen
             return Looked(offset=None, timestamp_ms=None, leader_epoch=None)
         return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=found.leader_epoch)
 

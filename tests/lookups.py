@@ -155,6 +155,8 @@ CASES: tuple[Case, ...] = (
             script=(
                 Write(_THREE, together=together),
                 *(_ends(3, 0 if together else 2) if stamped else _ends(3, 1, 999)),
+                *((Ask(0, 0, ...), Ask(1, 0, ...)) if stamped else (Ask(0, 0, 100), Ask(101, 1, 999))),
+                Ask(NOW * 2, None),
             ),
         )
         for codec, config in (("plain", {}), ("gzip", GZIP), ("lz4", LZ4))
@@ -208,9 +210,12 @@ CASES: tuple[Case, ...] = (
             Ask(Spec.LATEST, 1, committed=True),
             Ask(NOW, 0, NOW, committed=True),
             Ask(NOW + 1, None, committed=True),
+            Ask(Spec.MAX_TIMESTAMP, 1, NOW + 1),
+            Ask(Spec.MAX_TIMESTAMP, None, committed=True),
             Commit("first"),
             Ask(Spec.LATEST, 6, committed=True),
             Ask(NOW + 1, 1, NOW + 1, committed=True),
+            Ask(Spec.MAX_TIMESTAMP, 1, NOW + 1, committed=True),
         ),
     ),
     # -- another leader
