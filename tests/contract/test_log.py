@@ -19,8 +19,8 @@ from streaming.log import Log, Spec
 from streaming.lookup import ask
 from streaming.memory import MemoryCluster
 from tests.fakecluster import BASE_MS, EPOCH_STARTS, SEGMENT_RECORDS, STEP_MS, FakeCluster, silent_server
+from tests.segments import RECORDS, over_segments, written_at
 
-RECORDS = 1000
 PARTITIONS = [TopicPartition("t", number) for number in range(6)]
 BY_TIME = dict.fromkeys(PARTITIONS, BASE_MS + 5 * STEP_MS)
 
@@ -48,11 +48,6 @@ def memory() -> MemoryCluster:
                 cluster.roll("t", number, written_at(offset - 1))
             cluster.append("t", number, BASE_MS + offset * STEP_MS, digest(None, b"%d" % offset))
     return cluster
-
-
-def written_at(offset: int) -> int:
-    """Record time, which here is also when the file was written."""
-    return BASE_MS + offset * STEP_MS
 
 
 @pytest.fixture(params=["memory", "link"])
@@ -241,29 +236,10 @@ def old_log(request: pytest.FixtureRequest) -> Iterator[Log]:
         yield link
 
 
-@pytest.mark.parametrize(
-    ("asked", "limit", "offsets"),
-    [
-        (-1, 1, (1000,)),
-        (-1, 3, (1000, 900, 800)),
-        (Spec.LATEST, 2, (1000, 900)),
-        (-2, 1, (0,)),
-        (Spec.EARLIEST, 5, (0,)),
-        (written_at(99) - 1, 5, ()),
-        (written_at(99), 5, (0,)),
-        (written_at(299), 1, (200,)),
-        (written_at(399) - 1, 2, (200, 100)),
-        (written_at(399), 9, (300, 200, 100, 0)),
-        (0, 1, ()),
-    ],
-)
+@over_segments
 def test_segments_are_named_newest_first_and_minus_one_is_the_latest(
     old_log: Log, asked: int, limit: int, offsets: tuple[int, ...]
 ) -> None:
-    """-1 is latest and -2 earliest, though documents print it the other way round.
-
-    Known cases of Kafka's ``LogOffsetTest`` (before now, before the log, before the earliest, bounded count).
-    """
     answers = old_log.segments(dict.fromkeys(PARTITIONS, asked), limit=limit, timeout=5)
     assert {(answer.offsets, answer.error) for answer in answers.values()} == {(offsets, None)}
 

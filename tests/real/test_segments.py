@@ -1,5 +1,6 @@
 """Segment-level search on a real Kafka 3.9.1, the last release that answers ListOffsets version 0."""
 
+import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,6 +17,9 @@ from streaming.log import Spec
 from streaming.resolver import resolve
 from streaming.resume.model import Rules, Want
 from tests.broker import running_broker
+from tests.fakecluster import SEGMENT_RECORDS
+from tests.real.standbys import EACH, T0_MS, Side, Stage
+from tests.segments import RECORDS, over_segments, written_at
 
 pytestmark = pytest.mark.real
 
@@ -25,8 +29,13 @@ ROUND = 20
 
 
 @pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_broker(tmp_path_factory.mktemp("broker"), kafka="kafka-3.9.1") as address:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("broker")
+
+
+@pytest.fixture(scope="module")
+def bootstrap(folder: Path) -> Iterator[str]:
+    with running_broker(folder, kafka="kafka-3.9.1") as address:
         yield address
 
 
@@ -45,6 +54,42 @@ def rounds(bootstrap: str) -> list[int]:
         after.append(int(time.time() * 1000))
         time.sleep(1.2)
     return after
+
+
+def files(folder: Path, topic: str) -> dict[int, Path]:
+    """The segments of partition 0 by base offset, in order."""
+    return {int(path.stem): path for path in sorted((folder / "data" / f"{topic}-0").glob("*.log"))}
+
+
+def backdate(path: Path, time_ms: int) -> None:
+    """Let a segment's file be last written then: the broker asks the file system whenever it is asked itself."""
+    os.utime(path, ns=(time_ms * 1_000_000,) * 2)
+
+
+@pytest.fixture(scope="module")
+def tabled(folder: Path, bootstrap: str) -> TopicPartition:
+    """The log of the table: a batch fills a segment."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic("tabled", 1, 1, config={"segment.bytes": "43000"})]).values():
+        future.result(30)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2000})
+    for base in range(0, RECORDS, SEGMENT_RECORDS):
+        for offset in range(base, base + SEGMENT_RECORDS):
+            producer.produce("tabled", b"x" * 400, partition=0, timestamp=written_at(offset))
+        assert producer.flush(30) == 0
+    segments = files(folder, "tabled")
+    assert list(segments) == list(range(0, RECORDS, SEGMENT_RECORDS))
+    for base, path in segments.items():
+        backdate(path, written_at(base + SEGMENT_RECORDS - 1))
+    return TopicPartition("tabled", 0)
+
+
+@over_segments
+def test_segments_are_named_as_the_table_says(
+    link: Link, tabled: TopicPartition, asked: int, limit: int, offsets: tuple[int, ...]
+) -> None:
+    answer = link.segments({tabled: asked}, limit=limit, timeout=10)[tabled]
+    assert (answer.offsets, answer.error) == (offsets, None)
 
 
 @pytest.fixture
@@ -100,10 +145,33 @@ def test_a_leader_epoch_is_asked_for_as_this_broker_understands_it(link: Link, r
     assert (answer.leader_epoch, answer.end_offset, answer.error) == (0, 3 * ROUND, None)
 
 
-def test_the_broker_has_a_folder_with_as_many_segments_as_it_told(
-    link: Link, rounds: list[int], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder: Path = next(tmp_path_factory.getbasetemp().glob("broker*/data/orders-0"))
-    bases = sorted((int(path.stem) for path in folder.glob("*.log")), reverse=True)
+def test_the_broker_has_a_folder_with_as_many_segments_as_it_told(link: Link, rounds: list[int], folder: Path) -> None:
     told = link.segments({KEY: Spec.LATEST}, limit=1000, timeout=10)[KEY].offsets
-    assert told[1:] == tuple(bases)
+    assert told[1:] == tuple(reversed(files(folder, "orders")))
+
+
+def test_a_plan_and_a_look_up_name_the_segment_that_was_last_written_a_buffer_before_what_was_read(
+    folder: Path, bootstrap: str, tmp_path: Path
+) -> None:
+    """Offset ``n`` holds record ``n - 3``, of second ``n - 3``; the last one read is of second 29, the buffer 10 s."""
+    with running_broker(tmp_path / "east") as east:
+        stage = Stage(tmp_path, Side(east), Side(bootstrap))
+        stage.east.make("filed", 1, range(EACH))
+        stage.west.make("filed", 1, **{"segment.bytes": "200"})
+        for number in range(-3, EACH):
+            stage.west.write("filed", [(0, number)])  # a batch of its own, of which two fill a segment
+        stage.query("filed", "west", "filed", methods=["segment"])
+        stage.track()
+    segments = files(folder, "filed")
+    assert list(segments) == list(range(0, EACH + 3, 2))
+    for base, path in segments.items():
+        backdate(path, T0_MS + (base + 1 - 3) * 1000)
+    plan = stage.plan("filed")
+    ((place, method, _),) = plan.places["filed"]
+    assert (place, method, plan.refusals) == (20, "segment", {})
+    look = ("offsets", "--cluster", "west", "--topic", "filed", "--segments")
+    code, rows = stage.say(*look, "--before", str(T0_MS + 19_000), "--limit", "3")
+    assert (code, [(row["offsets"], row["error"]) for row in rows]) == (0, [([20, 18, 16], None)])
+    code, rows = stage.say(*look)
+    assert (code, [row["offsets"] for row in rows]) == (0, [[EACH + 3, *range(EACH + 2, EACH - 16, -2)]])
+    stage.store.close()
