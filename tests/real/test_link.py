@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,18 +13,23 @@ from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from orchestrator.decide.buffer import back
-from state.model import Fingerprint, TopicPartition
+from state.model import Fingerprint, Position, TopicPartition
 from state.settings import Cluster, MethodName
 from streaming.deadline import Deadline
 from streaming.kafka.link import Link
+from streaming.kafka.offsets import inquiry
 from streaming.kafka.records import digest
 from streaming.kafka.tail import read_tails
 from streaming.log import Fetched, Spec
+from streaming.lookup import ask
 from streaming.replication import replication_ages
 from streaming.resolver import resolve
 from streaming.resume.age import Age
 from streaming.resume.model import Rules, Want
+from streaming.resume.truncation import Finding
+from streaming.validation import validate
 from tests.broker import running_broker
+from tests.real.brokers import until
 
 pytestmark = pytest.mark.real
 
@@ -120,6 +126,22 @@ def test_times_begin_end_and_largest_time_agree_with_another_client(
         assert ours.timestamp_ms == (their.timestamp if their.timestamp >= 0 else None)
 
 
+def test_a_partition_that_is_asked_for_twice_is_answered_although_the_broker_refuses_it_in_one_request(
+    link: Link, admin: AdminClient, bootstrap: str
+) -> None:
+    """``INVALID_REQUEST`` (42) is what the separate requests avoid (KIP-79)."""
+    create(admin, "twice")
+    produce(bootstrap, "twice", numbered(5))
+    key = TopicPartition("twice", 0)
+    once = inquiry({key: BASE_MS}, read_committed=False)
+    refused = link._partitions.ask(replace(once, chunks=lambda asked: [asked * 2]), [key], Deadline.after(10))[key]
+    assert refused.error is not None
+    assert (refused.error.name, refused.offset) == ("INVALID_REQUEST", None)
+    times = (BASE_MS, BASE_MS + 3_000)
+    answers = ask(link, [(key, time_ms) for time_ms in times], Deadline.after(10))
+    assert [(answers[key, time_ms].offset, answers[key, time_ms].error) for time_ms in times] == [(0, None), (3, None)]
+
+
 def test_the_age_of_a_copy_is_told_by_the_largest_time_of_each_side(
     link: Link, admin: AdminClient, bootstrap: str
 ) -> None:
@@ -183,19 +205,36 @@ def test_a_topic_is_described_with_its_id_and_settings(link: Link, admin: AdminC
     assert {partition.leader for partition in facts.partitions.values()} == {1}
 
 
-def test_a_recreated_topic_has_another_id_and_its_new_leaders_are_found(link: Link, admin: AdminClient) -> None:
+def test_a_recreated_topic_has_another_id_and_what_was_read_of_it_is_gone_from_its_begin_on(
+    link: Link, admin: AdminClient, bootstrap: str
+) -> None:
+    """Also when the new log has grown past the position, and its leader epoch is the old one's."""
     create(admin, "recreated")
-    before = link.describe(["recreated"], timeout=5)["recreated"].topic_id
+    produce(bootstrap, "recreated", numbered(5))
+    before = link.describe(["recreated"], timeout=5)["recreated"]
+    position = Position(
+        query="q", epoch=1, cluster="east", source="s", topic="recreated", partition=0, batch=1, offset=5,
+        timestamp_ms=BASE_MS + 4_000, leader_epoch=before.partitions[0].leader_epoch, topic_id=before.topic_id, ring=(),
+        dense=None, tracked_at=datetime.now(UTC),
+    )  # fmt: skip
+    (standing,) = validate(link, [position], timeout=10)
+    assert (standing.finding, standing.divergence) == (Finding.INTACT, None)
     for future in admin.delete_topics(["recreated"]).values():
         future.result(30)
-    deadline = time.monotonic() + 30
-    while link.describe(["recreated"], timeout=5)["recreated"].error is None:
-        assert time.monotonic() < deadline
+    until(lambda: link.describe(["recreated"], timeout=5)["recreated"].error is not None, "it is still there")
     create(admin, "recreated", 2)
-    partition = TopicPartition("recreated", 1)
-    while link.offsets({partition: Spec.LATEST}, timeout=5)[partition].error is not None:
-        assert time.monotonic() < deadline
-    assert link.describe(["recreated"], timeout=5)["recreated"].topic_id != before
+    keys = [TopicPartition("recreated", number) for number in range(2)]
+    until(
+        lambda: all(each.error is None for each in link.offsets(dict.fromkeys(keys, Spec.LATEST), timeout=5).values()),
+        "its new leaders are not found",
+    )
+    produce(bootstrap, "recreated", numbered(8))
+    after = link.describe(["recreated"], timeout=5)["recreated"]
+    assert after.topic_id != before.topic_id
+    assert after.partitions[0].leader_epoch == position.leader_epoch
+    (standing,) = validate(link, [position], timeout=10)
+    assert (standing.finding, standing.divergence) == (Finding.RECREATED, 0)
+    assert str(after.topic_id) in standing.note
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
