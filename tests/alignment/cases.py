@@ -183,7 +183,10 @@ CASES: tuple[Case, ...] = (
     Case(name="LogAppendTime on the standby", write=current, standby=_APPEND_TIME),
     Case(name="LogAppendTime, identical payloads", write=current_repeating, standby=_APPEND_TIME, share=32 / 60),
     Case(
-        name="LogAppendTime, standby's clock an hour behind", write=ahead_of_the_standby, standby=_APPEND_TIME, share=0
+        name="LogAppendTime, standby's clock an hour behind",
+        write=ahead_of_the_standby,
+        standby=_APPEND_TIME,
+        share=0.9,
     ),
     Case(name="replicator killed", write=current, killed=True),
     Case(name="replicator killed, identical payloads", write=current_repeating, killed=True),
@@ -195,7 +198,7 @@ CASES: tuple[Case, ...] = (
         standby=_COMPACTED,
         most=1500,
         compacted=True,
-        share=0,
+        share=0.9,
     ),
     Case(
         name="transactions, aborted ones too",

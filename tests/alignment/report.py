@@ -19,7 +19,8 @@ for each case, and foreign records first on the standby so that no offsets agree
 what a query would remember there is read from the primary by the tracker's own reader, and the resolver answers for
 the four partitions of a topic together, with `methods: [exact, timestamp]` and a buffer of 15 minutes. Every record
 has a number in a header, which no fingerprint covers; another client reads both logs whole and judges each place by
-the numbers:
+the numbers. Where the replicator was killed, half of the positions are drawn among those right after a record that
+it has sent twice:
 
 - *exact*: right after the first copy of the last record read, or at the end where the standby lacks it: nothing is
   lost, and nothing is read twice but what the replicator itself sent twice (*of these, re-sent follow*);
@@ -32,6 +33,10 @@ remembered: those right before a position are read again, and stand in *most* al
 """.strip()
 
 
+_RESENT = 1 / 6
+"""Of the places of a case with a killed replicator, so many must have re-sent records behind them."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One case and its answers."""
@@ -42,6 +47,11 @@ class Row:
     def count(self, kind: str) -> int:
         """How many places are of a kind."""
         return sum(answer.verdict.kind == kind for answer in self.answers)
+
+    @property
+    def resent(self) -> int:
+        """How many exact places records follow that were read before, because the replicator sent them twice."""
+        return sum(answer.verdict.kind == "exact" and answer.verdict.resent > 0 for answer in self.answers)
 
     @property
     def problems(self) -> list[str]:
@@ -67,6 +77,8 @@ class Row:
         ]
         if self.count("exact") < self.case.share * total:
             found.append(f"{name}: {self.count('exact')} of {total} exact, {self.case.share:.0%} to reach")
+        if self.case.killed and self.resent < _RESENT * total:
+            found.append(f"{name}: re-sent records follow only {self.resent} of {total} places")
         return found
 
     def line(self) -> str:
@@ -75,9 +87,9 @@ class Row:
         cells = [
             self.case.name,
             len(self.answers),
-            f"{self.case.share:.0%}" if self.case.share else "-",
+            f"{self.case.share:.0%}",
             self.count("exact"),
-            sum(answer.verdict.kind == "exact" and answer.verdict.resent > 0 for answer in self.answers),
+            self.resent,
             self.count("earlier"),
             max(answer.verdict.repeated + answer.verdict.aborted for answer in self.answers),
             self.count("later"),

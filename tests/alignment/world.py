@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -17,7 +18,7 @@ from streaming.resume.model import Rules, Target, Want
 from tests.alignment.cases import Case
 from tests.alignment.judge import Judge, Verdict
 from tests.alignment.pair import PARTITIONS, Pair
-from tests.alignment.records import Writer, counting, put_foreign, read_all
+from tests.alignment.records import Kept, Writer, counting, put_foreign, read_all
 
 BUFFER_MS = 900_000
 METHODS = (MethodName.EXACT, MethodName.TIMESTAMP)
@@ -25,6 +26,7 @@ _FOREIGN_AGE_MS = 1_000_000_000
 _START_AGE_MS = 86_400_000
 _FLUSH_SECONDS = 2.5
 """By then the replicator has written down how far it read."""
+_MORE_KILLS = 4
 _COMPACTION_SECONDS = 90.0
 _TIMEOUT = 20.0
 
@@ -62,22 +64,36 @@ class Filled:
         self._replicated(cases)
         killed = [case for case in cases if case.killed]
         for _ in range(kills if killed else 0):
-            time.sleep(_FLUSH_SECONDS)
-            self._burst(killed, burst_seconds)
-            self.pair.kill()
-            before = self._held(killed)
-            self._burst(killed, burst_seconds / 4)
-            self.pair.replicate()
-            for case in killed:
-                self.pair.await_growth(case.topic, before[case.topic])
+            self._kill(killed, burst_seconds)
         self._burst(killed, burst_seconds)
         self._replicated(killed)
+        self._await_sent_again(killed, burst_seconds)
         self.pair.kill()
         for case in cases:
             if case.late:
                 case.write(self._writers[case.topic], case.late, self._start_ms + _START_AGE_MS // 2)
                 self._writers[case.topic].flush()
         self._await_compaction([case for case in cases if case.compacted])
+
+    def _kill(self, killed: Sequence[Case], burst_seconds: float) -> None:
+        """End the replicator amid a burst: what it has not written down as read it sends again once it is back."""
+        time.sleep(_FLUSH_SECONDS)
+        self._burst(killed, burst_seconds)
+        self.pair.kill()
+        before = self._held(killed)
+        self._burst(killed, burst_seconds / 4)
+        self.pair.replicate()
+        for case in killed:
+            self.pair.await_growth(case.topic, before[case.topic])
+
+    def _await_sent_again(self, killed: Sequence[Case], burst_seconds: float) -> None:
+        """Kill it again, a few times at most, where it had by chance just written down all that it had read."""
+        for left in reversed(range(_MORE_KILLS + 1)):
+            if all(all(sent_again(read_all(self.pair.west, case.topic))) for case in killed):
+                return
+            assert left, f"the replicator was killed {_MORE_KILLS} times more and sent nothing again"
+            self._kill(killed, burst_seconds)
+            self._replicated(killed)
 
     def _replicated(self, cases: Iterable[Case]) -> None:
         """Wait for all that was written; of a compacted primary only what is left of it can come."""
@@ -110,20 +126,27 @@ class Filled:
                 time.sleep(2)
 
     def answers(self, case: Case, positions: int) -> list[Answer]:
-        """Resolve random positions of a case, one of each partition at a time as for a query; judge every place."""
+        """Resolve random positions of a case, one of each partition at a time as for a query; judge every place.
+
+        Where the replicator was killed, every other position is right after a record that it sent twice.
+        """
         old = read_all(self.pair.east, case.topic, read_committed=case.read_committed)
         here = read_all(self.pair.west, case.topic)
         committed = old if case.read_committed else read_all(self.pair.east, case.topic, read_committed=True)
         judges = {number: Judge(old[number], here[number], committed[number]) for number in range(PARTITIONS)}
         rules = Rules(methods=METHODS, buffer_ms=BUFFER_MS, read_committed=case.read_committed)
+        anywhere = [self._reach(case, old[number][-1].offset + 1) for number in range(PARTITIONS)]
+        again = sent_again(here)
+        twice = [[each.offset + 1 for each in old[n] if each.number in again[n]] for n in range(PARTITIONS)]
         answers: list[Answer] = []
         with (
             Link(Cluster(bootstrap=(self.pair.east,))) as east,
             Link(Cluster(bootstrap=(self.pair.west,))) as west,
         ):
             samples = _samples(east, case.topic)
-            for _ in range(-(-positions // PARTITIONS)):
-                wanted = [self._want(east, case, number, old[number][-1].offset + 1) for number in range(PARTITIONS)]
+            for turn in range(-(-positions // PARTITIONS)):
+                among = twice if case.killed and turn % 2 == 0 else anywhere
+                wanted = [self._want(east, case, number, among[number]) for number in range(PARTITIONS)]
                 found = resolve(west, wanted, rules, old_ends=samples, now=datetime.now(UTC), timeout=_TIMEOUT)
                 for want, target in zip(wanted, found.targets, strict=True):
                     assert target.target_offset is not None, target
@@ -132,9 +155,13 @@ class Filled:
                     answers.append(Answer(want.offset, target, verdict))
         return answers
 
-    def _want(self, east: Link, case: Case, number: int, end: int) -> Want:
+    def _reach(self, case: Case, end: int) -> range:
+        """Where a query may stand in a partition that ends there."""
         first, last = (1, end) if case.behind is None else (end - case.late + read for read in case.behind)
-        position = self.chance.randint(first, last)
+        return range(first, last + 1)
+
+    def _want(self, east: Link, case: Case, number: int, among: Sequence[int]) -> Want:
+        position = self.chance.choice(among)
         key = TopicPartition(case.topic, number)
         tail = read_tails(east, {key: position}, count=LIMIT, timeout=_TIMEOUT)[key]
         assert tail.error is None, tail
@@ -150,6 +177,12 @@ class Filled:
             begin_known=0,
             timestamp_ms=tail.records.newest_timestamp,
         )
+
+
+def sent_again(here: Mapping[int, Sequence[Kept]]) -> list[set[int]]:
+    """The numbers of each partition's records that lie on the standby more than once."""
+    copies = [Counter(each.number for each in here[number]) for number in range(PARTITIONS)]
+    return [{number for number, times in each.items() if number is not None and times > 1} for each in copies]
 
 
 def _samples(east: Link, topic: str) -> dict[TopicPartition, EndSample]:
