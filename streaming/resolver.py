@@ -212,11 +212,12 @@ def _scan(run: Asked, case: Case, ring: Ring, question: Question) -> Scan | None
         case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
         return None
     end = run.bound(case.key, Spec.LATEST)
-    append_time = run.asks_append_time(topic)
+    append_time, first = run.asks_append_time(topic), run.answers.get((case.key, 0))
     case.scan = Scan(
         key=case.key,
         ring=ring,
         begin=run.bound(case.key, Spec.EARLIEST),
+        begin_ms=None if first is None else first.timestamp_ms,
         end=end,
         lo=end if looked.offset is None else min(looked.offset, end),
         lo_time_ms=question[1] + (SKEW_MS if append_time else 0),

@@ -17,7 +17,7 @@ from streaming.deadline import Deadline
 from streaming.log import Fetched, Log, LogRecord
 from streaming.lookup import ask
 from streaming.resume.context import Ring
-from streaming.resume.exact import Cause, Found, NeedMore, NoPlace, Outcome, Search
+from streaming.resume.exact import LOOK_AHEAD, Cause, Found, NeedMore, NoPlace, Outcome, Search
 from streaming.resume.gap import OFFSET, move_on, stay
 
 FIRST_BYTES = 64 << 10
@@ -43,6 +43,8 @@ class Scan:
     key: TopicPartition
     ring: Ring
     begin: int
+    begin_ms: int | None = None
+    """Time of the first record that retention has left; None unknown, or nothing was deleted."""
     end: int
     lo: int
     lo_time_ms: int
@@ -68,9 +70,13 @@ class Scan:
         """Search anew from another lower bound."""
         back = len(self.ring.records) if self.compacted else 2 * self.ring.context + 8
         self.lo = lo
-        self.start = self.next = max(self.begin, lo - back)
+        is_young = self.begin_ms is not None and self.begin_ms >= self.ring.middle_ms
+        doubtful = self.ring.is_whole or (is_young and not self.append_time)
+        from_begin = 0 < lo - self.begin <= LOOK_AHEAD and self.begin > 0 and doubtful
+        self.start = self.next = self.begin if from_begin else max(self.begin, lo - back)
         self.ahead = lo - self.start + FIRST_RECORDS
-        self.search = Search(self.ring, lo=lo, end=self.end, compacted=self.compacted)
+        cut = self.start == self.begin > 0
+        self.search = Search(self.ring, lo=lo, end=self.end, compacted=self.compacted, cut=cut)
 
     def doubt(self) -> None:
         """Where only the standby's clock speaks against a place, look before it, once; then say nothing by that clock.
@@ -145,6 +151,7 @@ def _take_error(item: Scan, got: Fetched) -> None:
     assert got.error is not None
     if got.error.name == "OFFSET_OUT_OF_RANGE" and got.log_start is not None and got.log_start > item.next:
         item.next = item.begin = got.log_start  # retention moved the begin meanwhile
+        item.search.cut = not item.search.records
         if item.next >= item.end:
             _settle(item, item.search.feed((), item.next))
         return

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cached_property
+from statistics import median_low
 from typing import NamedTuple
 
 from state.model import Fingerprint
@@ -74,6 +75,11 @@ class Ring:
         """
         return 0 < self._single <= agreed
 
+    @property
+    def middle_ms(self) -> int:
+        """The time that half of the remembered records have reached: one of the far future does not move it."""
+        return median_low(record.timestamp_ms for record in self.records)
+
     @cached_property
     def _single(self) -> int:
         return _newest_single(self.records)
@@ -132,6 +138,32 @@ class Ring:
 
     def _hole(self, index: int) -> int:
         return self.records[index + 1].offset - self.records[index].offset - 1
+
+    def stranger(self, seen: Sequence[LogRecord]) -> LogRecord | None:
+        """The first record of a compacted log that may be an unread one although remembered ones follow it.
+
+        Between two remembered records others may only fill holes of the old offsets, and then no more offsets lie
+        between their copies than between themselves. Before the first of them only older ones lie; younger ones are
+        there if all that is left of the remembered records is what was sent again. ``seen`` ends with a remembered one.
+        """
+        oldest, youngest = min(each.timestamp_ms for each in self.records), max(each.timestamp_ms for each in self.tail)
+        last: tuple[int, int] | None = None
+        others: list[LogRecord] = []
+        for record in seen:
+            index = self.newest(record)
+            if index < 0:
+                if record.timestamp_ms >= (youngest if last is None else oldest):
+                    others.append(record)
+                continue
+            if others and (last is None or not self._is_hole(last, (index, record.offset), len(others))):
+                return others[0]
+            last, others = (index, record.offset), []
+        return None
+
+    def _is_hole(self, before: tuple[int, int], after: tuple[int, int], others: int) -> bool:
+        """Whether so many records between the copies of two remembered ones, each (index, offset), can fill holes."""
+        old = self.records[after[0]].offset - self.records[before[0]].offset
+        return others <= old - (after[0] - before[0]) and after[1] - before[1] <= old
 
     def twins(self, walk: Walk, *, append_time: bool) -> tuple[int, bool]:
         """How ambiguous the place is at the end of a walk that agreed.

@@ -8,9 +8,11 @@ had not sent the first time, and was late in trials; an earlier one only repeats
 The search is fed as records come, and answers with a value each time: found, need more, or no place and why.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 
 from streaming.log import LogRecord
 from streaming.resume.context import Fit, Ring, Walk
@@ -87,16 +89,21 @@ class NoPlace:
 
 Outcome = Found | NeedMore | NoPlace
 NEED_MORE = NeedMore()
+_OFFSET = attrgetter("offset")
 
 
 class Search:
-    """One partition's search. ``lo`` bounds candidates from below; ``end`` is the snapshot of the standby's end."""
+    """One partition's search. ``lo`` bounds candidates from below; ``end`` is the snapshot of the standby's end.
 
-    def __init__(self, ring: Ring, *, lo: int, end: int, compacted: bool = False) -> None:
+    ``cut``: the first record that is fed is the first that retention has left.
+    """
+
+    def __init__(self, ring: Ring, *, lo: int, end: int, compacted: bool = False, cut: bool = False) -> None:
         self.ring = ring
         self.lo = lo
         self.end = end
         self.records: list[LogRecord] = []
+        self.cut = cut
         self._compacted = compacted
         self._checked = 0
         self._rejected: int | None = None
@@ -111,8 +118,33 @@ class Search:
         if self._pending is None:
             outcome = self._survivor() if self._compacted else self._candidate()
         if self._pending is not None:
-            return self._alone(*self._pending, is_end=is_end)
-        return self._at_end() if isinstance(outcome, NeedMore) and is_end else outcome
+            outcome = self._alone(*self._pending, is_end=is_end)
+        elif isinstance(outcome, NeedMore) and is_end:
+            outcome = self._at_end()
+        return self._unless_expired(outcome) if isinstance(outcome, Found) else outcome
+
+    def _unless_expired(self, found: Found) -> Outcome:
+        """No place in a copy sent again where retention has deleted the first one: unread records lie before it.
+
+        The replicator keeps its order, so the first copy is still there if the first record that is left was read:
+        then it is remembered, or older than all that is, with more records before the place than are remembered.
+        """
+        if not self.cut or not self.records or self.ring.newest(self.records[0]) >= 0:
+            return found
+        before = bisect_left(self.records, found.offset, key=_OFFSET)
+        return self._expired() if before <= len(self.ring.records) or self._begins_unread() else found
+
+    def _begins_unread(self) -> bool:
+        """Whether the first record that retention has left cannot be one that was read, nor an older one."""
+        if not self.cut or not self.records or self.ring.newest(self.records[0]) >= 0:
+            return False
+        return self.ring.is_whole or self._is_young(self.records[0])
+
+    def _is_young(self, record: LogRecord) -> bool:
+        return not record.append_time and record.timestamp_ms >= self.ring.middle_ms
+
+    def _expired(self) -> NoPlace:
+        return NoPlace(Cause.RETENTION, f"{self.records[0].offset} is the first that is left, and was not read")
 
     def _alone(self, found: Found, at: int, *, is_end: bool) -> Outcome:
         """A hole of the old offsets may have held an equal record that nobody read, and this may be its copy.
@@ -139,7 +171,7 @@ class Search:
             if record.digest != digest or record.offset < lo:
                 continue
             walk = self.ring.fit(seen, at, newest)
-            if walk.fit is Fit.NO:
+            if walk.fit is Fit.NO or self._is_beset(at, walk):
                 if self._rejected is None and self.ring.is_same(record, newest):
                     self._rejected = record.offset + 1
                 continue
@@ -153,6 +185,18 @@ class Search:
                 return NEED_MORE
             return found
         return NEED_MORE
+
+    def _is_beset(self, at: int, walk: Walk) -> bool:
+        """Whether all that is remembered agreed, and a record as young as an unread one lies before the place.
+
+        Few records agree by chance; of what lay before all of them nothing is known, but that it is older.
+        """
+        if walk.agreed < len(self.ring.records) or self.records[at].append_time:
+            return False
+        youngest = max(record.timestamp_ms for record in self.ring.records)
+        here = self.records[bisect_left(self.records, self.lo, key=_OFFSET) : at]
+        strangers = sum(record.timestamp_ms >= youngest and self.ring.newest(record) < 0 for record in here)
+        return strangers > self.ring.hidden
 
     def _is_vetoed(self, record: LogRecord) -> bool:
         """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""
@@ -199,25 +243,50 @@ class Search:
         if self._compacted:
             return self._newest_survivor()
         if self._rejected is not None:
-            return self._first_seen(None)
+            if self._is_older_twin(self._rejected - 1):
+                return self._first_seen(None)
+            return NoPlace(Cause.MISMATCH, f"an equal record at {self._rejected - 1} stands in other company")
         if self.records:
             at, newest = len(self.records) - 1, len(self.ring.records) - 1
             for index in self.ring.indices(self.records[at]):
-                walk = self.ring.fit(self.records, at, index)
-                if walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, len(self.ring.records))):
+                if self._is_at_home(at, index):
                     missing = self.ring.last.offset - self.ring.records[index].offset
                     note = MISSING_BOUND if missing > newest - index else ""
                     return Found(self.end, exact=missing == 0, missing=missing, note=note)
-        if self.lo >= self.end:
-            return NoPlace(Cause.LAGS)
-        return NoPlace(Cause.MISMATCH)
+        if self.lo < self.end:
+            return NoPlace(Cause.MISMATCH)
+        if self._begins_unread():
+            return self._expired()
+        if self.records and self._is_young_stranger(self.records[-1]):
+            detail = f"{self.records[-1].offset} stands where those that were read end, and is not one"
+            return NoPlace(Cause.MISMATCH, detail)
+        return NoPlace(Cause.LAGS)
+
+    def _is_young_stranger(self, record: LogRecord) -> bool:
+        """Whether a standby that lags ends with a record that cannot be one that is older than all remembered ones."""
+        ring = self.ring.records
+        is_holed = ring[-1].offset - ring[0].offset >= len(ring)
+        return not is_holed and self._is_young(record) and self.ring.newest(record) < 0
+
+    def _is_older_twin(self, offset: int) -> bool:
+        """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""
+        at = bisect_left(self.records, offset, key=_OFFSET)
+        return any(self._is_at_home(at, index) for index in self.ring.indices(self.records[at])[1:])
+
+    def _is_at_home(self, at: int, index: int) -> bool:
+        walk = self.ring.fit(self.records, at, index)
+        return walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, len(self.ring.records)))
 
     def _newest_survivor(self) -> Outcome:
         if not self._survivors:
-            return NoPlace(Cause.COMPACTED)
+            return NoPlace(Cause.COMPACTED if self.lo < self.end else Cause.LAGS)
         newest = len(self.ring.records) - 1
         index = max(self._survivors)
         place = self._survivors[index]
+        here = [record for record in self.records if self.lo <= record.offset < place]
+        stranger = self.ring.stranger(here)
+        if stranger is not None:
+            return NoPlace(Cause.MISMATCH, f"{stranger.offset} stands among those read, or before them, and is not one")
         missing = newest - index if place >= self.end else 0
         note = "" if index == newest else f"compacted: the last {newest - index} records read are not there any more"
         return Found(place, exact=missing == 0, missing=missing, note=note)

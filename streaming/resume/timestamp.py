@@ -54,7 +54,7 @@ def place(want: Want, rules: Rules, facts: Facts, now: datetime, *, idle: bool |
         offset = max(facts.begin, facts.alignment.offset)
         note = notes.joined(note, notes.TIME_PAST_CONTENT)
     if is_retention(facts.alignment) and offset > facts.begin:
-        # All that is left is younger than what was read, so T, which may be the time of a look, has nothing to say.
+        # What is left begins with unread records, so T, which may be the time of a look, has nothing to say.
         offset = facts.begin
         note = notes.ONLY_YOUNGER
     return Place(method=MethodName.TIMESTAMP, offset=offset, note=note)

@@ -16,6 +16,9 @@ UNKNOWN = PartitionError(
 BEHIND = frozenset({Cause.LAGS, Cause.EMPTY})
 """The standby ends before the position."""
 
+_STRAYED = frozenset({Cause.MISMATCH, Cause.COMPACTED})
+"""Nothing that was read is where it was read: another partitioner may have put it elsewhere."""
+
 PARTNERED = 16
 """So many remembered records tell a partition's copy from another partitioner's work (16: no false match in trials)."""
 
@@ -43,7 +46,7 @@ def spread(members: Sequence[Want], count: int) -> Iterator[Want]:
 def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None]]) -> int | None:
     """The first partition whose last record should be on the standby and is not; lagging or empty is no mismatch."""
     return next(
-        (number for number, outcome in outcomes if isinstance(outcome, NoPlace) and outcome.cause is Cause.MISMATCH),
+        (number for number, outcome in outcomes if isinstance(outcome, NoPlace) and outcome.cause in _STRAYED),
         None,
     )
 

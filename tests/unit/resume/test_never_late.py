@@ -9,7 +9,7 @@ from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replication import World, draw
+from replication import World, deal, draw
 from standby import T0, found, one, rules, want
 
 from state.settings import MethodName
@@ -50,6 +50,21 @@ def test_any_world_is_never_late_and_exact_means_exact(seed):
     world = draw(seed)
     if world is not None:
         judged(world, seed)
+
+
+def test_hundreds_of_topics_that_another_hash_may_have_dealt_out_are_never_late():
+    print(f"TIDEOVER_SEED={SEED} TIDEOVER_WORLDS={WORLDS}")
+    methods: Counter[str | None] = Counter()
+    for seed in range(SEED, SEED + WORLDS // 8):
+        dealt = deal(seed)
+        targets = found(dealt.log, dealt.wants, rules(buffer_ms=1000)).targets
+        if any(target.target_offset is None for target in targets):
+            assert any(want.offset == 0 for want in dealt.wants), f"topic {seed}: {targets}"  # then it has no time
+            continue
+        assert dealt.skipped(targets) == set(), f"late, topic {seed}: {targets}"
+        methods.update(target.method for target in targets)
+    print(dict(methods))
+    assert methods["timestamp"] > WORLDS / 16, methods
 
 
 @given(st.integers(min_value=0))

@@ -89,14 +89,6 @@ def test_an_aborted_record_that_was_replicated_fits_the_hole_it_left():
     shows(one(standby(Slot(copied(old))), want(read)), target_offset=40, method="exact", exact=True)
 
 
-def test_a_stranger_where_the_old_log_has_no_hole_rejects_the_candidate():
-    old = stream(0, 60)
-    here = [*old[:38], (0, T0 + 375, "foreign"), *old[38:]]
-    target = one(standby(Slot(copied(here))), want(old[:40]))
-    shows(target, target_offset=41, exact=False, method="exact")
-    assert "other company" in target.note
-
-
 def test_the_first_equal_record_is_never_stepped_over_when_it_may_be_the_true_copy():
     old = stream(0, 80)
     sent = [*old[:20], old[39], *old[20:80]]
@@ -636,7 +628,7 @@ def test_where_retention_has_worked_a_segment_skips_nothing_that_is_left():
     log.partition("orders", 0).rolled = [(base, 0) for base in (0, 10, 20, 30, 40)]
     younger = one(log, want(stream(0, 15)), BY_SEGMENT)
     shows(younger, target_offset=35, method="segment", expired=True)
-    assert "every record that the standby still holds is younger" in younger.note
+    assert "the first record that the standby still holds is younger" in younger.note
     log.partition("orders", 0).rolled = [(base, T0 + 10 * base) for base in (0, 10, 20, 30, 40)]
     shows(one(log, want([], offset=40, timestamp_ms=T0 + 80), BY_SEGMENT), target_offset=35, method="segment")
 

@@ -1,0 +1,158 @@
+"""Remembered records that lie on the standby, but not where a replicator that keeps the order puts them."""
+
+import pytest
+from standby import T0, Slot, copied, found, one, rules, standby, stream, want
+
+from state.settings import MethodName
+
+OLD = stream(0, 60)
+CUT_SHORT = copied(OLD + OLD[20:45])
+"""All of it, and then a part of it again, as far as the replicator came."""
+BUFFER = rules(buffer_ms=100)
+
+
+def shows(target, **wanted):
+    assert {name: getattr(target, name) for name in wanted} == wanted, target
+
+
+def compacted(records):
+    """The newest of each key; every value is a key of its own."""
+    newest = {value: offset for offset, _, value in records}
+    return [record for record in records if newest[record[2]] == record[0]]
+
+
+def test_a_stranger_where_the_old_log_has_no_hole_leaves_time_to_decide():
+    here = [*OLD[:38], (0, T0 + 375, "foreign"), *OLD[38:]]
+    target = one(standby(Slot(copied(here))), want(OLD[:40]), BUFFER)
+    shows(target, target_offset=29, exact=False, method="timestamp")
+    assert "an equal record at 40 stands in other company" in target.note
+
+
+def test_an_unread_record_that_came_before_the_last_one_read_is_not_skipped():
+    order = [*range(37), 40, 37, 41, 38, 39, *range(42, 60)]
+    target = one(standby(Slot(copied([OLD[each] for each in order]))), want(OLD[:40]), BUFFER)
+    shows(target, target_offset=29, exact=False, method="timestamp")
+
+
+def test_an_equal_record_of_long_ago_in_its_own_company_is_the_place_where_the_last_one_has_not_come():
+    old = [(offset, T0 + 10 * min(offset, 20), "beat" if offset > 19 else f"r{offset}") for offset in range(60)]
+    target = one(standby(Slot(copied(old[:50]))), want(old[:58]))
+    shows(target, target_offset=21, exact=False, method="exact")
+
+
+@pytest.mark.parametrize("read", [1, 3])
+def test_too_few_records_to_tell_by_are_no_place_behind_a_young_one(read):
+    order = [0, 10, *range(1, 10), *range(11, 60)] if read > 1 else [10, *range(10), *range(11, 60)]
+    target = one(standby(Slot(copied([OLD[each] for each in order]))), want(OLD[:read]), BUFFER)
+    shows(target, target_offset=0, exact=False, method="timestamp")
+
+
+def test_another_hash_in_as_many_partitions_makes_the_topic_go_by_the_common_time():
+    mine, other = stream(0, 100, name="a"), stream(0, 100, name="b")
+    both = [record for pair in zip(mine, other, strict=True) for record in pair]
+    dealt = [[record for at, record in enumerate(both) if (at // 3) % 2 == number] for number in range(2)]
+    log = standby(*(Slot(copied(records)) for records in dealt))
+    for target in found(log, [want(mine[:60]), want(other[:41], partition=1)], BUFFER).targets:
+        shows(target, method="timestamp", timestamp_ms=T0 + 400, exact=False)
+        assert "another partitioner" in target.note
+
+
+def test_a_standby_that_lags_and_ends_with_what_another_partition_held_is_a_mismatch():
+    wants = [want(OLD[:40]), want(stream(0, 40, name="other"), partition=1)]
+    strangers = copied([*OLD[:30:2], *stream(0, 36, name="x")[30:]])
+    for target in found(standby(Slot(strangers), Slot([])), wants, BUFFER).targets:
+        assert "another partitioner" in target.note
+
+
+# -- compacted
+
+
+def test_what_is_left_of_a_compacted_copy_cut_short_is_no_place_behind_unread_records():
+    target = one(standby(Slot(compacted(CUT_SHORT)), cleanup="compact"), want(OLD[:40]), BUFFER)
+    shows(target, target_offset=45, method="timestamp", exact=False)
+    assert "45 stands among those read" in target.note
+
+
+def test_unread_records_before_all_that_is_remembered_count_as_well():
+    """Only the last ten are remembered, so the compacted standby holds nothing of them but what was sent again."""
+    target = one(standby(Slot(compacted(CUT_SHORT)), cleanup="compact"), want(OLD[:40], remembered=10), BUFFER)
+    shows(target, target_offset=45, method="timestamp", exact=False)
+
+
+def test_a_hole_of_the_old_offsets_is_no_room_for_records_that_came_after():
+    read = [record for record in OLD[:40] if not 5 < record[0] < 20]
+    target = one(standby(Slot(compacted(CUT_SHORT)), cleanup="compact"), want(read), BUFFER)
+    shows(target, method="timestamp", exact=False)
+
+
+def test_a_hole_that_a_compacted_standby_fills_leaves_the_place_exact():
+    read = [record for record in OLD[:40] if record[0] not in (30, 31)]
+    target = one(standby(Slot(copied(OLD, 100)), cleanup="compact"), want(read))
+    shows(target, target_offset=140, method="exact", exact=True)
+
+
+def test_a_compacted_copy_sent_again_to_its_end_is_exact():
+    sent = compacted(copied(OLD[:35] + OLD[20:]))
+    target = one(standby(Slot(sent), cleanup="compact"), want(OLD[:40]))
+    shows(target, target_offset=55, method="exact", exact=True)
+
+
+def test_another_hash_makes_a_compacted_topic_go_by_the_common_time():
+    mine, other = stream(0, 100, name="a"), stream(0, 100, name="b")
+    for here in ([mine[::2] + other[1::2], other[::2] + mine[1::2]], [other, mine]):
+        log = standby(*(Slot(copied(sorted(each, key=lambda record: record[1]))) for each in here), cleanup="compact")
+        for target in found(log, [want(mine[:60]), want(other[:40], partition=1)], BUFFER).targets:
+            shows(target, method="timestamp", timestamp_ms=T0 + 390, exact=False)
+            assert "another partitioner" in target.note
+
+
+def test_a_compacted_standby_that_lags_by_more_than_is_remembered_is_no_mismatch():
+    old = stream(0, 600)
+    log = standby(Slot(copied(old[:100])), Slot(copied(old)), cleanup="compact")
+    targets = found(log, [want(old[:500]), want(old[:500], partition=1)]).targets
+    shows(targets[0], method="exact", exact=False, target_offset=100, replay_later_records=None)
+    shows(targets[1], method="exact", exact=True, target_offset=500)
+
+
+# -- retention
+
+
+@pytest.mark.parametrize("append_time", [False, True])
+@pytest.mark.parametrize("begin", [40, 42])
+def test_a_copy_sent_again_is_no_place_where_retention_has_taken_the_first_one(begin, append_time):
+    here = [(offset, T0 + 600 + offset, value) if append_time else (offset, time, value)
+            for offset, time, value in CUT_SHORT]  # fmt: skip
+    target = one(standby(Slot(here, begin=begin, append_time=append_time)), want(OLD[:40]), BUFFER)
+    shows(target, target_offset=begin, method="timestamp", exact=False, expired=True)
+    assert f"{begin} is the first that is left" in target.note
+
+
+def test_nor_is_the_end_of_a_standby_that_seems_to_lag():
+    here = copied(OLD + OLD[20:38])
+    target = one(standby(Slot(here, begin=40)), want(OLD[:40]), BUFFER)
+    shows(target, target_offset=40, method="timestamp", expired=True)
+
+
+def test_nor_where_more_lies_between_than_is_remembered_and_times_are_out_of_order():
+    old = [(offset, T0 + 10 * offset - (300 if offset == 500 else 0), f"r{offset}") for offset in range(900)]
+    here = copied(old + old[200:600])
+    target = one(standby(Slot(here, begin=500), per_fetch=100), want(old[:500], remembered=64), rules(buffer_ms=1000))
+    shows(target, target_offset=500, method="timestamp", expired=True)
+
+
+@pytest.mark.parametrize("begin", [20, 35])
+def test_as_long_as_retention_has_left_the_first_copy_the_place_is_exact(begin):
+    target = one(standby(Slot(CUT_SHORT, begin=begin)), want(OLD[:40]), BUFFER)
+    shows(target, target_offset=40, method="exact", exact=True, expired=False)
+
+
+def test_a_standby_that_begins_with_older_records_than_are_remembered_is_exact():
+    old = stream(0, 600)
+    for begin in (180, 230, 300):
+        target = one(standby(Slot(copied(old), begin=begin)), want(old[:500], remembered=256))
+        shows(target, target_offset=500, method="exact", exact=True, expired=False)
+
+
+def test_no_method_but_content_and_a_copy_sent_again_is_for_the_policy():
+    target = one(standby(Slot(CUT_SHORT, begin=40)), want(OLD[:40]), rules(MethodName.EXACT))
+    shows(target, target_offset=None, expired=True)
