@@ -21,6 +21,20 @@ _TIMESTAMP = Struct("<8xq16x")
 _DIGEST_BYTES = 16
 
 
+def back(timestamps: Iterable[int], clock_ms: int | None = None) -> int:
+    """By how many milliseconds the times of some records, oldest first, went back at most.
+
+    A time ahead of the clock counts as the clock's, if that is given; negative ones are none.
+    """
+    top = most = 0
+    for time in timestamps:
+        if time >= top:
+            top = time if clock_ms is None else max(top, min(time, clock_ms))
+        elif time >= 0:
+            most = max(most, top - time)
+    return most
+
+
 class Ring(Sequence[Fingerprint]):
     """What is known of the newest records before an offset, oldest first, each offset once; never changes.
 
@@ -82,6 +96,11 @@ class Ring(Sequence[Fingerprint]):
         """The largest timestamp, which need not be the last record's."""
         newest: int | None = max(_TIMESTAMP.iter_unpack(self.packed), default=(None,))[0]
         return newest
+
+    @property
+    def timestamps(self) -> Iterator[int]:
+        """The timestamps, oldest record first."""
+        return (time for (time,) in _TIMESTAMP.iter_unpack(self.packed))
 
     def _index(self, offset: int) -> int:
         """How many records lie before an offset."""

@@ -59,7 +59,7 @@ class Moment(NamedTuple):
     timestamps: Sequence[int]
     """The largest time, in milliseconds, among the last few records before the offset; ``NO_TIME`` where not known."""
     disorders: Sequence[int]
-    """By how many milliseconds it lies after the time of the very last of them; 0 where they are in order."""
+    """By how many milliseconds the time of one of them lies before the largest until then; 0 if they are in order."""
 
 
 class Steps(NamedTuple):

@@ -16,7 +16,8 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.rules import DEFAULT_BUFFER
 from orchestrator.decide.wants import newest_of
-from state.model import Assignment, Fingerprint, Position
+from state.model import Assignment, Position
+from state.ring import back
 from state.upkeep import Disorder, TopicDisorder
 from streaming.resume.model import Want
 
@@ -74,7 +75,7 @@ def buffers_of(
     rings = newest_of(given.positions)
     found = []
     for topic in topics:
-        last = max((back(row.ring, clock_ms(row)) for row in rings if row.topic == topic), default=0)
+        last = max((_back(row) for row in rings if row.topic == topic), default=0)
         found.append(_buffer(topic, kept.get(topic), last, why, target=target, stamped=_stamped(topic, latencies)))
     return tuple(found)
 
@@ -107,13 +108,8 @@ def reach(want: Want, buffer_ms: int, clock_ms: int | None) -> int | None:
     return min(buffer_ms + behind, default) if want.timestamp_ms > newest else buffer_ms + behind
 
 
-def back(ring: Sequence[Fingerprint], clock_ms: int) -> int:
-    """By how many milliseconds the times of these records, oldest first, went back at most."""
-    top = most = 0
-    for record in ring:
-        top = max(top, min(record.timestamp_ms, clock_ms))
-        most = max(most, top - record.timestamp_ms)
-    return most
+def _back(row: Position) -> int:
+    return back((record.timestamp_ms for record in row.ring), clock_ms(row))
 
 
 def clock_ms(row: Position) -> int:

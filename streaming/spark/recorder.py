@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from state.errors import StoreError
 from state.ports import Store
-from state.ring import Ring
+from state.ring import Ring, back
 from state.settings import Timeline
 from state.timeline import NO_TIME, Lane, Moment, Stretch, precision_of
 from streaming.spark.hosting import Subject
@@ -177,11 +177,10 @@ def _moment(at_ms: int, consumed: Iterable[tuple[int, Ring]]) -> Moment:
     offsets, timestamps, disorders = array("q"), array("q"), array("q")
     for offset, ring in consumed:
         largest = ring.newest_timestamp
-        last = ring[-1].timestamp_ms if ring else NO_TIME
         known = largest is not None and largest >= 0
         offsets.append(offset)
         timestamps.append(largest if largest is not None and known else NO_TIME)
-        disorders.append(largest - last if largest is not None and last >= 0 else 0)
+        disorders.append(back(ring.timestamps))
     return Moment(at_ms, offsets, timestamps, disorders)
 
 

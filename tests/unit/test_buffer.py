@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.buffer import Buffer, Measures, back, buffered, buffers_of, reach
+from orchestrator.decide.buffer import Buffer, Measures, buffered, buffers_of, reach
 from state.model import Fingerprint
 from state.ring import Ring
 from state.upkeep import Disorder, TopicDisorder
@@ -117,20 +117,6 @@ def test_a_standby_that_stamps_records_itself_counts_with_its_clock(
     found = one(kept(), latencies={"t": latencies})
     assert (found.measured, found.buffer_ms) == (measured, buffer_ms)
     assert text in found.text
-
-
-@pytest.mark.parametrize(
-    ("times", "most"),
-    [
-        ((), 0),
-        ((5, 6, 6, 9), 0),
-        ((5, 9, 6, 8, 4), 5),
-        ((9, 1, 20, 19), 8),
-        ((5_000, 90), 910),  # a time ahead of the clock, 1000, counts as the clock
-    ],
-)
-def test_times_went_back_from_the_largest_so_far(times: tuple[int, ...], most: int) -> None:
-    assert back(ring(*times), 1_000) == most
 
 
 # -- one partition -----------------------------------------------------------------------------------------------------

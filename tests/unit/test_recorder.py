@@ -226,8 +226,11 @@ def test_steps_wait_for_a_store_that_is_away_within_bounds(monkeypatch: pytest.M
 def test_times_and_their_disorder_are_those_of_the_records_before_the_offset() -> None:
     world = World(step=timedelta(seconds=1))
     stamps = [START_MS - 5000, START_MS - 1000, START_MS - 3000]
+    once_late = [START_MS - 5000 + number - 700 * (number == 10) for number in range(32)]
     rings = {
+        "of the far future": Ring.of([(0, START_MS * 9, bytes(16)), (1, START_MS - 4000, bytes(16))]),
         "in disorder": Ring.of((number, stamp, bytes(16)) for number, stamp in enumerate(stamps)),
+        "late at the tenth place": Ring.of((number, stamp, bytes(16)) for number, stamp in enumerate(once_late)),
         "without times": Ring.of([(0, -1, bytes(16))]),
         "nothing read": Ring(),
     }
@@ -240,6 +243,10 @@ def test_times_and_their_disorder_are_those_of_the_records_before_the_offset() -
         (moment,) = world.moments()
         told[name] = (moment.timestamps[0], moment.disorders[0])
     largest = (START_MS - 1000) // 100 * 100
+    newest, went_back = told.pop("of the far future")
+    assert newest - went_back == pytest.approx(START_MS - 4000, abs=200)
+    told_late = told.pop("late at the tenth place")
+    assert told_late == ((START_MS - 4969) // 100 * 100, 700)
     assert told == {"in disorder": (largest, 2000), "without times": (NO_TIME, 0), "nothing read": (NO_TIME, 0)}
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from state.model import Fingerprint
-from state.ring import LIMIT, Ring
+from state.ring import LIMIT, Ring, back
 
 offsets = some.integers(0, 2**62)
 records = some.lists(
@@ -68,3 +68,18 @@ def test_a_ring_covers_only_ranges_without_a_hole() -> None:
     assert not holed.covers(1, 6)
     assert holed.covers(4, 4)
     assert not holed.covers(3, 1)
+
+
+@pytest.mark.parametrize(
+    ("times", "most"),
+    [
+        ((), 0),
+        ((5, 6, 6, 9), 0),
+        ((5, 9, 6, 8, 4), 5),
+        ((9, 1, 20, 19), 8),
+        ((9, -1, 8), 1),  # a record without a time
+        ((5_000, 90), 910),  # a time ahead of the clock, 1000, counts as the clock
+    ],
+)
+def test_times_went_back_from_the_largest_so_far(times: tuple[int, ...], most: int) -> None:
+    assert back(times, 1_000) == most
