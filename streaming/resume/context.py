@@ -68,6 +68,12 @@ class Ring:
         same = (self.last.digest, self.last.timestamp_ms)
         return sum((record.digest, record.timestamp_ms) == same for record in self.records) == 1
 
+    @property
+    def unbroken(self) -> int:
+        """How many of the last records have consecutive offsets."""
+        known, last = self.records, self.last.offset
+        return next((n for n in range(1, len(known)) if known[-n - 1].offset < last - n), len(known))
+
     def is_told_apart(self, agreed: int) -> bool:
         """Whether one of the last ``agreed`` records has a content that no other remembered one has.
 

@@ -127,12 +127,12 @@ class Search:
         """No place in a copy sent again where retention has deleted the first one: unread records lie before it.
 
         The replicator keeps its order, so the first copy is still there if the first record that is left was read:
-        then it is remembered, or older than all that is, with more records before the place than are remembered.
+        then it is remembered, or older than what is, with more records before the place than follow without a hole.
         """
         if not self.cut or not self.records or self.ring.newest(self.records[0]) >= 0:
             return found
         before = bisect_left(self.records, found.offset, key=_OFFSET)
-        return self._expired() if before <= len(self.ring.records) or self._begins_unread() else found
+        return self._expired() if before <= self.ring.unbroken or self._begins_unread() else found
 
     def _begins_unread(self) -> bool:
         """Whether the first record that retention has left cannot be one that was read, nor an older one."""
@@ -253,20 +253,11 @@ class Search:
                     missing = self.ring.last.offset - self.ring.records[index].offset
                     note = MISSING_BOUND if missing > newest - index else ""
                     return Found(self.end, exact=missing == 0, missing=missing, note=note)
-        if self.lo < self.end:
-            return NoPlace(Cause.MISMATCH)
-        if self._begins_unread():
-            return self._expired()
-        if self.records and self._is_young_stranger(self.records[-1]):
-            detail = f"{self.records[-1].offset} stands where those that were read end, and is not one"
-            return NoPlace(Cause.MISMATCH, detail)
-        return NoPlace(Cause.LAGS)
+        return NoPlace(Cause.MISMATCH) if self.lo < self.end else self._lagging()
 
-    def _is_young_stranger(self, record: LogRecord) -> bool:
-        """Whether a standby that lags ends with a record that cannot be one that is older than all remembered ones."""
-        ring = self.ring.records
-        is_holed = ring[-1].offset - ring[0].offset >= len(ring)
-        return not is_holed and self._is_young(record) and self.ring.newest(record) < 0
+    def _lagging(self) -> NoPlace:
+        """Nothing is as new as what was read: it has not come yet, unless all that is left came after it."""
+        return self._expired() if self._begins_unread() else NoPlace(Cause.LAGS)
 
     def _is_older_twin(self, offset: int) -> bool:
         """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""
@@ -279,7 +270,7 @@ class Search:
 
     def _newest_survivor(self) -> Outcome:
         if not self._survivors:
-            return NoPlace(Cause.COMPACTED if self.lo < self.end else Cause.LAGS)
+            return NoPlace(Cause.COMPACTED) if self.lo < self.end else self._lagging()
         newest = len(self.ring.records) - 1
         index = max(self._survivors)
         place = self._survivors[index]

@@ -57,13 +57,6 @@ def test_another_hash_in_as_many_partitions_makes_the_topic_go_by_the_common_tim
         assert "another partitioner" in target.note
 
 
-def test_a_standby_that_lags_and_ends_with_what_another_partition_held_is_a_mismatch():
-    wants = [want(OLD[:40]), want(stream(0, 40, name="other"), partition=1)]
-    strangers = copied([*OLD[:30:2], *stream(0, 36, name="x")[30:]])
-    for target in found(standby(Slot(strangers), Slot([])), wants, BUFFER).targets:
-        assert "another partitioner" in target.note
-
-
 # -- compacted
 
 
