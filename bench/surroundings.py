@@ -40,11 +40,15 @@ def versions(kafka: str) -> dict[str, str]:
 
 
 def commit(root: Path) -> str:
-    """Short commit id of the checkout, marked ``+changes`` when files differ from it; ``unknown`` outside of git."""
+    """Short commit id of the checkout, marked ``+changes`` when files differ from it; ``unknown`` outside of git.
+
+    Reports do not count: a run that brings several of them up to date would mark itself.
+    """
     head = _git(root, "rev-parse", "--short=12", "HEAD")
     if head is None:
         return "unknown"
-    return head + ("+changes" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+    changed = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs/reports")
+    return head + ("+changes" if changed else "")
 
 
 def _git(root: Path, *arguments: str) -> str | None:
