@@ -1,13 +1,16 @@
 """The replicator as a witness: what a heartbeat that arrived proves, and what it does not."""
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from state.model import TopicPartition
 from state.settings import Detection
 from state.sighting import Fault, Layer
 from streaming.heartbeats import Carried, Heartbeats
+from streaming.log import Fetched, PartitionError
 from streaming.memory import MemoryCluster
 from tests.sights import START, at
 
@@ -99,5 +102,32 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_target_says_nothing()
         seen = heartbeats.sighting("1", wall)
         assert seen is not None
         assert seen.last_ok_at == START + timedelta(seconds=7)
+    finally:
+        heartbeats.close()
+
+
+@pytest.mark.parametrize(
+    ("retriable", "told"), [(False, "west does not give what is in east.heartbeats: no"), (True, "")]
+)
+def test_a_topic_whose_records_are_denied_is_told_and_one_that_has_no_leader_just_now_is_not(
+    retriable: bool, told: str
+) -> None:
+    class Denying(MemoryCluster):
+        def fetch(self, starts: Mapping[TopicPartition, object], **_: object) -> Mapping[TopicPartition, Fetched]:  # type: ignore[override]
+            error = PartitionError(name="DENIED", text="no", retriable=retriable)
+            nothing = Fetched(records=(), next_offset=0, high_watermark=None, log_start=None, error=error)
+            return dict.fromkeys(starts, nothing)
+
+    west = Denying("west")
+    west.create(TOPIC)
+    west.append(TOPIC, 0, ms(0), bytes(16))
+    heartbeats = Heartbeats("east", "west", TOPIC, lambda _: west, QUICK)
+    heartbeats.begin()
+    try:
+        deadline = time.monotonic() + 10
+        while (seen := heartbeats.sighting("1", wall)) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert (seen.text, seen.last_ok_at) == (told, None)
     finally:
         heartbeats.close()
