@@ -62,7 +62,7 @@ class Observer:
             for cluster, open_eye in eyes.items()
         }
         self._heartbeats = [
-            Heartbeats(route.source, route.target, route.heartbeats, open_log, settings.detection)
+            Heartbeats(route.source, route.target, route.heartbeats, open_log, settings.detection, self._clocks)
             for route in settings.routes
             if route.heartbeats is not None
         ]

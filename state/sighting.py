@@ -99,6 +99,8 @@ class Sighting:
     """The longest row of failures since it last answered often enough in a row to be trusted."""
     last_ok_at: datetime | None = None
     """When the newest evidence that the cluster lives was produced."""
+    due_at: datetime | None = None
+    """By when newer evidence is due while the cluster lives; None where that follows from the pace of looks alone."""
     voided_at: datetime | None = None
     """Set while nothing counts that was seen before: this process was stopped, or its clock jumped."""
     seen_at: datetime

@@ -4,10 +4,13 @@ A heartbeat is written to the source and travels like any record, so one that ar
 it was written. Its time is the replicator's clock, and a clock that is ahead must not make a dead cluster look alive:
 a heartbeat counts from its own time or from when it was first seen, whichever comes first, and the one that was there
 before we looked counts not at all.
+
+When the next one is due goes by this process's own clock alone: from when the last one was *seen to arrive*, as long
+after it as they usually come. So a replicator whose clock is behind is not taken for one that fell silent. Waiting for
+a fixed time was rejected: it is too short for some routes, and too long for a cluster that was killed.
 """
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,35 +18,56 @@ from datetime import UTC, datetime
 from state.model import TopicPartition
 from state.settings import Detection
 from state.sighting import Fault, Layer, Sighting
+from streaming.clocks import Clocks
 from streaming.errors import CredentialRefused, KafkaError
 from streaming.kafka.tail import read_tails
 from streaming.log import Log, Spec
 
+_KEPT = 8
+"""Gaps between heartbeats that are remembered; the longest of them is the usual one."""
+_USUAL_SECONDS = 1.0
+"""Before any gap is known: MirrorMaker's ``emit.heartbeats.interval.seconds`` where nothing else is said."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How late what is expected may be, in seconds."""
+
+    heartbeat: float
+    """How much later than usual a heartbeat may come."""
+    reading: float
+    """How long a reading may be away until nobody knows when something arrived; also the longest usual gap, for who
+    speaks more rarely cannot be waited for."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Carried:
-    """What is known of the heartbeats of one route; pure."""
+    """What is known of the heartbeats of one route; pure. Seconds are of the monotonic clock."""
 
+    patience: Patience
     tried: float | None = None
-    """When the topic was last asked for, on the monotonic clock; None before the first time."""
+    """When the topic was last asked for; None before the first time."""
     looked: float | None = None
-    """When it was last read."""
+    """When the last reading that succeeded began."""
     newest_ms: int | None = None
     """Time of the newest heartbeat."""
     seen: float | None = None
     """When it was first seen; None while it may have been there before we looked."""
+    gaps: tuple[float, ...] = ()
+    """From one heartbeat to the next, the newest last."""
     misses: int = 0
     """How many times in a row the topic could not be read."""
     text: str = ""
     fault: Fault | None = None
 
-    def found(self, newest_ms: int | None, at: float, *, longest_gap: float) -> "Carried":
-        """The topic was read at ``at``; after a longer gap nobody knows when what is new arrived."""
-        told = replace(self, tried=at, looked=at, misses=0, text="", fault=None)
+    def found(self, newest_ms: int | None, *, began: float, ended: float) -> "Carried":
+        """The topic was read; after a long pause nobody knows when what is new arrived."""
+        told = replace(self, tried=ended, looked=began, misses=0, text="", fault=None)
         if newest_ms is None or newest_ms == self.newest_ms:
             return told
-        witnessed = self.looked is not None and at - self.looked <= longest_gap
-        return replace(told, newest_ms=newest_ms, seen=at if witnessed else None)
+        if self.looked is None or ended - self.looked > self.patience.reading:
+            return replace(told, newest_ms=newest_ms, seen=None, gaps=())
+        return replace(told, newest_ms=newest_ms, seen=ended, gaps=(*self.gaps, *self._gap(newest_ms, ended))[-_KEPT:])
 
     def missed(self, text: str, fault: Fault, at: float) -> "Carried":
         """The topic could not be read: that says nothing of the source."""
@@ -55,12 +79,51 @@ class Carried:
             return None
         return min(datetime.fromtimestamp(self.newest_ms / 1000, UTC), at(self.seen))
 
+    @property
+    def overdue(self) -> float | None:
+        """From when on a heartbeat that did not come is late; None where nothing can be expected."""
+        usual = max(self.gaps, default=_USUAL_SECONDS)
+        if self.seen is None or usual > self.patience.reading:
+            return None
+        return self.seen + usual + self.patience.heartbeat
+
+    @property
+    def due(self) -> float | None:
+        """As ``overdue``, and later while nobody has looked since: what has come may only not have been read."""
+        overdue = self.overdue
+        if overdue is None or (self.looked is not None and self.looked >= overdue):
+            return overdue
+        return overdue + self.patience.reading
+
+    def _gap(self, newest_ms: int, ended: float) -> tuple[float, ...]:
+        """By the replicator's clock, as far as that agrees with when the two were seen: it may have been set."""
+        if self.seen is None or self.looked is None or self.newest_ms is None:
+            return ()
+        told, least, most = (
+            (newest_ms - self.newest_ms) / 1000,
+            self.looked - self.seen,
+            2 * ended - self.seen - self.looked,
+        )
+        return (max(0.0, least, min(told, most)),)
+
+
+def patience(detection: Detection) -> Patience:
+    """What follows from how often one looks, and how long a look may take."""
+    interval, timeout = detection.interval.total_seconds(), detection.timeout.total_seconds()
+    return Patience(heartbeat=interval, reading=interval + 2 * timeout)
+
 
 class Heartbeats:
     """Reads one route's heartbeats on its target, again and again, on a thread of its own."""
 
     def __init__(
-        self, source: str, target: str, topic: str, open_log: Callable[[str], Log], detection: Detection
+        self,
+        source: str,
+        target: str,
+        topic: str,
+        open_log: Callable[[str], Log],
+        detection: Detection,
+        clocks: Clocks | None = None,
     ) -> None:
         self._source = source
         self._target = target
@@ -71,7 +134,8 @@ class Heartbeats:
         self._log: Log | None = None
         self._ends: dict[TopicPartition, int] = {}
         self._newest_ms: int | None = None
-        self._carried = Carried()
+        self._clocks = clocks or Clocks()
+        self._carried = Carried(patience=patience(detection))
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._live, name=f"heartbeats {source}->{target}", daemon=True)
 
@@ -102,22 +166,27 @@ class Heartbeats:
             latency_ms=None,
             failures_in_a_row=carried.misses,
             last_ok_at=carried.evidence(at),
+            due_at=None if carried.due is None else at(carried.due),
             seen_at=at(carried.tried),
         )
 
+    def hear(self) -> float:
+        """Read once; how many seconds to wait until the next time."""
+        began = self._clocks.monotonic()
+        try:
+            newest = self._read()
+            self._carried = self._carried.found(newest, began=began, ended=self._clocks.monotonic())
+        except CredentialRefused as error:
+            self._carried = self._carried.missed(str(error), Fault.OURS, self._clocks.monotonic())
+        except KafkaError as error:
+            self._carried = self._carried.missed(str(error), Fault.THEIRS, self._clocks.monotonic())
+        now, overdue = self._clocks.monotonic(), self._carried.overdue
+        pause = max(0.0, began + self._interval - now)
+        return min(pause, overdue - now) if overdue is not None and overdue > now else pause
+
     def _live(self) -> None:
         while not self._over.is_set():
-            began = time.monotonic()
-            try:
-                newest = self._read()
-                self._carried = self._carried.found(
-                    newest, time.monotonic(), longest_gap=self._interval + 2 * self._timeout
-                )
-            except CredentialRefused as error:
-                self._carried = self._carried.missed(str(error), Fault.OURS, time.monotonic())
-            except KafkaError as error:
-                self._carried = self._carried.missed(str(error), Fault.THEIRS, time.monotonic())
-            self._over.wait(max(0.0, began + self._interval - time.monotonic()))
+            self._over.wait(self.hear())
 
     def _read(self) -> int | None:
         """Time of the newest heartbeat on the target. Raises ``KafkaError``."""
@@ -138,11 +207,12 @@ class Heartbeats:
             raise KafkaError(f"{self._target} does not tell the end of {self._topic}: {failed.text}")
         moved = {partition: end for partition, end in ends.items() if end != self._ends[partition]}
         tails = read_tails(self._log, moved, count=1, timeout=self._timeout)
+        came: list[int] = []
         for partition, tail in tails.items():
             if tail.error is None:
                 self._ends[partition] = moved[partition]
-            if tail.records:
-                self._newest_ms = max(tail.records[-1].timestamp_ms, self._newest_ms or 0)
+            came += [record.timestamp_ms for record in tail.records[-1:]]
+        self._newest_ms = max(came, default=self._newest_ms)
         refused = next((tail.error for tail in tails.values() if tail.error and not tail.error.retriable), None)
         if refused is not None:
             raise KafkaError(f"{self._target} does not give what is in {self._topic}: {refused.text}")

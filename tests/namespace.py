@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
+
+RELAY = (sys.executable, "-m", "tests.relay")
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,13 @@ class Cable:
 
 @dataclass(frozen=True)
 class Namespace:
-    """A place on this host that reaches each cluster through one cable only."""
+    """A place on this host that reaches each cluster through one cable only, and through one relay at its near end."""
 
     name: str
     cables: Mapping[str, Cable]
+    ports: Mapping[str, Sequence[int]]
+    relays: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    """By cluster, the relay inside."""
 
     def command(self, *command: str) -> list[str]:
         """The command, run inside. Files, processes and users are those outside."""
@@ -38,6 +43,18 @@ class Namespace:
 
     def mend(self, cluster: str) -> None:
         ip("link", "set", self.cables[cluster].outer, "up")
+
+    def refuse(self, cluster: str) -> None:
+        """Kill the relay: open connections are closed and new ones refused at once, as by a load balancer that died."""
+        relay = self.relays.pop(cluster)
+        relay.kill()
+        relay.communicate()
+
+    def accept(self, cluster: str) -> None:
+        """Start the relay, for the first time or anew."""
+        far = self.cables[cluster].outer_address
+        pairs = [f"127.0.0.1:{port}={far}:{port}" for port in self.ports[cluster]]
+        self.relays[cluster] = relaying(self.command(*RELAY, *pairs))
 
 
 @contextmanager
@@ -51,7 +68,7 @@ def cabled(ports: Mapping[str, Sequence[int]]) -> Iterator[Namespace]:
                        f"tide{index}i{os.getpid() % 10000}", f"198.51.100.{4 * index + 2}")
         for index, cluster in enumerate(ports)
     }  # fmt: skip
-    made, relays = Namespace(name, cables), list["subprocess.Popen[bytes]"]()
+    made, outside = Namespace(name, cables, ports), list["subprocess.Popen[bytes]"]()
     ip("netns", "add", name)
     try:
         ip("-n", name, "link", "set", "lo", "up")
@@ -61,23 +78,27 @@ def cabled(ports: Mapping[str, Sequence[int]]) -> Iterator[Namespace]:
             ip("link", "set", cable.outer, "up")
             ip("-n", name, "address", "add", f"{cable.inner_address}/30", "dev", cable.inner)
             ip("-n", name, "link", "set", cable.inner, "up")
-        relay = (sys.executable, "-m", "tests.relay")
-        inside = [f"127.0.0.1:{port}={cables[c].outer_address}:{port}" for c, these in ports.items() for port in these]
-        outside = [f"{cables[c].outer_address}:{port}=127.0.0.1:{port}" for c, these in ports.items() for port in these]
-        for command in ([*relay, *outside], made.command(*relay, *inside)):
-            relays.append(subprocess.Popen(command, stdout=subprocess.PIPE))
-        for process in relays:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
+        for cluster, these in ports.items():
+            near = cables[cluster].outer_address
+            outside.append(relaying([*RELAY, *(f"{near}:{port}=127.0.0.1:{port}" for port in these)]))
+            made.accept(cluster)
         yield made
     finally:
-        for process in relays:
+        for process in (*outside, *made.relays.values()):
             process.kill()
             process.communicate()
         for cable in cables.values():
             with suppress(subprocess.CalledProcessError):
                 ip("link", "delete", cable.outer)
         ip("netns", "delete", name)
+
+
+def relaying(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """A relay that listens."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
 
 
 def ip(*arguments: str) -> None:

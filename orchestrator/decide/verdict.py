@@ -2,9 +2,13 @@
 
 The question is never "how many say so" but "who has seen it live, and when". A look that failed counts against the
 cluster only if it *began* after the newest evidence that the cluster lives, whoever produced it: evidence starts the
-count anew, and somebody who says nothing has no part in it. So a cluster that only this process cannot see is never
-DOWN, and a runner that died with its cluster does not delay the verdict. Majorities were considered and rejected: with
-one controller and one runner there is none, and a runner in the dead site would vote for ever.
+count anew. And it comes late: heartbeats are written once a second, and looks that are refused fail twice as fast, so
+whoever has seen it live is given the time to say so again. That is until its next word is due, or until it fails
+itself; but where it saw the cluster live *after* our looks began to fail, our looks are what is in doubt, and then it
+must have failed as often as we, or have been silent for long. Beyond that, somebody who says nothing has no part in it.
+So a cluster that only this process cannot see is never DOWN, and a runner that died with its cluster delays the verdict
+by no more than a look. Majorities were considered and rejected: with one controller and one runner there is none, and a
+runner in the dead site would vote for ever.
 
 The rules stand in one table; the first that holds gives the verdict.
 """
@@ -40,16 +44,39 @@ class View:
     detection: Detection
 
     @property
-    def witness(self) -> Sighting | None:
-        """Whose evidence that the cluster lives is the newest, among all others."""
+    def witnesses(self) -> list[Sighting]:
+        """All others who have evidence that the cluster lives, the newest first."""
         known = [each for each in self.others if each.last_ok_at is not None and each.last_ok_at <= self.now + _FUTURE]
-        return max(known, key=_produced_at, default=None)
+        return sorted(known, key=_produced_at, reverse=True)
+
+    @property
+    def witness(self) -> Sighting | None:
+        """Whose evidence is the newest."""
+        return next(iter(self.witnesses), None)
+
+    @property
+    def awaited(self) -> Sighting | None:
+        """Who has seen it live, and whose silence says nothing yet."""
+        return next((each for each in self.witnesses if self._may_speak(each)), None)
 
     @property
     def against(self) -> int:
         """Failures in a row of this process that are the cluster's, and began after all evidence."""
         seen = None if self.witness is None else self.witness.last_ok_at
         return sum(1 for each in self.mine.failed_at if seen is None or each > seen)
+
+    def contradicts(self, other: Sighting) -> bool:
+        """Whether it has seen the cluster live since the looks of this process fail."""
+        return self.mine.first_failed_at is not None and _produced_at(other) >= self.mine.first_failed_at
+
+    def until(self, other: Sighting) -> datetime:
+        """How long a witness is waited for."""
+        due = other.due_at or _produced_at(other) + self.detection.timeout + 2 * self.detection.interval
+        return due + stale_after(self.detection) if self.contradicts(other) else due
+
+    def _may_speak(self, other: Sighting) -> bool:
+        enough = self.detection.failures if self.contradicts(other) else 1
+        return self.now < self.until(other) and _denials(other) < enough
 
     @property
     def is_late(self) -> bool:
@@ -118,7 +145,7 @@ def _up(view: View) -> Judgement | None:
 
 def _down(view: View) -> Judgement | None:
     wanted = view.detection.failures
-    if view.mine.fault is not Fault.THEIRS or view.against < wanted:
+    if view.mine.fault is not Fault.THEIRS or view.against < wanted or view.awaited is not None:
         return None
     return _one(Verdict.DOWN, f"{_row(view.mine)}: {_why(view.mine)}; nobody has seen it live since")
 
@@ -129,14 +156,18 @@ def _only_from_here(view: View) -> Judgement | None:
         return None
     if mine.fault is Fault.HERE:
         return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}; the reason lies on this host")
-    if len(mine.failed_at) < wanted or view.witness is None:
+    if len(mine.failed_at) < wanted or view.witness is None or not view.contradicts(view.witness):
         return None
     seen = f"{view.witness.viewpoint} saw it live at {_clock(_produced_at(view.witness))}"
     return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}; but {seen}")
 
 
 def _suspect(view: View) -> Judgement | None:
-    return _one(Verdict.SUSPECT, f"{_row(view.mine)}: {_why(view.mine)}; DOWN needs {view.detection.failures}")
+    failed, awaited = f"{_row(view.mine)}: {_why(view.mine)}", view.awaited
+    if view.against < view.detection.failures or awaited is None:
+        return _one(Verdict.SUSPECT, f"{failed}; DOWN needs {view.detection.failures}")
+    word = f"{awaited.viewpoint} saw it live at {_clock(_produced_at(awaited))} and may yet say so again"
+    return _one(Verdict.SUSPECT, f"{failed}; {word}")
 
 
 RULES: tuple[Callable[[View], Judgement | None], ...] = (
@@ -241,6 +272,13 @@ def _produced_at(seen: Sighting) -> datetime:
     if seen.last_ok_at is None:
         raise ValueError(f"{seen.viewpoint} has no evidence")
     return seen.last_ok_at
+
+
+def _denials(seen: Sighting) -> int:
+    """Looks of a witness that failed since its evidence; none where that came by another way than by its looks."""
+    if seen.first_failed_at is not None and seen.first_failed_at <= _produced_at(seen):
+        return 0
+    return len(seen.failed_at)
 
 
 def _clock(at: datetime) -> str:

@@ -288,6 +288,7 @@ sightings = sa.Table(
     sa.Column("first_failed_at", Instant),
     sa.Column("longest_row", Big, nullable=False),
     sa.Column("last_ok_at", Instant),
+    sa.Column("due_at", Instant),
     sa.Column("voided_at", Instant),
     sa.Column("seen_at", Instant, nullable=False),
     _one_of("layer", Layer, "sightings"),

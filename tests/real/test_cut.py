@@ -1,10 +1,11 @@
-"""``tideover control`` behind a cable that is pulled: a cluster that others see is never DOWN, and comes back."""
+"""``tideover control`` cut off from a cluster, in silence and by refusal: while others see it, it is never DOWN."""
 
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ from state.sighting import Verdict
 from state.sql.migrate import open_store
 from streaming.eyes import eyes_on
 from streaming.spark.sight import Lookout
-from tests.fakecluster import FakeCluster
-from tests.namespace import cabled
+from tests.fakecluster import BASE_MS, STEP_MS, FakeCluster
+from tests.namespace import Namespace, cabled
 
 pytestmark = pytest.mark.real
 
 SECONDS = 30.0
+HEARTBEATS = "east.heartbeats"
 
 
 def await_verdict(store: Store, cluster: str, wanted: Verdict, seconds: float = SECONDS) -> None:
@@ -35,47 +37,105 @@ def until(holds: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
+def declared(directory: Path, east: FakeCluster, west: FakeCluster) -> Path:
+    """A configuration file of two clusters and one query, with its store beside it."""
+    contents = {
+        "store": f"sqlite:///{directory / 't.db'}",
+        "clusters": {"east": {"bootstrap": list(east.bootstrap)}, "west": {"bootstrap": list(west.bootstrap)}},
+        "routes": [{"from": "east", "to": "west", "heartbeats": HEARTBEATS}],
+        "runners": {"a": {}},
+        "queries": {
+            "revenue": {
+                "pipeline": "examples.orders:revenue_per_minute", "clusters": ["east", "west"], "runners": ["a"],
+                "sources": {"orders": {"topics": ["orders"]}}, "checkpoint": str(directory / "cp"),
+            }
+        },
+    }  # fmt: skip
+    config = directory / "tideover.yaml"
+    config.write_text(yaml.safe_dump(contents), encoding="utf-8")
+    return config
+
+
+@contextmanager
+def controller(config: Path, place: Namespace) -> Iterator[None]:
+    """One that runs in that place."""
+    command = place.command(sys.executable, "-m", "orchestrator", "-c", str(config), "control", "--name", "one")
+    with (config.parent / "controller.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def beating(west: FakeCluster, seconds: float) -> Iterator[Callable[[], None]]:
+    """Heartbeats of another cluster arrive until the function is called, each stamped with the second that it is."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(seconds):
+            west.records = 1 + round(time.time() * 1000 - BASE_MS) // STEP_MS
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield over.set
+    finally:
+        over.set()
+        thread.join()
+
+
+def told_of(store: Store, cluster: str) -> list[str]:
+    """The verdicts that were given, oldest first."""
+    return [each.text for each in store.history() if each.kind == "verdict" and each.text.startswith(cluster)]
+
+
 def test_a_cluster_behind_a_pulled_cable_is_unreachable_from_here_until_nobody_sees_it(tmp_path: Path) -> None:
     with FakeCluster({"orders": 4}, brokers=1) as east, FakeCluster({"orders": 4}, brokers=1) as west:
-        url = f"sqlite:///{tmp_path / 't.db'}"
-        declared = {
-            "store": url,
-            "clusters": {"east": {"bootstrap": list(east.bootstrap)}, "west": {"bootstrap": list(west.bootstrap)}},
-            "routes": [{"from": "east", "to": "west"}],
-            "runners": {"a": {}},
-            "queries": {
-                "revenue": {
-                    "pipeline": "examples.orders:revenue_per_minute", "clusters": ["east", "west"], "runners": ["a"],
-                    "sources": {"orders": {"topics": ["orders"]}}, "checkpoint": str(tmp_path / "cp"),
-                }
-            },
-        }  # fmt: skip
-        config = tmp_path / "tideover.yaml"
-        config.write_text(yaml.safe_dump(declared), encoding="utf-8")
+        config = declared(tmp_path, east, west)
         settings = load(str(config)).settings
         ports = {"east": list(east.ports.values()), "west": list(west.ports.values())}
-        with closing(open_store(url)) as store, cabled(ports) as place:
+        with closing(open_store(f"sqlite:///{tmp_path / 't.db'}")) as store, cabled(ports) as place:
             lookout = Lookout("a", "1", eyes_on(settings), store, settings.detection)
             lookout.begin()
-            command = place.command(sys.executable, "-m", "orchestrator", "-c", str(config), "control", "--name", "one")
-            with (tmp_path / "controller.log").open("wb") as log:
-                controller = subprocess.Popen(command, stdout=log, stderr=log)
-            try:
+            with closing(lookout), controller(config, place):
                 await_verdict(store, "east", Verdict.UP)
                 await_verdict(store, "west", Verdict.UP)
                 place.cut("east")
                 await_verdict(store, "east", Verdict.UNREACHABLE_FROM_HERE)
                 time.sleep(5.0)
-                told = [each.text for each in store.history() if each.kind == "verdict"]
-                assert not any("east is DOWN" in each for each in told), told
+                assert not any("is DOWN" in each for each in told_of(store, "east"))
                 place.mend("east")
                 await_verdict(store, "east", Verdict.UP)
                 east.kill(0)
                 await_verdict(store, "east", Verdict.DOWN)
-                assert [each for each in told if each.startswith("west")][-1].startswith("west is UP"), (
-                    "its cable is whole"
-                )
-            finally:
-                controller.terminate()
-                controller.wait(30)
-                lookout.close()
+                assert told_of(store, "west")[-1].startswith("west is UP"), "its cable is whole"
+
+
+def test_a_cluster_that_refuses_only_the_controller_is_never_down_while_its_heartbeats_arrive(tmp_path: Path) -> None:
+    with FakeCluster({"orders": 4}, brokers=1) as east, FakeCluster({"orders": 4, HEARTBEATS: 1}, brokers=1) as west:
+        config = declared(tmp_path, east, west)
+        ports = {"east": list(east.ports.values()), "west": list(west.ports.values())}
+        with (
+            closing(open_store(f"sqlite:///{tmp_path / 't.db'}")) as store,
+            cabled(ports) as place,
+            beating(west, 1.1) as stop,
+            controller(config, place),
+        ):
+            await_verdict(store, "east", Verdict.UP)
+            until(lambda: any(each.due_at is not None for each in store.sightings("east")), SECONDS)
+            time.sleep(5.0)  # some gaps are known
+            place.refuse("east")
+            await_verdict(store, "east", Verdict.UNREACHABLE_FROM_HERE)
+            time.sleep(10.0)
+            told = told_of(store, "east")
+            assert not any("is DOWN" in each for each in told), told
+            assert any("connection refused" in each.lower() for each in told), "not silence"
+            place.accept("east")
+            await_verdict(store, "east", Verdict.UP)
+            place.refuse("east")
+            await_verdict(store, "east", Verdict.UNREACHABLE_FROM_HERE)
+            stop()
+            await_verdict(store, "east", Verdict.DOWN)

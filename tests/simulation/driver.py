@@ -25,6 +25,7 @@ from state.protocol import (
     SinkState,
     Treatment,
 )
+from state.sighting import Sighting
 from streaming.spark.obey import Stop, decide_runs, may_run
 from tests.simulation.looks import Looks
 from tests.simulation.sink import Sink
@@ -82,6 +83,9 @@ class Driver:
     ended: list[Run] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     """What its log says."""
+    report_delay: float = 0.0
+    """Seconds from the end of a look until the store knows."""
+    _reports: list[tuple[float, list[Sighting]]] = field(default_factory=list)
     _newest: dict[str, int] = field(default_factory=dict)
     _spool: list[tuple[str, int, int, Offsets, str]] = field(default_factory=list)
     _due: float = 0.0
@@ -106,13 +110,19 @@ class Driver:
         if not self.alive or self.frozen:
             return
         if self.looks.live():
-            self._quietly(lambda: self.store.see(self.looks.sightings(self.store)))  # type: ignore[arg-type]
+            self._quietly(self._report_looks)
+        while self._reports and self._reports[0][0] <= now:
+            self._quietly(lambda: self.store.see(self._reports.pop(0)[1]))
         if now < self._due:
             return
         self._due = now + OBEY_SECONDS
         for run in [*self.runs.values(), *self.ended]:
             self._advance(run, now)
         self._quietly(self._obey)
+
+    def _report_looks(self) -> None:
+        seen = self.looks.sightings(self.store)  # type: ignore[arg-type]
+        self._reports.append((self.world.clock.passed + self.report_delay, seen))
 
     def kill(self) -> None:
         """SIGKILL: nothing of it goes on."""

@@ -47,6 +47,12 @@ class Replicator:
     target: str
     alive: bool = True
     behind_seconds: float = 0.0
+    heartbeat_delay: float = 0.0
+    """Seconds that a heartbeat is on its way."""
+    clock_ahead: float = 0.0
+    """Of the clock that stamps heartbeats."""
+    _on_their_way: list[tuple[float, int]] = field(default_factory=list)
+    """When each heartbeat arrives, and its time."""
     copied: dict[int, int] = field(default_factory=dict)
     """By partition, the next offset of the source to copy."""
 
@@ -68,7 +74,16 @@ class Replicator:
                 target.append("orders", tp.partition, record.timestamp_ms, record.digest)
                 self.copied[tp.partition] = record.offset + 1
         if self.target == "west":
-            target.append(HEARTBEATS, 0, round(self.world.clock.store_now().timestamp() * 1000), bytes(16))
+            clock = self.world.clock
+            stamped = round((clock.store_now().timestamp() + self.clock_ahead) * 1000)
+            self._on_their_way.append((clock.passed + self.heartbeat_delay, stamped))
+
+    def deliver(self) -> None:
+        """Let the heartbeats arrive that are due."""
+        target = self.world.clusters[self.target]
+        due = self.alive and target.lives
+        while due and self._on_their_way and self._on_their_way[0][0] <= self.world.clock.passed:
+            target.append(HEARTBEATS, 0, self._on_their_way.pop(0)[1], bytes(16))
 
 
 class LiveWorld(World):
@@ -146,8 +161,11 @@ class LiveWorld(World):
 
     # -- going on --------------------------------------------------------------------------------------------------
     def _produce(self) -> None:
-        if self.clock.passed < self._due:
-            return
+        if self.clock.passed >= self._due:
+            self._produce_second()
+        self.replicator.deliver()
+
+    def _produce_second(self) -> None:
         self._due = self.clock.passed + 1.0
         cluster = self.clusters[self.produces_to]
         if cluster.lives and self.rate:

@@ -4,13 +4,13 @@ Pace, window and sighting are the product's own. A look takes no time, but at a 
 timeout, during which others begin, never more than a full row of them.
 """
 
+import math
 from dataclasses import dataclass, field, replace
 
 from orchestrator.observe import Glance
 from state.ports import Store
 from state.sighting import Fault, Layer, Sighting
 from streaming.clocks import Clocks, store_time
-from streaming.errors import KafkaError
 from streaming.heartbeats import Heartbeats
 from streaming.prober import Pace
 from streaming.sight import Passed, Sight, Trouble
@@ -42,7 +42,8 @@ class Looks:
     _paces: dict[str, Pace] = field(default_factory=dict)
     _waiting: dict[str, list[float]] = field(default_factory=dict)
     _routes: list[Heartbeats] = field(default_factory=list)
-    _heard: float = -1.0
+    _hear_at: list[float] = field(default_factory=list)
+    """When the heartbeats of each route are read next."""
     _idle_until: float = -1.0
     """Nothing is under way, and nothing begins before."""
 
@@ -54,10 +55,11 @@ class Looks:
             self._paces[cluster] = Pace(detection.interval.total_seconds(), limit, clocks)
             self._windows[cluster] = Window(trusted=detection.failures)
         self._routes = [
-            Heartbeats(route.source, route.target, route.heartbeats, self.log, detection)
+            Heartbeats(route.source, route.target, route.heartbeats, self.log, detection, clocks)
             for route in self.world.settings.routes
             if route.heartbeats is not None and self.reads_heartbeats
         ]
+        self._hear_at = [-1.0 for _ in self._routes]
 
     def log(self, cluster: str) -> Through:
         """A cluster through this process's network."""
@@ -78,10 +80,10 @@ class Looks:
             if pace.remaining == 0.0:
                 began = True
                 self._begin(cluster, pace.tick())
-        if self._routes and self.world.clock.passed >= self._heard:
-            self._heard = self.world.clock.passed + self.world.settings.detection.interval.total_seconds()
-            for route in self._routes:
-                self._hear(route)
+        for number, route in enumerate(self._routes):
+            if self.world.clock.passed >= self._hear_at[number]:
+                pause = route.hear()
+                self._hear_at[number] = self.world.clock.passed + pause
         self._idle_until = self._next_begin()
         return began
 
@@ -91,7 +93,7 @@ class Looks:
             return -1.0
         now = self.world.clock.passed
         due = min(now + pace.remaining for pace in self._paces.values())
-        return (min(due, self._heard) if self._routes else due) - 1e-6
+        return min(due, *self._hear_at, math.inf) - 1e-6
 
     def glance(self) -> Glance:
         """As ``Observer.glance``."""
@@ -143,12 +145,3 @@ class Looks:
             )
             self._windows[cluster] = self._windows[cluster].after(sight)
         self._waiting[cluster] = still
-
-    def _hear(self, route: Heartbeats) -> None:
-        """One round of ``Heartbeats``, at the simulated time."""
-        now, detection = self.world.clock.passed, self.world.settings.detection
-        gap = (detection.interval + 2 * detection.timeout).total_seconds()
-        try:
-            route._carried = route._carried.found(route._read(), now, longest_gap=gap)
-        except KafkaError as error:
-            route._carried = route._carried.missed(str(error), Fault.THEIRS, now)

@@ -9,7 +9,7 @@ import pytest
 from state.model import TopicPartition
 from state.settings import Detection
 from state.sighting import Fault, Layer
-from streaming.heartbeats import Carried, Heartbeats
+from streaming.heartbeats import Carried, Heartbeats, Patience
 from streaming.log import Fetched, PartitionError
 from streaming.memory import MemoryCluster
 from tests.sights import START, at
@@ -22,11 +22,11 @@ def ms(seconds: float) -> int:
     return int(at(seconds).timestamp() * 1000)
 
 
-def carried(*found: tuple[float, float | None], gap: float = 2.0) -> Carried:
+def carried(*found: tuple[float, float | None]) -> Carried:
     """Each: when the topic was read, and the time of the newest heartbeat that was found."""
-    state = Carried()
+    state = Carried(patience=Patience(heartbeat=0.5, reading=2.0))
     for when, newest in found:
-        state = state.found(None if newest is None else ms(newest), when, longest_gap=gap)
+        state = state.found(None if newest is None else ms(newest), began=when, ended=when)
     return state
 
 
@@ -53,7 +53,7 @@ def test_a_target_that_cannot_be_read_takes_no_evidence_away_and_adds_none() -> 
     state = carried((10, 9.5), (10.5, 10.3)).missed("west: no answer", Fault.THEIRS, 11.0)
     assert state.evidence(at) == at(10.3)
     assert (state.misses, state.fault) == (1, Fault.THEIRS)
-    assert state.found(ms(10.3), 11.5, longest_gap=2.0).misses == 0
+    assert state.found(ms(10.3), began=11.5, ended=11.5).misses == 0
 
 
 def wall(monotonic: float) -> datetime:

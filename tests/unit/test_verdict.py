@@ -5,12 +5,13 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.decide.verdict import Judgement, form, judge, stale_after, told
 from state.settings import Detection
 from state.sighting import Sighting, Verdict
+from tests.courses import Course, Replicator, Runner
 from tests.sights import DETECTION, at, row, seen, sight, window
 
 RUNNER, REPLICATOR = "runner:a", "replicator:east->west"
@@ -56,8 +57,27 @@ CASES = {
         verdict=Verdict.UNREACHABLE_FROM_HERE, says="runner:a saw it live at 12:00:01.2",
     ),
     "a runner that saw it once after the first failure, then everybody fails": Case(
-        mine="refused@0 refused@0.5 refused@1 refused@1.5 refused@2", runner="ok@0.7 refused@1.2", now=2.1,
+        mine="refused@0 refused@0.5 refused@1 refused@1.5 refused@2 refused@2.5",
+        runner="ok@0.7 refused@1.2 refused@1.7 refused@2.2", now=2.6, verdict=Verdict.DOWN,
+    ),
+    "a runner that saw it after the first failure, and failed once: it may be the runner": Case(
+        mine="refused@0 refused@0.5 refused@1 refused@1.5 refused@2 refused@2.5", runner="ok@0.7 refused@1.2", now=2.6,
+        verdict=Verdict.UNREACHABLE_FROM_HERE,
+    ),
+    "a runner that saw it after the first failure, and then says nothing for long": Case(
+        mine="refused@0 refused@3 refused@4 refused@4.5 refused@5 refused@5.5", runner="ok@0.7", now=5.75,
         verdict=Verdict.DOWN,
+    ),
+    "the same, a moment earlier": Case(
+        mine="refused@0 refused@3 refused@4 refused@4.5 refused@5 refused@5.5", runner="ok@0.7", now=5.65,
+        verdict=Verdict.UNREACHABLE_FROM_HERE,
+    ),
+    "a runner that saw it just before the first failure, and may say so again": Case(
+        mine="ok@0 refused@0.5 refused@1 refused@1.5", runner="ok@0.4", now=1.6, verdict=Verdict.SUSPECT,
+        says="runner:a saw it live at 12:00:00.4 and may yet say so again",
+    ),
+    "the same, when it should have": Case(
+        mine="ok@0 refused@0.5 refused@1 refused@1.5 refused@2", runner="ok@0.4", now=2.45, verdict=Verdict.DOWN
     ),
     "the same, one look earlier": Case(
         mine="refused@0 refused@0.5 refused@1 refused@1.5", runner="ok@0.7 refused@1.2", now=1.6,
@@ -230,6 +250,80 @@ def test_fresh_evidence_of_another_never_makes_things_worse(
     before, after = judged(mine, others, now), judged(mine, [*others, (101, "ok")], now)
     if before is not None and after is not None and now >= 101:
         assert after[1].verdict is not Verdict.DOWN
+
+
+# -- in real time, at any phase ----------------------------------------------------------------------------------------
+PHASES = st.floats(0.0, 0.49).map(lambda each: round(each, 2))
+DELAYS = st.lists(st.floats(0.0, 0.5).map(lambda each: round(each, 2)), min_size=1, max_size=4)
+TROUBLE = st.sampled_from(("refused", "refused", "silent"))
+
+
+@st.composite
+def replicators(draw: st.DrawFn) -> Replicator:
+    """Heartbeats every second, on their way for up to half a second, each as long as it likes."""
+    delays = draw(DELAYS)
+    return Replicator(
+        phase=2 * draw(PHASES), read_phase=draw(PHASES), skew=draw(st.sampled_from((0.0, 0.0, -0.5, -1.0, -2.0, 2.0))),
+        delay=lambda number: delays[number % len(delays)],
+    )  # fmt: skip
+
+
+@st.composite
+def runners(draw: st.DrawFn) -> Runner:
+    """Looks that take up to a second and reports that take up to half of one."""
+    return Runner(phase=draw(PHASES), look=0.01 + 1.8 * draw(PHASES), way=draw(PHASES))
+
+
+@settings(max_examples=60, deadline=None)
+@given(PHASES, TROUBLE, replicators())
+def test_while_heartbeats_arrive_a_cluster_is_never_down(phase: float, trouble: str, beats: Replicator) -> None:
+    assert Course(until=5.0, phase=phase, trouble=trouble, replicator=beats).down is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(PHASES, TROUBLE, runners())
+def test_while_a_runner_sees_it_a_cluster_is_never_down(phase: float, trouble: str, runner: Runner) -> None:
+    assert Course(until=5.0, phase=phase, trouble=trouble, runner=runner).down is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(PHASES, PHASES, st.floats(2.5, 4.0))
+def test_a_witness_that_misses_two_looks_in_a_long_cut_does_not_make_a_cluster_down(
+    phase: float, other: float, when: float
+) -> None:
+    runner = Runner(phase=other, way=0.1, misses=lambda began: when <= began < when + 1.0)
+    assert Course(until=8.0, phase=phase, runner=runner).down is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(PHASES, TROUBLE, replicators(), runners())
+def test_a_cluster_that_dies_for_all_is_down_in_time(
+    phase: float, trouble: str, beats: Replicator, runner: Runner
+) -> None:
+    """The last heartbeat is read a second after it was written at the latest, and waited for 2 s at the most: its
+    usual gap and half a second."""
+    runner = replace(runner, look=min(runner.look, 0.2), way=min(runner.way, 0.2), dies=0.0 if phase < 0.1 else None)
+    beats = replace(
+        beats, skew=min(beats.skew, 0.0)
+    )  # one that is ahead may seem to be written after the first failure
+    down = Course(until=4.0, dies=0.0, phase=phase, trouble=trouble, replicator=beats, runner=runner).down
+    assert down is not None
+    assert down <= 3.1
+    alone = Course(until=4.0, dies=0.0, phase=phase, trouble=trouble, runner=replace(runner, dies=None)).down
+    limit = DETECTION.after_kill if trouble == "refused" else DETECTION.after_freeze
+    assert alone is not None
+    assert alone <= limit.total_seconds() + 0.1, "a runner that fails, too, delays nothing"
+
+
+@settings(max_examples=30, deadline=None)
+@given(PHASES, TROUBLE, replicators(), st.floats(0.5, 4.0))
+def test_a_cluster_whose_heartbeats_stop_in_a_long_cut_is_down_in_time(
+    phase: float, trouble: str, beats: Replicator, stops: float
+) -> None:
+    beats = replace(beats, stops=stops)
+    down = Course(until=stops + 6.5, phase=phase, trouble=trouble, replicator=beats).down
+    assert down is not None
+    assert stops - 1.0 < down <= stops + 3.0 + stale_after(DETECTION).total_seconds() + 0.1
 
 
 def test_the_numbers_of_detection_follow_from_its_settings() -> None:

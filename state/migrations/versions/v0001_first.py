@@ -266,8 +266,8 @@ def create_sightings() -> None:
         *(may("brokers", number), may("brokers_silent", number), may("partitions", number), may("leaderless", number)),
         *(may("unreadable", number), may("under_replicated", number), may("under_min_isr", number)),
         *(need("successes_in_a_row", BIG), need("failures_in_a_row", BIG), need("failed_at", JSON)),
-        *(may("first_failed_at", TIME), need("longest_row", BIG), may("last_ok_at", TIME), may("voided_at", TIME)),
-        need("seen_at", TIME),
+        *(may("first_failed_at", TIME), need("longest_row", BIG), may("last_ok_at", TIME), may("due_at", TIME)),
+        *(may("voided_at", TIME), need("seen_at", TIME)),
         one_of("sightings", "layer", "tcp", "security", "metadata", "leaders", "read"),
         one_of("sightings", "fault", "ours", "here", "theirs"),
     )

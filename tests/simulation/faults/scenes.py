@@ -10,9 +10,10 @@ from tests.simulation.live import LiveWorld, live_settings
 CALM_SECONDS = 5.0
 
 
-def scene(world: LiveWorld | None = None, **changes: object) -> tuple[LiveWorld, Site]:
-    """A world with one controller, in which all is well for a few seconds."""
+def scene(world: LiveWorld | None = None, *, phase: float = 0.0, **changes: object) -> tuple[LiveWorld, Site]:
+    """A world with one controller, in which all is well for a few seconds; it looks ``phase`` seconds after others."""
     world = world or LiveWorld(live_settings(**changes))
+    world.clock.wait(phase)
     site = controller(world)
     pass_time(world, CALM_SECONDS, site)
     assert verdict(world) is Verdict.UP

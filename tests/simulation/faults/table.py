@@ -6,6 +6,7 @@ verdict of the row must have been given, nothing may be lost, and nothing repeat
 
 import functools
 import importlib
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from state.sighting import Verdict
 from tests.simulation.live import LiveWorld
 
-Scenario = Callable[[], LiveWorld]
+Scenario = Callable[..., LiveWorld]
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "faults.md"
 MODULES = ("clusters", "networks", "processes", "clocks", "store", "records", "operators")
 BEGIN, END = "<!-- the table begins: make docs -->\n", "<!-- the table ends -->\n"
@@ -86,25 +87,26 @@ IN_PART = {
 
 def fault(
     number: int, injected: str, *, verdict: Verdict | None, then: str, repeats: bool = False
-) -> Callable[[Scenario], Callable[[], None]]:
+) -> Callable[[Scenario], Callable[..., None]]:
     """``verdict`` on the cluster that the query ran on at first; None where the fault is no matter of clusters."""
 
-    def decorate(scenario: Scenario) -> Callable[[], None]:
+    def decorate(scenario: Scenario) -> Callable[..., None]:
         ROWS[number] = Row(number, injected, verdict, then, f"{scenario.__module__}.{scenario.__name__}")
 
         @functools.wraps(scenario)
-        def checked() -> None:
-            world = scenario()
-            given = {
+        def checked(**given: object) -> None:
+            world = scenario(**given)
+            verdicts = {
                 e.detail["verdict"] for e in world.store.history(limit=10_000) if e.detail.get("cluster") == "east"
             }
-            assert verdict is None or verdict.value in given
+            assert verdict is None or verdict.value in verdicts
             assert world.broken == []
             accounts = [world.account(query) for query in world.settings.queries]
             assert [account.lost for account in accounts] == [0] * len(accounts)
             assert repeats or [account.repeated for account in accounts] == [0] * len(accounts)
 
         del checked.__wrapped__  # type: ignore[attr-defined] # pytest would follow it to the scenario
+        checked.__signature__ = inspect.signature(scenario)  # type: ignore[attr-defined] # and asks for its parameters
         return checked
 
     return decorate

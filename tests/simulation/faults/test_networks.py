@@ -1,5 +1,7 @@
 """Faults of networks and of our own access: what one place does not see, and what we are refused."""
 
+import pytest
+
 from state.model import Phase
 from state.sighting import Verdict
 from tests.simulation.control import CREDENTIAL, NO_NETWORK, REFUSED, controller, pass_time
@@ -15,17 +17,25 @@ from tests.simulation.faults.scenes import (
 from tests.simulation.faults.table import fault
 from tests.simulation.live import LiveWorld
 
+PHASES = pytest.mark.parametrize("phase", [0.0, 0.1, 0.3, 0.4])
 TWO_HOSTS = {"a": "host-one", "b": "host-two"}
 
 
+@PHASES
+@pytest.mark.parametrize("delay", [0.0, 0.8])
 @fault(
     4,
     "the network between controller and primary is cut; queries and replicator see it",
     verdict=Verdict.UNREACHABLE_FROM_HERE,
     then="nothing moves, however long it lasts; the verdict names who saw the cluster live",
 )
-def test_a_cluster_that_only_the_controller_cannot_see_is_not_left() -> LiveWorld:
-    world, site = scene()
+def test_a_cluster_that_only_the_controller_cannot_see_is_not_left(phase: float, delay: float) -> LiveWorld:
+    world, site = scene(phase=phase)
+    world.replicator.heartbeat_delay, world.drivers["a"].report_delay, world.drivers["b"].report_delay = (
+        delay,
+        delay,
+        delay,
+    )
     site.looks.blocked["east"] = REFUSED
     pass_time(world, 300, site)
     assert verdict(world) is Verdict.UNREACHABLE_FROM_HERE
@@ -33,14 +43,18 @@ def test_a_cluster_that_only_the_controller_cannot_see_is_not_left() -> LiveWorl
     return world
 
 
+@PHASES
+@pytest.mark.parametrize(("delay", "ahead"), [(0.0, 0.0), (0.2, 0.0), (0.5, 0.0), (0.2, -1.0), (0.2, -2.0)])
 @fault(
     37,
     "neither the controller nor any runner reaches the primary; the replicator does",
     verdict=Verdict.UNREACHABLE_FROM_HERE,
-    then="nothing moves while heartbeats written after the first failed look arrive; DOWN when they stop",
+    then="nothing moves while heartbeats arrive, however late and by whatever clock; DOWN when they stop",
 )
-def test_heartbeats_alone_keep_a_cluster_from_being_left() -> LiveWorld:
-    world, site = scene()
+def test_heartbeats_alone_keep_a_cluster_from_being_left(phase: float, delay: float, ahead: float) -> LiveWorld:
+    world, site = scene(phase=phase)
+    world.replicator.heartbeat_delay, world.replicator.clock_ahead = delay, ahead
+    pass_time(world, 10, site)
     for looks in (site.looks, world.drivers["a"].looks, world.drivers["b"].looks):
         looks.blocked["east"] = REFUSED
     pass_time(world, 60, site)
