@@ -124,10 +124,17 @@ class Watching:
 
 
 def _newest(stored: Iterable[Sighting], own: Iterable[Sighting]) -> Iterable[Sighting]:
-    """One sighting of each viewpoint, in order: this process need not tell the store first what it wants to hear."""
+    """One sighting of each viewpoint, in order: this process need not tell the store first what it wants to hear.
+
+    A replicator is heard by every controller: one that has just begun has no evidence yet, and hides nobody else's.
+    """
     found = {(each.cluster, each.viewpoint): each for each in stored}
     for each in own:
         known = found.get((each.cluster, each.viewpoint))
-        if known is None or known.seen_at < each.seen_at:
+        if known is None or _standing(known) < _standing(each):
             found[each.cluster, each.viewpoint] = each
     return [found[key] for key in sorted(found)]
+
+
+def _standing(seen: Sighting) -> tuple[bool, datetime, datetime]:
+    return seen.last_ok_at is not None, seen.last_ok_at or seen.seen_at, seen.seen_at

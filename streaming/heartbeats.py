@@ -96,15 +96,11 @@ class Carried:
         return overdue + self.patience.reading
 
     def _gap(self, newest_ms: int, ended: float) -> tuple[float, ...]:
-        """By the replicator's clock, as far as that agrees with when the two were seen: it may have been set."""
+        """By the replicator's clock, unless it was set: then that disagrees with when the two were seen to arrive."""
         if self.seen is None or self.looked is None or self.newest_ms is None:
             return ()
-        told, least, most = (
-            (newest_ms - self.newest_ms) / 1000,
-            self.looked - self.seen,
-            2 * ended - self.seen - self.looked,
-        )
-        return (max(0.0, least, min(told, most)),)
+        told, seen = (newest_ms - self.newest_ms) / 1000, ended - self.seen
+        return (told if self.looked - self.seen <= told <= seen + ended - self.looked else seen,)
 
 
 def patience(detection: Detection) -> Patience:

@@ -9,6 +9,7 @@ import pytest
 from state.model import TopicPartition
 from state.settings import Detection
 from state.sighting import Fault, Layer
+from streaming.clocks import Clocks
 from streaming.heartbeats import Carried, Heartbeats, Patience
 from streaming.log import Fetched, PartitionError
 from streaming.memory import MemoryCluster
@@ -54,6 +55,56 @@ def test_a_target_that_cannot_be_read_takes_no_evidence_away_and_adds_none() -> 
     assert state.evidence(at) == at(10.3)
     assert (state.misses, state.fault) == (1, Fault.THEIRS)
     assert state.found(ms(10.3), began=11.5, ended=11.5).misses == 0
+
+
+@pytest.mark.parametrize(
+    ("found", "overdue"),
+    [
+        (((10, 9.9),), None),  # we did not see it come
+        (((10, 9.9), (10.5, 9.9), (11, 10.9)), 12.5),  # no gap is known: one second and the patience of a half
+        (((10, 9.9), (11, 10.9), (12, 11.9)), 13.5),
+        (((10, 9.9), (11, 10.9), (12, 11.6), (13, 12.9)), 14.8),  # the longest gap counts
+        (((10, 7.9), (11, 8.9), (12, 9.9)), 13.5),  # the replicator's clock is two seconds behind
+        (((10, 9.9), (10.5, 10.1), (11, 60.9), (11.5, 61.2)), 12.5),  # it was set ahead
+        (((10, 9.9), (10.5, 10.1), (11, 5.9), (11.5, 6.2)), 12.5),  # it was set back
+        (((10, 4), (11, 7), (12, 7), (13, 7), (14, 10)), None),  # too rare to be waited for
+        (((10, 9.9), (11, 10.9), (12, 11.9), (60, 59.9)), None),  # nobody looked for 48 s
+    ],
+)
+def test_a_heartbeat_is_due_as_long_after_the_last_was_seen_as_they_usually_come(
+    found: tuple[tuple[float, float | None], ...], overdue: float | None
+) -> None:
+    state = carried(*found)
+    assert state.overdue == (None if overdue is None else pytest.approx(overdue))
+    assert state.due == (None if overdue is None else pytest.approx(overdue + 2.0)), "nobody has looked since"
+    if overdue is not None:
+        seen = state.found(state.newest_ms, began=overdue - 0.1, ended=overdue + 0.1)
+        assert seen.due == pytest.approx(overdue + 2.0), "that reading began too early"
+        assert seen.missed("west: no answer", Fault.THEIRS, overdue + 0.2).due == pytest.approx(overdue + 2.0)
+        assert seen.found(state.newest_ms, began=overdue + 0.1, ended=overdue + 0.2).due == pytest.approx(overdue)
+
+
+def test_the_topic_is_read_as_soon_as_a_heartbeat_is_overdue_and_by_nobodys_clock_but_ours() -> None:
+    west, now = MemoryCluster("west"), [0.0]
+    west.create(TOPIC)
+    heartbeats = Heartbeats("east", "west", TOPIC, lambda _: west, Detection(), Clocks(monotonic=lambda: now[0]))
+    pauses = []
+    for when, stamp in ((0.0, 9.0), (1.0, 10.0), (1.7, 4.0)):  # the replicator's clock is set back
+        west.append(TOPIC, 0, ms(stamp), bytes(16))
+        now[0] = when
+        pauses.append(heartbeats.hear())
+    now[0] = 2.7
+    pauses.append(heartbeats.hear())
+    assert pauses == pytest.approx([0.5, 0.5, 0.5, 0.2])
+    seen = heartbeats.sighting("1", at)
+    assert seen is not None
+    assert seen.last_ok_at == at(1.7)
+    now[0] = 2.9
+    assert heartbeats.hear() == pytest.approx(0.5)
+    seen = heartbeats.sighting("1", at)
+    assert seen is not None
+    assert seen.due_at is not None
+    assert abs(seen.due_at - at(2.9)) < timedelta(milliseconds=1)
 
 
 def wall(monotonic: float) -> datetime:

@@ -274,19 +274,19 @@ def runners(draw: st.DrawFn) -> Runner:
     return Runner(phase=draw(PHASES), look=0.01 + 1.8 * draw(PHASES), way=draw(PHASES))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PHASES, TROUBLE, replicators())
 def test_while_heartbeats_arrive_a_cluster_is_never_down(phase: float, trouble: str, beats: Replicator) -> None:
     assert Course(until=5.0, phase=phase, trouble=trouble, replicator=beats).down is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PHASES, TROUBLE, runners())
 def test_while_a_runner_sees_it_a_cluster_is_never_down(phase: float, trouble: str, runner: Runner) -> None:
     assert Course(until=5.0, phase=phase, trouble=trouble, runner=runner).down is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(PHASES, PHASES, st.floats(2.5, 4.0))
 def test_a_witness_that_misses_two_looks_in_a_long_cut_does_not_make_a_cluster_down(
     phase: float, other: float, when: float
@@ -295,7 +295,7 @@ def test_a_witness_that_misses_two_looks_in_a_long_cut_does_not_make_a_cluster_d
     assert Course(until=8.0, phase=phase, runner=runner).down is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PHASES, TROUBLE, replicators(), runners())
 def test_a_cluster_that_dies_for_all_is_down_in_time(
     phase: float, trouble: str, beats: Replicator, runner: Runner
@@ -315,7 +315,7 @@ def test_a_cluster_that_dies_for_all_is_down_in_time(
     assert alone <= limit.total_seconds() + 0.1, "a runner that fails, too, delays nothing"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(PHASES, TROUBLE, replicators(), st.floats(0.5, 4.0))
 def test_a_cluster_whose_heartbeats_stop_in_a_long_cut_is_down_in_time(
     phase: float, trouble: str, beats: Replicator, stops: float
