@@ -17,12 +17,10 @@ from tests.simulation.faults.scenes import (
 from tests.simulation.faults.table import fault
 from tests.simulation.live import LiveWorld
 
-PHASES = pytest.mark.parametrize("phase", [0.0, 0.1, 0.3, 0.4])
 TWO_HOSTS = {"a": "host-one", "b": "host-two"}
 
 
-@PHASES
-@pytest.mark.parametrize("delay", [0.0, 0.8])
+@pytest.mark.parametrize(("phase", "delay"), [(0.0, 0.0), (0.1, 0.8), (0.3, 0.8), (0.4, 1.2)])
 @fault(
     4,
     "the network between controller and primary is cut; queries and replicator see it",
@@ -43,8 +41,9 @@ def test_a_cluster_that_only_the_controller_cannot_see_is_not_left(phase: float,
     return world
 
 
-@PHASES
-@pytest.mark.parametrize(("delay", "ahead"), [(0.0, 0.0), (0.2, 0.0), (0.5, 0.0), (0.2, -1.0), (0.2, -2.0)])
+@pytest.mark.parametrize(
+    ("phase", "delay", "ahead"), [(0.0, 0.0, 0.0), (0.1, 0.2, 0.0), (0.3, 0.5, 0.0), (0.4, 0.2, -1.0), (0.2, 0.1, -2.0)]
+)
 @fault(
     37,
     "neither the controller nor any runner reaches the primary; the replicator does",
