@@ -1,19 +1,18 @@
 """A world in which records are produced, copied, read and delivered, and which keeps account of each of them.
 
-East is written to and copied to west; two drivers run the queries. At every moment the world looks whether two runs
-of one query go on, whether an epoch fell, whether a run began before the old one was proven stopped, and whether a
-place that was committed is another now: ``broken`` lists what it saw.
+East is written to and copied to west; two drivers run the queries. At every moment the rules of ``rules.py`` are
+checked, and ``broken`` lists what did not keep them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from state.model import IntentKind, IntentState
 from state.settings import Tideover
 from tests.simulation.clusters import digest_of
 from tests.simulation.control import Site
 from tests.simulation.driver import Driver, Run
+from tests.simulation.rules import Rules
 from tests.simulation.sink import Sink
 from tests.simulation.stores import AwayStore
 from tests.simulation.world import World, settings
@@ -103,7 +102,7 @@ class LiveWorld(World):
         super().__init__(tideover or live_settings(), partitions=partitions)
 
     def _staff(self) -> None:
-        self.sink, self.processes, self.broken = Sink(), cast("dict[str, Driver]", {}), cast("list[str]", [])
+        self.sink, self.processes, self.rules = Sink(), cast("dict[str, Driver]", {}), Rules(self)
         self.produces_to, self.produced, self._due = "east", 0, self.clock.passed
         logs = [self.clusters["east"].records("orders", number) for number in self.partitions]
         self.origin = {record.digest: "east" for log in logs for record in log}
@@ -113,13 +112,15 @@ class LiveWorld(World):
         )
         for query in self.settings.queries:
             self.sink.take(query, 7, [record.digest for log in logs for record in log[:100]])
-        self._epochs: dict[str, int] = {}
-        self._places: dict[tuple[str, int], tuple[str, str]] = {}
-        self._checked = 0
         self.drivers: dict[str, Driver] = {}
         for name, host in self._hosts.items():
             self.start(name, host)
-        self.clock.lives += [self._produce, self._check]
+        self.clock.lives += [self._produce, self.rules.check]
+
+    @property
+    def broken(self) -> list[str]:
+        """What broke a rule, and when."""
+        return self.rules.broken
 
     # -- acting ----------------------------------------------------------------------------------------------------
     def start(self, name: str, host: str | None = None) -> Driver:
@@ -176,35 +177,6 @@ class LiveWorld(World):
                     self.origin[digest_of(key)] = self.produces_to
                     cluster.write("orders", number, key, round(self.clock.store_now().timestamp() * 1000))
         self.replicator.live()
-
-    def _check(self) -> None:
-        """The rules that hold at every moment."""
-        runs = [(run.row.query, run.row.epoch) for each in self.processes.values() for run in each.goes_on]
-        for query in {name for name, _ in runs if [each for each, _ in runs].count(name) > 1}:
-            self.broken.append(
-                f"{self.clock.passed:.1f}: {query} runs under {sorted(e for n, e in runs if n == query)}"
-            )
-        for row in self.store.assignments():
-            if row.epoch < self._epochs.get(row.query, 0):
-                self.broken.append(f"{self.clock.passed:.1f}: epoch of {row.query} fell to {row.epoch}")
-            self._epochs[row.query] = row.epoch
-            place = self._places.setdefault((row.query, row.placed_epoch), (row.cluster, row.checkpoint))
-            if place != (row.cluster, row.checkpoint):
-                self.broken.append(f"{self.clock.passed:.1f}: {row.query} was placed at {place}, now {row.checkpoint}")
-        for start in self.starts[self._checked :]:
-            if start.operation is not None and start.epoch > 1 and not self._is_fenced(start.operation):
-                self.broken.append(f"{self.clock.passed:.1f}: {start.query} began before a fence was confirmed")
-        self._checked = len(self.starts)
-        self.broken += [f"batch {batch} of {query} came with other records" for query, batch in self.sink.changed]
-
-    def _is_fenced(self, name: str) -> bool:
-        operation = self.store.operation(name)
-        if operation is not None and "unfenced" in operation.consents:
-            return True
-        fences = [each for each in self.store.intents(name) if each.kind is IntentKind.FENCE]
-        return not fences or any(
-            each.state is IntentState.DONE and (each.result or {}).get("evidence") for each in fences
-        )
 
 
 def lose_site(world: LiveWorld, *, cluster: str, runner: str, site: Site | None = None) -> None:

@@ -92,7 +92,7 @@ def test_a_store_that_was_put_back_decides_nothing_until_it_is_reconciled() -> L
     pass_time(world, 30, site)
     assert_moved(world)
     put_back()
-    world._epochs.clear()
+    world.rules.begin_anew()
     world.clusters["west"].reachable = False
     pass_time(world, 60, site)
     assert (active(world), runs_on(world), list(operations(world))) == ("east", "west", [])
