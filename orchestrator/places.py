@@ -15,6 +15,7 @@ from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
 from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.phases import BEHIND_COMMIT
+from orchestrator.decide.reconcile import held_by
 from orchestrator.decide.rules import rules_of
 from orchestrator.decide.treatment import choose_fresh, choose_treatment
 from orchestrator.decide.unread import Arrival, arrival, shifted
@@ -86,6 +87,7 @@ class Places:
         source = assignment.cluster if assignment else settings.clusters[0]
         route = self._settings.route(source, target)
         names = {topic for declared in settings.sources.values() for topic in declared.topics}
+        holder = held_by(assignment, fact)
         open_now = next(iter(self._store.operations(query=query, only_open=True, limit=1)), None)
         facts = Facts(
             kind=kind,
@@ -99,6 +101,7 @@ class Places:
             route=route,
             assignment=assignment,
             fact=fact,
+            stranger=holder if holder is not None and self._store.operation(holder) is None else None,
             open_operation=open_now.id if open_now else None,
             runners=self.alive(query),
             topics={name: standby_topic(route, name) if route else None for name in sorted(names)},

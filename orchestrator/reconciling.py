@@ -1,11 +1,13 @@
 """Reconciling a query whose store was put back: both sides looked at, and what runs written down."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.decide.reconcile import is_put_back, reconciled
+from orchestrator.decide.reconcile import held_by, is_put_back, reconciled, stranger, vouched
 from orchestrator.errors import Refused
-from state.model import Assignment, Event, QueryFact
+from state.model import Assignment, Event, IntentState, QueryFact
 from state.ports import Store
+from state.protocol import ALREADY_RUN, Failure
 from state.settings import Tideover
 
 
@@ -17,11 +19,37 @@ class Sides:
     runs: QueryFact
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lost:
+    """A query that moved on by an operation which the store lost, or whose commit it lost; nobody tells what runs."""
+
+    stored: Assignment
+    found: str
+    """What tells so: a sentence about its checkpoint."""
+
+
 def sides_of(store: Store, query: str) -> Sides | None:
     """Both sides, where the store is the older one; None where there is nothing to reconcile."""
-    fact = next((fact for fact in store.query_facts() if fact.query == query), None)
+    fact = _fact(store, query)
     stored = store.assignment(query)  # after the fact: else a move in between would look like an older store
     return Sides(stored=stored, runs=fact) if fact is not None and is_put_back(stored, fact) else None
+
+
+def lost_of(store: Store, query: str) -> Lost | None:
+    """What a runner found at the stored checkpoint, where it tells that the store is the older one."""
+    fact = _fact(store, query)
+    stored = store.assignment(query)
+    if stored is None:
+        return None
+    holder = held_by(stored, fact)
+    if holder is not None and store.operation(holder) is None:
+        return Lost(stored=stored, found=stranger(stored.checkpoint, holder))
+    held = store.operation(stored.operation) if stored.operation is not None else None
+    if held is None or not held.is_open:
+        return None
+    made = [Failure.of(each.result) for each in store.intents(held.id) if each.state is IntentState.FAILED]
+    run = next((each.text for each in made if each.kind == ALREADY_RUN), None)
+    return Lost(stored=stored, found=run) if run is not None else None
 
 
 def reconcile(store: Store, settings: Tideover, sides: Sides, *, actor: str, reason: str) -> Assignment:
@@ -34,14 +62,62 @@ def reconcile(store: Store, settings: Tideover, sides: Sides, *, actor: str, rea
             hint="this may be another installation's runner on this store",
         )
     wanted = reconciled(stored, fact, store.now())
+    said = f"as runner {fact.runner} runs it"
+    reported = {"epoch": fact.epoch, "cluster": fact.cluster, "checkpoint": fact.checkpoint}
+    return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=reported)
+
+
+def answer_for(
+    store: Store,
+    settings: Tideover,
+    lost: Lost,
+    *,
+    cluster: str,
+    checkpoint: str,
+    runner: str | None,
+    actor: str,
+    reason: str,
+) -> Assignment:
+    """Write down the place to which a query went, as a person says. Raises ``Refused`` as ``reconcile`` does."""
+    stored = lost.stored
+    query, runner = settings.queries[stored.query], runner or stored.runner
+    if cluster not in query.clusters or runner not in query.runners:
+        raise Refused(
+            f"the configuration of {stored.query} does not allow {cluster} by runner {runner}",
+            hint=f"its clusters are {', '.join(query.clusters)}, its runners {', '.join(query.runners)}",
+        )
+    if checkpoint.rstrip("/") == stored.checkpoint.rstrip("/"):
+        raise Refused(
+            f"{checkpoint} is the checkpoint that {stored.query} left: it went on from another",
+            hint="look for the newest epoch-... below the checkpoint that the configuration names",
+        )
+    at = store.now()
+    wanted = vouched(stored, cluster=cluster, checkpoint=checkpoint, runner=runner, at=at)
+    return _written(store, stored, wanted, f"as {actor} says", actor=actor, reason=reason, reported=None)
+
+
+def _fact(store: Store, query: str) -> QueryFact | None:
+    return next((fact for fact in store.query_facts() if fact.query == query), None)
+
+
+def _written(
+    store: Store,
+    stored: Assignment | None,
+    wanted: Assignment,
+    said: str,
+    *,
+    actor: str,
+    reason: str,
+    reported: Mapping[str, object] | None,
+) -> Assignment:
     was = f"epoch {stored.epoch} on {stored.cluster}" if stored else "no assignment"
-    now = f"epoch {wanted.epoch} on {fact.cluster}"
-    text = f"{fact.query} is taken as runner {fact.runner} runs it: {now}; stored was {was}"
+    now = f"epoch {wanted.epoch} on {wanted.cluster}"
+    text = f"{wanted.query} is taken {said}: {now}; stored was {was}"
     event = Event(
         sequence=None,
         at=wanted.changed_at,
         kind="reconcile",
-        query=fact.query,
+        query=wanted.query,
         operation=None,
         epoch=wanted.epoch,
         actor=actor,
@@ -51,9 +127,9 @@ def reconcile(store: Store, settings: Tideover, sides: Sides, *, actor: str, rea
             "stored": {"epoch": stored.epoch, "cluster": stored.cluster, "checkpoint": stored.checkpoint}
             if stored
             else None,
-            "reported": {"epoch": fact.epoch, "cluster": fact.cluster, "checkpoint": fact.checkpoint},
+            "reported": reported,
         },
     )
     if not store.reconcile(wanted, from_epoch=stored.epoch if stored else None, event=event):
-        raise Refused(f"{fact.query} changed while you looked: nothing was written", hint="look again")
+        raise Refused(f"{wanted.query} changed while you looked: nothing was written", hint="look again")
     return wanted

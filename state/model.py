@@ -150,6 +150,8 @@ class QueryFact:
     deduplicates_ahead: bool | None
     """State metadata shows de-duplication ahead of every aggregation or join."""
     error: str | None
+    held_by: str | None
+    """The operation whose planted entries kept the last start of this checkpoint from reading anything."""
     reported_at: datetime
 
 

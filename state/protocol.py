@@ -12,6 +12,11 @@ from pydantic import BaseModel, ConfigDict
 
 from state.model import QueryFact, RunnerFact, RunState
 
+HELD = "held"
+"""Kind of a ``Failure``: the checkpoint is held by an operation that the store does not know."""
+ALREADY_RUN = "already-run"
+"""Kind of a ``Failure``: the checkpoint that an operation makes was made, and run, by this very operation before."""
+
 Offsets = dict[str, dict[str, dict[str, int]]]
 """Per source, topic and partition (as text, like Spark's JSON): the next offset to read."""
 
@@ -177,13 +182,15 @@ class ReleaseRequest(Message):
     planted: tuple[int, ...]
     prepared: str | None
     operation: str
+    fresh: bool = False
+    """Nothing was made at ``prepared``: what is there was written by a run."""
 
 
 class Failure(Message):
     """The result of a FAILED intent."""
 
     kind: str
-    """``moved-on``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``file-system``, ``access-denied``,
-    ``target-taken``, ``overtaken``, ``store-unavailable``, ``internal``."""
+    """``moved-on``, ``held``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``file-system``,
+    ``access-denied``, ``target-taken``, ``already-run``, ``overtaken``, ``store-unavailable``, ``internal``."""
     text: str
     hint: str = ""

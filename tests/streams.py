@@ -192,7 +192,7 @@ class Move:
 
     def carry(self, treatment: Treatment, report: CheckpointReport) -> int:
         """Fence and prepare at the very offsets of the standby; returns the first batch with new data."""
-        plant(self.files, self.old, operation=self.operation, epoch=2)
+        plant(self.files, self.old, operation=self.operation, epoch=2, knows=lambda _: True)
         end = PLANNED if treatment is Treatment.PROMOTE else COMMITTED
         request = PrepareRequest(
             checkpoint=self.old,

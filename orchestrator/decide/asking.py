@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from orchestrator.decide.phases import Happening, move
 from orchestrator.decide.snapshot import Act, Ask, Decision, Snapshot, Wait
 from state.model import Intent, IntentKind, IntentState, Phase
-from state.protocol import Failure, FenceReport, FenceRequest, ReleaseRequest
+from state.protocol import ALREADY_RUN, HELD, Failure, FenceReport, FenceRequest, PrepareRequest, ReleaseRequest
 
 TRIES = 3
 """How often an intent that failed in an unforeseen way is asked again."""
-LASTING = frozenset({"no-space", "access-denied", "unreadable", "not-a-checkpoint", "empty"})
+LASTING = frozenset({ALREADY_RUN, HELD, "no-space", "access-denied", "unreadable", "not-a-checkpoint", "empty"})
 """Kinds of failure that asking again does not heal."""
 PASSING = frozenset({"file-system", "store-unavailable"})
 """Kinds of failure that pass as a rule (a name node fails over, a mount hangs): asked again for as long as there is
@@ -145,13 +145,14 @@ def fence_request(snapshot: Snapshot) -> Mapping[str, object]:
     ).as_json()
 
 
-def release_request(snapshot: Snapshot, *, prepared: str | None) -> Mapping[str, object]:
+def release_request(snapshot: Snapshot, *, made: PrepareRequest | None) -> Mapping[str, object]:
     """Undo what this operation planted into the checkpoint that is assigned now."""
     fences = [i for i in snapshot.of(IntentKind.FENCE) if i.state is IntentState.DONE]
     planted = {batch for intent in fences for batch in FenceReport.of(intent.result).planted}
     return ReleaseRequest(
         checkpoint=snapshot.assignment.checkpoint,
         planted=tuple(sorted(planted)),
-        prepared=prepared,
+        prepared=made.target if made is not None else None,
         operation=snapshot.operation.id,
+        fresh=made is not None and made.resume == "fresh",
     ).as_json()

@@ -60,6 +60,8 @@ class Facts:
     assignment: Assignment | None = None
     fact: QueryFact | None = None
     """What a runner last reported of the query, under whatever epoch."""
+    stranger: str | None = None
+    """An operation that holds the checkpoint in use, as a runner found, and that the store does not know."""
     open_operation: str | None = None
     runners: tuple[RunnerFact, ...] | None = None
     """Eligible runners with a fresh heartbeat."""

@@ -4,11 +4,18 @@ A runner starts no epoch that was not stored first, and none that is held. So a 
 or of the row's own epoch while the row holds it or names another checkpoint, can mean only one thing: the store lost
 its newest rows, by a restored backup or a copy. Whatever it says of the query then is of the past, and a move decided
 on it would start from a checkpoint and a position that the query left long ago.
+
+Where no runner is left that could report it, the old checkpoint itself tells: each move leaves planted entries in it,
+and they name their operation. One that the store does not know was done after the copy was made.
 """
 
+import re
 from datetime import datetime
 
 from state.model import Assignment, Desired, QueryFact
+
+_EPOCH = re.compile(r"epoch-(?P<epoch>\d+)-[^/]+/?$")
+"""The end of a checkpoint's path that Tideover made (``orchestrator.decide.step.folder``)."""
 
 
 def is_put_back(assignment: Assignment | None, fact: QueryFact | None) -> bool:
@@ -33,6 +40,26 @@ def put_back_text(assignment: Assignment | None, fact: QueryFact) -> str:
     )
 
 
+def held_by(assignment: Assignment | None, fact: QueryFact | None) -> str | None:
+    """The operation that keeps the checkpoint in use from being started, as its runner found; None for none."""
+    if assignment is None or fact is None or fact.checkpoint != assignment.checkpoint:
+        return None
+    return fact.held_by
+
+
+def stranger(checkpoint: str, operation: str) -> str:
+    """What tells that the store lost the operation which holds a checkpoint."""
+    return f"{checkpoint} is held by operation {operation}, which this store does not know"
+
+
+def lost_text(query: str, found: str) -> str:
+    """What it means that a checkpoint tells of a move which the store does not know of, and what to do."""
+    return (
+        f"{found}: the store was put back to a copy of before that move; "
+        f"tideover reconcile {query} --cluster CLUSTER --checkpoint FOLDER with the place to which it went"
+    )
+
+
 def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> Assignment:
     """The assignment that says what runs, under an epoch above all that was reported.
 
@@ -50,6 +77,28 @@ def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> 
         runner=fact.runner,
         checkpoint=fact.checkpoint,
         starting_offsets=assignment.starting_offsets if assignment is not None and stays else None,
+        operation=None,
+        changed_at=at,
+    )
+
+
+def vouched(stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime) -> Assignment:
+    """The assignment that a person answers for, where no runner is left that could tell.
+
+    Its epoch lies above the stored one and above the one in the name of the folder, so that a run which went on there
+    unseen is told to stop when its runner is back.
+    """
+    named = _EPOCH.search(checkpoint)
+    epoch = max(stored.epoch, int(named["epoch"]) if named else 0)
+    return Assignment(
+        query=stored.query,
+        epoch=epoch + 1,
+        placed_epoch=epoch,
+        desired=Desired.RUNNING,
+        cluster=cluster,
+        runner=runner,
+        checkpoint=checkpoint,
+        starting_offsets=None,
         operation=None,
         changed_at=at,
     )

@@ -2,12 +2,21 @@
 
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate, answer
-from orchestrator.decide.reconcile import is_put_back, put_back_text
+from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text, stranger
 
 
 def store_current(facts: Facts) -> Gate | None:
     if facts.fact is None:
         return None
+    if facts.stranger is not None and not is_put_back(facts.assignment, facts.fact):
+        return answer(
+            "store-current",
+            False,
+            f"held by {facts.stranger}",
+            "an operation that the store knows",
+            "",
+            lost_text(facts.query, stranger(facts.fact.checkpoint, facts.stranger)),
+        )
     return answer(
         "store-current",
         not is_put_back(facts.assignment, facts.fact),

@@ -21,10 +21,10 @@ from orchestrator.decide.asking import (
 )
 from orchestrator.decide.landing import looks_later, starting, verifying
 from orchestrator.decide.phases import Happening
-from orchestrator.decide.reconcile import is_put_back, put_back_text
+from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
 from orchestrator.decide.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
-from state.model import IntentKind, IntentState, Phase
-from state.protocol import FenceReport, InspectRequest, PrepareReport, PrepareRequest
+from state.model import Intent, IntentKind, IntentState, Phase
+from state.protocol import ALREADY_RUN, HELD, FenceReport, InspectRequest, PrepareReport, PrepareRequest
 
 _BEFORE_COMMIT = (IntentKind.FENCE, IntentKind.INSPECT, IntentKind.PREPARE)
 
@@ -61,6 +61,8 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
     if latest.state is IntentState.DONE:
         return _fenced(snapshot, FenceReport.of(latest.result))
     pursued = pursue(snapshot, latest, "to stop the query", request, now)
+    if pursued is None and failure(latest).kind == HELD:
+        return _put_back(snapshot, latest)
     if pursued is None:
         return given_up(snapshot, "failed", f"the old checkpoint cannot be fenced: {failure(latest).text}")
     if isinstance(pursued, Ask):
@@ -68,6 +70,11 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
     if pursued.happening is None:
         return stay(snapshot, pursued.sentence, Wait(ahead=True))
     return pursued
+
+
+def _put_back(snapshot: Snapshot, failed: Intent) -> Decision:
+    """The checkpoint tells of a move that the store has lost."""
+    return given_up(snapshot, "refused", f"store-current: {lost_text(snapshot.operation.query, failure(failed).text)}")
 
 
 def _fenced(snapshot: Snapshot, report: FenceReport) -> Decision:
@@ -142,6 +149,8 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
         return moved(snapshot, Happening.MOVED_ON, f"{failure(latest).text}: resolving again", asked)
     again = request.model_copy(update={"target": _next_folder(request.target, len(snapshot.of(IntentKind.PREPARE)))})
     pursued = pursue(snapshot, latest, "to make the checkpoint", again.as_json(), now)
+    if pursued is None and failure(latest).kind == ALREADY_RUN:
+        return _put_back(snapshot, latest)
     if pursued is None:
         return given_up(snapshot, "failed", f"the new checkpoint cannot be made: {failure(latest).text}")
     if isinstance(pursued, Ask):
@@ -167,7 +176,7 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     if not fences or (latest is not None and latest.state is IntentState.DONE):
         return moved(snapshot, Happening.RELEASED, reason, GoBack(outcome=outcome))
     prepared = snapshot.last(IntentKind.PREPARE)
-    request = release_request(snapshot, prepared=PrepareRequest.of(prepared.request).target if prepared else None)
+    request = release_request(snapshot, made=PrepareRequest.of(prepared.request) if prepared else None)
     if latest is None:
         asked = ask(snapshot, IntentKind.RELEASE, request)
         return stay(snapshot, snapshot.operation.sentence, asked) if asked else stay(snapshot, no_runner(snapshot))

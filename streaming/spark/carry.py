@@ -24,6 +24,7 @@ from streaming.spark.checkpoint_text import (
     parse_query_id,
 )
 from streaming.spark.errors import (
+    AlreadyRun,
     CheckpointError,
     FileVanished,
     HalfWritten,
@@ -235,4 +236,4 @@ def _clean_up(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan | 
 
 def _clear_for_fresh(files: CheckpointFiles, request: PrepareRequest) -> None:
     if files.list_names(request.target):
-        raise TargetTaken(f"{request.target} is there already, and a fresh start needs a new folder")
+        raise AlreadyRun(f"{request.target} is there already, and a fresh start needs a new folder")

@@ -46,7 +46,11 @@ class Errands:
         self._hosted_of = hosted_of
         self._sinks = FileSinks(hosting)
         self._guard = Guard(
-            instance=hosting.instance, here=hosting.here, spark=hosting.settings.spark, files=hosting.files
+            instance=hosting.instance,
+            here=hosting.here,
+            spark=hosting.settings.spark,
+            files=hosting.files,
+            knows=lambda operation: hosting.store.operation(operation) is not None,
         )
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="intent")
         self._lock = threading.Lock()

@@ -8,7 +8,9 @@ TideoverError
     ├── MalformedEntry     a log entry is not what Spark writes
     ├── AmbiguousSources   nobody can tell which line of the offset log belongs to which source
     ├── MovedOn            it is not in the place that the request names any more
-    ├── TargetTaken        the folder of the new checkpoint is somebody else's, or in use
+    ├── HeldByStranger     an operation that the store does not know holds it
+    ├── TargetTaken        the folder of the new checkpoint is somebody else's
+    │   └── AlreadyRun     it was made, and run, by this very operation before
     ├── NoSpace            the file system is full
     ├── AccessDenied       our user may not
     └── FileSystemError    the file system refused for a reason of its own; trying again can help
@@ -16,6 +18,7 @@ TideoverError
 """
 
 from state.errors import TideoverError
+from state.protocol import ALREADY_RUN, HELD
 
 
 class CheckpointError(TideoverError):
@@ -54,10 +57,22 @@ class MovedOn(CheckpointError):
     kind = "moved-on"
 
 
+class HeldByStranger(CheckpointError):
+    """An operation that the store does not know has moved the query away from this checkpoint, or began to."""
+
+    kind = HELD
+
+
 class TargetTaken(CheckpointError):
     """The folder for the new checkpoint is taken."""
 
     kind = "target-taken"
+
+
+class AlreadyRun(TargetTaken):
+    """The new checkpoint has been run since it was made: the operation was committed once, and the store lost that."""
+
+    kind = ALREADY_RUN
 
 
 class NoSpace(CheckpointError):

@@ -48,6 +48,7 @@ class Ledger:
             stateful=None,
             deduplicates_ahead=None,
             error=None,
+            held_by=None,
             reported_at=hosting.now(),
         )
 
@@ -86,11 +87,11 @@ class Ledger:
         first = self._fact.first_commit_at or (now if fresh else None)
         self._fact = replace(self._fact, batch=batch, offsets=known_offsets(offsets), first_commit_at=first)
         if fresh:
-            self._fact = replace(self._fact, progressed_at=now, error=None)
+            self._fact = replace(self._fact, progressed_at=now, error=None, held_by=None)
 
     def waiting(self) -> None:
         """The run asked its sources and found nothing new: progress, too, for an idle topic is not a dead one."""
-        self._fact = replace(self._fact, progressed_at=self._hosting.now(), error=None)
+        self._fact = replace(self._fact, progressed_at=self._hosting.now(), error=None, held_by=None)
 
     def counted(self, totals: Totals) -> None:
         self._fact = replace(self._fact, input_rows=totals.input_rows, dropped_late_rows=totals.dropped_late_rows)
@@ -98,8 +99,9 @@ class Ledger:
     def inspected(self, report: CheckpointReport) -> None:
         self._fact = replace(self._fact, stateful=report.stateful, deduplicates_ahead=report.deduplicates_ahead)
 
-    def failed(self, error: str) -> None:
-        self._fact = replace(self._fact, state=RunState.FAILED, error=error)
+    def failed(self, error: str, held_by: str | None) -> None:
+        """The run ended; ``held_by`` names the operation whose planted entries it met, if it met any."""
+        self._fact = replace(self._fact, state=RunState.FAILED, error=error, held_by=held_by)
         self.report()
 
     def restless(self, unrest: str) -> None:

@@ -19,7 +19,7 @@ from streaming.spark.checkpoint import read_checkpoint
 from streaming.spark.filesystem import CheckpointFiles
 from streaming.spark.hosted import Hosted
 from streaming.spark.identity import Identity, end_orphans, is_gone, orphans
-from streaming.spark.plant import plant
+from streaming.spark.plant import Knows, plant
 
 _LOOK_SECONDS = 0.02
 _MASTER_SECONDS = 2.0
@@ -41,6 +41,7 @@ class Guard:
     here: Identity
     spark: Spark
     files: CheckpointFiles
+    knows: Knows
 
 
 def fence(
@@ -54,13 +55,13 @@ def fence(
     deadline = time.monotonic() + request.wait_seconds
     for one in hosted:
         one.close()
-    planted = plant(guard.files, request.checkpoint, operation=request.operation, epoch=request.epoch)
+    planted = _plant(guard, request)
     proof = _prove(guard, request.hosting, hosted)
     while proof.evidence is None and time.monotonic() < deadline:
         time.sleep(_LOOK_SECONDS)
         proof = _prove(guard, request.hosting, hosted)
     # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
-    planted = plant(guard.files, request.checkpoint, operation=request.operation, epoch=request.epoch) or planted
+    planted = _plant(guard, request) or planted
     report = read_checkpoint(guard.files, request.checkpoint, declared, file_sink=file_sink())
     return FenceReport(
         checkpoint=_with_callbacks(report, hosted),
@@ -68,6 +69,10 @@ def fence(
         evidence=proof.evidence,
         detail=proof.detail,
     )
+
+
+def _plant(guard: Guard, request: FenceRequest) -> tuple[int, ...]:
+    return plant(guard.files, request.checkpoint, operation=request.operation, epoch=request.epoch, knows=guard.knows)
 
 
 def _with_callbacks(report: CheckpointReport, hosted: Sequence[Hosted]) -> CheckpointReport:

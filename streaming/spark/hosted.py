@@ -22,6 +22,7 @@ from streaming.spark.hosting import Hosting, Subject
 from streaming.spark.jvm import cause_of, one_line
 from streaming.spark.launch import FileSink, file_sink, prepare_writer
 from streaming.spark.obey import may_run
+from streaming.spark.plant import holder
 from streaming.spark.run import Run
 from streaming.spark.run_errors import AssignmentMoved, RunFenced
 from streaming.spark.watch import Watch
@@ -129,7 +130,7 @@ class Hosted:
             failures += 1
             pause = pause_seconds(failures)
             self._log.warning("query failed", error=error, failures=failures, again_in_seconds=pause)
-            self._ledger.failed(error)
+            self._ledger.failed(error, self._holder())
             self._closing.wait(pause)
         self._hosting.watch.forget(self._subject)
         self._settle()
@@ -192,6 +193,13 @@ class Hosted:
                 break
             self._closing.wait(_LOOK_SECONDS if self._ledger.first_commit_seen else _LOOK_CLOSELY_SECONDS)
         return watch.committed_any
+
+    def _holder(self) -> str | None:
+        """Whose entries keep the checkpoint from being run, where that can be told."""
+        try:
+            return holder(self._hosting.files, self._assignment.checkpoint)
+        except (CheckpointError, Py4JError):
+            return None
 
     def _settle(self) -> None:
         """Say when nothing of the query runs here any more, however long that takes; a fence waits for it."""

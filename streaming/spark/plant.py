@@ -6,26 +6,44 @@ start would skip a batch in silence. A batch that is already running is not held
 half.
 """
 
+from collections.abc import Callable
+
 from state.protocol import ReleaseRequest
 from streaming.spark.checkpoint import batch_ids, newest_commit
 from streaming.spark.checkpoint_text import Fence, fence_sentence, parse_fence
-from streaming.spark.errors import FileVanished, MovedOn
+from streaming.spark.errors import AlreadyRun, FileVanished, HeldByStranger, MovedOn
 from streaming.spark.filesystem import CheckpointFiles, join
 from streaming.spark.prepared import discard, read_mark
 
 _ENTRIES = 2
 
+Knows = Callable[[str], bool]
+"""Whether the store knows an operation."""
 
-def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int) -> tuple[int, ...]:
+
+def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int, knows: Knows) -> tuple[int, ...]:
     """Hold the next two free entries of the offset log, and return every batch id held for this operation.
 
     N+1 and N+2, or N+2 and N+3 when N+1 is planned already. Planting again changes nothing. Batches that are committed
     meanwhile do no harm: entries are tried in turn until two in a row are held, and no run can get past the first.
-    An older operation's entries are taken over. Raises ``MovedOn`` when a newer epoch holds the checkpoint.
+    An older operation's entries are taken over. Raises ``MovedOn`` when a newer epoch holds the checkpoint, and
+    ``HeldByStranger`` when another operation does that the store does not know: the store was put back to a copy of
+    before that one. Epochs alone would not tell, for the old copy counts them anew.
     """
     committed = newest_commit(files, checkpoint)
-    _hold(files, checkpoint, 0 if committed is None else committed + 1, Fence(epoch, operation))
+    _hold(files, checkpoint, 0 if committed is None else committed + 1, Fence(epoch, operation), knows)
     return planted_by(files, checkpoint, operation)
+
+
+def holder(files: CheckpointFiles, checkpoint: str) -> str | None:
+    """The operation whose entries keep the checkpoint from being started; None when there are none."""
+    committed = newest_commit(files, checkpoint)
+    held = (
+        _planted(files, _entry(checkpoint, batch))
+        for batch in reversed(batch_ids(files, checkpoint, "offsets"))
+        if committed is None or batch > committed
+    )
+    return next((fence.operation for fence in held if fence is not None), None)
 
 
 def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
@@ -43,8 +61,10 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     """Take away what this very operation planted, and the checkpoint that it prepared; return the batch ids freed.
 
     Highest first, so that a start between two removals still fails. What others planted or prepared stays. Raises
-    ``TargetTaken`` when the prepared checkpoint has been run: then the old one is not to be run again.
+    ``AlreadyRun`` when the prepared checkpoint has been run: then the old one is not to be run again.
     """
+    if request.prepared is not None and request.fresh and files.list_names(request.prepared):
+        raise AlreadyRun(f"{request.prepared} has been run since operation {request.operation} chose it")
     if request.prepared is not None and _is_prepared_by(files, request.prepared, request.operation):
         discard(files, request.prepared, request.operation)
     ours = planted_by(files, request.checkpoint, request.operation)
@@ -58,7 +78,7 @@ def _is_prepared_by(files: CheckpointFiles, target: str, operation: str) -> bool
     return mark is not None and mark.operation == operation
 
 
-def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence) -> None:
+def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence, knows: Knows) -> None:
     """Plant from a batch on until two entries in a row are ours."""
     sentence = fence_sentence(fence)
     held = 0
@@ -68,6 +88,11 @@ def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence) -> 
             held += 1
         elif (standing := _planted(files, path)) is None:
             held = 0
+        elif standing.operation != fence.operation and not knows(standing.operation):
+            raise HeldByStranger(
+                f"{checkpoint} is held by operation {standing.operation} of epoch {standing.epoch}, "
+                "which this store does not know"
+            )
         elif standing.epoch > fence.epoch:
             raise MovedOn(f"operation {standing.operation} of epoch {standing.epoch} holds {checkpoint}")
         else:

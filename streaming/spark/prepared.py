@@ -7,7 +7,7 @@ what it is, and it lets an operation take away its own left-overs and nothing el
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streaming.spark.checkpoint import batch_ids
-from streaming.spark.errors import TargetTaken
+from streaming.spark.errors import AlreadyRun, TargetTaken
 from streaming.spark.filesystem import CheckpointFiles, join
 
 MARK = "_tideover"
@@ -28,7 +28,7 @@ class Mark(BaseModel):
 def claim(files: CheckpointFiles, target: str, mark: Mark) -> None:
     """Take a folder for a new checkpoint; left-overs of the same operation go first.
 
-    Raises ``TargetTaken`` when it is somebody else's, or when its checkpoint has been run.
+    Raises ``TargetTaken`` when it is somebody else's, ``AlreadyRun`` when its checkpoint has been run.
     """
     discard(files, target, mark.operation)
     if not files.create_atomically(join(target, MARK), mark.model_dump_json().encode()):
@@ -38,7 +38,7 @@ def claim(files: CheckpointFiles, target: str, mark: Mark) -> None:
 def discard(files: CheckpointFiles, target: str, operation: str) -> bool:
     """Remove a prepared checkpoint of this operation; False when there is none.
 
-    Raises ``TargetTaken`` when it is somebody else's, or when its checkpoint has been run.
+    Raises ``TargetTaken`` when it is somebody else's, ``AlreadyRun`` when its checkpoint has been run.
     """
     names = files.list_names(target)
     if not names:
@@ -48,7 +48,7 @@ def discard(files: CheckpointFiles, target: str, operation: str) -> bool:
         raise TargetTaken(f"{target} is there already, and operation {operation} did not make it")
     offsets, commits = batch_ids(files, target, "offsets"), batch_ids(files, target, "commits")
     if max(offsets, default=-1) > mark.newest_offsets or max(commits, default=-1) > mark.newest_commit:
-        raise TargetTaken(f"{target} has been run since it was made")
+        raise AlreadyRun(f"{target} has been run since operation {operation} made it")
     return files.delete(target, recursive=True)
 
 

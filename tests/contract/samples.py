@@ -177,6 +177,7 @@ def fact(**change: Any) -> QueryFact:
         "stateful": True,
         "deduplicates_ahead": None,
         "error": None,
+        "held_by": None,
         "reported_at": AT,
     }
     return QueryFact(**(values | change))

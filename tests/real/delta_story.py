@@ -99,7 +99,7 @@ def _play(session: SparkSession, case: Case, old: list[str], new: list[str], dir
     sink.breaks = "after" if case.sink_has_it else "before"
     _produce([*old, *new], topic, IN_FLIGHT)
     _await_failure(query)
-    plant(files, first, operation="op", epoch=2)
+    plant(files, first, operation="op", epoch=2, knows=lambda _: True)
     report = read_checkpoint(files, first, {"orders": (topic,)})
     assert report.planned is not None
     second = str(directory / "epoch-2-op")

@@ -219,7 +219,7 @@ def test_a_join_of_two_topics_is_carried_although_one_is_renamed(move: Move, ver
     both = {"orders": position(COMMITTED, topic=move.topic), "refunds": position(COMMITTED, topic=other)}
     assert report.offsets == both
     assert report.deduplicates_ahead is NAMES_OPERATORS
-    plant(move.files, move.old, operation="move", epoch=2)
+    plant(move.files, move.old, operation="move", epoch=2, knows=lambda _: True)
     request = PrepareRequest(
         checkpoint=move.old,
         target=move.new,
@@ -277,7 +277,7 @@ def test_a_fenced_checkpoint_stops_its_query_refuses_to_start_and_goes_on_after_
     writer = sink.writer(read(move.session, move.east, move.topic)).trigger(processingTime="100 milliseconds")
     query = writer.option("checkpointLocation", move.old).start()
     query.processAllAvailable()
-    planted = plant(move.files, move.old, operation="move", epoch=7)
+    planted = plant(move.files, move.old, operation="move", epoch=7, knows=lambda _: True)
     batch = move.inspect().batch
     move.east.extend(move.topic, COMMITTED)
     with pytest.raises(Exception, match=r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries"):

@@ -22,6 +22,7 @@ from state.protocol import (
     PrepareReport,
     PrepareRequest,
     Process,
+    ReleaseRequest,
     SinkState,
     Treatment,
 )
@@ -30,7 +31,7 @@ from streaming.spark.obey import Stop, decide_runs, may_run
 from tests.simulation.looks import Looks
 from tests.simulation.sink import Sink
 from tests.simulation.stores import AwayStore, Crash
-from tests.simulation.world import START, Checkpoint, World
+from tests.simulation.world import START, Checkpoint, World, already_run
 
 OBEY_SECONDS = 0.1
 BEAT_SECONDS = 1.0
@@ -292,11 +293,12 @@ class Driver:
     def _query_fact(self, query: str, run: Run, state: RunState) -> QueryFact:
         checkpoint, clock = self.checkpoints[run.row.checkpoint], self.world.clock
         starting = state is RunState.STARTING
+        held_by = checkpoint.holder if checkpoint.planted and run.error is not None else None
         return QueryFact(
             query=query, runner=self.name, instance=self.instance, host=self.host, boot_id="b", pid=1, pid_started=1,
             spark_master="local[*]", application_id=None, epoch=run.row.epoch, cluster=run.row.cluster,
             checkpoint=run.row.checkpoint, state=state, run_id="r", batch=checkpoint.batch,
-            offsets=checkpoint.offsets, started_at=clock.now(), error=run.error,
+            offsets=checkpoint.offsets, started_at=clock.now(), error=run.error, held_by=held_by,
             first_commit_at=None if starting or run.first_commit is None else clock.at(run.first_commit),
             progressed_at=None if starting or run.progressed is None else clock.at(run.progressed), input_rows=0,
             dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
@@ -316,19 +318,25 @@ class Driver:
         checkpoint = self.checkpoints[str(intent.request["checkpoint"])]
         match intent.kind:
             case IntentKind.FENCE:
-                return self._fence(intent.query, FenceRequest.of(intent.request), checkpoint)
+                return self._fence(intent, FenceRequest.of(intent.request), checkpoint)
             case IntentKind.PREPARE:
                 return self.prepare_error or self._prepare(PrepareRequest.of(intent.request), checkpoint)
             case IntentKind.RELEASE:
-                checkpoint.planted.clear()
+                prepared = ReleaseRequest.of(intent.request).prepared
+                if any(start.checkpoint == prepared for start in self.world.starts):
+                    return already_run(str(prepared))
+                checkpoint.release(intent)
         return self._report(str(intent.request["checkpoint"]), checkpoint)
 
-    def _fence(self, query: str, request: FenceRequest, checkpoint: Checkpoint) -> FenceReport:
+    def _fence(self, intent: Intent, request: FenceRequest, checkpoint: Checkpoint) -> FenceReport | Failure:
+        query = intent.query
         if query in self.runs:
             self._stop(query, f"operation {request.operation} fences it")
         evidence, detail = self._prove(query, request.hosting)
         first = checkpoint.batch + (1 if checkpoint.planned is None else 2)
-        checkpoint.planted |= {first, first + 1}
+        held = checkpoint.plant(self.store, request.checkpoint, intent, {first, first + 1})  # type: ignore[arg-type]
+        if held is not None:
+            return held
         report = self._report(request.checkpoint, checkpoint)
         hosted = next((run for run in reversed(self.ended) if run.row.query == query), None)
         if report.planned is not None and hosted is not None and not self._is_active(hosted):
@@ -361,6 +369,8 @@ class Driver:
         )
 
     def _prepare(self, request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
+        if any(start.checkpoint == request.target for start in self.world.starts):
+            return already_run(request.target)
         if (request.batch, request.offsets) != (old.batch, old.offsets):
             return Failure(kind="moved-on", text="the checkpoint moved on")
         made = Checkpoint(batch=old.batch, offsets=request.target_offsets, operators=old.operators)

@@ -3,15 +3,29 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.decide.automatic import Circumstances, judge
+from orchestrator.errors import Refused
 from orchestrator.places import Places
 from orchestrator.planning import check_queries
-from orchestrator.reconciling import reconcile, sides_of
-from state.model import Desired, IntentState, Operation, OperationKind, QueryFact, Request
+from orchestrator.reconciling import answer_for, lost_of, reconcile, sides_of
+from state.model import (
+    Assignment,
+    Desired,
+    IntentKind,
+    IntentState,
+    Operation,
+    OperationKind,
+    Phase,
+    QueryFact,
+    Request,
+    RunState,
+)
+from state.protocol import Failure
 from state.sql.migrate import open_store
 from tests.contract import samples
 from tests.simulation.test_cli import Terminal, run, run_json
@@ -147,6 +161,137 @@ def test_an_operation_that_came_back_open_is_left_alone_and_closed_by_reconcilin
     assert (world.starts[-1].cluster, world.starts[-1].epoch) == ("west", 3)
 
 
+# -- nobody left who could tell ----------------------------------------------------------------------------------------
+HELD = (
+    "store-current: /cp/revenue is held by operation {}, which this store does not know: the store was put back to a "
+    "copy of before that move; tideover reconcile revenue --cluster CLUSTER --checkpoint FOLDER with the place to "
+    "which it went"
+)
+
+
+def moved_put_back_and_started_anew(disk: Disk, *, alive: bool = True) -> tuple[World, str]:
+    """Neither the store nor the runner remembers the move; only the old checkpoint does. The operation's id, too."""
+    world = disk.world
+    disk.back_up()
+    moved = world.carry_out(world.request())
+    assert moved is not None
+    assert moved.outcome == "done"
+    world.runner.instance, world.runner.alive = "two", alive
+    world.runner.ran.clear()
+    world.runner.runs.clear()
+    disk.put_back()
+    return world, moved.id
+
+
+def stands(world: World) -> Assignment:
+    assignment = world.store.assignment(QUERY)
+    assert assignment is not None
+    return assignment
+
+
+def test_what_moved_away_by_an_operation_that_is_lost_is_not_moved_from_there_again(disk: Disk) -> None:
+    world, lost = moved_put_back_and_started_anew(disk)
+    (fact,) = world.store.query_facts()
+    assert (fact.instance, fact.epoch, fact.state, fact.held_by) == ("two", 1, RunState.FAILED, lost)
+    world.clusters["east"].reachable = False
+    assert refused(world, world.request()) == HELD.format(lost)
+    facts = places(world).before(OperationKind.FAILOVER, QUERY, "west")
+    automatic = Circumstances(
+        facts=facts, now=world.clock.now(), term=None, beliefs={}, pauses=(), operations=(), acknowledged=frozenset()
+    )
+    assert [gate.ok for gate in judge(automatic) if gate.name == "store-current"] == [False]
+    assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
+    assert (world.store.operations(), stands(world).epoch) == ([], 1)
+
+
+def test_a_move_that_began_before_a_runner_could_say_so_ends_at_its_fence(disk: Disk) -> None:
+    world, lost = moved_put_back_and_started_anew(disk, alive=False)
+    world.clusters["east"].reachable = False
+    request = world.request()
+    assert world.carry_out(request, seconds=7) is not None
+    world.runner.alive = True
+    ended = world.carry_out(request)
+    assert ended is not None
+    assert (ended.outcome, ended.sentence) == ("refused", HELD.format(lost))
+    checkpoint = world.checkpoints["/cp/revenue"]
+    assert (checkpoint.holder, checkpoint.planted) == (lost, {8, 9})
+    assert (stands(world).cluster, stands(world).epoch) == ("east", 3)
+    world.clock.wait(1)
+    assert refused(world, world.request()) == HELD.format(lost), "a later epoch does not take it over either"
+    assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
+
+
+def test_a_move_that_came_back_open_and_was_committed_before_is_not_made_again(disk: Disk) -> None:
+    world = disk.world
+    world.runner.answers = False
+    request = world.request()
+    assert isinstance(world.carry_out(request, seconds=2), Operation)
+    disk.back_up()
+    world.runner.answers = True
+    done = world.carry_out(request)
+    assert done is not None
+    assert done.outcome == "done"
+    (went_to,) = {start.checkpoint for start in world.starts}
+    world.runner.instance = "two"
+    world.runner.ran.clear()
+    world.runner.runs.clear()
+    disk.put_back()
+    stays = world.carry_out(request, seconds=30)
+    assert stays is not None
+    assert (stays.outcome, stays.phase) == (None, Phase.ABORTED), "it holds the query until somebody has looked"
+    assert f"{went_to} has been run since it was made" in stays.sentence
+    refusals = [event.text for event in world.store.history(query=QUERY) if "store-current" in event.text]
+    assert any("tideover reconcile revenue --cluster CLUSTER --checkpoint FOLDER" in text for text in refusals)
+    assert world.checkpoints["/cp/revenue"].planted
+    assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
+    lost = lost_of(world.store, QUERY)
+    assert lost is not None
+    answer_for(
+        world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
+    )
+    assert world.store.operations(only_open=True) == []
+    world.clock.wait(1)
+    assert (world.starts[-1].cluster, world.starts[-1].epoch, world.starts[-1].checkpoint) == ("west", 3, went_to)
+
+
+def test_a_person_says_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
+    world, _ = moved_put_back_and_started_anew(disk)
+    went_to = world.starts[0].checkpoint
+    lost = lost_of(world.store, QUERY)
+    assert lost is not None
+    there = {"cluster": "west", "runner": None, "actor": "ann@desk", "reason": "backup of Monday"}
+    with pytest.raises(Refused, match="revenue left: it went on from another"):
+        answer_for(world.store, world.settings, lost, checkpoint="/cp/revenue/", **there)  # type: ignore[arg-type]
+    now = answer_for(world.store, world.settings, lost, checkpoint=went_to, **there)  # type: ignore[arg-type]
+    assert (now.epoch, now.cluster, now.checkpoint, now.runner) == (3, "west", went_to, "a")
+    assert stands(world) == now
+    world.clock.wait(1)
+    assert (world.starts[-1].cluster, world.starts[-1].epoch, world.starts[-1].checkpoint) == ("west", 3, went_to)
+    assert lost_of(world.store, QUERY) is None
+    told = world.store.history(query=QUERY)[-1]
+    assert told.text == (
+        "revenue is taken as ann@desk says: epoch 3 on west; stored was epoch 1 on east: backup of Monday"
+    )
+    world.track(QUERY, 9, PLACE, cluster="west", epoch=3)
+    back = world.carry_out(world.request(target="east"))
+    assert back is not None
+    assert (back.outcome, back.source, back.epoch) == ("done", "west", 4)
+
+
+def test_an_operation_that_the_store_knows_is_no_stranger(disk: Disk) -> None:
+    """It was given up: its entries are gone, what its runner last said of them may not be."""
+    world = disk.world
+    world.runner.failures[IntentKind.PREPARE] = [Failure(kind="no-space", text="the disk is full")]
+    given_up = world.carry_out(world.request())
+    assert given_up is not None
+    assert given_up.outcome == "failed"
+    report(world, epoch=3, runner="a", cluster="east", checkpoint="/cp/revenue", instance="one", held_by=given_up.id)
+    assert lost_of(world.store, QUERY) is None
+    moved = world.carry_out(world.request())
+    assert moved is not None
+    assert moved.outcome == "done"
+
+
 # -- the verb ----------------------------------------------------------------------------------------------------------
 def report(world: World, **changes: object) -> QueryFact:
     """What a runner tells of an epoch that the store has lost."""
@@ -208,3 +353,39 @@ def test_what_the_configuration_does_not_allow_is_not_written_down(
     assignment = world.store.assignment("revenue")
     assert assignment is not None
     assert assignment.epoch == 1
+
+
+def test_the_verb_takes_a_place_by_hand_only_where_nobody_can_tell_it(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.runner.alive = False
+    there = ("--cluster", "west", "--checkpoint", "/cp/revenue/epoch-4-lost")
+    code, _, err = run(capsys, "reconcile", "revenue", *there, "--yes")
+    assert code == 0
+    assert "nothing says that revenue runs elsewhere than the store knows: nothing done" in err
+    held = {"epoch": 1, "cluster": "east", "runner": "a", "checkpoint": "/cp/revenue", "instance": "one"}
+    report(world, **held, state=RunState.FAILED, held_by="lost")
+    code, _, err = run(capsys, "reconcile", "revenue")
+    assert code == 2
+    assert "no runner can tell where revenue runs: say it with --cluster and --checkpoint" in err
+    assert "/cp/revenue is held by operation lost, which this store does not know" in err
+    assert run(capsys, "reconcile", "revenue", "--checkpoint", "/cp/x")[0] == 2
+    assert run(capsys, "reconcile", "revenue", "--cluster", "west", "--checkpoint", "epoch-4-lost", "--yes")[0] == 2
+    assert run(capsys, "reconcile", "revenue", "--cluster", "north", *there[2:], "--yes")[0] == 1
+    assert run(capsys, "reconcile", "revenue", *there)[0] == 2
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    code, _, err = run(capsys, "reconcile", "revenue", *there)
+    assert code == 1
+    assert "does nothing of it run anywhere now?" in err
+    assert world.store.assignment("revenue") == replace(stands(world), epoch=1, cluster="east")
+    code, shown = run_json(capsys, "reconcile", "revenue", *there, "--yes", "--reason", "backup")
+    assert code == 0
+    assert isinstance(shown, list)
+    assert [(row["side"], row["epoch"], row["cluster"], row["checkpoint"]) for row in shown] == [
+        ("store", 1, "east", "/cp/revenue"),
+        ("now", 5, "west", "/cp/revenue/epoch-4-lost"),
+    ]
+    report(world, epoch=6, checkpoint="/cp/other")
+    code, _, err = run(capsys, "reconcile", "revenue", *there, "--yes")
+    assert code == 2
+    assert "a runner tells where revenue runs" in err

@@ -28,6 +28,8 @@ from state.model import (
 )
 from state.ports import Store
 from state.protocol import (
+    ALREADY_RUN,
+    HELD,
     CheckpointReport,
     Evidence,
     Failure,
@@ -36,6 +38,7 @@ from state.protocol import (
     Planned,
     PrepareReport,
     PrepareRequest,
+    ReleaseRequest,
     StateOperator,
     Treatment,
 )
@@ -90,9 +93,28 @@ class Checkpoint:
     offsets: dict[str, dict[str, dict[str, int]]]
     planned: Planned | None = None
     planted: set[int] = field(default_factory=set)
+    holder: str | None = None
+    """The operation that planted these."""
     operators: tuple[StateOperator, ...] = ()
     data_batch: int = 0
     """The first batch that can hold new records of the cluster it was made for."""
+
+    def plant(self, store: Store, path: str, intent: Intent, batches: set[int]) -> Failure | None:
+        """Hold these batches for an operation; what an operation holds that the store does not know stays its own."""
+        if self.planted and self.holder is not None and store.operation(self.holder) is None:
+            return Failure(kind=HELD, text=f"{path} is held by operation {self.holder}, which this store does not know")
+        self.planted, self.holder = self.planted | batches, intent.operation
+        return None
+
+    def release(self, intent: Intent) -> None:
+        """Take away what its operation planted."""
+        if self.holder == intent.operation:
+            self.planted.clear()
+
+
+def already_run(target: str) -> Failure:
+    """What a runner says of a checkpoint that it is to make, or to take away, and that has been run."""
+    return Failure(kind=ALREADY_RUN, text=f"{target} has been run since it was made")
 
 
 @dataclass
@@ -170,7 +192,9 @@ class FakeRunner:
             operators=old.operators,
         )  # fmt: skip
         if intent.kind is IntentKind.FENCE:
-            old.planted |= {old.batch + 1, old.batch + 2}
+            held = old.plant(self.store, path, intent, {old.batch + 1, old.batch + 2})
+            if held is not None:
+                return held
             hosting = FenceRequest.of(intent.request).hosting
             said = Evidence.RUNNER if hosting is None or hosting.stopped else None
             return FenceReport(
@@ -180,10 +204,15 @@ class FakeRunner:
         if intent.kind is IntentKind.PREPARE:
             return self._prepare(PrepareRequest.of(intent.request), old)
         if intent.kind is IntentKind.RELEASE:
-            old.planted.clear()
+            prepared = ReleaseRequest.of(intent.request).prepared
+            if any(start.checkpoint == prepared for start in self.starts):
+                return already_run(str(prepared))
+            old.release(intent)
         return report
 
     def _prepare(self, request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
+        if any(start.checkpoint == request.target for start in self.starts):
+            return already_run(request.target)
         if request.resume == "fresh":
             self.checkpoints[request.target] = Checkpoint(batch=-1, offsets={})
             return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
@@ -218,7 +247,7 @@ class FakeRunner:
             return
         self._told[assignment.query] = (news, self.clock.monotonic())
         batch = checkpoint.batch + 3 if committed else checkpoint.batch
-        failed = error is not None
+        failed, held = error is not None, bool(checkpoint.planted)
         fact = QueryFact(
             query=assignment.query, runner=self.name, instance=self.instance, host=self.host, boot_id="b", pid=1,
             pid_started=1, spark_master="local[*]", application_id=None, epoch=assignment.epoch,
@@ -228,7 +257,7 @@ class FakeRunner:
             progressed_at=self.clock.now() if committed and (self.commits or self.idle) else None,
             first_commit_at=self.clock.now() if committed and self.commits else None,
             input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
-            error=error, reported_at=self.clock.now(),
+            error=error, held_by=checkpoint.holder if held else None, reported_at=self.clock.now(),
         )  # fmt: skip
         run = (assignment.query, assignment.epoch, self.instance)
         if run not in self.announced:

@@ -10,6 +10,7 @@ from state.protocol import Offsets, PrepareReport, PrepareRequest, ReleaseReques
 from streaming.spark.carry import prepare
 from streaming.spark.checkpoint import read_checkpoint
 from streaming.spark.errors import (
+    AlreadyRun,
     EmptyCheckpoint,
     FileVanished,
     HalfWritten,
@@ -72,7 +73,7 @@ def state(folder: CheckpointFolder, kind: str) -> set[str]:
 
 
 def test_a_batch_that_was_never_planned_leaves_the_log_at_n(checkpoint: CheckpointFolder) -> None:
-    plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    plant(FILES, str(checkpoint.path), operation="move", epoch=2, knows=lambda _: True)
     before = checkpoint.files()
     report = prepare(FILES, request(checkpoint), SOURCES)
     files = made(checkpoint)
@@ -340,7 +341,7 @@ def test_a_fresh_start_is_not_begun_before_a_batch_that_was_committed_meanwhile(
 
 def test_a_fresh_start_that_committed_nothing_is_moved_on_from_where_it_was_told_to_start(tmp_path: Path) -> None:
     started = CheckpointFolder(tmp_path / "checkpoint")
-    plant(FILES, str(started.path), operation="move", epoch=2)
+    plant(FILES, str(started.path), operation="move", epoch=2, knows=lambda _: True)
     asked = request(started, resume="fresh", batch=None)
     assert prepare(FILES, asked, SOURCES).data_batch == 0
     started.commit(0)
@@ -353,5 +354,5 @@ def test_fresh_needs_nothing_but_a_new_folder(checkpoint: CheckpointFolder) -> N
     assert report == PrepareReport(checkpoint=report.checkpoint, data_batch=0, files=0, bytes=0, seconds=0)
     assert not Path(report.checkpoint).exists()
     CheckpointFolder(Path(report.checkpoint))
-    with pytest.raises(TargetTaken):
+    with pytest.raises(AlreadyRun):
         prepare(FILES, request(checkpoint, resume="fresh"), SOURCES)

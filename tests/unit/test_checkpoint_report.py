@@ -43,7 +43,7 @@ def test_a_planned_batch_is_told_with_its_end(checkpoint: CheckpointFolder) -> N
 
 
 def test_a_planted_entry_is_not_a_planned_batch(checkpoint: CheckpointFolder) -> None:
-    plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    plant(FILES, str(checkpoint.path), operation="move", epoch=2, knows=lambda _: True)
     assert read_checkpoint(FILES, str(checkpoint.path), SOURCES).planned is None
 
 

@@ -39,7 +39,9 @@ def process(**changes: object) -> Process:
 
 
 def fenced(folder: Path, hosting: Process | None, *, master_ui: str | None = None) -> FenceReport:
-    guard = Guard(instance="mine", here=HERE, spark=Spark(master_ui=master_ui), files=LocalFiles())
+    guard = Guard(
+        instance="mine", here=HERE, spark=Spark(master_ui=master_ui), files=LocalFiles(), knows=lambda _: True
+    )
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
     return fence(guard, request, [], DECLARED, lambda: None)
 
@@ -75,7 +77,7 @@ def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
 
 def test_another_boot_under_a_name_that_may_be_of_another_machine_proves_nothing(folder: Path) -> None:
     container = replace(HERE, host="runner-a-0/4026532201")
-    guard = Guard(instance="mine", here=container, spark=Spark(), files=LocalFiles())
+    guard = Guard(instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
     hosting = process(host=container.host, boot_id="of another node")
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
     report = fence(guard, request, [], DECLARED, lambda: None)

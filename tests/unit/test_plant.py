@@ -5,13 +5,20 @@ from pathlib import Path
 import pytest
 
 from state.protocol import ReleaseRequest
-from streaming.spark.errors import MovedOn, TargetTaken
+from streaming.spark import plant as planting
+from streaming.spark.errors import AlreadyRun, HeldByStranger, MovedOn
+from streaming.spark.filesystem import CheckpointFiles
 from streaming.spark.local import LocalFiles
-from streaming.spark.plant import plant, planted_by, release
+from streaming.spark.plant import holder, planted_by, release
 from streaming.spark.prepared import Mark, claim
 from tests.checkpoints import CheckpointFolder
 
 FILES = LocalFiles()
+
+
+def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int) -> tuple[int, ...]:
+    """For an operation of a store that knows every other one."""
+    return planting.plant(files, checkpoint, operation=operation, epoch=epoch, knows=lambda _: True)
 
 
 @pytest.fixture
@@ -71,6 +78,35 @@ def test_an_older_operations_entries_are_taken_over_and_a_newer_ones_are_not(che
         plant(FILES, str(checkpoint.path), operation="old", epoch=2)
 
 
+@pytest.mark.parametrize("epoch", [2, 4], ids=["the same epoch", "a later epoch"])
+def test_what_an_operation_holds_that_the_store_does_not_know_is_not_taken_over(
+    checkpoint: CheckpointFolder, epoch: int
+) -> None:
+    checkpoint.plan(3)
+    plant(FILES, str(checkpoint.path), operation="lost", epoch=2)
+    before = checkpoint.files()
+    with pytest.raises(HeldByStranger, match="held by operation lost of epoch 2, which this store does not know"):
+        planting.plant(FILES, str(checkpoint.path), operation="move", epoch=epoch, knows=lambda name: name != "lost")
+    assert checkpoint.files() == before
+
+
+def test_an_operation_takes_its_own_entries_over_whatever_the_store_knows(checkpoint: CheckpointFolder) -> None:
+    plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    again = planting.plant(FILES, str(checkpoint.path), operation="move", epoch=3, knows=lambda _: False)
+    assert again == (3, 4)
+    assert checkpoint.text("offsets/3").startswith("fenced by tideover: epoch 3, operation move:")
+
+
+def test_who_holds_a_checkpoint_is_told_until_it_is_released(checkpoint: CheckpointFolder) -> None:
+    checkpoint.plan(3)
+    assert holder(FILES, str(checkpoint.path)) is None
+    plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    assert holder(FILES, str(checkpoint.path)) == "move"
+    release(FILES, request(checkpoint))
+    assert holder(FILES, str(checkpoint.path)) is None
+    assert holder(FILES, str(checkpoint.path / "nowhere")) is None
+
+
 def test_releasing_leaves_the_checkpoint_as_it_was(checkpoint: CheckpointFolder) -> None:
     before = checkpoint.files()
     plant(FILES, str(checkpoint.path), operation="move", epoch=2)
@@ -118,6 +154,18 @@ def test_releasing_is_refused_when_what_it_prepared_has_been_run(checkpoint: Che
     (prepared / "offsets").mkdir()
     (prepared / "offsets" / "3").write_text("v1")
     planted = plant(FILES, str(checkpoint.path), operation="move", epoch=2)
-    with pytest.raises(TargetTaken):
+    with pytest.raises(AlreadyRun):
         release(FILES, request(checkpoint, prepared=str(prepared)))
     assert planted_by(FILES, str(checkpoint.path), "move") == planted
+
+
+def test_releasing_is_refused_when_what_was_to_begin_afresh_has_been_run(
+    checkpoint: CheckpointFolder, tmp_path: Path
+) -> None:
+    fresh = request(checkpoint, prepared=str(tmp_path / "fresh")).model_copy(update={"fresh": True})
+    planted = plant(FILES, str(checkpoint.path), operation="move", epoch=2)
+    CheckpointFolder(tmp_path / "fresh").commit(0)
+    with pytest.raises(AlreadyRun, match="has been run since operation move chose it"):
+        release(FILES, fresh)
+    assert planted_by(FILES, str(checkpoint.path), "move") == planted
+    assert release(FILES, fresh.model_copy(update={"prepared": str(tmp_path / "none")})) == planted

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from orchestrator.reconciling import reconcile, sides_of
+from orchestrator.reconciling import answer_for, lost_of, reconcile, sides_of
 from state.model import Phase
 from state.ports import Store
 from state.sighting import Verdict
@@ -103,6 +103,42 @@ def test_a_store_that_was_put_back_decides_nothing_until_it_is_reconciled() -> L
     pass_time(world, 30, site)
     assert (active(world), runs_on(world)) == ("west", "west")
     assert [event.kind for event in told(world, "reconcile")] == ["reconcile"]
+    return world
+
+
+@fault(
+    50,
+    "the same, and every runner is started anew before it is noticed; then the primary dies",
+    verdict=Verdict.DOWN,
+    then="the old checkpoint is held by an operation that the store does not know: the query is not started "
+    "from it, and every move is refused until a person says where it went",
+)
+def test_a_store_that_was_put_back_and_runners_that_forgot_move_nothing_a_second_time() -> LiveWorld:
+    world, site = scene()
+    put_back = back_up(world.store)
+    world.clusters["east"].reachable = False
+    pass_time(world, 30, site)
+    assert_moved(world)
+    went_to = world.starts[-1].checkpoint
+    world.clusters["east"].reachable = True
+    pass_time(world, 30, site)
+    for driver in list(world.drivers.values()):
+        driver.kill()
+    put_back()
+    world.rules.begin_anew()
+    for name in list(world.drivers):
+        world.start(name)
+    pass_time(world, 10, site)
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site)
+    assert (active(world), runs_on(world), list(operations(world))) == ("east", None, [])
+    lost = lost_of(world.store, "revenue")
+    assert lost is not None
+    answer_for(
+        world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
+    )
+    pass_time(world, 30, site)
+    assert (active(world), runs_on(world)) == ("west", "west")
     return world
 
 
