@@ -181,7 +181,7 @@ class Hosted:
 
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything."""
-        watch = Watch(self._hosting, self._subject, run, follower, self._ledger)
+        watch = Watch(self._hosting, self._subject, run, follower, self._ledger, self._log)
         while not self._closing.is_set():
             active = run.is_active  # asked first, so that what it committed before it ended is seen
             try:

@@ -140,11 +140,11 @@ class Runner:
                 self._log.info("query adopted", cluster=row.cluster, checkpoint=row.checkpoint, **about(row))
 
     def _obey(self, assignments: Sequence[Assignment]) -> None:
-        hosted = {query: each.epoch for query, each in self._hosted.items()}
+        rows, hosted = {row.query: row for row in assignments}, {q: each.epoch for q, each in self._hosted.items()}
         for action in decide_runs(self._hosting.runner, assignments, hosted, self._newest):
             match action:
                 case Stop(query, epoch, why):
-                    self._log.info("stopping query", query=query, epoch=epoch, why=why)
+                    self._log.info("stopping query", ran_under=epoch, why=why, **about(rows[query]))
                     self._retire(query)
                 case Start(row):
                     self._host(row)

@@ -2,10 +2,12 @@
 
 import time
 
+import structlog
+
 from state.errors import TideoverError
 from state.protocol import Offsets
 from streaming.spark.checkpoint import read_checkpoint
-from streaming.spark.facts import Ledger, bound
+from streaming.spark.facts import Ledger
 from streaming.spark.follow import Follower
 from streaming.spark.hosting import Hosting, Subject
 from streaming.spark.progress import Totals, rows_by_source
@@ -18,12 +20,21 @@ _KEPT_BATCHES = 12
 class Watch:
     """One run as it goes; ``look`` is called again and again."""
 
-    def __init__(self, hosting: Hosting, subject: Subject, run: Run, follower: Follower, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        hosting: Hosting,
+        subject: Subject,
+        run: Run,
+        follower: Follower,
+        ledger: Ledger,
+        log: structlog.stdlib.BoundLogger,
+    ) -> None:
         self._hosting = hosting
         self._subject = subject
         self._run = run
         self._follower = follower
         self._ledger = ledger
+        self._log = log
         self._began_at = follower.committed
         self._offsets: dict[int, Offsets] = {}
         self._totals = Totals()
@@ -93,9 +104,7 @@ class Watch:
         try:
             self._ledger.inspected(read_checkpoint(self._hosting.files, self._subject.checkpoint, declared))
         except TideoverError as error:
-            bound({"query": self._subject.query, "epoch": self._subject.epoch}).warning(
-                "checkpoint cannot be inspected", error=str(error)
-            )
+            self._log.warning("checkpoint cannot be inspected", error=str(error))
         self._inspected = True
 
     def _forget_old(self) -> None:

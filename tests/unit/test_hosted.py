@@ -20,6 +20,8 @@ from streaming.spark.hosted import Hosted
 from streaming.spark.hosting import Hosting, NoWatch
 from streaming.spark.identity import Identity
 from streaming.spark.local import LocalFiles
+from streaming.spark.run_errors import PipelineRaised
+from streaming.spark.runner import Runner
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HERE = Identity(host="h", boot_id="b", pid=7, pid_started=9)
@@ -94,7 +96,8 @@ class Stage:
         self.runs.append(FakeRun())
         return self.runs[-1]
 
-    def hosted(self, epoch: int = 1, before: tuple[Hosted, ...] = ()) -> Hosted:
+    @property
+    def hosting(self) -> Hosting:
         settings = Tideover.model_validate(
             {
                 "store": "sqlite://",
@@ -108,12 +111,14 @@ class Stage:
                 },
             }
         )  # fmt: skip
-        hosting = Hosting(
+        return Hosting(
             settings=settings, runner="a", instance="one", spark_master="local[4]", application_id="app",
             base=self.folder, here=HERE, session=cast(Any, None), files=LocalFiles(), store=self.store,
             watch=NoWatch(), now=lambda: NOW,
         )  # fmt: skip
-        self.all.append(Hosted(hosting, replace(ROW, epoch=epoch, checkpoint=str(self.folder)), before))
+
+    def hosted(self, epoch: int = 1, before: tuple[Hosted, ...] = ()) -> Hosted:
+        self.all.append(Hosted(self.hosting, replace(ROW, epoch=epoch, checkpoint=str(self.folder)), before))
         return self.all[-1]
 
 
@@ -255,3 +260,44 @@ def test_what_never_announced_a_start_has_nothing_to_tell(stage: Stage) -> None:
     hosted.begin()
     until(lambda: not hosted.is_alive)
     assert stage.store.told == []
+
+
+def test_every_line_of_a_runner_about_a_query_names_its_epoch_and_its_operation(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raises(*_: object) -> None:
+        raise PipelineRaised("the pipeline raised")
+
+    def is_said(lines: list[Any], event: str) -> bool:
+        return any(line["event"] == event for line in lines)
+
+    first = stage.store.assignment("q")
+    assert first is not None
+    stranger = replace(first, query="stranger", operation="op-2", epoch=7)
+    held = replace(first, epoch=2, desired=Desired.HELD, operation="op-3")
+    fails = replace(held, epoch=3, desired=Desired.RUNNING, operation="op-4")
+    monkeypatch.setattr(FakeRun, "resting", True)
+    with capture_logs() as lines:
+        runner = Runner(stage.hosting, cast(Any, None))
+        runner._obey([first, stranger])
+        until(lambda: is_said(lines, "query started"))
+        runner._obey([held, stranger])
+        until(lambda: is_said(lines, "query stopped"))
+        monkeypatch.setattr(module, "prepare_writer", raises)
+        monkeypatch.setattr(Hosted, "_require_row", lambda _: None)
+        runner._obey([fails])
+        until(lambda: is_said(lines, "query failed"))
+        runner._obey([replace(fails, epoch=4, desired=Desired.HELD, operation="op-5")])
+        stage.all += runner._everything()
+        until(lambda: not any(each.is_alive for each in stage.all))
+    about = {(line["event"], line["query"], line["epoch"], line["operation"]) for line in lines if "query" in line}
+    assert about == {
+        ("query started", "q", 1, "op-1"),
+        ("query is assigned here but not in the configuration", "stranger", 7, "op-2"),
+        ("stopping query", "q", 2, "op-3"),
+        ("query stopped", "q", 1, "op-1"),
+        ("query failed", "q", 3, "op-4"),
+        ("stopping query", "q", 4, "op-5"),
+        ("query stopped", "q", 3, "op-4"),
+    }
+    assert [line["ran_under"] for line in lines if line["event"] == "stopping query"] == [1, 3]

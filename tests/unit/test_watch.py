@@ -1,13 +1,19 @@
 """A run that finds nothing new to read says so at once, and then once a second."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
+from state.protocol import CheckpointReport
 from state.settings import Query
 from streaming.spark import watch as module
+from streaming.spark.facts import bound
 from streaming.spark.hosting import Subject
+from streaming.spark.local import LocalFiles
 from streaming.spark.session import polling_delay_ms
 from streaming.spark.watch import Watch
 
@@ -21,7 +27,7 @@ class FakeRun:
 
 
 class FakeFollower:
-    committed = None
+    committed: int | None = None
     data_batch = 0
 
     def look(self) -> list[object]:
@@ -32,6 +38,9 @@ class FakeFollower:
 class FakeLedger:
     has_progressed: bool = False
     said: list[str] = field(default_factory=list)
+
+    def inspected(self, report: CheckpointReport) -> None:
+        self.said.append("inspected")
 
     def waiting(self) -> None:
         self.has_progressed = True
@@ -57,7 +66,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def watch_of(run: FakeRun, ledger: FakeLedger) -> Watch:
     subject = Subject("q", 1, "east", "/c")
-    watch = Watch(cast(Any, None), subject, cast(Any, run), cast(Any, FakeFollower()), cast(Any, ledger))
+    watch = Watch(cast(Any, None), subject, cast(Any, run), cast(Any, FakeFollower()), cast(Any, ledger), bound({}))
     watch._reported = 99.5  # half a second ago
     return watch
 
@@ -79,6 +88,19 @@ def test_later_waits_are_told_once_a_second(clock: Clock) -> None:
         watch.look()
         clock.now += 0.1
     assert ledger.said == ["waiting", "report"] * 2
+
+
+def test_a_checkpoint_that_cannot_be_inspected_is_told_with_whom_it_is_about(tmp_path: Path) -> None:
+    hosting = SimpleNamespace(files=LocalFiles(), declared=lambda *_: {})
+    follower, about = FakeFollower(), {"query": "q", "epoch": 2, "operation": "op-1"}
+    follower.committed = 3
+    subject = Subject("q", 2, "east", str(tmp_path))
+    fakes: tuple[Any, ...] = (FakeRun(is_waiting=True), follower, FakeLedger())
+    with capture_logs() as lines:
+        Watch(cast(Any, hosting), subject, *fakes, bound(about)).look()
+    (line,) = lines
+    assert line["event"] == "checkpoint cannot be inspected"
+    assert about.items() <= line.items()
 
 
 @pytest.mark.parametrize(("trigger", "delay_ms"), [("1s", 500), ("200ms", 100), ("0s", 10), ("10m", 1000)])
