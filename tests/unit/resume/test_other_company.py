@@ -52,7 +52,7 @@ def test_another_hash_in_as_many_partitions_makes_the_topic_go_by_the_common_tim
     both = [record for pair in zip(mine, other, strict=True) for record in pair]
     dealt = [[record for at, record in enumerate(both) if (at // 3) % 2 == number] for number in range(2)]
     log = standby(*(Slot(copied(records)) for records in dealt))
-    for target in found(log, [want(mine[:60]), want(other[:41], partition=1)], BUFFER).targets:
+    for target in found(log, [want(mine[:61]), want(other[:41], partition=1)], BUFFER).targets:
         shows(target, method="timestamp", timestamp_ms=T0 + 400, exact=False)
         assert "another partitioner" in target.note
 
