@@ -257,7 +257,11 @@ class Search:
 
     def _lagging(self) -> NoPlace:
         """Nothing is as new as what was read: it has not come yet, unless all that is left came after it."""
-        return self._expired() if self._begins_unread() else NoPlace(Cause.LAGS)
+        if self._begins_unread():
+            return self._expired()
+        if self.cut and self.records and self.ring.newest(self.records[0]) < 0:
+            return NoPlace(Cause.THIN, "nothing that is left was read, and only times speak for its being older")
+        return NoPlace(Cause.LAGS)
 
     def _is_older_twin(self, offset: int) -> bool:
         """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""

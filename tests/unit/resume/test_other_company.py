@@ -149,3 +149,10 @@ def test_a_standby_that_begins_with_older_records_than_are_remembered_is_exact()
 def test_no_method_but_content_and_a_copy_sent_again_is_for_the_policy():
     target = one(standby(Slot(CUT_SHORT, begin=40)), want(OLD[:40]), rules(MethodName.EXACT))
     shows(target, target_offset=None, expired=True)
+
+
+def test_what_retention_has_left_may_be_unread_although_its_times_are_older():
+    here = [(offset, T0 + time, f"r{offset}") for offset, time in ((18, -20), (19, 2), (20, -19))]
+    read = [(offset, T0 + 16, f"r{offset}") for offset in (0, 2)]
+    target = one(standby(Slot(here, begin=18)), want(read, offset=9), BUFFER)
+    shows(target, target_offset=18, method="timestamp", exact=False)
