@@ -189,14 +189,15 @@ class Search:
     def _is_beset(self, at: int, walk: Walk) -> bool:
         """Whether all that is remembered agreed, and a record as young as an unread one lies before the place.
 
-        Few records agree by chance; of what lay before all of them nothing is known, but that it is older.
+        Few records agree by chance; of what lay before all of them nothing is known, but that it is older. What fills a
+        hole of the old offsets is as old as the last of them.
         """
         if walk.agreed < len(self.ring.records) or self.records[at].append_time:
             return False
         youngest = max(record.timestamp_ms for record in self.ring.records)
         here = self.records[bisect_left(self.records, self.lo, key=_OFFSET) : at]
-        strangers = sum(record.timestamp_ms >= youngest and self.ring.newest(record) < 0 for record in here)
-        return strangers > self.ring.hidden
+        times = [each.timestamp_ms for each in here if each.timestamp_ms >= youngest and self.ring.newest(each) < 0]
+        return max(times, default=youngest) > youngest or len(times) > self.ring.hidden
 
     def _is_vetoed(self, record: LogRecord) -> bool:
         """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""

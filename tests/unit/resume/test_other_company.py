@@ -47,6 +47,12 @@ def test_too_few_records_to_tell_by_are_no_place_behind_a_young_one(read):
     shows(target, target_offset=0, exact=False, method="timestamp")
 
 
+def test_a_hole_between_few_records_is_no_room_for_younger_ones():
+    here = copied([OLD[each] for each in (0, 5, 4, 3, *range(6, 60))])
+    target = one(standby(Slot(here)), want([OLD[0], OLD[3]]), BUFFER)
+    shows(target, target_offset=0, exact=False, method="timestamp")
+
+
 def test_another_hash_in_as_many_partitions_makes_the_topic_go_by_the_common_time():
     mine, other = stream(0, 100, name="a"), stream(0, 100, name="b")
     both = [record for pair in zip(mine, other, strict=True) for record in pair]
