@@ -77,7 +77,7 @@ class Course:
                 windows[what] = windows[what].after(look)
                 continue
             mine, told = _seen(windows["mine"], "controller:one"), _seen(windows["runner"], "runner:a")
-            others = [each for each in (told, heard and heard.sighting(now)) if each is not None]
+            others = [each for each in (told, None if heard is None else heard.sighting(now)) if each is not None]
             verdict = judge(mine, others, at(now), DETECTION).verdict
             if not changes or changes[-1][1] is not verdict:
                 changes.append((now, verdict))

@@ -105,7 +105,7 @@ def fault(
             assert [account.lost for account in accounts] == [0] * len(accounts)
             assert repeats or [account.repeated for account in accounts] == [0] * len(accounts)
 
-        del checked.__wrapped__  # type: ignore[attr-defined] # pytest would follow it to the scenario
+        del checked.__wrapped__  # pytest would follow it to the scenario
         checked.__signature__ = inspect.signature(scenario)  # type: ignore[attr-defined] # and asks for its parameters
         return checked
 
