@@ -86,6 +86,11 @@ class Ring:
         """The time that half of the remembered records have reached: one of the far future does not move it."""
         return median_low(record.timestamp_ms for record in self.records)
 
+    @property
+    def oldest_ms(self) -> int:
+        """The smallest time among the last K."""
+        return min(record.timestamp_ms for record in self.tail)
+
     @cached_property
     def _single(self) -> int:
         return _newest_single(self.records)

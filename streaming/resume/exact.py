@@ -123,6 +123,11 @@ class Search:
             outcome = self._at_end()
         return self._unless_expired(outcome) if isinstance(outcome, Found) else outcome
 
+    @property
+    def _floor(self) -> int:
+        """From where on there may be a place: anywhere, if retention may have taken the record that gave ``lo``."""
+        return 0 if self.cut else self.lo
+
     def _unless_expired(self, found: Found) -> Outcome:
         """No place in a copy sent again where retention has deleted the first one: unread records lie before it.
 
@@ -164,7 +169,7 @@ class Search:
 
     def _candidate(self) -> Outcome:
         """Judge the records not yet looked at that equal the last consumed one; the earliest that fits wins."""
-        seen, digest, lo, newest = self.records, self.ring.last.digest, self.lo, len(self.ring.records) - 1
+        seen, digest, lo, newest = self.records, self.ring.last.digest, self._floor, len(self.ring.records) - 1
         first, self._checked = self._checked, len(seen)
         for at in range(first, len(seen)):
             record = seen[at]
@@ -235,7 +240,7 @@ class Search:
             if record.append_time:
                 return NoPlace(Cause.COMPACTED_APPEND_TIME)
             index = self.ring.newest(record)
-            if index >= 0 and record.offset >= self.lo:
+            if index >= 0 and record.offset >= self._floor:
                 self._survivors.setdefault(index, record.offset + 1)
         return NEED_MORE
 
