@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from orchestrator.decide.buffer import back
 from state.model import Fingerprint, Position, TopicPartition
+from state.ring import back
 from state.settings import Cluster, MethodName
 from streaming.deadline import Deadline
 from streaming.kafka.link import Link
@@ -171,7 +171,7 @@ def test_a_buffer_as_large_as_the_disorder_skips_no_unread_record_on_a_log_in_no
     records = [(i, BASE_MS + i * 100 - chance.randrange(3_000)) for i in range(400)]
     here = chance.sample(records, len(records))
     produce(bootstrap, "shuffled", [(None, b"%d" % number, time_ms) for number, time_ms in here])
-    disorder = back([Fingerprint(number, time_ms, bytes(16)) for number, time_ms in records], BASE_MS * 2)
+    disorder = back((time_ms for _, time_ms in records), BASE_MS * 2)
     for read in chance.sample(range(1, 400), 20):
         want = Want(
             source="s", topic="shuffled", partition=0, target_topic="shuffled", offset=read, ring=(), ring_offset=None,
