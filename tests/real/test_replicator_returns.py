@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,9 +56,13 @@ def test_records_that_a_returning_replicator_appends_are_announced_and_counted_a
     def sent() -> set[int]:
         return {each.id for each in acked.read(stage.world.acked, TOPIC) if each.acknowledged}
 
-    def measured() -> object:
+    def measured() -> Any:
         said = stage.type("show-op", operation, "-o", "json").end()
-        return json.loads(said.out)["measured"]["replay_later_records"]
+        return json.loads(said.out)["measured"]
+
+    def beside_forecast(what: str) -> list[tuple[int, int | None]]:
+        """What was forecast of each partition, and what was measured."""
+        return [(row[f"forecast_{what}"], row[what]) for row in measured()["partitions"]]
 
     stage.run()
     lab.traffic(rate=400, seconds=2)
@@ -85,13 +90,20 @@ def test_records_that_a_returning_replicator_appends_are_announced_and_counted_a
     new = sent() - early - late
     stage.until("the standby is read", lambda: ids().keys() >= new)
     assert max(ids().values()) == 1, "nothing has come a second time yet"
-    assert measured() == 0
+    assert measured()["replay_later_records"] == 0
+    stage.until("what is read again is measured", lambda: None not in (n for _, n in beside_forecast("replay_records")))
+    assert beside_forecast("replay_records") == [(0, 0)] * PARTITIONS
+    assert {number for _, number in beside_forecast("exposure_records")} == {None}, "the old cluster cannot be asked"
 
     stage.start(EAST)
     stage.thaw(REPLICATOR)
     stage.until("what was announced has come", lambda: all(ids()[number] == 2 for number in late), seconds=90)
     assert ids() == Counter(dict.fromkeys(early | new, 1)) + Counter(dict.fromkeys(late, 2))
-    stage.until("it is counted", lambda: measured() == LATE, seconds=30)
+    stage.until("it is counted", lambda: measured()["replay_later_records"] == LATE, seconds=30)
+    exposed = beside_forecast("exposure_records")
+    assert sum(number or 0 for _, number in exposed) == LATE
+    assert all(forecast == number for forecast, number in exposed), exposed
+    assert beside_forecast("replay_records") == [(0, 0)] * PARTITIONS, "what came later is no part of it"
 
 
 def on_standby(stage: Stage) -> int:
