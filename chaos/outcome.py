@@ -55,7 +55,7 @@ def changes_of(sights: Iterable[Sight], struck_at: float) -> list[Change]:
         for cluster in (PRIMARY, STANDBY):
             verdict = sight.verdict(cluster)
             if cluster not in last or last[cluster] != verdict:
-                at = datetime.fromisoformat(sight.since(cluster) or sight.at).timestamp() - struck_at
+                at = _unix(sight.since(cluster) or sight.at) - struck_at
                 found.append(Change(seconds=round(at, 1), cluster=cluster, verdict=verdict))
                 last[cluster] = verdict
     return found
@@ -66,7 +66,7 @@ def leaders_of(sights: Iterable[Sight], struck_at: float) -> list[tuple[float, s
     found: list[tuple[float, str | None]] = []
     for sight in sights:
         if not found or found[-1][1] != sight.leader:
-            found.append((round(datetime.fromisoformat(sight.at).timestamp() - struck_at, 3), sight.leader))
+            found.append((round(_unix(sight.at) - struck_at, 3), sight.leader))
     return found
 
 

@@ -21,6 +21,7 @@ from orchestrator.errors import UnknownName
 from orchestrator.journal import Journal
 from orchestrator.lease import Lead
 from orchestrator.places import Logs, Places
+from orchestrator.reported import fact_of
 from orchestrator.requests import hold_detail, hosting_process
 from state.automation import AUTOMATIC
 from state.errors import StoreUnavailable
@@ -147,7 +148,7 @@ class Executor:
         )
 
     def _fact(self, query: str) -> QueryFact | None:
-        return next((fact for fact in self._store.query_facts() if fact.query == query), None)
+        return fact_of(self._store, query)
 
     def _called_off_by(self, operation: Operation) -> str | None:
         return next((each.actor for each in self._store.open_requests() if calls_off(each, operation)), None)

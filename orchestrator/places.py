@@ -21,6 +21,7 @@ from orchestrator.decide.treatment import choose_fresh, choose_treatment
 from orchestrator.decide.unread import Arrival, arrival, shifted
 from orchestrator.decide.wants import since_placed, sound_ends, standby_topic, wants_of
 from orchestrator.departure import DESCRIBE_SECONDS, common_history, standings_of
+from orchestrator.reported import fact_of
 from state.model import EndSample, Operation, OperationKind, Position, RunnerFact, TopicPartition
 from state.ports import Store
 from state.protocol import CheckpointReport, Offsets
@@ -82,7 +83,7 @@ class Places:
     ) -> Facts:
         """Facts that need no checkpoint: for the look before anything is stopped. ``look`` asks the standby too."""
         settings = self._settings.queries[query]
-        fact = next((fact for fact in self._store.query_facts() if fact.query == query), None)
+        fact = fact_of(self._store, query)
         assignment = self._store.assignment(query)  # after the fact: else a move in between looks like an older store
         source = assignment.cluster if assignment else settings.clusters[0]
         route = self._settings.route(source, target)

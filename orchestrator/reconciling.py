@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from orchestrator.decide.reconcile import held_by, is_put_back, reconciled, stranger, vouched
 from orchestrator.errors import Refused
+from orchestrator.reported import fact_of
 from state.model import Assignment, Event, IntentState, QueryFact
 from state.ports import Store
 from state.protocol import ALREADY_RUN, Failure
@@ -30,14 +31,14 @@ class Lost:
 
 def sides_of(store: Store, query: str) -> Sides | None:
     """Both sides, where the store is the older one; None where there is nothing to reconcile."""
-    fact = _fact(store, query)
+    fact = fact_of(store, query)
     stored = store.assignment(query)  # after the fact: else a move in between would look like an older store
     return Sides(stored=stored, runs=fact) if fact is not None and is_put_back(stored, fact) else None
 
 
 def lost_of(store: Store, query: str) -> Lost | None:
     """What a runner found at the stored checkpoint, where it tells that the store is the older one."""
-    fact = _fact(store, query)
+    fact = fact_of(store, query)
     stored = store.assignment(query)
     if stored is None:
         return None
@@ -94,10 +95,6 @@ def answer_for(
     at = store.now()
     wanted = vouched(stored, cluster=cluster, checkpoint=checkpoint, runner=runner, at=at)
     return _written(store, stored, wanted, f"as {actor} says", actor=actor, reason=reason, reported=None)
-
-
-def _fact(store: Store, query: str) -> QueryFact | None:
-    return next((fact for fact in store.query_facts() if fact.query == query), None)
 
 
 def _written(

@@ -18,6 +18,7 @@ from orchestrator.decide.phases import BEHIND_COMMIT, Happening, move, watched
 from orchestrator.decide.times import iso
 from orchestrator.lease import Lead
 from orchestrator.places import Places
+from orchestrator.reported import fact_of
 from state.automation import AUTOMATIC
 from state.model import (
     Assignment,
@@ -252,7 +253,7 @@ class Taker:
         return next((belief for belief in self._store.beliefs() if belief.cluster == cluster), None)
 
     def _fact(self, query: str) -> QueryFact | None:
-        return next((fact for fact in self._store.query_facts() if fact.query == query), None)
+        return fact_of(self._store, query)
 
     def _event(self, request: Request, kind: str, text: str) -> Event:
         return Event(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from orchestrator.decide.reread import Key, Reached
+from orchestrator.reported import fact_of
 from state.model import Operation, TopicPartition
 from state.ports import Store
 from streaming.log import Log, LogRecord
@@ -15,7 +16,7 @@ READ_SECONDS = 5.0
 
 def reached_by(operation: Operation, store: Store) -> Reached | None:
     """How far the query has read since this move; None where it has moved on, or has said nothing yet."""
-    fact = next((fact for fact in store.query_facts() if fact.query == operation.query), None)
+    fact = fact_of(store, operation.query)
     return None if fact is None or fact.epoch != operation.epoch else fact.offsets
 
 

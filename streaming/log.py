@@ -8,9 +8,13 @@ question creates a topic. Times are Kafka's: milliseconds since the epoch.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from state.model import TopicPartition
+
+OFFSET = attrgetter("offset")
+"""By which records, ours and a log's, lie in order: the key to bisect them by."""
 
 
 class Spec(IntEnum):

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 
 from state.model import TopicPartition
 from streaming.deadline import Deadline
-from streaming.log import Fetched, Log, LogRecord
-from streaming.resume.gap import OFFSET
+from streaming.log import OFFSET, Fetched, Log, LogRecord
 from streaming.scan import FIRST_BYTES, MOST_BYTES, TRIES
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]

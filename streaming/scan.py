@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 
 from state.model import TopicPartition
 from streaming.deadline import Deadline
-from streaming.log import Fetched, Log, LogRecord
+from streaming.log import OFFSET, Fetched, Log, LogRecord
 from streaming.lookup import ask
 from streaming.resume.context import Ring
 from streaming.resume.exact import LOOK_AHEAD, Cause, Found, NeedMore, NoPlace, Outcome, Search
-from streaming.resume.gap import OFFSET, move_on, stay
+from streaming.resume.gap import move_on, stay
 
 FIRST_BYTES = 64 << 10
 MOST_BYTES = 4 << 20

@@ -19,6 +19,7 @@ from orchestrator.decide.times import iso
 from orchestrator.errors import UnknownName
 from orchestrator.later import with_later
 from orchestrator.outcome import with_outcome
+from orchestrator.reported import fact_of
 from state.model import Event
 
 QUERY_COLUMNS = (
@@ -85,7 +86,7 @@ def show(world: World, query: str, output: str) -> None:
     sampled = next((each for each in store.readiness() if each.query == query), None)
     row = next(row for row in rows(world) if row["query"] == query)
     assignment = store.assignment(query)
-    fact = next((fact for fact in store.query_facts() if fact.query == query), None)
+    fact = fact_of(store, query)
     runners = [shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
     positions = shapes.position_rows(store.positions(query))
     operations = [

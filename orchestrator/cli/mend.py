@@ -74,12 +74,8 @@ def reconcile(
         return ExitCode.DONE
     stored, runs = shapes.assignment_side(sides.stored), shapes.fact_side(sides.runs)
     if not yes:
-        if not is_attended():
-            raise UsageError("without a terminal this needs --yes", hint=put_back_text(sides.stored, sides.runs))
-        render.talk(
-            put_back_text(sides.stored, sides.runs) + "\n\n" + render.table([stored, runs], SIDE_COLUMNS) + "\n"
-        )
-        ask_yes(f"Take {query} as runner {sides.runs.runner} runs it?")
+        told = put_back_text(sides.stored, sides.runs)
+        _ask(told, [stored, runs], f"Take {query} as runner {sides.runs.runner} runs it?")
     with unknown_if_lost("what runs", hint="the same command again looks anew, and says whether it was kept"):
         now = write_down(world.store, world.settings, sides, actor=this_person(), reason=reason)
     _show(now, [stored, runs], output)
@@ -106,11 +102,8 @@ def _by_hand(
         return ExitCode.DONE
     stored = shapes.assignment_side(lost.stored)
     if not yes:
-        told = lost_text(query, lost.found)
-        if not is_attended():
-            raise UsageError("without a terminal this needs --yes", hint=told)
-        render.talk(told + "\n\n" + render.table([stored], SIDE_COLUMNS) + "\n")
-        ask_yes(f"Did {query} run on {cluster} from {checkpoint} last, and does nothing of it run anywhere now?")
+        question = f"Did {query} run on {cluster} from {checkpoint} last, and does nothing of it run anywhere now?"
+        _ask(lost_text(query, lost.found), [stored], question)
     with unknown_if_lost("what runs", hint="the same command again looks anew, and says whether it was kept"):
         now = answer_for(
             world.store,
@@ -124,6 +117,14 @@ def _by_hand(
         )
     _show(now, [stored], output)
     return ExitCode.DONE
+
+
+def _ask(told: str, rows: list[dict[str, object]], question: str) -> None:
+    """Show what is known, then ask. Raises ``UsageError`` where nobody is there, and ``Refused``."""
+    if not is_attended():
+        raise UsageError("without a terminal this needs --yes", hint=told)
+    render.talk(told + "\n\n" + render.table(rows, SIDE_COLUMNS) + "\n")
+    ask_yes(question)
 
 
 def _show(now: Assignment | None, before: list[dict[str, object]], output: str) -> None:

@@ -12,9 +12,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from operator import attrgetter
 
-from streaming.log import LogRecord
+from streaming.log import OFFSET, LogRecord
 from streaming.resume.context import Fit, Ring, Walk
 
 THIN = 4
@@ -89,7 +88,6 @@ class NoPlace:
 
 Outcome = Found | NeedMore | NoPlace
 NEED_MORE = NeedMore()
-_OFFSET = attrgetter("offset")
 
 
 class Search:
@@ -134,16 +132,19 @@ class Search:
         The replicator keeps its order, so the first copy is still there if the first record that is left was read:
         then it is remembered, or older than what is, with more records before the place than follow without a hole.
         """
-        if not self.cut or not self.records or self.ring.newest(self.records[0]) >= 0:
+        if not self._begins_unknown:
             return found
-        before = bisect_left(self.records, found.offset, key=_OFFSET)
+        before = bisect_left(self.records, found.offset, key=OFFSET)
         return self._expired() if before <= self.ring.unbroken or self._begins_unread() else found
 
     def _begins_unread(self) -> bool:
         """Whether the first record that retention has left cannot be one that was read, nor an older one."""
-        if not self.cut or not self.records or self.ring.newest(self.records[0]) >= 0:
-            return False
-        return self.ring.is_whole or self._is_young(self.records[0])
+        return self._begins_unknown and (self.ring.is_whole or self._is_young(self.records[0]))
+
+    @property
+    def _begins_unknown(self) -> bool:
+        """Whether the first record that retention has left is none of those remembered."""
+        return self.cut and bool(self.records) and self.ring.newest(self.records[0]) < 0
 
     def _is_young(self, record: LogRecord) -> bool:
         return not record.append_time and record.timestamp_ms >= self.ring.middle_ms
@@ -200,7 +201,7 @@ class Search:
         if walk.agreed < len(self.ring.records) or self.records[at].append_time:
             return False
         youngest = max(record.timestamp_ms for record in self.ring.records)
-        here = self.records[bisect_left(self.records, self.lo, key=_OFFSET) : at]
+        here = self.records[bisect_left(self.records, self.lo, key=OFFSET) : at]
         times = [each.timestamp_ms for each in here if each.timestamp_ms >= youngest and self.ring.newest(each) < 0]
         return max(times, default=youngest) > youngest or len(times) > self.ring.hidden
 
@@ -265,13 +266,13 @@ class Search:
         """Nothing is as new as what was read: it has not come yet, unless all that is left came after it."""
         if self._begins_unread():
             return self._expired()
-        if self.cut and self.records and self.ring.newest(self.records[0]) < 0:
+        if self._begins_unknown:
             return NoPlace(Cause.THIN, "nothing that is left was read, and only times speak for its being older")
         return NoPlace(Cause.LAGS)
 
     def _is_older_twin(self, offset: int) -> bool:
         """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""
-        at = bisect_left(self.records, offset, key=_OFFSET)
+        at = bisect_left(self.records, offset, key=OFFSET)
         return any(self._is_at_home(at, index) for index in self.ring.indices(self.records[at])[1:])
 
     def _is_at_home(self, at: int, index: int) -> bool:

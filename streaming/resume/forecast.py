@@ -8,10 +8,10 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from state.model import EndSample
+from streaming.log import OFFSET
 from streaming.resume import notes
 from streaming.resume.exact import Found
 from streaming.resume.facts import Facts, Place
-from streaming.resume.gap import OFFSET
 from streaming.resume.model import Want
 
 

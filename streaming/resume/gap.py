@@ -9,13 +9,10 @@ the query resumes at the ring and the gap is forecast as replay: counting over a
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 
-from streaming.log import LogRecord
+from streaming.log import OFFSET, LogRecord
 from streaming.resume.context import Ring
 from streaming.resume.exact import NEED_MORE, Found, NeedMore
-
-OFFSET = attrgetter("offset")
 
 
 def stay(found: Found, gap: int) -> Found:
