@@ -187,7 +187,7 @@ def _align(run: Asked, cases: Iterable[Case]) -> None:
             continue
         begin, end = run.bound(case.key, Spec.EARLIEST), run.bound(case.key, Spec.LATEST)
         if case.want.ring and begin < end:
-            ring = Ring(case.want.ring, run.rules.context, timed=not run.asks_append_time(case.key.topic))
+            ring = _ring(run, case)
             lows[case.key, _low_time(run, case.key.topic, ring)].append((case, ring))
         elif case.want.ring:
             case.alignment = NoPlace(Cause.EMPTY)
@@ -196,6 +196,16 @@ def _align(run: Asked, cases: Iterable[Case]) -> None:
     run.ask(lows)
     begun = [_scan(run, case, ring, question) for question, asked in lows.items() for case, ring in asked]
     scan(run.log, [item for item in begun if item is not None], run.deadline)
+
+
+def _ring(run: Asked, case: Case) -> Ring:
+    return Ring(
+        case.want.ring,
+        run.rules.context,
+        timed=not run.asks_append_time(case.key.topic),
+        begin=case.want.begin_known or 0,
+        disorder_ms=run.rules.buffer_of(case.want),
+    )
 
 
 def _low_time(run: Asked, topic: str, ring: Ring) -> int:

@@ -70,8 +70,8 @@ class Scan:
         """Search anew from another lower bound."""
         back = len(self.ring.records) if self.compacted else 2 * self.ring.context + 8
         self.lo = lo
-        is_young = self.begin_ms is not None and self.begin_ms >= min(self.ring.middle_ms, self.ring.oldest_ms)
-        doubtful = self.ring.is_whole or (is_young and not self.append_time)
+        is_young = self.begin_ms is not None and self.begin_ms >= self.ring.young_ms
+        doubtful = self.ring.is_first or (is_young and not self.append_time)
         from_begin = 0 < lo - self.begin <= LOOK_AHEAD and self.begin > 0 and doubtful
         self.start = self.next = self.begin if from_begin else max(self.begin, lo - back)
         self.ahead = lo - self.start + FIRST_RECORDS

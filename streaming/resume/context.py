@@ -49,10 +49,19 @@ class Ring:
     Where just so many end a run that stood in the log before, more count: as many as no other run in the ring ends
     with, up to ``WIDEST``, and only over offsets without holes. ``records`` must not be empty. With ``timed=False``
     the standby keeps no times, so that records of the same content are the same; then as many count as it takes to
-    reach one whose content the ring has once.
+    reach one whose content the ring has once. ``begin`` is where the old partition began when it was last sampled;
+    ``disorder_ms`` how far an unread record's time may lie before that of read ones: X of ``T - X``.
     """
 
-    def __init__(self, records: Sequence[Fingerprint], context: int, *, timed: bool = True) -> None:
+    def __init__(
+        self,
+        records: Sequence[Fingerprint],
+        context: int,
+        *,
+        timed: bool = True,
+        begin: int = 0,
+        disorder_ms: int = 0,
+    ) -> None:
         self.records = tuple(records)
         self.context = _telling(self.records, min(context, len(self.records)), timed=timed)
         self.last = self.records[-1]
@@ -61,6 +70,11 @@ class Ring:
         """How many old offsets between the last ``context`` records are missing (holes)."""
         self.is_whole = self.last.offset == len(self.records) - 1
         """Whether it holds every record of the partition up to its last one, from offset 0 on."""
+        self.is_first = self.records[0].offset <= begin
+        """Whether the old partition held no record older than the first one remembered."""
+        self.young_ms = median_low(record.timestamp_ms for record in self.records) - disorder_ms
+        """From this time on a record may be unread. Half of the remembered ones count: one of the far future or past
+        does not move it."""
 
     @property
     def last_is_unique(self) -> bool:
@@ -80,16 +94,6 @@ class Ring:
         Without times a run of nothing but common contents may have stood in the log before the ring begins.
         """
         return 0 < self._single <= agreed
-
-    @property
-    def middle_ms(self) -> int:
-        """The time that half of the remembered records have reached: one of the far future does not move it."""
-        return median_low(record.timestamp_ms for record in self.records)
-
-    @property
-    def oldest_ms(self) -> int:
-        """The smallest time among the last K."""
-        return min(record.timestamp_ms for record in self.tail)
 
     @cached_property
     def _single(self) -> int:

@@ -139,7 +139,7 @@ class Search:
 
     def _begins_unread(self) -> bool:
         """Whether the first record that retention has left cannot be one that was read, nor an older one."""
-        return self._begins_unknown and (self.ring.is_whole or self._is_young(self.records[0]))
+        return self._begins_unknown and (self.ring.is_first or self._is_young(self.records[0]))
 
     @property
     def _begins_unknown(self) -> bool:
@@ -147,7 +147,7 @@ class Search:
         return self.cut and bool(self.records) and self.ring.newest(self.records[0]) < 0
 
     def _is_young(self, record: LogRecord) -> bool:
-        return not record.append_time and record.timestamp_ms >= self.ring.middle_ms
+        return not record.append_time and record.timestamp_ms >= self.ring.young_ms
 
     def _expired(self) -> NoPlace:
         return NoPlace(Cause.RETENTION, f"{self.records[0].offset} is the first that is left, and was not read")

@@ -139,6 +139,19 @@ def test_nor_where_more_lies_between_than_is_remembered_and_times_are_out_of_ord
     shows(target, target_offset=500, method="timestamp", expired=True)
 
 
+def test_nor_where_the_old_partition_began_above_0_and_its_whole_history_is_remembered():
+    old = [(offset, T0 + (10 if offset < 125 else 0), f"r{offset}") for offset in range(100, 160)]
+    here = copied(old + old[5:40])
+    target = one(standby(Slot(here, begin=30)), want(old[:25], begin_known=100))
+    shows(target, exact=False, method="timestamp", expired=True)
+
+
+def test_nor_where_times_are_out_of_order_by_more_than_is_remembered_but_by_less_than_the_buffer():
+    old = [(offset, T0 + 10 * offset - (1000 if offset == 60 else 0), f"r{offset}") for offset in range(120)]
+    log = standby(Slot(copied(old + old[20:70]), begin=60))
+    shows(one(log, want(old[:60], remembered=20), rules(buffer_ms=2000)), target_offset=60, expired=True)
+
+
 @pytest.mark.parametrize("begin", [20, 35])
 def test_as_long_as_retention_has_left_the_first_copy_the_place_is_exact(begin):
     target = one(standby(Slot(CUT_SHORT, begin=begin)), want(OLD[:40]), BUFFER)
