@@ -72,9 +72,9 @@ class Scan:
         self.lo = lo
         is_young = self.begin_ms is not None and self.begin_ms >= self.ring.young_ms
         doubtful = self.ring.is_first or (is_young and not self.append_time)
-        from_begin = 0 < lo - self.begin <= LOOK_AHEAD and self.begin > 0 and doubtful
+        from_begin = 0 < self.begin < lo and (doubtful or lo - self.begin <= self.ring.unbroken)
         self.start = self.next = self.begin if from_begin else max(self.begin, lo - back)
-        self.ahead = lo - self.start + FIRST_RECORDS
+        self.ahead = min(lo - self.start, LOOK_AHEAD) + FIRST_RECORDS
         cut = self.start == self.begin > 0
         self.search = Search(self.ring, lo=lo, end=self.end, compacted=self.compacted, cut=cut)
 

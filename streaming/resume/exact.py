@@ -111,6 +111,8 @@ class Search:
     def feed(self, records: Sequence[LogRecord], next_offset: int) -> Outcome:
         """Take the next records of the standby, read up to ``next_offset``; at ``end`` the answer is final."""
         self.records.extend(records)
+        if self._begins_unread() and self.lo - self.records[0].offset > LOOK_AHEAD:
+            return self._expired()  # too far to read on for what else may be wrong
         is_end = next_offset >= self.end
         outcome: Outcome = NEED_MORE
         if self._pending is None:

@@ -152,6 +152,21 @@ def test_nor_where_times_are_out_of_order_by_more_than_is_remembered_but_by_less
     shows(one(log, want(old[:60], remembered=20), rules(buffer_ms=2000)), target_offset=60, expired=True)
 
 
+@pytest.mark.parametrize("unread", [3_900, 6_000])
+def test_nor_where_a_record_of_the_future_makes_the_search_begin_far_behind_what_is_left(unread):
+    old = [(offset, T0 + offset + (60_000 if offset == 195 else 0), f"r{offset}") for offset in range(200 + unread)]
+    log = standby(Slot(copied(old + old[100:230]), begin=200), per_fetch=500)
+    target = one(log, want(old[:200], remembered=50), rules(buffer_ms=15 * 60_000))
+    shows(target, target_offset=200, exact=False, expired=True)
+
+
+def test_nor_where_as_many_are_left_as_are_remembered_whatever_their_times():
+    old = [(offset, T0 + offset - (60_000 if offset in range(200, 260) else 0), f"r{offset}") for offset in range(300)]
+    log = standby(Slot(copied(old + old[150:230]), begin=205))
+    target = one(log, want(old[:200], remembered=150), rules(buffer_ms=1000))
+    shows(target, exact=False, expired=True)
+
+
 @pytest.mark.parametrize("begin", [20, 35])
 def test_as_long_as_retention_has_left_the_first_copy_the_place_is_exact(begin):
     target = one(standby(Slot(CUT_SHORT, begin=begin)), want(OLD[:40]), BUFFER)
