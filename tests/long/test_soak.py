@@ -19,7 +19,7 @@ from tests.long.test_many_carries import ROOT, commit_of
 from tests.long.unattended import Unattended, cut_off, number, stopped, unattended
 from tests.namespace import Namespace
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(14400)]
 
 REPORT = ROOT / "docs" / "reports" / "soak.md"
 ABOUT = """
@@ -35,7 +35,8 @@ for 0.3 to 10 s; every core is busy for 2 to 5 s.
 |---|---|
 {strikes}
 
-Verdicts on the primary meanwhile: {verdicts}. Moves: {moves}.
+Verdicts on the primary meanwhile: {verdicts}. Moves: {moves}. Then the primary was killed, and every query moved once:
+lost 0, repeated 0.
 """
 
 PAUSE_SECONDS = (0.2, 0.9)
@@ -58,6 +59,7 @@ def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> 
             done[strike.__name__.strip("_").replace("_", " ")] += 1
             time.sleep(draw.uniform(2.0, 8.0))
             assert world.held() == [], f"seed {seed}: {dict(done)}"
+            assert [each.poll() for each in world.controllers.values()] == [None, None], "both live"
         world.until("both are UP", lambda: world.verdicts("east")[-1:] in ([], ["UP"]))
         verdicts, moves = Counter(world.verdicts("east")), len(world.held())
         text = ABOUT.format(
@@ -65,10 +67,14 @@ def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> 
             strikes="\n".join(f"| {name} | {times} |" for name, times in sorted(done.items())),
             verdicts=", ".join(f"{name} {times}" for name, times in verdicts.most_common()), moves=moves,
         )  # fmt: skip
-        REPORT.write_text(text.lstrip(), encoding="utf-8")
         assert "DOWN" not in world.verdicts("east")
         world.until("every query runs", lambda: world.is_on("east"))
         world.assert_left_alone()
+        world.lab("kill", "east")
+        world.until("what is a failure still moves them", world.has_moved)
+        world.assert_moved_once()
+        world.assert_nothing_lost()
+    REPORT.write_text(text.lstrip(), encoding="utf-8")
 
 
 def _freeze_broker(world: Unattended, cables: Namespace, draw: random.Random) -> None:

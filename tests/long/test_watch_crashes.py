@@ -13,10 +13,10 @@ import pytest
 from state.model import Phase
 from state.ports import Store
 from state.sql.migrate import open_store
-from tests.long.test_watch_faults import below, log_of, store_of
+from tests.long.test_watch_faults import below, signalled, store_of
 from tests.long.unattended import unattended
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(14400)]
 
 BEFORE = {Phase.FENCING, Phase.RESOLVING}
 BEHIND = {Phase.PREPARING, Phase.STARTING, Phase.VERIFYING}
@@ -30,7 +30,7 @@ def test_a_leader_killed_in_the_middle_of_its_moves_is_succeeded_by_one_that_fin
         unattended(tmp_path, controllers=("one", "two")) as world,
         closing(open_store(store_of(world.on))) as store,
     ):
-        leader = next(name for name in world.controllers if "leading " in log_of(world.on, name))
+        leader = world.leader()
         (follower,) = world.controllers.keys() - {leader}
         world.lab("kill", "east")
         await_phase(store, phases)
@@ -41,7 +41,7 @@ def test_a_leader_killed_in_the_middle_of_its_moves_is_succeeded_by_one_that_fin
         assert left, "it was killed too late to be missed"
         chosen = {each: prepared(store, each) for each in left}
         world.until("every query has left", world.has_moved)
-        assert "leading " in log_of(world.on, follower)
+        assert world.leads(follower)
         for each, requests in chosen.items():
             assert not requests or prepared(store, each) == requests, "what was chosen was chosen again"
         world.assert_moved_once()
@@ -54,8 +54,7 @@ def test_a_runner_killed_with_its_cluster_is_followed_by_one_that_proves_it_gone
         closing(open_store(store_of(world.on))) as store,
     ):
         assert {row.runner for row in store.assignments()} == {"a"}
-        for each in (world.broker("east-1"), *below(world.runner.pid)):
-            os.kill(each, signal.SIGKILL)
+        signalled([world.broker("east-1"), *below(world.runner.pid)], signal.SIGKILL)
         world.runner.wait(30)
         world.until("every query has left", world.has_moved)
         assert "DOWN" in world.verdicts("east")

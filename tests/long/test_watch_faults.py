@@ -5,7 +5,8 @@ import random
 import shutil
 import signal
 import time
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from state.sql.migrate import open_store
 from tests.long.unattended import Unattended, cut_off, stopped, unattended
 from tests.postgres import running_postgres
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(14400)]
 
 LEASE_SECONDS = 10.0
 SLOW_COOLDOWN = {"automatic": True, "cooldown": "1h"}
@@ -48,17 +49,17 @@ def test_a_leader_that_is_frozen_is_succeeded_and_writes_nothing_when_it_wakes_u
     with running_postgres() as server:
         changes = {"store": server.new_database()}
         with unattended(tmp_path, controllers=("one", "two"), changes=changes) as world:
-            leader = next(name for name in world.controllers if "leading " in log_of(world.on, name))
+            leader = world.leader()
             follower = next(name for name in world.controllers if name != leader)
             with stopped(world.controllers[leader]):
                 world.lab("kill", "east")
                 world.until("every query has left", world.has_moved)
                 time.sleep(LEASE_SECONDS)
-            world.until("it steps down", lambda: "no longer leading" in log_of(world.on, leader), 30.0)
+            world.until("it steps down", lambda: not world.leads(leader), 30.0)
             time.sleep(LEASE_SECONDS)
             world.assert_moved_once()
-            actors = {str(event["actor"]) for event in world.events("verdict")}
-            assert actors == {f"controller:{follower}"}
+            actors = {str(event["actor"]) for event in world.events()}
+            assert {each for each in actors if each.startswith("controller:")} == {f"controller:{follower}"}
             world.assert_nothing_lost()
 
 
@@ -72,14 +73,15 @@ def test_a_leader_that_is_frozen_in_the_middle_of_its_moves_is_succeeded_and_spo
             unattended(tmp_path, controllers=("one", "two"), changes=changes) as world,
             closing(open_store(url)) as store,
         ):
-            leader = next(name for name in world.controllers if "leading " in log_of(world.on, name))
+            leader = world.leader()
             world.lab("kill", "east")
             await_open(store)
             time.sleep(random.uniform(0.0, 1.0))  # anywhere in it
             with stopped(world.controllers[leader]):
+                assert store.operations(only_open=True, limit=1), "it was frozen too late to be missed"
                 world.until("every query has left", world.has_moved)
                 time.sleep(LEASE_SECONDS)
-            world.until("it steps down", lambda: "no longer leading" in log_of(world.on, leader), 30.0)
+            world.until("it steps down", lambda: not world.leads(leader), 30.0)
             time.sleep(LEASE_SECONDS)
             assert world.is_on("west")
             world.assert_moved_once()
@@ -93,11 +95,12 @@ def test_a_store_that_stops_in_the_middle_of_operations_delays_them_and_nothing_
             world.lab("kill", "east")
             await_open(store)
             time.sleep(random.uniform(0.0, 0.5))  # anywhere in it
+            assert store.operations(only_open=True, limit=1), "too late: nothing is under way"
             server.stop()
             time.sleep(20.0)
             server.start()
             world.until("every query has left", world.has_moved)
-            assert "the store is away" in log_of(world.on, "one")
+            assert "the store is away" in world.log("one")
             world.assert_moved_once()
             world.assert_nothing_lost()
 
@@ -125,21 +128,26 @@ def test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it(tmp_pat
 
 
 def test_a_runner_on_a_host_that_nobody_reaches_is_waited_for_until_its_host_is_back(tmp_path: Path) -> None:
-    """A process table of its own makes it another host: that its processes are silent proves nothing here."""
+    """A process table of its own makes it another host: that its processes are silent proves nothing to the other."""
     with running_postgres() as server:
-        changes = {"store": server.new_database()}
-        with unattended(tmp_path, inside=far_away(), changes=changes) as world:
+        url = server.new_database()
+        with (
+            unattended(tmp_path, inside=far_away(), changes={"store": url}, rate=200, helped=True) as world,
+            closing(open_store(url)) as store,
+        ):
+            queries = {row.query for row in store.assignments() if row.runner == "a"}
+            assert queries == world.places().keys()
             processes = below(world.runner.pid)
             assert len(processes) >= 3, "what makes the table, the runner, and its JVM"
-            for each in processes:
-                os.kill(each, signal.SIGSTOP)
+            signalled(processes, signal.SIGSTOP)
             world.lab("kill", "east")
-            world.until("every move is blocked", lambda: blocked(world))
+            world.until("the other runner finds no proof", lambda: doubted(world) == queries)
             time.sleep(30.0)
-            assert blocked(world)
-            for each in reversed(processes):
-                os.kill(each, signal.SIGCONT)
+            assert {(row.cluster, row.runner) for row in store.assignments()} == {("east", "a")}
+            assert {each["phase"] for each in world.attempts()} <= {"BLOCKED", "FENCING"}
+            signalled(processes[::-1], signal.SIGCONT)
             world.until("every query has left", world.has_moved)
+            assert {each["plan"]["fence"] for each in world.attempts()} == {"runner"}
             world.assert_moved_once()
             world.assert_nothing_lost()
 
@@ -163,7 +171,9 @@ def test_one_broker_of_three_moves_nothing(tmp_path: Path, fault: str, cure: str
         world.lab(fault, "east-2")
         world.until("it limps", lambda: "DEGRADED" in world.verdicts("east"))
         time.sleep(60.0)
-        assert set(world.verdicts("east")) <= {"UP", "DEGRADED"}
+        assert not {"DOWN", "UNREACHABLE_FROM_HERE"} & set(
+            world.verdicts("east")
+        )  # a late look of six brokers is neither
         assert world.held() == []
         world.lab(cure, "east-2")
         world.until("it is whole again", lambda: world.verdicts("east")[-1] == "UP")
@@ -219,17 +229,17 @@ def below(pid: int) -> list[int]:
     return [pid, *(each for child in children for each in below(child))]
 
 
-def blocked(world: Unattended) -> bool:
-    """Whether every query is held by a move that waits for a proof."""
-    moves = world.attempts()
-    return {each["query"] for each in moves} == {row["query"] for row in world.on.ask("list")} and {
-        each["phase"] for each in moves
-    } == {"BLOCKED"}
+def signalled(processes: Sequence[int], number: signal.Signals) -> None:
+    """Signal processes; one that has ended meanwhile is let go."""
+    for each in processes:
+        with suppress(ProcessLookupError):
+            os.kill(each, number)
+
+
+def doubted(world: Unattended) -> set[str]:
+    """The queries whose move waits, since the process that hosts them cannot be looked at."""
+    return {str(event["query"]) for event in world.events("wait") if "is on another host" in event["text"]}
 
 
 def store_of(on: Stage) -> str:
     return str(yaml.safe_load(on.config.read_text(encoding="utf-8"))["store"])
-
-
-def log_of(on: Stage, controller: str) -> str:
-    return (on.directory / f"controller-{controller}.log").read_text(encoding="utf-8", errors="replace")
