@@ -283,7 +283,7 @@ class Retention(Settings):
 
 
 class Http(Settings):
-    """The page and API of the controller."""
+    """The page and API of the controller, which are not built yet: nothing listens."""
 
     listen: Address = "127.0.0.1:8340"
     token: SecretStr | None = None

@@ -8,6 +8,7 @@ import pytest
 from orchestrator.places import Places
 from orchestrator.planning import plan_query
 from state.model import IntentKind, Operation, OperationKind, Phase
+from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import QUERY, START_MS, World, settings
 
 PARTED = 80
@@ -49,6 +50,7 @@ def targets(plan: Any) -> list[tuple[int, int, str, int]]:
 @pytest.mark.parametrize("kind", [OperationKind.FAILOVER, OperationKind.SWITCHOVER])
 def test_a_plan_is_refused_with_the_partitions_and_the_offsets_at_which_the_log_parts(kind: OperationKind) -> None:
     plan = planned(cut_world(), kind)
+    assert keys(plan["log_truncation"]) == said("the plan also has `log_truncation`")
     assert plan["refused"] is True
     assert (gate(plan)["ok"], gate(plan)["measured"]) == (False, "2 partitions")
     named = "log truncation on east: orders-0 (read to 100, parts at 80), orders-1 (read to 100, parts at 80)"
