@@ -81,6 +81,7 @@ def _declare_wide(on: Stage) -> None:
         make_topics(bootstrap[0], {_WIDE_TOPIC: _WIDE_PARTITIONS})
     name, query = next(iter(declared["queries"].items()))
     declared["queries"] = {name: {**query, "sources": {"orders": {"topics": [_WIDE_TOPIC]}}, "trigger": "10s"}}
+    declared["spark"]["master"] = "local[2]"  # a slot for each partition would let readers wait for each other too long
     on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
     _fill(addresses["east"][0])
     deadline = time.monotonic() + _WIDE_SECONDS
