@@ -80,7 +80,14 @@ def _declare_wide(on: Stage) -> None:
     for bootstrap in addresses.values():
         make_topics(bootstrap[0], {_WIDE_TOPIC: _WIDE_PARTITIONS})
     name, query = next(iter(declared["queries"].items()))
-    declared["queries"] = {name: {**query, "sources": {"orders": {"topics": [_WIDE_TOPIC]}}, "trigger": "10s"}}
+    # 3,500 partitions of one broker on few cores: some answers take longer than a query in production should wait
+    patient = {
+        "kafkaConsumer.pollTimeoutMs": "20000",
+        "kafka.request.timeout.ms": "20000",
+        "kafka.default.api.timeout.ms": "30000",
+    }
+    source = {"topics": [_WIDE_TOPIC], "options": patient}
+    declared["queries"] = {name: {**query, "sources": {"orders": source}, "trigger": "10s"}}
     declared["spark"]["master"] = "local[2]"  # a slot for each partition would let readers wait for each other too long
     on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
     _fill(addresses["east"][0])
