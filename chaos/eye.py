@@ -25,6 +25,8 @@ class Eye:
         self._over = threading.Event()
         self._process: subprocess.Popen[str] | None = None
         self._sights: list[Sight] = []
+        self.blinks: list[float] = []
+        """Unix times at which the watch ended by itself; it is begun anew then, with the whole situation."""
         self._thread = threading.Thread(target=self._watch, name="eye", daemon=True)
 
     def __enter__(self) -> "Eye":
@@ -53,6 +55,8 @@ class Eye:
         """Wait until the newest situation is as wanted. Raises StoryFailed."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
+            if not self._thread.is_alive():  # else the newest situation would stand for ever
+                raise StoryFailed(f"nobody watches any more, so it cannot be seen whether it came to this: {what}")
             if self._sights and holds(self._sights[-1]):
                 return self._sights[-1]
             time.sleep(_LOOK_SECONDS)
@@ -69,6 +73,8 @@ class Eye:
                 for line in process.stdout or ():
                     if (sight := _read(line)) is not None:
                         self._sights.append(sight)
+            if self._sights and not self._over.is_set():  # before the store is there, it ends again and again
+                self.blinks.append(time.time())
             self._over.wait(_AGAIN_SECONDS)
 
 

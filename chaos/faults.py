@@ -115,10 +115,6 @@ class Sight:
         """What is believed of a cluster."""
         return self._belief(cluster).get("verdict")
 
-    def since(self, cluster: str) -> str | None:
-        """When that was first believed."""
-        return self._belief(cluster).get("since")
-
     @property
     def phases(self) -> Sequence[str]:
         """Of the open operations."""

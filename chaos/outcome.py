@@ -1,6 +1,7 @@
 """What became of a scenario, and whether that is what was expected. Pure."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,6 +11,8 @@ from chaos.faults import Act, Deed, Sight, When
 from chaos.scenarios import Scenario
 
 PRIMARY, STANDBY = "east", "west"
+_VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
+"""How the history tells a verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +22,7 @@ class Change:
     seconds: float
     """After the first fault; negative before."""
     cluster: str
-    verdict: str | None
+    verdict: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,8 @@ class Outcome:
     changes: Sequence[Change] = ()
     leaders: Sequence[tuple[float, str | None]] = ()
     """Seconds after the first fault, and who was seen to lead from then on."""
+    blinks: Sequence[float] = ()
+    """Seconds after the first fault at which the watch ended by itself, and was begun anew."""
     places: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     """By query: cluster, runner and state in the end."""
     operations: Sequence[Mapping[str, Any]] = ()
@@ -47,18 +52,13 @@ class Outcome:
     """Why the story did not come to its end."""
 
 
-def changes_of(sights: Iterable[Sight], struck_at: float) -> list[Change]:
-    """Every change of a verdict, in order, when it was given and not when it was seen to stand."""
-    last: dict[str, str | None] = {}
-    found = []
-    for sight in sights:
-        for cluster in (PRIMARY, STANDBY):
-            verdict = sight.verdict(cluster)
-            if cluster not in last or last[cluster] != verdict:
-                at = _unix(sight.since(cluster) or sight.at) - struck_at
-                found.append(Change(seconds=round(at, 1), cluster=cluster, verdict=verdict))
-                last[cluster] = verdict
-    return found
+def changes_of(history: Iterable[Mapping[str, Any]], struck_at: float) -> list[Change]:
+    """Every change of a verdict, in order: the store has a line of history for each, whether anybody watched or not."""
+    return [
+        Change(seconds=round(_unix(event["at"]) - struck_at, 3), cluster=told["cluster"], verdict=told["verdict"])
+        for event in history
+        if event["kind"] == "verdict" and (told := _VERDICT.match(event["text"]))
+    ]
 
 
 def leaders_of(sights: Iterable[Sight], struck_at: float) -> list[tuple[float, str | None]]:

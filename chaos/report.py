@@ -107,11 +107,12 @@ def _row(story: Story) -> str:
 def _chapter(story: Story) -> list[str]:
     happened = [(deed["begun"], f"**{deed['text']}**") for deed in story["deeds"]]
     happened += [
-        (change["seconds"], f"{change['cluster']} is {change['verdict'] or 'without a verdict'}")
+        (change["seconds"], f"{change['cluster']} is {change['verdict']}")
         for change in story["changes"]
         if change["seconds"] >= 0
     ]
     happened += [(seconds, f"{leader or 'nobody'} leads") for seconds, leader in story["leaders"] if seconds >= 0]
+    happened += [(seconds, "the watch ended by itself, and was begun anew") for seconds in story.get("blinks", ())]
     for operation in story["operations"]:
         name = f"{operation['kind']} of {operation['query']}"
         happened.append((_offset(operation["started_at"], story), f"{name} begins"))

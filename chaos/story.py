@@ -1,5 +1,6 @@
 """Plays one scenario on an environment, from a calm beginning to the verdict."""
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS, Eye
 from chaos.faults import LEADER, RUNNERS, Act, Deed, Sight, Step, When
-from chaos.outcome import Outcome, changes_of, is_counted, leaders_of
+from chaos.outcome import PRIMARY, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
 from lab.relay import ORDERS
 
@@ -19,7 +20,7 @@ Say = Callable[[str], None]
 _CONFIG = "/etc/tideover/tideover.yaml"
 _FILLER = "/var/lib/kafka/data/filler"
 _VERBS = {Act.KILL: "kill", Act.FREEZE: "pause", Act.THAW: "unpause", Act.START: "start"}
-_EVENTS = "1000"
+_EVENTS = "10000"
 """Of the history: more than any story has."""
 _WARM = ("warmed up", "warm-up failed")
 """What a runner's log says when its warm-up no longer takes anything from the others."""
@@ -67,10 +68,12 @@ class Story:
     def tell(self, environment_name: str) -> Outcome:
         """Play it to its end; what broke on the way stands in the outcome."""
         begun = time.monotonic()
-        seen = self._eye.mark()
+        seen, blinked = self._eye.mark(), len(self._eye.blinks)
         broke = ""
         verdict: dict[str, Any] = {}
+        history: list[dict[str, Any]] = []
         operations: list[dict[str, Any]] = []
+        places: dict[str, tuple[str, str, str]] = {}
         try:
             self._begin()
             self._up_seconds = round(time.monotonic() - begun, 1)
@@ -78,16 +81,21 @@ class Story:
             time.sleep(self._patience.calm)
             self._strike()
             self._await_end()
-            operations = self._operations()
+            history = self._history()
+            operations = self._operations(history)
             verdict = self._verify(operations)
+            places = _places(self._ask("list"))
         except (StoryFailed, DockerFailed) as error:
             broke = str(error)
             self._say(broke)
+            with contextlib.suppress(DockerFailed):  # for the report: what was believed until then
+                history = self._history()
         sights = self._eye.since(seen)
         return Outcome(
             scenario=self._scenario.name, environment=environment_name, up_seconds=self._up_seconds,
-            struck_at=self._struck_at, deeds=tuple(self._deeds), changes=tuple(changes_of(sights, self._struck_at)),
-            leaders=tuple(leaders_of(sights, self._struck_at)), places=_places(sights[-1]) if sights else {},
+            struck_at=self._struck_at, deeds=tuple(self._deeds), changes=tuple(changes_of(history, self._struck_at)),
+            leaders=tuple(leaders_of(sights, self._struck_at)), places=places,
+            blinks=tuple(round(at - self._struck_at, 1) for at in self._eye.blinks[blinked:]),
             operations=operations, verdict=verdict, broke=broke,
         )  # fmt: skip
 
@@ -100,8 +108,8 @@ class Story:
             self._environment.docker("start", ["traffic"])
         self._eye.await_sight(_is_calm, self._patience.running, "every query runs on east and could move, both are UP")
         deadline = time.monotonic() + self._patience.running
-        while any((row["batch"] or 0) < 2 for row in self._ask("list")):
-            _wait_again(deadline, "the queries did not commit three batches each")
+        while not _may_begin(self._ask("list")):  # asked anew: what the eye saw last may be of long ago
+            _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
         while not all(any(word in self._environment.log_of(each) for word in _WARM) for each in RUNNERS):
             _wait_again(deadline, "the runners did not end their warm-up")
 
@@ -170,9 +178,11 @@ class Story:
             self._eye.await_sight(lambda sight: sight.all_on("east"), self._patience.end, "every query is on east")
             self._environment.docker("stop", ["traffic"], "-t", "25")
 
-    def _operations(self) -> list[dict[str, Any]]:
-        told = self._ask("history", "--limit", _EVENTS)
-        return [self._ask("show-op", each) for each in dict.fromkeys(event["operation"] for event in told) if each]
+    def _history(self) -> list[dict[str, Any]]:
+        return list(self._ask("history", "--limit", _EVENTS))
+
+    def _operations(self, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [self._ask("show-op", each) for each in dict.fromkeys(event["operation"] for event in history) if each]
 
     def _verify(self, operations: list[dict[str, Any]]) -> dict[str, Any]:
         """Count until the counts are as they shall be, or patience ends: sinks and replicator may still be at work."""
@@ -196,6 +206,13 @@ def _is_calm(sight: Sight) -> bool:
     return sight.all_on("east") and sight.all_ready and sight.verdict("east") == sight.verdict("west") == "UP"
 
 
+def _may_begin(rows: list[dict[str, Any]]) -> bool:
+    return bool(rows) and all(
+        row["cluster"] == PRIMARY and row["state"] == "running" and row["ready"] is True and (row["batch"] or 0) >= 2
+        for row in rows
+    )
+
+
 def _wait_again(deadline: float, otherwise: str) -> None:
     if time.monotonic() > deadline:
         raise StoryFailed(otherwise)
@@ -206,8 +223,5 @@ def _showing(when: When) -> Callable[[Sight], bool]:
     return lambda sight: sight.shows(when)
 
 
-def _places(sight: Sight) -> dict[str, tuple[str, str, str]]:
-    return {
-        str(each["query"]): (str(each["cluster"]), str(each["runner"]), str(each["state"]))
-        for each in sight.told["queries"]
-    }
+def _places(rows: list[dict[str, Any]]) -> dict[str, tuple[str, str, str]]:
+    return {str(row["query"]): (str(row["cluster"]), str(row["runner"]), str(row["state"])) for row in rows}

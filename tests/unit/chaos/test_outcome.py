@@ -2,15 +2,18 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from chaos.faults import EAST, Act, Deed, Sight, When
+from chaos.faults import EAST, Act, Deed, When
 from chaos.outcome import Change, Outcome, changes_of, judge
 from chaos.report import Story, as_json, joined, measured, page, story_of
 from chaos.scenarios import Scenario, named
-from tests.unit.chaos.test_scenarios import sight
+from orchestrator.cli.shapes import event_row
+from orchestrator.decide.verdict import Judgement, form, told
+from state.sighting import Verdict
 
 ROW = {"acked": 100, "replicated": 98, "resent": 0, "delivered": 98, "lost": 0, "duplicated": 0, "exposed": 2,
        "late_dropped": 0, "unproven": 0}  # fmt: skip
@@ -95,20 +98,26 @@ def test_where_the_primary_returns_repeats_that_were_announced_are_right(repeats
     assert (judge(scenario("primary-returns-late"), outcome) == []) is right
 
 
-def test_verdicts_are_kept_where_they_change_by_seconds_after_the_fault() -> None:
-    at = 1767323045.0  # as the sights say
-    found = changes_of([sight(), sight(), sight(verdict="DOWN")], at - 2.0)
-    assert [(each.seconds, each.cluster, each.verdict) for each in found] == [
-        (2.0, "east", "UP"), (2.0, "west", "UP"), (2.0, "east", "DOWN"),
+STRUCK = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def line(cluster: str, verdict: Verdict, seconds: float) -> dict[str, Any]:
+    """A line of history as the product writes it."""
+    at = STRUCK + timedelta(seconds=seconds)
+    belief = form(cluster, Judgement(verdict, ("it is: so",)), None, standing=None, now=at, term=1)
+    return event_row(told(belief, standing=None, actor="controller:controller-one"))
+
+
+def test_every_verdict_of_the_history_counts_whether_anybody_watched_or_not() -> None:
+    history = [
+        line("east", Verdict.UP, -60.0),
+        {**line("east", Verdict.UP, 1.0), "kind": "readiness"},
+        line("east", Verdict.DOWN, 6.5),
+        line("west", Verdict.UNREACHABLE_FROM_HERE, 7.0),
+    ]
+    assert [(each.seconds, each.cluster, each.verdict) for each in changes_of(history, STRUCK.timestamp())] == [
+        (-60.0, "east", "UP"), (6.5, "east", "DOWN"), (7.0, "west", "UNREACHABLE_FROM_HERE"),
     ]  # fmt: skip
-
-
-def test_a_verdict_is_of_the_time_when_it_was_given() -> None:
-    at = 1767323045.0
-    told = sight(verdict="DOWN").told
-    clusters = [each | {"since": "2026-01-02T03:04:01.500+00:00"} for each in told["clusters"]]
-    (found, _) = changes_of([Sight({**told, "clusters": clusters})], at - 10.0)
-    assert (found.seconds, found.verdict) == (6.5, "DOWN")
 
 
 @pytest.mark.parametrize(("seconds", "right"), [(9.0, False), (10.0, True), (13.0, True), (13.8, False)])

@@ -53,7 +53,18 @@ class Noted(Environment):
         if command[0] == "date":
             return 0, f"{time.time() + self.ahead:.0f}\n"
         verb = command[1] if command[0] == "tideover" else command[2]
-        return 0, json.dumps(self._answers.get(verb))
+        answer = self._answers.get(verb)
+        return 0, json.dumps(answer.next() if isinstance(answer, Asked) else answer)
+
+
+class Asked:
+    """One answer after the other, the last one from then on."""
+
+    def __init__(self, *answers: object) -> None:
+        self._answers = list(answers)
+
+    def next(self) -> object:
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
 class Told(Eye):
@@ -62,6 +73,7 @@ class Told(Eye):
     def __init__(self, sights: Sequence[Sight]) -> None:
         self._sights = []
         self._coming = list(sights)
+        self.blinks = []
         self.begun = False
 
     def begin(self) -> None:
@@ -74,10 +86,20 @@ class Told(Eye):
         return self._sights[-1]
 
 
+def row(cluster: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"query": "q", "cluster": cluster, "runner": "a", "state": "running", "ready": True, "batch": 5, **more}]
+
+
+HISTORY = [
+    {"operation": None, "kind": "verdict", "at": "2036-01-02T03:04:14.000+00:00", "text": "east is DOWN: no answer"},
+    {"operation": "o1", "kind": "fence", "at": "2036-01-02T03:04:15.000+00:00", "text": "it is fenced"},
+]
+
+
 def answers(**more: Any) -> dict[str, object]:
     return {
-        "list": [{"query": "q", "batch": 5}],
-        "history": [{"operation": None}, {"operation": "o1"}],
+        "list": Asked(row("east"), row("west")),
+        "history": HISTORY,
         "show-op": operation(started_at="2036-01-02T03:04:15.000+00:00"),
         "lab": {"q": ROW},
         **more,
@@ -101,11 +123,13 @@ def test_a_failover_is_played_from_the_first_container_to_the_count() -> None:
         "stop -t 25 traffic",
         "compose up --detach --no-build --no-deps traffic-west",
         "stop -t 25 traffic-west",
-        "verifier: tideover history --limit 1000 -o json",
+        "verifier: tideover history --limit 10000 -o json",
         "verifier: tideover show-op o1 -o json",
         "verifier: python -m lab verify --dir /var/lib/lab --config /etc/tideover/tideover.yaml -o json --wait 0.5",
+        "verifier: tideover list -o json",
     ]
     assert outcome.broke == ""
+    assert [(each.cluster, each.verdict) for each in outcome.changes] == [("east", "DOWN")], "as the history tells"
     assert outcome.places == {"q": ("west", "a", "running")}
     assert outcome.environment == "its own"
 
@@ -120,6 +144,31 @@ def test_what_stays_goes_on_in_an_environment_that_is_there_with_traffic_started
     ]  # fmt: skip
     assert environment.commands[6] == "stop -t 25 traffic"
     assert outcome.broke == ""
+
+
+def test_in_the_end_places_are_asked_for_and_not_taken_from_what_was_seen_last() -> None:
+    environment = Noted(answers(history=[], list=Asked(row("east"), row("east", state="failed"))))
+    outcome = tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
+    assert outcome.places == {"q": ("east", "a", "failed")}
+
+
+@pytest.mark.parametrize("unfit", [{"cluster": "west"}, {"state": "waiting"}, {"ready": None}, {"batch": 1}])
+def test_nothing_is_struck_while_what_is_asked_contradicts_what_was_seen(
+    unfit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chaos.story._AGAIN_SECONDS", 0.0)
+    environment = Noted(answers(history=[], list=Asked([], [{**row("east")[0], **unfit}], row("east"))))
+    tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
+    first = next(number for number, each in enumerate(environment.commands) if each.startswith("cut"))
+    assert environment.commands[:first].count("verifier: tideover list -o json") == 3
+
+
+def test_what_was_believed_until_a_story_broke_is_in_the_report() -> None:
+    environment = Noted(answers())
+    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
+    outcome = tell(scenario("clock-off"), environment, seen)
+    assert "the clock of controller-two" in outcome.broke
+    assert [each.verdict for each in outcome.changes] == ["DOWN"]
 
 
 def test_what_is_not_all_replicated_yet_is_counted_again() -> None:
