@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -90,6 +91,11 @@ class Deed:
         return self.act in {Act.KILL, Act.FREEZE} and {*EAST} <= {*self.on}
 
     @property
+    def returns_primary(self) -> bool:
+        """Whether the primary came back by it."""
+        return self.act in {Act.START, Act.THAW} and {*EAST} <= {*self.on}
+
+    @property
     def strikes_controller(self) -> bool:
         """Whether one controller did, so that the other one has to lead."""
         return self.act in {Act.KILL, Act.FREEZE} and len({*CONTROLLERS} & {*self.on}) == 1
@@ -114,6 +120,11 @@ class Sight:
     def verdict(self, cluster: str) -> str | None:
         """What is believed of a cluster."""
         return self._belief(cluster).get("verdict")
+
+    def is_up(self, cluster: str, since: float) -> bool:
+        """Whether a cluster is believed to be UP, and that only since a time, as Unix has it."""
+        belief = self._belief(cluster)
+        return belief.get("verdict") == "UP" and datetime.fromisoformat(belief["since"]).timestamp() >= since
 
     @property
     def phases(self) -> Sequence[str]:

@@ -77,6 +77,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [
         *_mistimed(scenario, outcome),
         *_unled(outcome),
+        *_unreturned(scenario, outcome),
         *_misplaced(scenario, outcome),
         *_misjudged(scenario, outcome.changes),
         *_miscounted(scenario, outcome.operations, outcome.verdict),
@@ -129,6 +130,14 @@ def _unled(outcome: Outcome) -> Iterable[str]:
             yield f"{deed.text}: the other controller did not lead after that"
 
 
+def _unreturned(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    """A primary that never was well again has not shown what its return does."""
+    back = max((deed.begun for deed in outcome.deeds if deed.returns_primary), default=math.inf)
+    later = {each.verdict for each in outcome.changes if each.cluster == PRIMARY and each.seconds >= back}
+    if scenario.returns and "UP" not in later:
+        yield f"{PRIMARY} was never UP after it came back"
+
+
 def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     wanted = STANDBY if scenario.moves else PRIMARY
     if not outcome.places:
@@ -173,7 +182,7 @@ def _miscounted(
             yield f"{query}: repeated {row['duplicated']}, announced {allowed}"
         if row["unproven"] and not scenario.consented:  # what is left behind with consent is in doubt by nature
             yield f"{query}: {row['unproven']} windows have too many records in doubt to be proven right"
-        if row["exposed"] and not scenario.moves:
+        if row["exposed"] and (scenario.returns or not scenario.moves):
             yield f"{query}: {row['exposed']} acknowledged records never came to {STANDBY}"
 
 

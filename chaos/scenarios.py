@@ -27,11 +27,12 @@ class Scenario:
     before_commit: bool = False
     """Whether what is done while a move is under way must come before its point of no return."""
     returns: bool = False
-    """The primary comes back, so the replicator may append what was read already: repeats as announced are right."""
+    """The primary comes back and is UP again, and all that it held comes to the standby. The replicator may append what
+    was read already, so repeats as announced are right."""
     files: tuple[str, ...] = ()
     """Compose files beside the main one."""
     hold_seconds: float = 30.0
-    """Where nothing shall move: how long it is looked on after the last step."""
+    """How long it is looked on where nothing shall move, after the last step, or go back, once the primary is UP."""
 
 
 _KILL_EAST = Step(act=Act.KILL, on=EAST)

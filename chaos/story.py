@@ -169,6 +169,8 @@ class Story:
     def _await_end(self) -> None:
         if self._scenario.moves:
             self._eye.await_sight(lambda sight: sight.all_on("west"), self._patience.end, "every query is on west")
+            if self._scenario.returns:
+                self._await_return()
             self._environment.docker("stop", ["traffic"], "-t", "25")
             self._environment.compose("up", "--detach", "--no-build", "--no-deps", "traffic-west")
             time.sleep(self._patience.after)
@@ -177,6 +179,14 @@ class Story:
             time.sleep(self._scenario.hold_seconds)
             self._eye.await_sight(lambda sight: sight.all_on("east"), self._patience.end, "every query is on east")
             self._environment.docker("stop", ["traffic"], "-t", "25")
+
+    def _await_return(self) -> None:
+        """Until the primary is UP again, and then for a while: nothing may go back, and all that it held comes over."""
+        back = self._struck_at + max(deed.begun for deed in self._deeds if deed.returns_primary)
+        self._eye.await_sight(
+            lambda sight: sight.is_up("east", back), self._patience.end, "east is UP again since it came back"
+        )
+        time.sleep(self._scenario.hold_seconds)
 
     def _history(self) -> list[dict[str, Any]]:
         return list(self._ask("history", "--limit", _EVENTS))

@@ -49,7 +49,14 @@ STAYED = replace(
 )  # fmt: skip
 
 
+RETURNED = replace(
+    MOVED, deeds=(deed(0.0, *EAST), deed(30.0, *EAST, act=Act.START)), verdict={"q": {**ROW, "exposed": 0}},
+    changes=(*MOVED.changes, Change(seconds=45.0, cluster="east", verdict="UP")),
+)  # fmt: skip
+
+
 def test_an_end_as_expected_has_no_problems() -> None:
+    assert judge(scenario("primary-returns-late"), RETURNED) == []
     assert judge(scenario("kill-cluster"), MOVED) == []
     assert judge(scenario("kill-one-broker"), STAYED) == []
 
@@ -94,8 +101,22 @@ def test_what_is_not_as_expected_where_nothing_should_move_is_told(
 
 @pytest.mark.parametrize(("repeats", "right"), [(3, True), (4, False)])
 def test_where_the_primary_returns_repeats_that_were_announced_are_right(repeats: int, right: bool) -> None:
-    outcome = replace(MOVED, verdict={"q": {**ROW, "duplicated": repeats}})
+    outcome = replace(RETURNED, verdict={"q": {**ROW, "exposed": 0, "duplicated": repeats}})
     assert (judge(scenario("primary-returns-late"), outcome) == []) is right
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"deeds": (deed(0.0, *EAST),)}, "east was never UP after it came back"),
+        ({"deeds": (deed(45.5, *EAST, act=Act.START),)}, "east was never UP after it came back"),
+        ({"verdict": {"q": ROW}}, "q: 2 acknowledged records never came to west"),
+    ],
+)
+def test_a_primary_that_returns_must_be_well_again_and_what_it_held_must_come_over(
+    changed: dict[str, Any], problem: str
+) -> None:
+    assert judge(scenario("primary-returns-late"), replace(RETURNED, **changed)) == [problem]
 
 
 STRUCK = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -131,7 +152,7 @@ def test_a_fault_in_the_middle_of_a_move_must_meet_one(seconds: float, right: bo
 def test_a_primary_that_returns_early_must_return_before_the_point_of_no_return(seconds: float, right: bool) -> None:
     steps = [{"name": "commit", "started_at": "2026-01-02T03:04:17.000+00:00"}]
     thawed = replace(
-        MOVED, operations=(operation(steps=steps),), deeds=(deed(seconds, *EAST, act=Act.THAW, when=When.MOVING),)
+        RETURNED, operations=(operation(steps=steps),), deeds=(deed(seconds, *EAST, act=Act.THAW, when=When.MOVING),)
     )
     assert (judge(scenario("primary-returns-early"), thawed) == []) is right
 

@@ -38,6 +38,12 @@ def test_what_a_healing_scenario_does_it_undoes(scenario: Scenario) -> None:
     assert done == undo
 
 
+def test_a_scenario_says_when_the_primary_comes_back() -> None:
+    for scenario in SCENARIOS:
+        back = [step for step in scenario.steps if step.act in {Act.START, Act.THAW} and step.on == EAST]
+        assert bool(back) is scenario.returns, scenario.name
+
+
 def test_a_soak_is_the_same_for_the_same_seed_fits_its_time_and_ends_with_a_failover() -> None:
     soak = draw_soak(30, 7)
     assert soak == draw_soak(30, 7)
@@ -65,12 +71,16 @@ def sight(
     cooling: bool = False,
     event: str = "verdict",
     ready: bool | None = True,
+    since: str = "2026-01-02T03:04:01.500+00:00",
 ) -> Sight:
     return Sight(
         {
             "at": "2026-01-02T03:04:05.000+00:00",
             "leader": {"name": "controller-one"},
-            "clusters": [{"cluster": "east", "verdict": verdict}, {"cluster": "west", "verdict": "UP"}],
+            "clusters": [
+                {"cluster": "east", "verdict": verdict, "since": since},
+                {"cluster": "west", "verdict": "UP", "since": since},
+            ],
             "queries": [{"query": "q", "cluster": cluster, "runner": "a", "state": state, "ready": ready}],
             "operations": [{"phase": phase}] if phase else [],
             "cooldowns": [{"query": "q"}] if cooling else [],
@@ -95,3 +105,10 @@ def test_moments_are_read_from_the_situation() -> None:
     assert sight().leader == "controller-one"
     assert sight().all_ready
     assert not any(sight(ready=told).all_ready for told in (False, None))
+
+
+def test_a_cluster_is_up_again_only_since_it_came_back() -> None:
+    at = 1767323041.5  # as the sight says
+    assert sight().is_up("east", at)
+    assert not sight().is_up("east", at + 0.1), "that was before"
+    assert not sight(verdict="SUSPECT").is_up("east", at)

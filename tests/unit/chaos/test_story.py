@@ -157,7 +157,11 @@ def test_nothing_is_struck_while_what_is_asked_contradicts_what_was_seen(
     unfit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chaos.story._AGAIN_SECONDS", 0.0)
-    environment = Noted(answers(history=[], list=Asked([], [{**row("east")[0], **unfit}], row("east"))))
+    environment = Noted(
+        answers(
+            history=[], lab={"q": {**ROW, "exposed": 0}}, list=Asked([], [{**row("east")[0], **unfit}], row("east"))
+        )
+    )
     tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
     first = next(number for number, each in enumerate(environment.commands) if each.startswith("cut"))
     assert environment.commands[:first].count("verifier: tideover list -o json") == 3
@@ -191,6 +195,17 @@ def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -
         (Act.FREEZE, ("controller-one",), When.MOVING), (Act.THAW, ("controller-one",), When.AT_ONCE),
     ]  # fmt: skip
     assert [name for _, name in outcome.leaders] == ["controller-one", "controller-two"]
+
+
+def test_a_primary_that_returns_is_waited_for_before_anything_is_counted() -> None:
+    environment = Noted(answers(lab={"q": {**ROW, "exposed": 0}}))
+    returned = quick(replace(scenario("primary-returns-late"), hold_seconds=0.0))
+    moved = sight(cluster="west", verdict="DOWN")
+    back = sight(cluster="west", since="2099-01-02T03:04:05.000+00:00")
+    seen = Told([sight(), moved, sight(cluster="west"), back])
+    assert tell(returned, environment, seen).broke == ""
+    assert seen.since(0)[-1] is back, "UP as of before the fault does not count"
+    assert environment.commands.index("start east-1 east-2 east-3") < environment.commands.index("stop -t 25 traffic")
 
 
 def test_what_moves_nothing_shares_an_environment_and_every_other_scenario_has_its_own() -> None:
