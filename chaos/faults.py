@@ -10,7 +10,7 @@ EAST = ("east-1", "east-2", "east-3")
 CONTROLLERS = ("controller-one", "controller-two")
 RUNNERS = ("runner-a", "runner-b")
 LEADER = "leader"
-"""Stands for whichever controller leads at that moment, and from then on in this scenario for the same one."""
+"""Stands for whichever controller leads when it is struck, and then for the same one, until one is struck again."""
 
 OPEN_PHASES = frozenset({"CONFIRMED", "FENCING", "RESOLVING", "PREPARING", "STARTING", "VERIFYING"})
 
@@ -40,10 +40,16 @@ class Act(StrEnum):
     """Nothing is done: that a fault which an environment begins with is really there is looked at."""
 
 
+STRIKES = frozenset({Act.KILL, Act.FREEZE})
+HEALS = frozenset({Act.START, Act.THAW, Act.JOIN, Act.CLEAR, Act.EMPTY})
+
+
 class When(StrEnum):
     """What is waited for before a step."""
 
     AT_ONCE = "at once"
+    WELL = "all is well"
+    """Both clusters are UP, and every query runs on the primary and could move."""
     DOWN = "the primary is DOWN"
     MOVING = "a move is under way"
     MOVED = "every query is on the standby"
@@ -88,17 +94,17 @@ class Deed:
     @property
     def strikes_primary(self) -> bool:
         """Whether the primary died or stood still by it."""
-        return self.act in {Act.KILL, Act.FREEZE} and {*EAST} <= {*self.on}
+        return self.act in STRIKES and {*EAST} <= {*self.on}
 
     @property
     def returns_primary(self) -> bool:
         """Whether the primary came back by it."""
-        return self.act in {Act.START, Act.THAW} and {*EAST} <= {*self.on}
+        return self.act in HEALS and {*EAST} <= {*self.on}
 
     @property
     def strikes_controller(self) -> bool:
         """Whether one controller did, so that the other one has to lead."""
-        return self.act in {Act.KILL, Act.FREEZE} and len({*CONTROLLERS} & {*self.on}) == 1
+        return self.act in STRIKES and len({*CONTROLLERS} & {*self.on}) == 1
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,9 @@ class Sight:
         match when:
             case When.AT_ONCE:
                 return True
+            case When.WELL:
+                up = self.verdict(source) == self.verdict(target) == "UP"
+                return up and self.all_on(source) and self.all_ready
             case When.DOWN:
                 return self.verdict(source) == "DOWN"
             case When.MOVING:

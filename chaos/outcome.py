@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chaos.faults import Act, Deed, Sight, When
+from chaos.faults import HEALS, Deed, Sight, When
 from chaos.scenarios import Scenario
 
 PRIMARY, STANDBY = "east", "west"
@@ -79,7 +79,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
         *_unled(outcome),
         *_unreturned(scenario, outcome),
         *_misplaced(scenario, outcome),
-        *_misjudged(scenario, outcome.changes),
+        *_misjudged(scenario, outcome),
         *_miscounted(scenario, outcome.operations, outcome.verdict),
     ]
 
@@ -123,10 +123,10 @@ def _unled(outcome: Outcome) -> Iterable[str]:
         if not deed.strikes_controller:
             continue
         later = outcome.deeds[number + 1 :]
-        well = next(
-            (each.begun for each in later if each.act in {Act.THAW, Act.START} and each.on == deed.on), math.inf
-        )
-        if not any(deed.done <= at < well and name not in {None, *deed.on} for at, name in outcome.leaders):
+        well = next((each.begun for each in later if each.act in HEALS and each.on == deed.on), math.inf)
+        led = [name for at, name in outcome.leaders if at < deed.done][-1:]
+        led += [name for at, name in outcome.leaders if deed.done <= at < well]
+        if not {*led} - {None, *deed.on}:
             yield f"{deed.text}: the other controller did not lead after that"
 
 
@@ -159,11 +159,27 @@ def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
             yield f"{query} was moved {times} times, not once"
 
 
-def _misjudged(scenario: Scenario, changes: Sequence[Change]) -> Iterable[str]:
-    given = {change.verdict for change in changes if change.cluster == PRIMARY and change.seconds >= 0}
-    for verdict in sorted(scenario.verdicts - given):
+def _misjudged(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    """Each part by what was believed from its first step to that of the next one."""
+    begun, deeds = 0.0, outcome.deeds
+    for part in scenario.parts:
+        own, deeds = deeds[: len(part.steps)], deeds[len(part.steps) :]
+        until = deeds[0].begun if deeds else math.inf
+        for problem in _misbelieved(part, own, begun, until, outcome.changes):
+            yield f"{problem}, in {part.name}"
+        begun = until
+    yield from _misbelieved(scenario, deeds, begun, math.inf, outcome.changes)
+
+
+def _misbelieved(
+    part: Scenario, deeds: Sequence[Deed], begun: float, until: float, changes: Sequence[Change]
+) -> Iterable[str]:
+    """What must be said of a fault that heals must be said while it lasts."""
+    healed = min((deed.begun for deed in deeds if deed.act in HEALS and not part.moves), default=until)
+    given = [each for each in changes if each.cluster == PRIMARY and begun <= each.seconds < until]
+    for verdict in sorted(part.verdicts - {each.verdict for each in given if each.seconds < healed}):
         yield f"{PRIMARY} was never {verdict}"
-    for verdict in sorted(scenario.never & given):
+    for verdict in sorted(part.never & {each.verdict for each in given}):
         yield f"{PRIMARY} was {verdict}, and should never have been"
 
 

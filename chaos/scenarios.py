@@ -22,8 +22,8 @@ class Scenario:
     """Who hosts the queries in the end."""
     consented: bool = False
     """A person answered for what is missing on the standby."""
-    calm_steps: int = 0
-    """So many of the first steps may move nothing, where later ones do."""
+    parts: tuple["Scenario", ...] = ()
+    """Whose steps come first, one after the other; each is judged as by itself, and moves nothing."""
     before_commit: bool = False
     """Whether what is done while a move is under way must come before its point of no return."""
     returns: bool = False
@@ -33,6 +33,13 @@ class Scenario:
     """Compose files beside the main one."""
     hold_seconds: float = 30.0
     """How long it is looked on where nothing shall move, after the last step, or go back, once the primary is UP."""
+    heal_seconds: float = 0.0
+    """As a part: how long what was done goes on after the last step, though clusters and queries are well."""
+
+    @property
+    def calm_steps(self) -> int:
+        """So many of the first steps may move nothing, where later ones do."""
+        return sum(len(part.steps) for part in self.parts)
 
 
 _KILL_EAST = Step(act=Act.KILL, on=EAST)

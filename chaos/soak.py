@@ -1,39 +1,67 @@
-"""A long story of random faults, drawn from the scenarios that heal; the same seed gives the same story. Pure."""
+"""A long story of random faults that heal; the same seed gives the same story. Pure."""
 
 import random
 from dataclasses import replace
 
-from chaos.faults import When
+from chaos.faults import EAST, LEADER, Act, Step, When
 from chaos.scenarios import SCENARIOS, Scenario, named
 
 _REST_SECONDS = (10.0, 30.0)
 
 
-def draw_soak(minutes: float, seed: int) -> Scenario:
-    """Faults that heal for so many minutes, in any order; then the primary is killed, and every query must move once.
+def _killed_and_started(
+    name: str, service: str, *, away_seconds: float, heal_seconds: float, what: str | None = None
+) -> Scenario:
+    return Scenario(
+        name=name, title=f"The {what or service} is killed, and started again",
+        steps=(Step(act=Act.KILL, on=(service,)), Step(act=Act.START, on=(service,), after_seconds=away_seconds)),
+        moves=False, never=frozenset({"DOWN"}), heal_seconds=heal_seconds,
+    )  # fmt: skip
 
-    ValueError when not one fault fits into the time.
+
+SMALLER = (
+    # It takes a minute to start on a crowded machine, and until it has caught up nothing could be moved.
+    _killed_and_started("replicator-restarts", "replicator", away_seconds=20, heal_seconds=90),
+    _killed_and_started("worker-restarts", "worker-1", away_seconds=20, heal_seconds=30),
+    _killed_and_started("leader-restarts", LEADER, away_seconds=40, heal_seconds=20, what="leading controller"),
+    _killed_and_started("controller-restarts", "controller-two", away_seconds=40, heal_seconds=20),
+    _killed_and_started("warm-runner-restarts", "runner-b", away_seconds=20, heal_seconds=60, what="warm runner"),
+    Scenario(
+        # Four looks must fail for a DOWN, begun every 2 s and given up after 5 s: that takes 11 s at the least.
+        name="primary-stands-still", title="All brokers of the primary stand still, for less long than a DOWN takes",
+        steps=(Step(act=Act.FREEZE, on=EAST), Step(act=Act.THAW, on=EAST, after_seconds=7)),
+        moves=False, never=frozenset({"DOWN"}), heal_seconds=20,
+    ),
+)  # fmt: skip
+"""Faults of the soak alone: by themselves they show little."""
+
+
+def draw_soak(minutes: float, seed: int) -> Scenario:
+    """Faults that heal, each once all is well; then the primary is killed, and every query must move once.
+
+    The time until all is well again comes on top of the minutes. ValueError when not one fault fits into them.
     """
     chance = random.Random(seed)
-    healing = [each for each in SCENARIOS if heals(each)]
-    steps, left, drawn = [], minutes * 60, 0
+    healing = [*(each for each in SCENARIOS if heals(each)), *SMALLER]
+    parts: list[Scenario] = []
+    left, healed = minutes * 60, 0.0
     while True:
         each = chance.choice(healing)
         rest = chance.uniform(*_REST_SECONDS)
         if (needed := rest + seconds_of(each)) > left:
             break
-        first, *others = each.steps
-        steps += [replace(first, after_seconds=round(first.after_seconds + rest, 1)), *others]
+        parts.append(_rested(each, rest + healed))
         left -= needed
-        drawn += 1
-    if not drawn:
+        healed = each.heal_seconds
+    if not parts:
         raise ValueError(f"{minutes:g} minutes are too short for one fault")
     end = named("kill-cluster")
     assert end is not None
-    first, *others = end.steps
     return replace(
-        end, name=f"soak-{seed}", title=f"{drawn} random faults in {minutes:g} minutes, seed {seed}; then {end.title}",
-        steps=(*steps, replace(first, after_seconds=_REST_SECONDS[1]), *others), calm_steps=len(steps),
+        end, name=f"soak-{seed}",
+        title=f"{len(parts)} random faults in {minutes:g} minutes, seed {seed}; then {end.title}",
+        steps=(*(step for part in parts for step in part.steps), *_rested(end, _REST_SECONDS[1] + healed).steps),
+        parts=tuple(parts),
     )  # fmt: skip
 
 
@@ -43,5 +71,12 @@ def heals(scenario: Scenario) -> bool:
 
 
 def seconds_of(scenario: Scenario) -> float:
-    """How long the steps of a scenario take."""
-    return sum(step.after_seconds for step in scenario.steps)
+    """How long a scenario takes as a part, beside the waiting until all is well."""
+    return sum(step.after_seconds for step in scenario.steps) + scenario.heal_seconds
+
+
+def _rested(scenario: Scenario, seconds: float) -> Scenario:
+    first, *others = scenario.steps
+    return replace(
+        scenario, steps=(replace(first, when=When.WELL, after_seconds=round(first.after_seconds + seconds, 1)), *others)
+    )

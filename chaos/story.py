@@ -10,7 +10,7 @@ from typing import Any
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS, Eye
-from chaos.faults import LEADER, RUNNERS, Act, Deed, Sight, Step, When
+from chaos.faults import LEADER, RUNNERS, STRIKES, Act, Deed, Sight, Step, When
 from chaos.outcome import PRIMARY, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
 from lab.relay import ORDERS
@@ -106,7 +106,7 @@ class Story:
             self._eye.begin()
         else:
             self._environment.docker("start", ["traffic"])
-        self._eye.await_sight(_is_calm, self._patience.running, "every query runs on east and could move, both are UP")
+        self._eye.await_sight(_showing(When.WELL), self._patience.running, When.WELL.value)
         deadline = time.monotonic() + self._patience.running
         while not _may_begin(self._ask("list")):  # asked anew: what the eye saw last may be of long ago
             _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
@@ -115,9 +115,10 @@ class Story:
 
     def _strike(self) -> None:
         for step in self._scenario.steps:
-            self._eye.await_sight(_showing(step.when), self._patience.moment, step.when.value)
+            patience = self._patience.running if step.when is When.WELL else self._patience.moment
+            self._eye.await_sight(_showing(step.when), patience, step.when.value)
             time.sleep(step.after_seconds)
-            services = [self._resolve(service) for service in step.on]
+            services = [self._resolve(service, step.act) for service in step.on]
             now = time.time()
             self._struck_at = self._struck_at or now
             self._say(f"{now - self._struck_at:6.1f} s  {step}")
@@ -127,10 +128,10 @@ class Story:
                 Deed(begun=begun, done=done, text=str(step), act=step.act, on=tuple(services), when=step.when)
             )
 
-    def _resolve(self, service: str) -> str:
+    def _resolve(self, service: str, act: Act) -> str:
         if service != LEADER:
             return service
-        if self._leader is None:
+        if self._leader is None or act in STRIKES:
             self._leader = self._eye.await_sight(
                 lambda sight: sight.leader is not None, self._patience.moment, "a controller leads"
             ).leader
@@ -210,10 +211,6 @@ class Story:
 
     def _tideover(self, *words: str, timeout: float = _MOST_QUESTIONS, check: bool = True) -> str:
         return self._environment.execute(TOOLS, "tideover", *words, timeout=timeout, check=check)[1]
-
-
-def _is_calm(sight: Sight) -> bool:
-    return sight.all_on("east") and sight.all_ready and sight.verdict("east") == sight.verdict("west") == "UP"
 
 
 def _may_begin(rows: list[dict[str, Any]]) -> bool:

@@ -109,7 +109,7 @@ def test_where_the_primary_returns_repeats_that_were_announced_are_right(repeats
     ("changed", "problem"),
     [
         ({"deeds": (deed(0.0, *EAST),)}, "east was never UP after it came back"),
-        ({"deeds": (deed(45.5, *EAST, act=Act.START),)}, "east was never UP after it came back"),
+        ({"deeds": (deed(0.0, *EAST), deed(45.5, *EAST, act=Act.START))}, "east was never UP after it came back"),
         ({"verdict": {"q": ROW}}, "q: 2 acknowledged records never came to west"),
     ],
 )
@@ -164,6 +164,8 @@ def test_a_primary_that_returns_early_must_return_before_the_point_of_no_return(
         (((-5.0, "controller-one"), (20.0, None)), False),
         (((-5.0, "controller-one"), (41.0, "controller-two")), False),
         (((-5.0, "controller-one"),), False),
+        (((-5.0, "controller-two"),), True),
+        (((-5.0, "controller-two"), (5.0, "controller-one")), False),
     ],
 )
 def test_after_the_leader_was_struck_the_other_controller_must_lead(
@@ -172,6 +174,37 @@ def test_after_the_leader_was_struck_the_other_controller_must_lead(
     deeds = deed(10.0, "controller-one", act=Act.FREEZE), deed(40.0, "controller-one", act=Act.THAW)
     told = judge(scenario("leader-freezes-in-move"), replace(MOVED, deeds=deeds, leaders=leaders))
     assert told == ([] if right else ["freeze controller-one: the other controller did not lead after that"])
+
+
+def test_what_must_be_said_of_a_fault_that_heals_must_be_said_while_it_lasts() -> None:
+    for seconds, problems in ((2.0, ["east was never DEGRADED"]), (4.0, [])):
+        deeds = deed(0.0, "east-3"), deed(seconds, "east-3", act=Act.START)
+        assert judge(scenario("kill-one-broker"), replace(STAYED, deeds=deeds)) == problems
+
+
+@pytest.mark.parametrize(
+    ("given", "problems"),
+    [
+        ({4.0: "DEGRADED", 209.0: "DOWN"}, []),
+        ({209.0: "DOWN"}, ["east was never DEGRADED, in kill-one-broker"]),
+        ({104.0: "DEGRADED", 209.0: "DOWN"}, ["east was never DEGRADED, in kill-one-broker"]),
+        ({4.0: "DEGRADED", 150.0: "DOWN", 209.0: "DOWN"}, ["east was DOWN, and should never have been, in cut-link"]),
+        ({4.0: "DEGRADED", 150.0: "DOWN"}, ["east was DOWN, and should never have been, in cut-link",
+                                           "east was never DOWN"]),
+    ],
+)  # fmt: skip
+def test_each_part_of_a_soak_is_judged_by_what_was_believed_in_its_own_time(
+    given: dict[float, str], problems: list[str]
+) -> None:
+    parts = tuple(replace(scenario(name), steps=scenario(name).steps[:2]) for name in ("kill-one-broker", "cut-link"))
+    soak = replace(scenario("kill-cluster"), parts=parts)
+    deeds = (
+        deed(0.0, "east-3"), deed(40.0, "east-3", act=Act.START),
+        deed(100.0, "link", act=Act.CUT), deed(145.0, "link", act=Act.JOIN), deed(200.0, *EAST),
+    )  # fmt: skip
+    changes = [Change(seconds=seconds, cluster="east", verdict=verdict) for seconds, verdict in given.items()]
+    late = operation(started_at="2026-01-02T03:07:35.000+00:00")
+    assert judge(soak, replace(MOVED, deeds=deeds, changes=changes, operations=(late,))) == problems
 
 
 def test_a_verdict_is_counted_from_the_blow_to_the_primary() -> None:

@@ -7,13 +7,13 @@ import yaml
 
 from chaos.faults import CONTROLLERS, EAST, LEADER, Act, Sight, Step, When
 from chaos.scenarios import SCENARIOS, Scenario, named
-from chaos.soak import draw_soak, heals
+from chaos.soak import SMALLER, draw_soak, heals
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSED = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, *SMALLER], ids=lambda scenario: scenario.name)
 def test_a_scenario_names_services_networks_and_files_that_there_are(scenario: Scenario) -> None:
     for step in scenario.steps:
         assert set(step.on) <= {*COMPOSED["services"], LEADER}
@@ -24,12 +24,15 @@ def test_a_scenario_names_services_networks_and_files_that_there_are(scenario: S
 
 
 def test_every_scenario_has_a_name_of_its_own() -> None:
-    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
+    assert len({scenario.name for scenario in (*SCENARIOS, *SMALLER)}) == len((*SCENARIOS, *SMALLER))
+    assert all(heals(scenario) for scenario in SMALLER)
     assert named("kill-cluster") in SCENARIOS
     assert named("nothing") is None
 
 
-@pytest.mark.parametrize("scenario", [each for each in SCENARIOS if heals(each)], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize(
+    "scenario", [each for each in (*SCENARIOS, *SMALLER) if heals(each)], ids=lambda scenario: scenario.name
+)
 def test_what_a_healing_scenario_does_it_undoes(scenario: Scenario) -> None:
     undone = {Act.KILL: Act.START, Act.FREEZE: Act.THAW, Act.CUT: Act.JOIN, Act.SLOW: Act.CLEAR}
     done = [(undone[step.act], step.on, step.network) for step in scenario.steps if step.act in undone]
@@ -54,6 +57,25 @@ def test_a_soak_is_the_same_for_the_same_seed_fits_its_time_and_ends_with_a_fail
     assert (soak.steps[-1].act, soak.steps[-1].on) == (Act.KILL, EAST)
     with pytest.raises(ValueError, match="too short"):
         draw_soak(0.1, 1)
+
+
+def test_a_soak_strikes_only_once_all_is_well_and_what_was_struck_before_has_had_its_time() -> None:
+    soak = draw_soak(60, 3)
+    assert {part.name for part in soak.parts} >= {part.name for part in SMALLER}
+    assert all("DOWN" in part.never for part in soak.parts)
+    assert sum((part.steps for part in soak.parts), ()) == soak.steps[: soak.calm_steps]
+    firsts = [*(part.steps[0] for part in soak.parts), soak.steps[soak.calm_steps]]
+    assert all(step.when is When.WELL for step in firsts)
+    for part, later in zip(soak.parts, firsts[1:], strict=True):
+        assert later.after_seconds >= part.heal_seconds + 10
+    assert next(part for part in SMALLER if part.name == "replicator-restarts").heal_seconds >= 60
+
+
+def test_the_primary_stands_still_for_less_long_than_a_verdict_takes() -> None:
+    detection = yaml.safe_load((ROOT / "conf/compose/tideover.yaml").read_text("utf-8"))["detection"]
+    interval, timeout = (float(detection[key].removesuffix("s")) for key in ("interval", "timeout"))
+    still = next(part for part in SMALLER if part.name == "primary-stands-still")
+    assert still.steps[1].after_seconds + 2 < timeout + (detection["failures"] - 1) * interval
 
 
 def test_a_step_is_told_in_words() -> None:
@@ -91,6 +113,10 @@ def sight(
 
 def test_moments_are_read_from_the_situation() -> None:
     assert sight().shows(When.AT_ONCE)
+    assert sight().shows(When.WELL)
+    assert not sight(verdict="DEGRADED").shows(When.WELL)
+    assert not sight(ready=None).shows(When.WELL)
+    assert not sight(cluster="west").shows(When.WELL)
     assert sight(verdict="DOWN").shows(When.DOWN)
     assert not sight(verdict="DEGRADED").shows(When.DOWN)
     assert sight(phase="FENCING").shows(When.MOVING)

@@ -197,6 +197,19 @@ def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -
     assert [name for _, name in outcome.leaders] == ["controller-one", "controller-two"]
 
 
+def test_a_leader_that_is_struck_anew_is_whoever_leads_then() -> None:
+    environment = Noted(answers())
+    steps = tuple(
+        Step(act=act, on=("leader",), when=when)
+        for act, when in zip((Act.KILL, Act.START) * 2, (*[When.AT_ONCE] * 2, When.MOVING, When.AT_ONCE), strict=True)
+    )
+    second = Sight({**sight(phase="FENCING").told, "leader": {"name": "controller-two"}})
+    seen = Told([sight(), second, sight(cluster="west", verdict="DOWN")])
+    tell(replace(scenario("kill-cluster"), steps=steps), environment, seen)
+    struck = [each for each in environment.commands if each.split()[0] in {"kill", "start"}]
+    assert struck == ["kill controller-one", "start controller-one", "kill controller-two", "start controller-two"]
+
+
 def test_a_primary_that_returns_is_waited_for_before_anything_is_counted() -> None:
     environment = Noted(answers(lab={"q": {**ROW, "exposed": 0}}))
     returned = quick(replace(scenario("primary-returns-late"), hold_seconds=0.0))
@@ -256,9 +269,14 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
 
 
 def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
-    soak = replace(scenario("kill-cluster"), calm_steps=1)
-    assert judge(soak, replace(MOVED, deeds=(deed(0.0, act=Act.CUT), deed(5.0)))) == []
-    early = replace(MOVED, deeds=(deed(0.0, act=Act.CUT), deed(50.0)))
+    part = replace(scenario("slow-link"), steps=(Step(act=Act.SLOW),))
+    soak = replace(scenario("kill-cluster"), parts=(part,))
+    assert judge(soak, replace(MOVED, deeds=(deed(0.0, act=Act.SLOW), deed(5.0)))) == []
+    early = replace(
+        MOVED,
+        deeds=(deed(0.0, act=Act.SLOW), deed(9.0)),
+        operations=(operation(started_at="2026-01-02T03:04:10.000+00:00"),),
+    )
     assert judge(soak, early) == ["failover of q began before there was a cause"]
 
 
