@@ -13,6 +13,9 @@ from chaos.scenarios import Scenario
 PRIMARY, STANDBY = "east", "west"
 _VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
 """How the history tells a verdict."""
+STAYING = "while nothing moved"
+MOVED = f"on {STANDBY} after the move"
+_LOADED = {"acked": "acknowledged", "delivered": "delivered"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,15 @@ class Change:
     """After the first fault; negative before."""
     cluster: str
     verdict: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """Two counts, between which records must have been acknowledged and delivered."""
+
+    before: Mapping[str, Mapping[str, Any]]
+    """`python -m lab verify -o json`."""
+    after: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +60,8 @@ class Outcome:
     """`show-op -o json` of each operation since the fault."""
     verdict: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """`python -m lab verify -o json`."""
+    loads: Mapping[str, Load] = field(default_factory=dict)
+    """By the words for when it was shown."""
     broke: str = ""
     """Why the story did not come to its end."""
 
@@ -80,6 +94,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
         *_unreturned(scenario, outcome),
         *_misplaced(scenario, outcome),
         *_misjudged(scenario, outcome),
+        *_unloaded(scenario, outcome.loads),
         *_miscounted(scenario, outcome.operations, outcome.verdict),
     ]
 
@@ -181,6 +196,19 @@ def _misbelieved(
         yield f"{PRIMARY} was never {verdict}"
     for verdict in sorted(part.never & {each.verdict for each in given}):
         yield f"{PRIMARY} was {verdict}, and should never have been"
+
+
+def _unloaded(scenario: Scenario, loads: Mapping[str, Load]) -> Iterable[str]:
+    """Where nothing is produced nothing can be lost."""
+    for when in [*([STAYING] if scenario.counted_at else []), *([MOVED] if scenario.moves else [])]:
+        load = loads.get(when, Load(before={}, after={}))
+        if not (load.before and load.after):
+            yield f"it was not counted {when}"
+            continue
+        for query, before in sorted(load.before.items()):
+            for key, word in _LOADED.items():
+                if load.after[query][key] <= before[key]:
+                    yield f"{query}: nothing was {word} {when}"
 
 
 def _miscounted(

@@ -125,6 +125,7 @@ def _chapter(story: Story) -> list[str]:
         f"{story['title']}. {_where(story)}",
         "",
         *(f"- {seconds:.1f} s: {text}" for seconds, text in sorted(happened)),
+        *(f"- {when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
         *(f"- {query}: so many records came to the primary alone that not every sum was proven" for query in doubtful),
         *(f"- not as expected: {problem}" for problem in story["problems"]),
         "",
@@ -135,6 +136,15 @@ def _where(story: Story) -> str:
     if story["environment"] in {"", story["scenario"]}:
         return f"Ready after {story['up_seconds']:.0f} s, in an environment of its own or the first in it."
     return f"Ready again after {story['up_seconds']:.0f} s, in the environment of {story['environment']}."
+
+
+def _load(load: Mapping[str, Any]) -> str:
+    """What came through between two counts, of the query with least."""
+    least = {
+        key: min((row[key] - load["before"][query][key] for query, row in load["after"].items()), default=0)
+        for key in ("acked", "delivered")
+    }
+    return f"{least['acked']:,} records were acknowledged and {least['delivered']:,} delivered, or more"
 
 
 def _offset(at: str, story: Story) -> float:

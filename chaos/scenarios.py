@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from chaos.faults import CONTROLLERS, EAST, LEADER, Act, Step, When
+from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, Act, Step, When
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,17 @@ class Scenario:
     def calm_steps(self) -> int:
         """So many of the first steps may move nothing, where later ones do."""
         return sum(len(part.steps) for part in self.parts)
+
+    @property
+    def counted_at(self) -> tuple[int, int] | None:
+        """Between which steps load is shown on the primary: once the first is next, and once the second shall be done.
+
+        While the fault lasts where all stays; before the move where parts come first; else not: the primary is dead.
+        """
+        if self.parts:
+            return 0, self.calm_steps
+        healing = [number for number, step in enumerate(self.steps) if step.act in HEALS]
+        return None if self.moves else (healing[0], healing[0])
 
 
 _KILL_EAST = Step(act=Act.KILL, on=EAST)

@@ -4,14 +4,14 @@ import contextlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS, Eye
 from chaos.faults import LEADER, RUNNERS, STRIKES, Act, Deed, Sight, Step, When
-from chaos.outcome import PRIMARY, Outcome, changes_of, is_counted, leaders_of
+from chaos.outcome import MOVED, PRIMARY, STAYING, Load, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
 from lab.relay import ORDERS
 
@@ -64,6 +64,7 @@ class Story:
         self._struck_at = 0.0
         self._deeds: list[Deed] = []
         self._up_seconds = 0.0
+        self._loads: dict[str, Load] = {}
 
     def tell(self, environment_name: str) -> Outcome:
         """Play it to its end; what broke on the way stands in the outcome."""
@@ -84,6 +85,8 @@ class Story:
             history = self._history()
             operations = self._operations(history)
             verdict = self._verify(operations)
+            if MOVED in self._loads:
+                self._loads[MOVED] = replace(self._loads[MOVED], after=verdict)
             places = _places(self._ask("list"))
         except (StoryFailed, DockerFailed) as error:
             broke = str(error)
@@ -96,7 +99,7 @@ class Story:
             struck_at=self._struck_at, deeds=tuple(self._deeds), changes=tuple(changes_of(history, self._struck_at)),
             leaders=tuple(leaders_of(sights, self._struck_at)), places=places,
             blinks=tuple(round(at - self._struck_at, 1) for at in self._eye.blinks[blinked:]),
-            operations=operations, verdict=verdict, broke=broke,
+            operations=operations, verdict=verdict, loads=self._loads, broke=broke,
         )  # fmt: skip
 
     def _begin(self) -> None:
@@ -114,10 +117,16 @@ class Story:
             _wait_again(deadline, "the runners did not end their warm-up")
 
     def _strike(self) -> None:
-        for step in self._scenario.steps:
+        first, last = self._scenario.counted_at or (None, None)
+        before = {}
+        for number, step in enumerate(self._scenario.steps):
+            if number == first:
+                before = self._count(0.0)
             patience = self._patience.running if step.when is When.WELL else self._patience.moment
             self._eye.await_sight(_showing(step.when), patience, step.when.value)
             time.sleep(step.after_seconds)
+            if number == last:
+                self._loads[STAYING] = Load(before=before, after=self._count(0.0))
             services = [self._resolve(service, step.act) for service in step.on]
             now = time.time()
             self._struck_at = self._struck_at or now
@@ -173,6 +182,7 @@ class Story:
             if self._scenario.returns:
                 self._await_return()
             self._environment.docker("stop", ["traffic"], "-t", "25")
+            self._loads[MOVED] = Load(before=self._count(0.0), after={})
             self._environment.compose("up", "--detach", "--no-build", "--no-deps", "traffic-west")
             time.sleep(self._patience.after)
             self._environment.docker("stop", ["traffic-west"], "-t", "25")
@@ -197,14 +207,17 @@ class Story:
 
     def _verify(self, operations: list[dict[str, Any]]) -> dict[str, Any]:
         """Count until the counts are as they shall be, or patience ends: sinks and replicator may still be at work."""
-        command = ("python", "-m", "lab", "verify", "--dir", "/var/lib/lab", "--config", _CONFIG, "-o", "json")
-        wait = ("--wait", f"{self._patience.verify / 2:g}")
         deadline = time.monotonic() + self._patience.verify
         while True:
-            _, told = self._environment.execute(TOOLS, *command, *wait, timeout=_MOST_QUESTIONS)
-            verdict = dict(json.loads(told))
+            verdict = self._count(self._patience.verify / 2)
             if is_counted(self._scenario, operations, verdict) or time.monotonic() > deadline:
                 return verdict
+
+    def _count(self, wait_seconds: float) -> dict[str, Any]:
+        """The verdicts of now, by query; it asks the clusters and the sinks, and not the store."""
+        command = ("python", "-m", "lab", "verify", "--dir", "/var/lib/lab", "--config", _CONFIG, "-o", "json")
+        wait = ("--wait", f"{wait_seconds:g}")
+        return dict(json.loads(self._environment.execute(TOOLS, *command, *wait, timeout=_MOST_QUESTIONS)[1]))
 
     def _ask(self, *words: str) -> Any:
         return json.loads(self._tideover(*words, "-o", "json"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chaos.faults import EAST, Act, Deed, When
-from chaos.outcome import Change, Outcome, changes_of, judge
+from chaos.outcome import Change, Load, Outcome, changes_of, judge
 from chaos.report import Story, as_json, joined, measured, page, story_of
 from chaos.scenarios import Scenario, named
 from orchestrator.cli.shapes import event_row
@@ -17,6 +17,9 @@ from state.sighting import Verdict
 
 ROW = {"acked": 100, "replicated": 98, "resent": 0, "delivered": 98, "lost": 0, "duplicated": 0, "exposed": 2,
        "late_dropped": 0, "unproven": 0}  # fmt: skip
+
+
+LOAD = Load(before={"q": {"acked": 40, "delivered": 38}}, after={"q": ROW})
 
 
 def operation(**more: Any) -> dict[str, Any]:
@@ -42,10 +45,12 @@ MOVED = Outcome(
     scenario="kill-cluster", up_seconds=100.0, struck_at=1767323045.0,
     changes=(Change(seconds=-5.0, cluster="east", verdict="UP"), Change(seconds=9.5, cluster="east", verdict="DOWN")),
     places={"q": ("west", "a", "running")}, operations=(operation(),), verdict={"q": ROW},
+    loads={"on west after the move": LOAD},
 )  # fmt: skip
 STAYED = replace(
     MOVED, scenario="kill-one-broker", changes=(Change(seconds=3.0, cluster="east", verdict="DEGRADED"),),
     places={"q": ("east", "a", "running")}, operations=(), verdict={"q": {**ROW, "exposed": 0}},
+    loads={"while nothing moved": LOAD},
 )  # fmt: skip
 
 
@@ -176,6 +181,22 @@ def test_after_the_leader_was_struck_the_other_controller_must_lead(
     assert told == ([] if right else ["freeze controller-one: the other controller did not lead after that"])
 
 
+@pytest.mark.parametrize(
+    ("after", "problems"),
+    [
+        ({"acked": 41, "delivered": 39}, []),
+        ({"acked": 40, "delivered": 39}, ["q: nothing was acknowledged "]),
+        ({"acked": 41, "delivered": 38}, ["q: nothing was delivered "]),
+        (None, ["it was not counted "]),
+    ],
+)
+def test_without_load_nothing_was_shown(after: dict[str, int] | None, problems: list[str]) -> None:
+    load = replace(LOAD, after={} if after is None else {"q": after})
+    for name, ended in (("kill-cluster", MOVED), ("kill-one-broker", STAYED)):
+        (when,) = ended.loads
+        assert judge(scenario(name), replace(ended, loads={when: load})) == [f"{each}{when}" for each in problems]
+
+
 def test_what_must_be_said_of_a_fault_that_heals_must_be_said_while_it_lasts() -> None:
     for seconds, problems in ((2.0, ["east was never DEGRADED"]), (4.0, [])):
         deeds = deed(0.0, "east-3"), deed(seconds, "east-3", act=Act.START)
@@ -198,13 +219,16 @@ def test_each_part_of_a_soak_is_judged_by_what_was_believed_in_its_own_time(
 ) -> None:
     parts = tuple(replace(scenario(name), steps=scenario(name).steps[:2]) for name in ("kill-one-broker", "cut-link"))
     soak = replace(scenario("kill-cluster"), parts=parts)
+    loads = dict.fromkeys(("while nothing moved", "on west after the move"), LOAD)
     deeds = (
         deed(0.0, "east-3"), deed(40.0, "east-3", act=Act.START),
         deed(100.0, "link", act=Act.CUT), deed(145.0, "link", act=Act.JOIN), deed(200.0, *EAST),
     )  # fmt: skip
     changes = [Change(seconds=seconds, cluster="east", verdict=verdict) for seconds, verdict in given.items()]
     late = operation(started_at="2026-01-02T03:07:35.000+00:00")
-    assert judge(soak, replace(MOVED, deeds=deeds, changes=changes, operations=(late,))) == problems
+    ended = replace(MOVED, deeds=deeds, changes=changes, operations=(late,), loads=loads)
+    assert judge(soak, ended) == problems
+    assert judge(soak, replace(ended, loads=MOVED.loads)) == [*problems, "it was not counted while nothing moved"]
 
 
 def test_a_verdict_is_counted_from_the_blow_to_the_primary() -> None:
@@ -236,6 +260,7 @@ def test_the_report_says_what_was_measured() -> None:
     assert "1 of 2 scenarios ended as expected" in text
     assert "| kill-cluster | All brokers of the primary are killed | yes | 9.5 s | 4.2 s | 0 | 0 | 2 |" in text
     assert "- not as expected: no query was seen in the end" in text
+    assert "- on west after the move: 60 records were acknowledged and 60 delivered, or more" in text
     assert "- 10.0 s: failover of q begins\n- 14.0 s: failover of q: done" in text
     assert "- kill-cluster, kill-one-broker:\n  - commit: abc" in text
 

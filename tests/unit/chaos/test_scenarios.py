@@ -47,6 +47,14 @@ def test_a_scenario_says_when_the_primary_comes_back() -> None:
         assert bool(back) is scenario.returns, scenario.name
 
 
+def test_load_is_shown_while_a_fault_lasts_that_moves_nothing() -> None:
+    assert [scenario(name).counted_at for name in ("kill-one-broker", "cut-link", "kill-cluster", "flapping")] == [
+        (1, 1), (2, 2), None, None,
+    ]  # fmt: skip
+    soak = draw_soak(30, 7)
+    assert soak.counted_at == (0, soak.calm_steps)
+
+
 def test_a_soak_is_the_same_for_the_same_seed_fits_its_time_and_ends_with_a_failover() -> None:
     soak = draw_soak(30, 7)
     assert soak == draw_soak(30, 7)
@@ -76,6 +84,12 @@ def test_the_primary_stands_still_for_less_long_than_a_verdict_takes() -> None:
     interval, timeout = (float(detection[key].removesuffix("s")) for key in ("interval", "timeout"))
     still = next(part for part in SMALLER if part.name == "primary-stands-still")
     assert still.steps[1].after_seconds + 2 < timeout + (detection["failures"] - 1) * interval
+
+
+def scenario(name: str) -> Scenario:
+    found = named(name)
+    assert found is not None
+    return found
 
 
 def test_a_step_is_told_in_words() -> None:

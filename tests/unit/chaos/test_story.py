@@ -14,7 +14,7 @@ from chaos import cli, stage
 from chaos.docker import Environment
 from chaos.eye import Eye
 from chaos.faults import Act, Sight, Step, When
-from chaos.outcome import Outcome, judge
+from chaos.outcome import Load, Outcome, judge
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage, share
 from chaos.story import Patience, Story
@@ -90,6 +90,8 @@ def row(cluster: str, **more: Any) -> list[dict[str, Any]]:
     return [{"query": "q", "cluster": cluster, "runner": "a", "state": "running", "ready": True, "batch": 5, **more}]
 
 
+EARLIER = {**ROW, "acked": 40, "delivered": 38}
+VERIFY = "verifier: python -m lab verify --dir /var/lib/lab --config /etc/tideover/tideover.yaml -o json"
 HISTORY = [
     {"operation": None, "kind": "verdict", "at": "2036-01-02T03:04:14.000+00:00", "text": "east is DOWN: no answer"},
     {"operation": "o1", "kind": "fence", "at": "2036-01-02T03:04:15.000+00:00", "text": "it is fenced"},
@@ -101,7 +103,7 @@ def answers(**more: Any) -> dict[str, object]:
         "list": Asked(row("east"), row("west")),
         "history": HISTORY,
         "show-op": operation(started_at="2036-01-02T03:04:15.000+00:00"),
-        "lab": {"q": ROW},
+        "lab": Asked({"q": EARLIER}, {"q": ROW}),
         **more,
     }
 
@@ -121,15 +123,17 @@ def test_a_failover_is_played_from_the_first_container_to_the_count() -> None:
         "verifier: tideover list -o json",
         "kill east-1 east-2 east-3",
         "stop -t 25 traffic",
+        f"{VERIFY} --wait 0",
         "compose up --detach --no-build --no-deps traffic-west",
         "stop -t 25 traffic-west",
         "verifier: tideover history --limit 10000 -o json",
         "verifier: tideover show-op o1 -o json",
-        "verifier: python -m lab verify --dir /var/lib/lab --config /etc/tideover/tideover.yaml -o json --wait 0.5",
+        f"{VERIFY} --wait 0.5",
         "verifier: tideover list -o json",
     ]
     assert outcome.broke == ""
     assert [(each.cluster, each.verdict) for each in outcome.changes] == [("east", "DOWN")], "as the history tells"
+    assert outcome.loads == {"on west after the move": Load(before={"q": EARLIER}, after={"q": ROW})}
     assert outcome.places == {"q": ("west", "a", "running")}
     assert outcome.environment == "its own"
 
@@ -140,9 +144,11 @@ def test_what_stays_goes_on_in_an_environment_that_is_there_with_traffic_started
     outcome = tell(quick(cut), environment, Told([sight(), sight()]), fresh=False)
     assert environment.commands[:2] == ["start traffic", "verifier: tideover list -o json"]
     assert environment.commands[2:6] == [
-        "cut east controller-one", "cut east controller-two", "join east controller-one", "join east controller-two",
+        "cut east controller-one", "cut east controller-two", f"{VERIFY} --wait 0", f"{VERIFY} --wait 0",
     ]  # fmt: skip
-    assert environment.commands[6] == "stop -t 25 traffic"
+    assert environment.commands[6:9] == [
+        "join east controller-one", "join east controller-two", "stop -t 25 traffic"
+    ]  # fmt: skip
     assert outcome.broke == ""
 
 
@@ -178,7 +184,7 @@ def test_what_was_believed_until_a_story_broke_is_in_the_report() -> None:
 def test_what_is_not_all_replicated_yet_is_counted_again() -> None:
     environment = Noted(answers(history=[]))  # two records are still on their way
     tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
-    assert sum("lab verify" in command for command in environment.commands) > 1
+    assert environment.commands.count(f"{VERIFY} --wait 0.5") > 1
 
 
 def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -> None:
@@ -271,9 +277,10 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
 def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
     part = replace(scenario("slow-link"), steps=(Step(act=Act.SLOW),))
     soak = replace(scenario("kill-cluster"), parts=(part,))
-    assert judge(soak, replace(MOVED, deeds=(deed(0.0, act=Act.SLOW), deed(5.0)))) == []
+    ended = replace(MOVED, loads={**MOVED.loads, **STAYED.loads})
+    assert judge(soak, replace(ended, deeds=(deed(0.0, act=Act.SLOW), deed(5.0)))) == []
     early = replace(
-        MOVED,
+        ended,
         deeds=(deed(0.0, act=Act.SLOW), deed(9.0)),
         operations=(operation(started_at="2026-01-02T03:04:10.000+00:00"),),
     )
