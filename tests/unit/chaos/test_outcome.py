@@ -237,9 +237,17 @@ def test_a_verdict_is_counted_from_the_blow_to_the_primary() -> None:
 
 
 def test_what_is_left_behind_with_consent_may_leave_windows_in_doubt_and_the_page_says_so() -> None:
-    doubtful = replace(MOVED, verdict={"q": {**ROW, "unproven": 1}})
+    operations = (operation(id="o0", outcome="refused"), operation())
+    doubtful = replace(MOVED, verdict={"q": {**ROW, "unproven": 2}}, operations=operations)
     assert judge(scenario("replicator-dead"), doubtful) == []
     assert judge(scenario("kill-cluster"), doubtful) != []
+    for changed, problem in (
+        ({"operations": (operation(),)}, "q was not refused before the consent"),
+        ({"verdict": {"q": {**ROW, "unproven": 3}}},
+         "q: 3 windows have too many records in doubt to be proven right"),
+        ({"verdict": {"q": {**ROW, "exposed": 0}}}, "q: nothing was left behind, so there was nothing to consent to"),
+    ):  # fmt: skip
+        assert judge(scenario("replicator-dead"), replace(doubtful, **changed)) == [problem]
     assert "- q: so many records came to the primary alone" in page([story("replicator-dead", doubtful)])
 
 
