@@ -196,8 +196,12 @@ SCENARIOS = (
     ),
     Scenario(
         name="clock-off",
-        title="The clock of one controller is an hour ahead, and the primary is killed",
-        steps=(Step(act=Act.CLOCK, on=("controller-two",), detail="3600"), _KILL_EAST),
+        title="The controller that is left has a clock an hour ahead, and the primary is killed",
+        steps=(
+            Step(act=Act.CLOCK, on=("controller-two",), detail="3600"),
+            Step(act=Act.KILL, on=("controller-one",)),
+            Step(act=Act.KILL, on=EAST, after_seconds=30),
+        ),
         moves=True, verdicts=_DOWN, files=("conf/compose/clock.yml",),
     ),
     Scenario(

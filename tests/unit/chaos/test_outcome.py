@@ -231,6 +231,14 @@ def test_each_part_of_a_soak_is_judged_by_what_was_believed_in_its_own_time(
     assert judge(soak, replace(ended, loads=MOVED.loads)) == [*problems, "it was not counted while nothing moved"]
 
 
+@pytest.mark.parametrize(("leader", "right"), [("controller-two", True), ("controller-one", False)])
+def test_the_controller_whose_clock_is_off_must_lead(leader: str, right: bool) -> None:
+    deeds = deed(0.0, "controller-two", act=Act.CLOCK), deed(0.5, "controller-one"), deed(5.0, *EAST)
+    assert [step.on for step in scenario("clock-off").steps] == [each.on for each in deeds]
+    problems = judge(scenario("clock-off"), replace(MOVED, deeds=deeds, leaders=((-5.0, leader),)))
+    assert problems == ([] if right else ["kill controller-one: the other controller did not lead after that"])
+
+
 def test_a_verdict_is_counted_from_the_blow_to_the_primary() -> None:
     late = deed(-3.0, "replicator"), deed(4.5, *EAST)
     assert measured(replace(MOVED, deeds=late))["down"] == 5.0
