@@ -19,6 +19,7 @@ Say = Callable[[str], None]
 
 _CONFIG = "/etc/tideover/tideover.yaml"
 _FILLER = "/var/lib/kafka/data/filler"
+_FULL = "No space left"
 _VERBS = {Act.KILL: "kill", Act.FREEZE: "pause", Act.THAW: "unpause", Act.START: "start"}
 _EVENTS = "10000"
 """Of the history: more than any story has."""
@@ -159,8 +160,7 @@ class Story:
                 environment.execute("link", "sh", "-c", f"echo '{step.detail}' > {ORDERS}")
             case Act.FILL:
                 for service in services:
-                    fill = ("dd", "if=/dev/zero", f"of={_FILLER}", "bs=1M")
-                    environment.execute(service, *fill, check=False)  # it ends with an error: the disk is full
+                    self._fill(service)
             case Act.EMPTY:  # its small disk is mounted anew, and empty
                 environment.docker("restart", services, "-t", "10")
             case Act.CONSENT:
@@ -169,6 +169,13 @@ class Story:
             case Act.CLOCK:
                 for service in services:
                     self._check_clock(service, float(step.detail))
+
+    def _fill(self, service: str) -> None:
+        """Write until the disk is full; it is, when that is what the writing ended with. Raises StoryFailed."""
+        fill = f"LC_ALL=C dd if=/dev/zero of={_FILLER} bs=1M 2>&1"
+        told = self._environment.execute(service, "sh", "-c", fill, check=False)[1]
+        if _FULL not in told:
+            raise StoryFailed(f"the disk of {service} is not full: {told.strip()[-200:]}")
 
     def _check_clock(self, service: str, wanted: float) -> None:
         """Whether a clock is as far ahead as it shall be, by seconds. Raises StoryFailed."""

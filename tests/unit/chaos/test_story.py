@@ -31,6 +31,7 @@ class Noted(Environment):
         self.commands: list[str] = []
         self._answers = answers
         self.ahead = 0
+        self.said = ""
 
     def compose(self, *arguments: str, timeout: float = 0) -> str:
         self.commands.append(f"compose {' '.join(arguments)}")
@@ -52,6 +53,8 @@ class Noted(Environment):
         self.commands.append(f"{service}: {' '.join(command)}")
         if command[0] == "date":
             return 0, f"{time.time() + self.ahead:.0f}\n"
+        if command[0] == "sh":
+            return 1, self.said
         verb = command[1] if command[0] == "tideover" else command[2]
         answer = self._answers.get(verb)
         return 0, json.dumps(answer.next() if isinstance(answer, Asked) else answer)
@@ -90,6 +93,7 @@ def row(cluster: str, **more: Any) -> list[dict[str, Any]]:
     return [{"query": "q", "cluster": cluster, "runner": "a", "state": "running", "ready": True, "batch": 5, **more}]
 
 
+CLEAN = {"q": {**ROW, "exposed": 0}}
 EARLIER = {**ROW, "acked": 40, "delivered": 38}
 VERIFY = "verifier: python -m lab verify --dir /var/lib/lab --config /etc/tideover/tideover.yaml -o json"
 HISTORY = [
@@ -139,7 +143,7 @@ def test_a_failover_is_played_from_the_first_container_to_the_count() -> None:
 
 
 def test_what_stays_goes_on_in_an_environment_that_is_there_with_traffic_started_anew() -> None:
-    environment = Noted(answers(history=[], lab={"q": {**ROW, "exposed": 0}}))
+    environment = Noted(answers(history=[], lab=CLEAN))
     cut = replace(scenario("cut-controllers"), hold_seconds=0.0)
     outcome = tell(quick(cut), environment, Told([sight(), sight()]), fresh=False)
     assert environment.commands[:2] == ["start traffic", "verifier: tideover list -o json"]
@@ -163,11 +167,7 @@ def test_nothing_is_struck_while_what_is_asked_contradicts_what_was_seen(
     unfit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chaos.story._AGAIN_SECONDS", 0.0)
-    environment = Noted(
-        answers(
-            history=[], lab={"q": {**ROW, "exposed": 0}}, list=Asked([], [{**row("east")[0], **unfit}], row("east"))
-        )
-    )
+    environment = Noted(answers(history=[], lab=CLEAN, list=Asked([], [{**row("east")[0], **unfit}], row("east"))))
     tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
     first = next(number for number, each in enumerate(environment.commands) if each.startswith("cut"))
     assert environment.commands[:first].count("verifier: tideover list -o json") == 3
@@ -217,7 +217,7 @@ def test_a_leader_that_is_struck_anew_is_whoever_leads_then() -> None:
 
 
 def test_a_primary_that_returns_is_waited_for_before_anything_is_counted() -> None:
-    environment = Noted(answers(lab={"q": {**ROW, "exposed": 0}}))
+    environment = Noted(answers(lab=CLEAN))
     returned = quick(replace(scenario("primary-returns-late"), hold_seconds=0.0))
     moved = sight(cluster="west", verdict="DOWN")
     back = sight(cluster="west", since="2099-01-02T03:04:05.000+00:00")
@@ -294,6 +294,22 @@ def test_a_clock_that_shall_be_off_is_looked_at(ahead: int, broke: str) -> None:
     seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
     assert tell(quick(scenario("clock-off")), environment, seen).broke == broke
     assert ("kill east-1 east-2 east-3" in environment.commands) is (not broke)
+
+
+@pytest.mark.parametrize(
+    ("said", "broke"),
+    [
+        ("dd: error writing '/var/lib/kafka/data/filler': No space left on device\n199+0 records in\n", ""),
+        ("sh: dd: not found\n", "the disk of east-2 is not full: sh: dd: not found"),
+    ],
+)
+def test_a_disk_that_shall_be_full_is_so_by_the_words_of_who_filled_it(said: str, broke: str) -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    environment.said = said
+    full = quick(replace(scenario("full-disk"), hold_seconds=0.0))
+    assert tell(full, environment, Told([sight()])).broke == broke
+    assert any(each.startswith("east-2: sh -c LC_ALL=C dd ") for each in environment.commands)
+    assert ("restart -t 10 east-2" in environment.commands) is (not broke)
 
 
 def test_an_environment_is_cleared_of_what_no_profile_names(monkeypatch: pytest.MonkeyPatch) -> None:
