@@ -194,7 +194,10 @@ def _misbelieved(
 ) -> Iterable[str]:
     """What must be said of a fault that heals must be said while it lasts."""
     healed = min((deed.begun for deed in deeds if deed.act in HEALS and not part.moves), default=until)
-    given = [each for each in changes if each.cluster == PRIMARY and begun <= each.seconds < until]
+    of_either = [each for each in changes if begun <= each.seconds < until]
+    if part.either and not any(each.verdict in part.either for each in of_either if each.seconds < healed):
+        yield f"neither cluster was {' or '.join(sorted(part.either))}"
+    given = [each for each in of_either if each.cluster == PRIMARY]
     for verdict in sorted(part.verdicts - {each.verdict for each in given if each.seconds < healed}):
         yield f"{PRIMARY} was never {verdict}"
     for verdict in sorted(part.never & {each.verdict for each in given}):

@@ -18,6 +18,8 @@ class Scenario:
     """Of the primary: each of these must have been given."""
     never: frozenset[str] = frozenset()
     """Of the primary: none of these may have been given."""
+    either: frozenset[str] = frozenset()
+    """Of one of the clusters, whichever: one of these must have been given."""
     runner: str = "a"
     """Who hosts the queries in the end."""
     consented: bool = False
@@ -83,7 +85,7 @@ SCENARIOS = (
             Step(act=Act.JOIN, on=("link", "controller-two", "runner-b"), network="east", after_seconds=45),
             Step(act=Act.JOIN, on=("controller-one", "runner-a"), network="west"),
         ),
-        moves=False, never=_DOWN,
+        moves=False, never=_DOWN, either=frozenset({"SUSPECT", "UNREACHABLE_FROM_HERE"}),
     ),
     Scenario(
         name="cut-controllers",
@@ -96,7 +98,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="slow-link",
-        title="The link is slow: 200 ms each way, and one chunk of twenty is lost",
+        title="The link is slow: 200 ms each way, and one chunk of twenty is lost; only replication goes over it",
         steps=(
             Step(act=Act.SLOW, detail="200 5"),
             Step(act=Act.CLEAR, after_seconds=60),

@@ -13,11 +13,14 @@ from chaos.eye import TOOLS, Eye
 from chaos.faults import LEADER, RUNNERS, STRIKES, Act, Deed, Sight, Step, When
 from chaos.outcome import MOVED, PRIMARY, STAYING, Load, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
-from lab.relay import ORDERS
+from lab.relay import ORDERS, Line
 
 Say = Callable[[str], None]
 
 _CONFIG = "/etc/tideover/tideover.yaml"
+_PING = ("python", "-m", "lab.ping", "/var/lib/lab", PRIMARY, "link:19091")
+_SLOW_SECONDS = 60.0
+"""For the link to have read its orders; it looks twice a second."""
 _FILLER = "/var/lib/kafka/data/filler"
 _FULL = "No space left"
 _VERBS = {Act.KILL: "kill", Act.FREEZE: "pause", Act.THAW: "unpause", Act.START: "start"}
@@ -158,6 +161,8 @@ class Story:
                     plug(step.network, service)
             case Act.SLOW | Act.CLEAR:
                 environment.execute("link", "sh", "-c", f"echo '{step.detail}' > {ORDERS}")
+                if step.act is Act.SLOW:
+                    self._await_delay(Line.parse(step.detail))
             case Act.FILL:
                 for service in services:
                     self._fill(service)
@@ -169,6 +174,12 @@ class Story:
             case Act.CLOCK:
                 for service in services:
                     self._check_clock(service, float(step.detail))
+
+    def _await_delay(self, line: Line) -> None:
+        """Until a round trip through the link takes as long as the line says. Raises StoryFailed."""
+        deadline = time.monotonic() + _SLOW_SECONDS
+        while (took := float(self._environment.execute(TOOLS, *_PING)[1])) < 2 * line.delay_ms / 1000:
+            _wait_again(deadline, f"the link is not slow: a round trip takes {took:.3f} s")
 
     def _fill(self, service: str) -> None:
         """Write until the disk is full; it is, when that is what the writing ended with. Raises StoryFailed."""

@@ -198,9 +198,24 @@ def test_without_load_nothing_was_shown(after: dict[str, int] | None, problems: 
 
 
 def test_what_must_be_said_of_a_fault_that_heals_must_be_said_while_it_lasts() -> None:
-    for seconds, problems in ((2.0, ["east was never DEGRADED"]), (4.0, [])):
-        deeds = deed(0.0, "east-3"), deed(seconds, "east-3", act=Act.START)
-        assert judge(scenario("kill-one-broker"), replace(STAYED, deeds=deeds)) == problems
+    for name, heals in (("kill-one-broker", Act.START), ("full-disk", Act.EMPTY)):
+        for seconds, problems in ((2.0, ["east was never DEGRADED"]), (4.0, [])):
+            deeds = deed(0.0, "east-3"), deed(seconds, "east-3", act=heals)
+            assert judge(scenario(name), replace(STAYED, deeds=deeds)) == problems
+
+
+@pytest.mark.parametrize("cluster", ["east", "west"])
+@pytest.mark.parametrize(
+    ("seconds", "verdict", "right"),
+    [(8.0, "UNREACHABLE_FROM_HERE", True), (8.0, "SUSPECT", True), (8.0, "UP", False), (47.0, "SUSPECT", False)],
+)
+def test_where_the_sites_are_cut_apart_whoever_leads_must_miss_one(
+    cluster: str, seconds: float, verdict: str, right: bool
+) -> None:
+    deeds = deed(0.0, "link", act=Act.CUT), deed(46.0, "link", act=Act.JOIN)
+    told = replace(STAYED, deeds=deeds, changes=(Change(seconds=seconds, cluster=cluster, verdict=verdict),))
+    problems = [] if right else ["neither cluster was SUSPECT or UNREACHABLE_FROM_HERE"]
+    assert judge(scenario("cut-link"), told) == problems
 
 
 @pytest.mark.parametrize(
@@ -209,15 +224,15 @@ def test_what_must_be_said_of_a_fault_that_heals_must_be_said_while_it_lasts() -
         ({4.0: "DEGRADED", 209.0: "DOWN"}, []),
         ({209.0: "DOWN"}, ["east was never DEGRADED, in kill-one-broker"]),
         ({104.0: "DEGRADED", 209.0: "DOWN"}, ["east was never DEGRADED, in kill-one-broker"]),
-        ({4.0: "DEGRADED", 150.0: "DOWN", 209.0: "DOWN"}, ["east was DOWN, and should never have been, in cut-link"]),
-        ({4.0: "DEGRADED", 150.0: "DOWN"}, ["east was DOWN, and should never have been, in cut-link",
+        ({4.0: "DEGRADED", 150.0: "DOWN", 209.0: "DOWN"}, ["east was DOWN, and should never have been, in store-away"]),
+        ({4.0: "DEGRADED", 150.0: "DOWN"}, ["east was DOWN, and should never have been, in store-away",
                                            "east was never DOWN"]),
     ],
 )  # fmt: skip
 def test_each_part_of_a_soak_is_judged_by_what_was_believed_in_its_own_time(
     given: dict[float, str], problems: list[str]
 ) -> None:
-    parts = tuple(replace(scenario(name), steps=scenario(name).steps[:2]) for name in ("kill-one-broker", "cut-link"))
+    parts = tuple(replace(scenario(name), steps=scenario(name).steps[:2]) for name in ("kill-one-broker", "store-away"))
     soak = replace(scenario("kill-cluster"), parts=parts)
     loads = dict.fromkeys(("while nothing moved", "on west after the move"), LOAD)
     deeds = (

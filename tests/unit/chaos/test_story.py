@@ -32,6 +32,7 @@ class Noted(Environment):
         self._answers = answers
         self.ahead = 0
         self.said = ""
+        self.trips: list[float] = []
 
     def compose(self, *arguments: str, timeout: float = 0) -> str:
         self.commands.append(f"compose {' '.join(arguments)}")
@@ -55,6 +56,8 @@ class Noted(Environment):
             return 0, f"{time.time() + self.ahead:.0f}\n"
         if command[0] == "sh":
             return 1, self.said
+        if "lab.ping" in command:
+            return 0, f"{self.trips.pop(0)}\n"
         verb = command[1] if command[0] == "tideover" else command[2]
         answer = self._answers.get(verb)
         return 0, json.dumps(answer.next() if isinstance(answer, Asked) else answer)
@@ -310,6 +313,22 @@ def test_a_disk_that_shall_be_full_is_so_by_the_words_of_who_filled_it(said: str
     assert tell(full, environment, Told([sight()])).broke == broke
     assert any(each.startswith("east-2: sh -c LC_ALL=C dd ") for each in environment.commands)
     assert ("restart -t 10 east-2" in environment.commands) is (not broke)
+
+
+@pytest.mark.parametrize(
+    ("trips", "seconds", "broke"),
+    [([0.01, 0.4], 60.0, ""), ([0.39], -1.0, "the link is not slow: a round trip takes 0.390 s")],
+)
+def test_a_link_that_shall_be_slow_is_so_by_the_clock(
+    trips: list[float], seconds: float, broke: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chaos.story._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("chaos.story._SLOW_SECONDS", seconds)
+    environment = Noted(answers(history=[], lab=CLEAN))
+    environment.trips = trips
+    slow = quick(replace(scenario("slow-link"), hold_seconds=0.0))
+    assert tell(slow, environment, Told([sight()])).broke == broke
+    assert "verifier: python -m lab.ping /var/lib/lab east link:19091" in environment.commands
 
 
 def test_an_environment_is_cleared_of_what_no_profile_names(monkeypatch: pytest.MonkeyPatch) -> None:
