@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from chaos.docker import Environment
+from chaos.docker import Environment, images, versions
 from chaos.errors import ChaosError, DockerFailed, StoryFailed
 from chaos.report import Story, as_json, joined, page, story_of
-from chaos.scenarios import SCENARIOS, Scenario, named
-from chaos.soak import draw_soak
+from chaos.scenarios import SCENARIOS, Scenario, expected_of, named
+from chaos.soak import SMALLER, draw_soak
 from chaos.stage import PROJECT, Stage
 from chaos.story import Patience
 
@@ -59,11 +59,11 @@ def _soak(chosen: argparse.Namespace) -> int:
 
 
 def _list(_: argparse.Namespace) -> int:
-    for scenario in SCENARIOS:
-        print(f"{scenario.name:<24}{scenario.title}")
+    for scenario in (*SCENARIOS, *SMALLER):
+        print(f"{scenario.name:<24}{scenario.title}{' (in a soak alone)' if scenario in SMALLER else ''}")
         for step in scenario.steps:
             print(f"{'':<24}  {step}")
-        print(f"{'':<24}  expected: {'every query moves once' if scenario.moves else 'nothing moves'}")
+        print(f"{'':<24}  expected: {'; '.join(expected_of(scenario))}")
     return 0
 
 
@@ -77,7 +77,7 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
         _build(folder, env_file)
     files = (_SECURED,) if chosen.secured else ()
     stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=Patience())
-    surroundings = _surroundings(chosen)
+    surroundings = _surroundings(chosen, env_file)
     stories: list[Story] = []
     with closing(stage.play(scenarios)) as played:
         for scenario, outcome in played:
@@ -117,12 +117,16 @@ def _build(folder: Path, env_file: Path | None) -> None:
             raise DockerFailed(str(error), hint=hint) from error
 
 
-def _surroundings(chosen: argparse.Namespace) -> dict[str, str]:
+def _surroundings(chosen: argparse.Namespace, env_file: Path | None) -> dict[str, str]:
+    given = env_file.read_text(encoding="utf-8") if env_file and env_file.exists() else ""
+    compose = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
     return {
         "begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "command": chosen.command_line,
         "commit": _commit(),
         "machine": f"{os.cpu_count()} cores",
+        "containers": versions(),
+        "images": ", ".join(images(compose, given, os.environ)),
         "clusters": _CLUSTERS[bool(chosen.secured)],
         "slow link": "a delaying proxy (lab.relay), which holds chunks back; no tc netem is needed",
     }

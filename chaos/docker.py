@@ -5,9 +5,10 @@ Compose 1.29 takes a second for each word. What both say is kept in one log.
 """
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +17,7 @@ from chaos.errors import DockerFailed
 _QUICK_SECONDS = 120.0
 """For what takes a second on a machine that has nothing else to do."""
 _DOWN_SECONDS = 300.0
+_IMAGE = re.compile(r"\$\{(\w+_IMAGE):-([^}]+)\}")
 _LABEL = "com.docker.compose"
 _SETTINGS = {
     "DOCKER_BUILDKIT": "0",
@@ -124,6 +126,27 @@ class Environment:
         if check and done.returncode:
             raise DockerFailed(f"{' '.join(command[:4])} ended with {done.returncode}: {done.stderr.strip()[-800:]}")
         return done.returncode, done.stdout
+
+
+def images(compose: str, env_file: str, environment: Mapping[str, str]) -> list[str]:
+    """The images that are used, sorted: as the environment names them, else the env file, else the compose file."""
+    named = dict(line.split("=", 1) for line in env_file.splitlines() if "=" in line and not line.startswith("#"))
+    defaults = dict(_IMAGE.findall(compose))
+    return sorted(environment.get(name) or named.get(name) or default for name, default in defaults.items())
+
+
+def versions() -> str:
+    """Which Docker and which Compose there are."""
+    docker = _said("docker", "version", "--format", "{{.Server.Version}}")
+    return f"Docker {docker}, Compose {_said(*_compose(), 'version', '--short')}"
+
+
+def _said(*command: str) -> str:
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=_QUICK_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return asked.stdout.strip() or "unknown"
 
 
 def _log_of(identity: str) -> bytes:

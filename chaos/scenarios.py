@@ -218,6 +218,18 @@ SCENARIOS = (
 )  # fmt: skip
 
 
+def expected_of(scenario: Scenario) -> list[str]:
+    """What is expected of a scenario, in words."""
+    told = ["every query moves once" if scenario.moves else "nothing moves"]
+    told += [f"runner {scenario.runner} hosts the queries in the end"]
+    told += [f"the primary is {verdict}" for verdict in sorted(scenario.verdicts)]
+    told += [f"the primary is never {verdict}" for verdict in sorted(scenario.never)]
+    told += [f"one of the clusters is {' or '.join(sorted(scenario.either))}"] if scenario.either else []
+    told += ["it is refused without a consent, and something is left behind"] if scenario.consented else []
+    told += ["the primary is UP again and repeats are as announced"] if scenario.returns else []
+    return told
+
+
 def named(name: str) -> Scenario | None:
     """The scenario of a name, or nothing."""
     return next((each for each in SCENARIOS if each.name == name), None)
