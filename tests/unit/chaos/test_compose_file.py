@@ -83,6 +83,20 @@ def test_the_configuration_has_no_mistakes_and_knows_the_brokers_of_the_compose_
     assert {f"runner-{name}" for name in settings.runners} <= set(SERVICES)
 
 
+def test_there_are_slots_for_twice_the_partitions_of_all_queries_of_each_runner() -> None:
+    settings = yaml.safe_load((ROOT / "conf/compose/tideover.yaml").read_text("utf-8"))
+    conf, partitions = settings["spark"]["conf"], 4  # of the topic, as the service `topics` makes it
+    assert "--partitions" not in SERVICES["topics"]["command"]
+    topics = sum(
+        len(source["topics"]) for query in settings["queries"].values() for source in query["sources"].values()
+    )
+    assert conf["spark.cores.max"] >= 2 * partitions * topics
+    workers = [each["command"] for name, each in SERVICES.items() if name.startswith("worker-")]
+    cores = [int(found[1]) for command in workers if (found := re.search(r"--cores (\d+)", command))]
+    assert conf["spark.cores.max"] == len(cores) * conf["spark.executor.cores"]
+    assert min(cores) >= len(settings["runners"]) * conf["spark.executor.cores"], "each runner holds its own"
+
+
 def test_the_secured_variant_secures_every_part_that_talks_to_a_cluster() -> None:
     assert set(SECURED) - set(SERVICES) == {"secrets"}
     configured = {
