@@ -32,7 +32,7 @@ def test_a_watch_that_ends_by_itself_is_begun_anew_and_that_is_told(monkeypatch:
         deadline = time.monotonic() + 20
         while len(eye.since(0)) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert eye.await_sight(lambda seen: seen.leader == "controller-one", 5.0, "it leads")
+        assert eye.await_sight(lambda seen: seen.leader == "controller-one", 5.0, "it leads").all_on("east")
         assert eye.blinks
 
 
