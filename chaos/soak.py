@@ -27,9 +27,10 @@ SMALLER = (
     _killed_and_started("controller-restarts", "controller-two", away_seconds=40, heal_seconds=20),
     _killed_and_started("warm-runner-restarts", "runner-b", away_seconds=20, heal_seconds=60, what="warm runner"),
     Scenario(
-        # Four looks must fail for a DOWN, begun every 2 s and given up after 5 s: that takes 11 s at the least.
+        # Four looks must fail for a DOWN, begun every 2 s and given up after 5 s: 11 s at the least. The commands that
+        # freeze and thaw take seconds, too.
         name="primary-stands-still", title="All brokers of the primary stand still, for less long than a DOWN takes",
-        steps=(Step(act=Act.FREEZE, on=EAST), Step(act=Act.THAW, on=EAST, after_seconds=7)),
+        steps=(Step(act=Act.FREEZE, on=EAST), Step(act=Act.THAW, on=EAST, after_seconds=5)),
         moves=False, never=frozenset({"DOWN"}), heal_seconds=20,
     ),
 )  # fmt: skip

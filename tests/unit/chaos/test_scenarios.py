@@ -83,7 +83,7 @@ def test_the_primary_stands_still_for_less_long_than_a_verdict_takes() -> None:
     detection = yaml.safe_load((ROOT / "conf/compose/tideover.yaml").read_text("utf-8"))["detection"]
     interval, timeout = (float(detection[key].removesuffix("s")) for key in ("interval", "timeout"))
     still = next(part for part in SMALLER if part.name == "primary-stands-still")
-    assert still.steps[1].after_seconds + 2 < timeout + (detection["failures"] - 1) * interval
+    assert still.steps[1].after_seconds + 5 < timeout + (detection["failures"] - 1) * interval
 
 
 def scenario(name: str) -> Scenario:
