@@ -9,11 +9,9 @@ from chaos.scenarios import SCENARIOS, Scenario, named
 _REST_SECONDS = (10.0, 30.0)
 
 
-def _killed_and_started(
-    name: str, service: str, *, away_seconds: float, heal_seconds: float, what: str | None = None
-) -> Scenario:
+def _killed_and_started(name: str, service: str, *, away_seconds: float, heal_seconds: float, what: str) -> Scenario:
     return Scenario(
-        name=name, title=f"The {what or service} is killed, and started again",
+        name=name, title=f"{what} is killed, and started again",
         steps=(Step(act=Act.KILL, on=(service,)), Step(act=Act.START, on=(service,), after_seconds=away_seconds)),
         moves=False, never=frozenset({"DOWN"}), heal_seconds=heal_seconds,
     )  # fmt: skip
@@ -21,11 +19,11 @@ def _killed_and_started(
 
 SMALLER = (
     # It takes a minute to start on a crowded machine, and until it has caught up nothing could be moved.
-    _killed_and_started("replicator-restarts", "replicator", away_seconds=20, heal_seconds=90),
-    _killed_and_started("worker-restarts", "worker-1", away_seconds=20, heal_seconds=30),
-    _killed_and_started("leader-restarts", LEADER, away_seconds=40, heal_seconds=20, what="leading controller"),
-    _killed_and_started("controller-restarts", "controller-two", away_seconds=40, heal_seconds=20),
-    _killed_and_started("warm-runner-restarts", "runner-b", away_seconds=20, heal_seconds=60, what="warm runner"),
+    _killed_and_started("replicator-restarts", "replicator", away_seconds=20, heal_seconds=90, what="The replicator"),
+    _killed_and_started("worker-restarts", "worker-1", away_seconds=20, heal_seconds=30, what="A Spark worker"),
+    _killed_and_started("leader-restarts", LEADER, away_seconds=40, heal_seconds=20, what="The leading controller"),
+    _killed_and_started("controller-restarts", "controller-two", away_seconds=40, heal_seconds=20, what="A controller"),
+    _killed_and_started("warm-runner-restarts", "runner-b", away_seconds=20, heal_seconds=60, what="The warm runner"),
     Scenario(
         # Four looks must fail for a DOWN, begun every 2 s and given up after 5 s: 11 s at the least. The commands that
         # freeze and thaw take seconds, too.
