@@ -69,6 +69,23 @@ class Environment:
         """Run a command in a service; its exit code and what it printed. Raises DockerFailed."""
         return self._run(["docker", "exec", self.container(service), *command], timeout, check=check)
 
+    def ask(self, service: str, *command: str, given: str = "", timeout: float = _QUICK_SECONDS) -> bytes:
+        """What a command in a service prints when it is given something on standard input: no log has either of them.
+
+        Raises DockerFailed.
+        """
+        words = ["docker", "exec", "--interactive", self.container(service), *command]
+        told = f"{words[0]} {words[1]} {service} {command[0]}"
+        self._log.write(f"$ {told}, with what is not for a log\n")
+        self._log.flush()
+        try:
+            done = subprocess.run(words, input=given.encode(), capture_output=True, timeout=timeout, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise DockerFailed(f"{told} took longer than {timeout:g} s") from error
+        if done.returncode:
+            raise DockerFailed(f"{told} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-800:]}")
+        return done.stdout
+
     def stream(self, service: str, *command: str) -> subprocess.Popen[str]:
         """Start a command in a service and hand out what it prints, line by line."""
         return subprocess.Popen(
@@ -80,6 +97,14 @@ class Environment:
         """What a service has said so far."""
         return _log_of(self.container(service)).decode(errors="replace")
 
+    def services(self) -> list[str]:
+        """Those that have a container, running or not."""
+        return self._services("--all")
+
+    def running(self) -> list[str]:
+        """Those in which a command can be run now."""
+        return self._services("--filter", "status=running")
+
     def save_logs(self, folder: Path) -> None:
         """Write the log of every container into a folder. Raises DockerFailed."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,19 +112,27 @@ class Environment:
             identity, _, name = line.partition(" ")
             (folder / f"{name}.log").write_bytes(_log_of(identity))
 
+    def thaw(self) -> None:
+        """Let go on whatever stands still."""
+        if frozen := self._listed("--quiet", "--filter", "status=paused"):
+            self._run(["docker", "unpause", *frozen], _QUICK_SECONDS)
+
     def down(self) -> None:
         """End everything and remove it with its data.
 
         Containers are removed here: Compose since 2.23.2 leaves those of a profile that is not asked for, with what
         they hold of the volumes.
         """
-        if frozen := self._listed("--quiet", "--filter", "status=paused"):
-            self._run(["docker", "unpause", *frozen], _QUICK_SECONDS)
+        self.thaw()
         if running := self._listed("--quiet"):  # killed, not stopped: a dozen JVMs need not say goodbye
             self._run(["docker", "kill", *running], _QUICK_SECONDS, check=False)
         if standing := self._listed("--all", "--quiet"):
             self._run(["docker", "rm", "--force", "--volumes", *standing], _QUICK_SECONDS)
         self.compose("down", "--volumes", "--remove-orphans", "--timeout", "1", timeout=_DOWN_SECONDS)
+
+    def _services(self, *options: str) -> list[str]:
+        label = f'{{{{.Label "{_LABEL}.service"}}}}'
+        return sorted({*self._listed(*options, "--format", label)})
 
     def _listed(self, *options: str) -> list[str]:
         """What `docker ps` says of this project's containers, line by line."""
