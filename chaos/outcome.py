@@ -66,6 +66,8 @@ class Outcome:
     """By the words for when it was shown."""
     broke: str = ""
     """Why the story did not come to its end."""
+    leaks: Sequence[str] | None = None
+    """Where a secret stood, or why that is not known; nothing where there are no secrets."""
 
 
 def changes_of(history: Iterable[Mapping[str, Any]], struck_at: float) -> list[Change]:
@@ -89,7 +91,7 @@ def leaders_of(sights: Iterable[Sight], struck_at: float) -> list[tuple[float, s
 def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     """What is not as expected, in sentences; empty when all is."""
     if outcome.broke:
-        return [outcome.broke]
+        return [outcome.broke, *(outcome.leaks or ())]
     return [
         *_mistimed(scenario, outcome),
         *_unled(outcome),
@@ -99,6 +101,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
         *_unrefused(scenario, outcome),
         *_unloaded(scenario, outcome.loads),
         *_miscounted(scenario, outcome.operations, outcome.verdict),
+        *(outcome.leaks or ()),
     ]
 
 
