@@ -14,6 +14,7 @@ from chaos.docker import Environment, images, versions
 from chaos.errors import ChaosError, DockerFailed, StoryFailed
 from chaos.report import Story, as_json, joined, page, story_of
 from chaos.scenarios import SCENARIOS, Scenario, expected_of, named
+from chaos.secrecy import COMPOSE_FILE
 from chaos.soak import SMALLER, draw_soak
 from chaos.stage import PROJECT, Stage
 from chaos.story import Patience
@@ -23,7 +24,6 @@ _BUILD_SECONDS = 1800.0
 _MOST_UNSTRUCK = 2
 """After so many scenarios in a row that did not come as far as their fault, the rest is not tried."""
 _REPORT = "report.json"
-_SECURED = "docker-compose.secured.yml"
 _CLUSTERS = {
     False: "in plain text",
     True: "secured: certificates on the primary, SCRAM passwords on the standby, ACLs on both",
@@ -75,7 +75,7 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
     before = _read(folder / _REPORT) if keep else []
     if not chosen.no_build:
         _build(folder, env_file)
-    files = (_SECURED,) if chosen.secured else ()
+    files = (COMPOSE_FILE,) if chosen.secured else ()
     stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=Patience())
     surroundings = _surroundings(chosen, env_file)
     stories: list[Story] = []

@@ -26,10 +26,14 @@ _SETTINGS = {
 
 
 class Environment:
-    """One project of Compose's."""
+    """One project of Compose's; ``settings`` are variables of its files."""
 
-    def __init__(self, root: Path, *, project: str, files: Sequence[str], env_file: Path | None, log: IO[str]) -> None:
+    def __init__(
+        self, root: Path, *, project: str, files: Sequence[str], env_file: Path | None, log: IO[str],
+        settings: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self._root = root
+        self._settings = settings or {}
         self._project = project
         self._log = log
         options = [option for file in ("docker-compose.yml", *files) for option in ("--file", str(root / file))]
@@ -148,7 +152,7 @@ class Environment:
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout, cwd=self._root, check=False,
-                env={**_SETTINGS, **os.environ},
+                env={**_SETTINGS, **os.environ, **self._settings},
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise DockerFailed(f"{' '.join(command[:4])} took longer than {timeout:g} s") from error

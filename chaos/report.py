@@ -127,6 +127,7 @@ def _chapter(story: Story) -> list[str]:
         *(f"- {seconds:.1f} s: {text}" for seconds, text in sorted(happened)),
         *(f"- {when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
         *(f"- {query}: so many records came to the primary alone that not every sum was proven" for query in doubtful),
+        *(["- no secret stands where others may read it"] if story.get("leaks") in ([], ()) else []),
         *(f"- not as expected: {problem}" for problem in story["problems"]),
         "",
     ]

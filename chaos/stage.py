@@ -6,12 +6,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from secrets import token_urlsafe
 
 from chaos.docker import Environment
 from chaos.errors import DockerFailed
 from chaos.eye import Eye
 from chaos.outcome import Outcome, judge
 from chaos.scenarios import Scenario
+from chaos.secrecy import COMPOSE_FILE, STORE_PASSWORD, searched
 from chaos.story import Patience, Say, Story
 
 PROJECT = "tideover-chaos"
@@ -45,7 +47,10 @@ class Stage:
         files = dict.fromkeys((*self.files, *(file for scenario in waiting for file in scenario.files)))
         with ExitStack() as stack:
             log = stack.enter_context((folder / "docker.log").open("w", encoding="utf-8"))
-            environment = Environment(self.root, project=PROJECT, files=tuple(files), env_file=self.env_file, log=log)
+            environment = Environment(
+                self.root, project=PROJECT, files=tuple(files), env_file=self.env_file, log=log,
+                settings={STORE_PASSWORD: token_urlsafe(24)} if COMPOSE_FILE in files else {},
+            )  # fmt: skip
             environment.down()
             stack.callback(self._clear, environment, folder / "logs")
             eye = stack.enter_context(Eye(environment))
@@ -54,6 +59,8 @@ class Stage:
                 self.say(f"{scenario.name}: {scenario.title}")
                 fresh = scenario.name == name
                 outcome = Story(scenario, environment, eye, self.say, fresh=fresh, patience=self.patience).tell(name)
+                if COMPOSE_FILE in files:
+                    outcome = searched(outcome, environment, folder / "docker.log")
                 yield scenario, outcome
                 if judge(scenario, outcome):
                     return  # the next one would be blamed for what this one left

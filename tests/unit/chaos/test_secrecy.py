@@ -1,18 +1,24 @@
 """Whether a secret that stands somewhere is found there, and whether a search that could not find it says so."""
 
 import io
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from chaos import secrecy, sieve
+from chaos import secrecy, sieve, stage
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS
-from chaos.secrecy import Place, leaks_in, leaks_in_folder, search, secrets_of
+from chaos.outcome import Outcome, judge
+from chaos.report import page, story_of
+from chaos.secrecy import Place, leaks_in, leaks_in_folder, search, searched, secrets_of
+from chaos.story import Patience
+from tests.unit.chaos.test_outcome import MOVED, scenario
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = {
@@ -21,6 +27,7 @@ FILES = {
 }
 SECRETS = secrets_of(FILES)
 PASSWORD = SECRETS["west/tideover.password"]
+STORE = "-gatehouse_and_barbican"
 SCRIPT = Path(sieve.__file__).read_text(encoding="utf-8")
 
 
@@ -45,20 +52,20 @@ def test_without_a_secret_that_can_be_searched_for_there_is_no_search(files: dic
 @pytest.mark.parametrize("text", [f"password={PASSWORD};".encode(), f"\\\\x00{PASSWORD.encode().hex()}00".encode()])
 def test_a_secret_is_told_by_its_name_and_its_place_also_where_a_dump_has_it_in_hexadecimal(text: bytes) -> None:
     clean = Place("the log of west-1", b"started")
-    assert leaks_in(SECRETS, FILES, [clean, Place("the store", text)]) == [
+    assert list(leaks_in(SECRETS, FILES, [clean, Place("the store", text)])) == [
         "west/tideover.password stands in the store"
     ]  # fmt: skip
-    assert leaks_in(SECRETS, FILES, [clean]) == []
+    assert not list(leaks_in(SECRETS, FILES, [clean]))
 
 
 def test_a_place_in_which_something_known_does_not_stand_was_not_read() -> None:
     with pytest.raises(StoryFailed, match="the store was not read"):
-        leaks_in(SECRETS, FILES, [Place("the store", b"", known="COPY")])
+        list(leaks_in(SECRETS, FILES, [Place("the store", b"", known="COPY")]))
 
 
 def test_a_search_that_does_not_find_a_secret_in_its_own_file_is_none() -> None:
-    with pytest.raises(StoryFailed, match=r"does not find west/tideover.password in its own file"):
-        leaks_in(SECRETS, {**FILES, "west/tideover.password": "another"}, [])
+    with pytest.raises(StoryFailed, match=r"does not find west/tideover.password where it is from"):
+        list(leaks_in(SECRETS, {**FILES, "west/tideover.password": "another"}, []))
 
 
 @pytest.mark.parametrize(
@@ -84,6 +91,7 @@ class Leaky(Environment):
         self.held = held
         self.asked: list[tuple[str, ...]] = []
         self.thawed = False
+        self.password = STORE
 
     def thaw(self) -> None:
         self.thawed = True
@@ -106,6 +114,8 @@ class Leaky(Environment):
                 assert text == SCRIPT
                 words = [f"{self.root}{word}" if word.startswith("/") else word for word in words]
                 return sieve.answer(words, given).replace(str(self.root), "").encode()
+            case ["printenv", "TIDEOVER_STORE"]:
+                return f"postgresql+psycopg://tideover:{self.password}@postgres/tideover\n".encode()
             case ["sh", "-c", words] if "cmdline" in words:
                 return f"sh -c {words} ".encode() + self.held.get(f"arguments of {service}", "").encode()
             case ["sh", "-c", _]:
@@ -133,9 +143,9 @@ def lay(path: Path, text: str) -> None:
 
 def test_where_no_secret_stands_none_is_found_and_none_was_an_argument(root: Path) -> None:
     environment = Leaky(root)
-    assert search(environment, root / "docker.log") == []
+    assert list(search(environment, root / "docker.log")) == []
     said = " ".join(word for command in environment.asked for word in command)
-    assert not any(secret in said for secret in SECRETS.values())
+    assert not any(secret in said for secret in (*SECRETS.values(), STORE))
 
 
 @pytest.mark.parametrize(
@@ -150,20 +160,55 @@ def test_where_no_secret_stands_none_is_found_and_none_was_an_argument(root: Pat
 )
 def test_a_secret_that_a_part_has_told_is_found(root: Path, held: str, place: str) -> None:
     environment = Leaky(root, **{held: f'password="{PASSWORD}";'})
-    assert search(environment, root / "docker.log") == [f"west/tideover.password stands in {place}"]
+    assert list(search(environment, root / "docker.log")) == [f"west/tideover.password stands in {place}"]
+
+
+def test_a_container_that_ended_before_it_was_asked_has_no_arguments_and_one_that_runs_must_answer(root: Path) -> None:
+    class Ending(Leaky):
+        ended: tuple[str, ...] = ("controller-one",)
+
+        def running(self) -> list[str]:
+            gone = self.ended if ("controller-one", *secrecy._ARGUMENTS) in self.asked else ()
+            return [service for service in super().running() if service not in gone]
+
+        def ask(self, service: str, *command: str, given: str = "", timeout: float = 0) -> bytes:
+            told = super().ask(service, *command, given=given, timeout=timeout)
+            if service == "controller-one":
+                raise DockerFailed("it is not running")
+            return told
+
+    environment = Ending(root)
+    assert not list(search(environment, root / "docker.log"))
+    environment.ended = ()
+    with pytest.raises(DockerFailed):
+        list(search(environment, root / "docker.log"))
 
 
 @pytest.mark.parametrize(
     ("path", "place"),
     [
         ("var/lib/tideover/checkpoints/q/metadata", "/var/lib/tideover/checkpoints/q/metadata of verifier"),
-        ("tmp/work/app-1/0/stdout", "/tmp/work/app-1/0/stdout of worker-2"),
+        ("tmp/work/app-1/0/stdout", "/tmp/work/app-1/0/stdout of worker-1 or worker-2"),
         ("docker.log", "what verbs said"),
     ],
 )
 def test_a_secret_that_was_written_to_a_file_is_found(root: Path, path: str, place: str) -> None:
     lay(root / path, f"tideover list {SECRETS['east/tideover.key']}")
-    assert search(Leaky(root), root / "docker.log") == [f"east/tideover.key stands in {place}"]
+    assert list(search(Leaky(root), root / "docker.log")) == [f"east/tideover.key stands in {place}"]
+
+
+def test_without_anything_that_executors_said_their_logs_were_not_read(root: Path) -> None:
+    (root / "tmp/work/app-1/0/stderr").unlink()
+    with pytest.raises(StoryFailed, match="/tmp/work of worker-1 or worker-2 was not read"):
+        list(search(Leaky(root), root / "docker.log"))
+
+
+def test_the_password_of_the_store_is_searched_for_and_has_to_be_one(root: Path) -> None:
+    leaky = Leaky(root, **{"log of controller-one": f"cannot connect to postgresql://tideover:{STORE}@postgres"})
+    assert list(search(leaky, root / "docker.log")) == ["the store's password stands in the log of controller-one"]
+    leaky.password = "tideover"
+    with pytest.raises(StoryFailed, match="the store's password holds no secret"):
+        list(search(leaky, root / "docker.log"))
 
 
 def test_a_container_that_does_not_find_a_secret_in_its_own_file_is_not_believed(
@@ -176,7 +221,23 @@ def test_a_container_that_does_not_find_a_secret_in_its_own_file_is_not_believed
 
     monkeypatch.setattr(Leaky, "ask", blind)
     with pytest.raises(StoryFailed, match="the search in verifier does not find"):
-        search(Leaky(root), root / "docker.log")
+        list(search(Leaky(root), root / "docker.log"))
+
+
+def test_a_leak_is_a_problem_of_the_story_and_so_is_a_search_that_failed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = scenario("kill-cluster")
+    assert judge(told, searched(MOVED, Leaky(root), root / "docker.log")) == []
+    leaky = Leaky(root, store=PASSWORD)
+    leak = "west/tideover.password stands in the store"
+    assert judge(told, searched(MOVED, leaky, root / "docker.log")) == [leak]
+    assert judge(told, searched(replace(MOVED, broke="no end"), leaky, root / "docker.log")) == ["no end", leak]
+
+    (root / "docker.log").write_text("")
+    found, failed = judge(told, searched(MOVED, leaky, root / "docker.log"))
+    assert found == leak
+    assert failed.startswith("not everything could be searched for secrets: what verbs said was not read:")
 
 
 def test_what_a_container_is_given_and_what_it_answers_are_in_no_log_and_no_argument(
@@ -185,13 +246,18 @@ def test_what_a_container_is_given_and_what_it_answers_are_in_no_log_and_no_argu
     """Docker is a script here that notes its arguments and gives back what it was given."""
     docker = tmp_path / "docker"
     docker.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path}/noted\ncase $1 in ps) echo id;; exec) cat; exit $ENDS;; esac\n'
+        "#!/bin/sh\n"
+        f'echo "$@" >> {tmp_path}/noted\n'
+        'case $1 in compose) echo "$GIVEN_TO_COMPOSE";; ps) echo id;; exec) cat; exit $ENDS;; esac\n'
     )
     docker.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("ENDS", "0")
     log = io.StringIO()
-    environment = Environment(tmp_path, project="p", files=(), env_file=None, log=log)
+    environment = Environment(
+        tmp_path, project="p", files=(), env_file=None, log=log, settings={"GIVEN_TO_COMPOSE": STORE}
+    )
+    assert environment.compose("up") == f"{STORE}\n"
     assert environment.ask("verifier", "cat", given=PASSWORD) == PASSWORD.encode()
     assert "docker exec verifier cat" in log.getvalue()
     assert PASSWORD not in log.getvalue() + (tmp_path / "noted").read_text()
@@ -213,4 +279,63 @@ def test_what_is_searched_is_where_the_compose_files_have_it() -> None:
         assert f"--work-dir {secrecy._WORK} " in plain[worker]["command"]
         assert f"data:{secrecy._SHARED}" in plain[worker]["volumes"]
     assert {*secrecy._SAID} <= {*plain, *secured}
+    used = f"${{{secrecy.STORE_PASSWORD}:-"
+    assert used in plain["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    assert used in plain[TOOLS]["environment"][secrecy._ADDRESS[1]]
     assert "PASSWORD" not in secrecy._DUMP
+
+
+@pytest.mark.parametrize(("files", "leaks"), [((secrecy.COMPOSE_FILE,), ("one stands here",)), ((), None)])
+def test_a_secured_environment_is_searched_after_each_scenario_and_before_it_goes_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], leaks: tuple[str, ...] | None
+) -> None:
+    done: list[str] = []
+
+    class Bare(Environment):
+        def __init__(self, _root: Path, *, settings: dict[str, str], **_: object) -> None:
+            assert [*settings] == ([secrecy.STORE_PASSWORD] if files else [])
+            assert all(len(password) > 20 for password in settings.values())
+
+        def down(self) -> None:
+            done.append("down")
+
+        def save_logs(self, folder: Path) -> None:
+            done.append("logs")
+
+    class Told:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def tell(self, name: str) -> Outcome:
+            done.append("told")
+            return replace(MOVED, environment=name)
+
+    def find(_: Environment, log: Path) -> list[str]:
+        assert log.is_file()
+        done.append("searched")
+        return ["one stands here"]
+
+    monkeypatch.setattr(stage, "Environment", Bare)
+    monkeypatch.setattr(stage, "Story", Told)
+    monkeypatch.setattr(secrecy, "search", find)
+    place = stage.Stage(
+        root=tmp_path, folder=tmp_path, env_file=None, files=files, say=lambda _: None, patience=Patience()
+    )
+    played = list(place.play([scenario("kill-cluster")]))
+    assert [outcome.leaks for _, outcome in played] == [leaks]
+    assert done == ["down", "told", *(["searched"] if files else []), "logs", "down"]
+
+
+@pytest.mark.parametrize(
+    ("leaks", "said", "unsaid"),
+    [
+        ((), "- no secret stands", "not as expected"),
+        (("one stands here",), "- not as expected: one stands here", "no secret"),
+        (None, "Ready", "no secret"),
+    ],
+)
+def test_the_report_says_what_was_found_of_secrets(leaks: tuple[str, ...] | None, said: str, unsaid: str) -> None:
+    story = story_of(scenario("kill-cluster"), replace(MOVED, leaks=leaks), {})
+    for each in (story, json.loads(json.dumps(story))):  # as it was played, and as an earlier report has it
+        assert said in page([each])
+        assert unsaid not in page([each])
