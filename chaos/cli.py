@@ -94,11 +94,14 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
 def _read(path: Path) -> list[Story]:
     """The stories of the report that is there; none where there is no such report."""
     try:
-        return list(json.loads(path.read_text(encoding="utf-8"))["scenarios"])
+        stories: list[Story] = list(json.loads(path.read_text(encoding="utf-8"))["scenarios"])
+        page(stories)  # found out now, and not when an hour of scenarios is to be written beside them
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:
-        raise ChaosError(f"{path} is no report", hint="move it away, or give another --dir") from error
+        hint = "move it away, or give another --dir"
+        raise ChaosError(f"{path} is no report, or one of an older version", hint=hint) from error
+    return stories
 
 
 def _write(folder: Path, stories: Sequence[Story]) -> None:

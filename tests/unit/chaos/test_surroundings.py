@@ -43,3 +43,12 @@ def test_a_machine_without_docker_says_that_its_version_is_unknown(monkeypatch: 
     monkeypatch.setattr(docker, "_compose", lambda: ["no-such-compose"])
     monkeypatch.setenv("PATH", "")
     assert versions() == "Docker unknown, Compose unknown"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"scenarios": [{"name": "kill-cluster", "expected": true}]}'])
+def test_a_report_that_cannot_be_completed_is_refused_before_anything_is_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "report.json").write_text(text, encoding="utf-8")
+    assert cli.main(("run", "--dir", str(tmp_path), "kill-cluster")) == 2
+    assert "is no report, or one of an older version" in capsys.readouterr().err
