@@ -87,7 +87,7 @@ class Controller:
     @property
     def leads(self) -> bool:
         """Whether it leads, by what it said last."""
-        said = [line for line in self.log().splitlines() if " leading " in line]
+        said = [line for line in self.log().splitlines() if " leading" in line]
         return bool(said) and "no longer" not in said[-1]
 
     def kill(self) -> None:

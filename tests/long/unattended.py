@@ -76,7 +76,7 @@ class Unattended:
 
     def leads(self, controller: str) -> bool:
         """Whether a controller leads, by what it said last."""
-        said = [line for line in self.log(controller).splitlines() if " leading " in line]
+        said = [line for line in self.log(controller).splitlines() if " leading" in line]
         return bool(said) and "no longer" not in said[-1]
 
     def leader(self) -> str:
