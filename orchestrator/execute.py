@@ -25,7 +25,7 @@ from orchestrator.reported import fact_of
 from orchestrator.requests import hold_detail, hosting_process
 from state.automation import AUTOMATIC
 from state.errors import StoreUnavailable
-from state.model import Assignment, Desired, Intent, IntentKind, IntentState, Operation, QueryFact
+from state.model import Assignment, Desired, Intent, IntentKind, IntentState, Operation
 from state.ports import Store
 from state.protocol import CheckpointReport, Failure, Process
 from state.settings import Resume, Tideover
@@ -116,7 +116,7 @@ class Executor:
     # -- looking ---------------------------------------------------------------------------------------------------
     def _look(self, operation: Operation) -> Snapshot:
         settings = self._settings.queries.get(operation.query)
-        fact = self._fact(operation.query)
+        fact = fact_of(self._store, operation.query)
         assignment = self._store.assignment(operation.query)  # after the fact: no report is newer than the row then
         if settings is None or assignment is None:
             raise UnknownName(f"query {operation.query!r} of operation {operation.id} is not declared here")
@@ -146,9 +146,6 @@ class Executor:
                 for request in self._store.open_requests()
             ),
         )
-
-    def _fact(self, query: str) -> QueryFact | None:
-        return fact_of(self._store, query)
 
     def _called_off_by(self, operation: Operation) -> str | None:
         return next((each.actor for each in self._store.open_requests() if calls_off(each, operation)), None)

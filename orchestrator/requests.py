@@ -171,7 +171,7 @@ class Taker:
             return standing.id
         held = self._store.assignment(request.query)
         unreachable = self._places.silence_of(standing) if standing.phase in LANDING else ""
-        reason = stranded(standing, self._fact(request.query), unreachable)
+        reason = stranded(standing, fact_of(self._store, request.query), unreachable)
         if reason is not None and held is not None and held.desired is Desired.RUNNING:
             return standing.id
         text = (
@@ -235,7 +235,7 @@ class Taker:
             started_at=request.created_at,
             ended_at=None,
         )
-        hosting = hosting_process(assignment, self._fact(request.query), self._store.runners())
+        hosting = hosting_process(assignment, fact_of(self._store, request.query), self._store.runners())
         held = Step(
             operation=operation.id,
             sequence=1,
@@ -251,9 +251,6 @@ class Taker:
 
     def _belief(self, cluster: str) -> Belief | None:
         return next((belief for belief in self._store.beliefs() if belief.cluster == cluster), None)
-
-    def _fact(self, query: str) -> QueryFact | None:
-        return fact_of(self._store, query)
 
     def _event(self, request: Request, kind: str, text: str) -> Event:
         return Event(

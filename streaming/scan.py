@@ -70,8 +70,7 @@ class Scan:
         """Search anew from another lower bound."""
         back = len(self.ring.records) if self.compacted else 2 * self.ring.context + 8
         self.lo = lo
-        is_young = self.begin_ms is not None and self.begin_ms >= self.ring.young_ms
-        doubtful = self.ring.is_first or (is_young and not self.append_time)
+        doubtful = self.ring.may_be_unread(self.begin_ms, append_time=self.append_time)
         from_begin = 0 < self.begin < lo and (doubtful or lo - self.begin <= self.ring.unbroken)
         self.start = self.next = self.begin if from_begin else max(self.begin, lo - back)
         self.ahead = min(lo - self.start, LOOK_AHEAD) + FIRST_RECORDS

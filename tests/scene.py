@@ -87,12 +87,17 @@ class Controller:
     @property
     def leads(self) -> bool:
         """Whether it leads, by what it said last."""
-        said = [line for line in self.log().splitlines() if " leading" in line]
-        return bool(said) and "no longer" not in said[-1]
+        return leads(self.log())
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def leads(log: str) -> bool:
+    """Whether the controller of a log leads, by what it said last."""
+    said = [line for line in log.splitlines() if " leading" in line]
+    return bool(said) and "no longer" not in said[-1]
 
 
 class Driver:

@@ -70,17 +70,22 @@ class Ring:
         """How many old offsets between the last ``context`` records are missing (holes)."""
         self.is_whole = self.last.offset == len(self.records) - 1
         """Whether it holds every record of the partition up to its last one, from offset 0 on."""
-        self.is_first = self.records[0].offset <= begin
-        """Whether the old partition held no record older than the first one remembered."""
-        self.young_ms = median_low(record.timestamp_ms for record in self.records) - disorder_ms
-        """From this time on a record may be unread. Half of the remembered ones count: one of the far future or past
-        does not move it."""
+        self._is_first = self.records[0].offset <= begin
+        self._young_ms = median_low(record.timestamp_ms for record in self.records) - disorder_ms
 
     @property
     def last_is_unique(self) -> bool:
         """Whether no other remembered record equals the last one, timestamp included."""
         same = (self.last.digest, self.last.timestamp_ms)
         return sum((record.digest, record.timestamp_ms) == same for record in self.records) == 1
+
+    def may_be_unread(self, time_ms: int | None, *, append_time: bool) -> bool:
+        """Whether a record of that time that is none of those remembered may be unread, and not older than they are.
+
+        So it is where the old partition held nothing older, or where its time with the disorder added has reached that
+        of half of them: one of the far future or past does not move the half. An append time tells nothing.
+        """
+        return self._is_first or (not append_time and time_ms is not None and time_ms >= self._young_ms)
 
     @property
     def unbroken(self) -> int:

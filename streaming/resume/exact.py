@@ -140,16 +140,16 @@ class Search:
         return self._expired() if before <= self.ring.unbroken or self._begins_unread() else found
 
     def _begins_unread(self) -> bool:
-        """Whether the first record that retention has left cannot be one that was read, nor an older one."""
-        return self._begins_unknown and (self.ring.is_first or self._is_young(self.records[0]))
+        """Whether the first record that retention has left may be unread."""
+        if not self._begins_unknown:
+            return False
+        first = self.records[0]
+        return self.ring.may_be_unread(first.timestamp_ms, append_time=first.append_time)
 
     @property
     def _begins_unknown(self) -> bool:
         """Whether the first record that retention has left is none of those remembered."""
         return self.cut and bool(self.records) and self.ring.newest(self.records[0]) < 0
-
-    def _is_young(self, record: LogRecord) -> bool:
-        return not record.append_time and record.timestamp_ms >= self.ring.young_ms
 
     def _expired(self) -> NoPlace:
         return NoPlace(Cause.RETENTION, f"{self.records[0].offset} is the first that is left, and was not read")

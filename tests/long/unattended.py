@@ -18,10 +18,12 @@ from typing import Any
 import yaml
 
 from lab.rehearsal import Script, open_world
-from lab.stage import Stage, await_running, await_verdicts, stage
+from lab.stage import Stage, await_running, stage
+from lab.world import CLUSTERS
 from state.sql.migrate import open_store
 from tests.namespace import Namespace, cabled
 from tests.ports import free_base_port
+from tests.scene import leads
 
 RATE = 500
 """Records a second: load, but not so much that a busy machine is taken for a dead one."""
@@ -76,8 +78,7 @@ class Unattended:
 
     def leads(self, controller: str) -> bool:
         """Whether a controller leads, by what it said last."""
-        said = [line for line in self.log(controller).splitlines() if " leading" in line]
-        return bool(said) and "no longer" not in said[-1]
+        return leads(self.log(controller))
 
     def leader(self) -> str:
         """The controller that leads; one of them does."""
@@ -105,6 +106,10 @@ class Unattended:
                 told = "\n".join(f"{each['at']} {each['text']}" for each in self.events())
                 raise AssertionError(f"not within {seconds:g} s: {what}; see {self.on.directory}\n{told}")
             time.sleep(1.0)  # each look is a process of its own
+
+    def await_up(self) -> None:
+        """Until both clusters are believed UP."""
+        self.until("both are UP", lambda: all(self.verdicts(each)[-1:] == ["UP"] for each in CLUSTERS))
 
     # -- what has to be so -----------------------------------------------------------------------------------------
     def assert_left_alone(self) -> None:
@@ -183,8 +188,7 @@ def unattended(
                 warm = lambda: {each.runner for each in store.runners() if each.warm}  # noqa: E731
                 world.until("both runners are ready", lambda: warm() == {"a", "b"}, 300.0)
         if controllers:
-            await_verdicts(on)
-            world.until("both are UP", lambda: all(world.verdicts(each)[-1:] == ["UP"] for each in ("east", "west")))
+            world.await_up()
         world.until("every query runs on east", lambda: world.is_on("east"))
         time.sleep(5.0)
         world.begin()
@@ -207,7 +211,7 @@ def cut_off(world: Unattended, controllers: Sequence[str] = ("one",)) -> Iterato
             with (world.on.directory / f"controller-{name}.log").open("ab") as log:
                 world.controllers[name] = subprocess.Popen(inside, stdout=log, stderr=log)
         try:
-            world.until("both are UP", lambda: all(world.verdicts(each)[-1:] == ["UP"] for each in ports))
+            world.await_up()
             world.begin()
             yield cables
         finally:
