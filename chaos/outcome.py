@@ -203,8 +203,8 @@ def _misbelieved(
     given = [each for each in of_either if each.cluster == PRIMARY]
     for verdict in sorted(part.verdicts - {each.verdict for each in given if each.seconds < healed}):
         yield f"{PRIMARY} was never {verdict}"
-    for verdict in sorted(part.never & {each.verdict for each in given}):
-        yield f"{PRIMARY} was {verdict}, and should never have been"
+    for cluster, verdict in sorted({(each.cluster, each.verdict) for each in of_either if each.verdict in part.never}):
+        yield f"{cluster} was {verdict}, and should never have been"
 
 
 def _unrefused(scenario: Scenario, outcome: Outcome) -> Iterable[str]:

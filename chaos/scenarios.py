@@ -17,7 +17,7 @@ class Scenario:
     verdicts: frozenset[str] = frozenset()
     """Of the primary: each of these must have been given."""
     never: frozenset[str] = frozenset()
-    """Of the primary: none of these may have been given."""
+    """Of either cluster: none of these may have been given."""
     either: frozenset[str] = frozenset()
     """Of one of the clusters, whichever: one of these must have been given."""
     runner: str = "a"
@@ -223,7 +223,7 @@ def expected_of(scenario: Scenario) -> list[str]:
     told = ["every query moves once" if scenario.moves else "nothing moves"]
     told += [f"runner {scenario.runner} hosts the queries in the end"]
     told += [f"the primary is {verdict}" for verdict in sorted(scenario.verdicts)]
-    told += [f"the primary is never {verdict}" for verdict in sorted(scenario.never)]
+    told += [f"neither cluster is ever {verdict}" for verdict in sorted(scenario.never)]
     told += [f"one of the clusters is {' or '.join(sorted(scenario.either))}"] if scenario.either else []
     told += ["it is refused without a consent, and something is left behind"] if scenario.consented else []
     told += ["the primary is UP again and repeats are as announced"] if scenario.returns else []

@@ -96,6 +96,10 @@ def test_what_is_not_as_expected_after_a_move_is_told(changed: dict[str, Any], p
             ["east was never DEGRADED", "east was DOWN, and should never have been"],
         ),
         ({"changes": (Change(seconds=-2.0, cluster="east", verdict="DEGRADED"),)}, ["east was never DEGRADED"]),
+        (
+            {"changes": (*STAYED.changes, Change(seconds=9.0, cluster="west", verdict="DOWN"))},
+            ["west was DOWN, and should never have been"],
+        ),
     ],
 )
 def test_what_is_not_as_expected_where_nothing_should_move_is_told(
