@@ -28,8 +28,10 @@ _CLUSTERS = {
     False: "in plain text",
     True: "secured: certificates on the primary, SCRAM passwords on the standby, ACLs on both",
 }
-_BUILT = ("controller-one", "verifier")
-"""One service of each of our images."""
+BUILT = ("spark-master", "link")
+"""One service of each of our images: the one that says how it is built."""
+OURS = ("TIDEOVER_IMAGE", "TIDEOVER_LAB_IMAGE")
+OUR_USER = "10001"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,22 +116,31 @@ def _build(folder: Path, env_file: Path | None) -> None:
     with (folder / "build.log").open("w", encoding="utf-8") as log:
         environment = Environment(ROOT, project=PROJECT, files=(), env_file=env_file, log=log)
         try:
-            environment.compose("build", *_BUILT, timeout=_BUILD_SECONDS)
+            environment.compose("build", *BUILT, timeout=_BUILD_SECONDS)
         except DockerFailed as error:
             hint = error.hint if env_file else "no image registry in reach? conf/images/make makes equivalent images"
             raise DockerFailed(str(error), hint=hint) from error
+        used = _images(env_file)
+        for variable in OURS:
+            user, version, rest = environment.contents(used[variable])
+            if user != OUR_USER or rest:
+                raise DockerFailed(f"{used[variable]} runs as user {user}, and holds of its build: {', '.join(rest)}")
+            _say(f"{used[variable]}: {version}, as user {user}, and nothing of its build")
+
+
+def _images(env_file: Path | None) -> dict[str, str]:
+    given = env_file.read_text(encoding="utf-8") if env_file and env_file.exists() else ""
+    return images((ROOT / "docker-compose.yml").read_text(encoding="utf-8"), given, os.environ)
 
 
 def _surroundings(chosen: argparse.Namespace, env_file: Path | None) -> dict[str, str]:
-    given = env_file.read_text(encoding="utf-8") if env_file and env_file.exists() else ""
-    compose = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
     return {
         "begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "command": chosen.command_line,
         "commit": _commit(),
         "machine": f"{os.cpu_count()} cores",
         "containers": versions(),
-        "images": ", ".join(images(compose, given, os.environ)),
+        "images": ", ".join(sorted(_images(env_file).values())),
         "clusters": _CLUSTERS[bool(chosen.secured)],
         "slow link": "a delaying proxy (lab.relay), which holds chunks back; no tc netem is needed",
     }

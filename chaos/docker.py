@@ -19,6 +19,12 @@ _QUICK_SECONDS = 120.0
 _DOWN_SECONDS = 300.0
 _IMAGE = re.compile(r"\$\{(\w+_IMAGE):-([^}]+)\}")
 _LABEL = "com.docker.compose"
+_LOOK = (
+    "id -u && tideover --version && for each in pip pip3 uv gcc cc make git; do command -v $each; done;"
+    " find / -xdev -name pyproject.toml -not -path '*/site-packages/*' 2>/dev/null;"
+    " find / -xdev -type d '(' -path /src -o -path /dist -o -path '*/site-packages/setuptools' ')' 2>/dev/null; true"
+)
+"""What is asked of an image; it names what a build leaves behind, and nothing when there is nothing."""
 _SETTINGS = {
     "DOCKER_BUILDKIT": "0",
     "VERIFY_EVERY": "36000",  # counting takes seconds of a core, and is asked for at the end
@@ -44,6 +50,12 @@ class Environment:
     def compose(self, *arguments: str, timeout: float = _QUICK_SECONDS) -> str:
         """Run a verb of Compose's. Raises DockerFailed."""
         return self._run([*self._compose, *arguments], timeout)[1]
+
+    def contents(self, image: str) -> tuple[str, str, list[str]]:
+        """Whom an image runs as, its `tideover --version`, and what it holds of a build. Raises DockerFailed."""
+        run = ["docker", "run", "--rm", "--network", "none", "--read-only", "--entrypoint", "sh", image, "-c", _LOOK]
+        user, version, *rest = self._run(run, _QUICK_SECONDS)[1].splitlines()
+        return user, version, rest
 
     def container(self, service: str) -> str:
         """Return the id of a service's container, running or not. Raises DockerFailed when there is none."""
@@ -165,11 +177,11 @@ class Environment:
         return done.returncode, done.stdout
 
 
-def images(compose: str, env_file: str, environment: Mapping[str, str]) -> list[str]:
-    """The images that are used, sorted: as the environment names them, else the env file, else the compose file."""
+def images(compose: str, env_file: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The images by variable: as the environment names them, else the env file, else the compose file."""
     named = dict(line.split("=", 1) for line in env_file.splitlines() if "=" in line and not line.startswith("#"))
     defaults = dict(_IMAGE.findall(compose))
-    return sorted(environment.get(name) or named.get(name) or default for name, default in defaults.items())
+    return {name: environment.get(name) or named.get(name) or default for name, default in defaults.items()}
 
 
 def versions() -> str:

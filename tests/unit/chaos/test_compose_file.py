@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from chaos.cli import BUILT
 from orchestrator.config import load
 from orchestrator.errors import ConfigError
 
@@ -50,6 +51,19 @@ def test_who_is_waited_for_until_healthy_can_say_so() -> None:
             assert other in SERVICES
             if wanted["condition"] == "service_healthy":
                 assert "healthcheck" in SERVICES[other], f"{name} waits for {other}"
+
+
+def test_what_goes_on_running_says_how_it_is() -> None:
+    waits = [wait for service in SERVICES.values() for wait in service.get("depends_on", {}).items()]
+    ended = {other for other, wanted in waits if wanted["condition"] == "service_completed_successfully"}
+    silent = {name for name, service in SERVICES.items() if "healthcheck" not in service} - ended
+    assert silent == {"verifier"}, "its count fails or ends the process; there is nothing else to ask"
+
+
+def test_each_image_of_ours_is_built_by_one_service_and_chaos_builds_each() -> None:
+    built = {name: service["image"] for name, service in SERVICES.items() if "build" in service}
+    assert sorted(built.values()) == sorted({SERVICES[name]["image"] for name in OURS})
+    assert {*built} == {*BUILT}
 
 
 @pytest.mark.parametrize("name", OURS)
