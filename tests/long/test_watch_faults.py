@@ -152,15 +152,17 @@ def test_a_runner_on_a_host_that_nobody_reaches_is_waited_for_until_its_host_is_
             world.assert_nothing_lost()
 
 
-def test_a_primary_that_flaps_moves_each_query_once_and_none_comes_back_by_itself(tmp_path: Path) -> None:
+def test_a_cluster_in_use_that_flaps_is_left_once_and_the_rest_is_refused(tmp_path: Path) -> None:
     with unattended(tmp_path, changes={"policy": SLOW_COOLDOWN}) as world:
-        for _ in range(5):
-            world.lab("freeze", "east")
-            time.sleep(20.0)
-            world.lab("thaw", "east")
-            time.sleep(20.0)
+        flap(world, "east")
         world.until("every query has left", world.has_moved)
+        before = len(world.events("not-moved"))
+        for _ in range(4):
+            flap(world, "west")
         world.until("east is believed UP", lambda: world.verdicts("east")[-1] == "UP")
+        world.until("every query runs again", world.has_moved)
+        refused = {event["query"]: event["text"].split(": ")[1] for event in world.events("not-moved")[before:]}
+        assert refused == dict.fromkeys(world.places(), "cooled-down")
         world.assert_moved_once()
         world.assert_nothing_lost(announced=True)
 
@@ -204,6 +206,15 @@ def test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_
         assert all(each["exposure_seconds"] > 5.0 for each in totals), "what was not copied is told"
         assert all(each["exposure_records"] != 0 for each in totals), "records only where enough were remembered"
         world.assert_nothing_lost()
+
+
+def flap(world: Unattended, cluster: str) -> None:
+    """Down for 20 s, so that it is believed to be, and back for 20 s."""
+    world.lab("freeze", cluster)
+    time.sleep(20.0)
+    assert world.verdicts(cluster)[-1] == "DOWN"
+    world.lab("thaw", cluster)
+    time.sleep(20.0)
 
 
 def await_open(store: Store) -> None:
