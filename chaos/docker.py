@@ -18,6 +18,7 @@ _QUICK_SECONDS = 120.0
 """For what takes a second on a machine that has nothing else to do."""
 _DOWN_SECONDS = 300.0
 _IMAGE = re.compile(r"\$\{(\w+_IMAGE):-([^}]+)\}")
+COMPOSE_1 = ["docker-compose"]
 _LABEL = "com.docker.compose"
 _LOOK = (
     "id -u && tideover --version && for each in pip pip3 uv gcc cc make git; do command -v $each; done;"
@@ -25,10 +26,9 @@ _LOOK = (
     " find / -xdev -type d '(' -path /src -o -path /dist -o -path '*/site-packages/setuptools' ')' 2>/dev/null; true"
 )
 """What is asked of an image; it names what a build leaves behind, and nothing when there is nothing."""
-_SETTINGS = {
-    "DOCKER_BUILDKIT": "0",
-    "VERIFY_EVERY": "36000",  # counting takes seconds of a core, and is asked for at the end
-}
+_SETTINGS = {"VERIFY_EVERY": "36000"}  # counting takes seconds of a core, and is asked for at the end
+_SETTINGS_1 = {"DOCKER_BUILDKIT": "0"}
+"""For Compose 1 also: it would ask a `docker` for BuildKit that may be without it."""
 
 
 class Environment:
@@ -39,13 +39,15 @@ class Environment:
         settings: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self._root = root
-        self._settings = settings or {}
         self._project = project
         self._log = log
         options = [option for file in ("docker-compose.yml", *files) for option in ("--file", str(root / file))]
         if env_file is not None:
             options += ["--env-file", str(env_file)]
-        self._compose = [*_compose(), "--project-name", project, *options]
+        program = _compose()
+        ours = _SETTINGS | (_SETTINGS_1 if program == COMPOSE_1 else {})
+        self._settings = {**ours, **os.environ, **(settings or {})}
+        self._compose = [*program, "--project-name", project, *options]
 
     def compose(self, *arguments: str, timeout: float = _QUICK_SECONDS) -> str:
         """Run a verb of Compose's. Raises DockerFailed."""
@@ -164,7 +166,7 @@ class Environment:
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout, cwd=self._root, check=False,
-                env={**_SETTINGS, **os.environ, **self._settings},
+                env=self._settings,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise DockerFailed(f"{' '.join(command[:4])} took longer than {timeout:g} s") from error
@@ -214,4 +216,4 @@ def _compose() -> list[str]:
         asked = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
         if asked.returncode == 0:
             return ["docker", "compose"]
-    return ["docker-compose"]
+    return COMPOSE_1
