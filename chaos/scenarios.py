@@ -150,6 +150,15 @@ SCENARIOS = (
         moves=False, never=_DOWN,
     ),
     Scenario(
+        name="store-freezes",
+        title="PostgreSQL stands still for a minute while all is well: it accepts, and never answers",
+        steps=(
+            Step(act=Act.FREEZE, on=("postgres",)),
+            Step(act=Act.THAW, on=("postgres",), after_seconds=60),
+        ),
+        moves=False, never=_DOWN,
+    ),
+    Scenario(
         name="store-away-in-move",
         title="PostgreSQL is killed in the middle of a failover, and is away for a minute",
         steps=(
