@@ -26,6 +26,9 @@ def check(world: World, queries: tuple[str, ...], output: str) -> int:
     need not be those of the records produced last. Without a QUERY: all of them. Exit 1: a gate refuses;
     3: nothing refuses, but something could not be measured (ready is null).
 
+    Whether automatic mode would act is not judged: exit 0 also while it is off, paused or cooling down, or
+    while nobody leads. `list` tells the first three of each query; `watch` also who leads.
+
     \b
     Examples:
       tideover check
