@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 
+from streaming.jars import set_names
 from tests.contract.test_imports import ROOT, imported
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -40,3 +41,10 @@ def test_what_a_package_imports_is_installed_with_it(package: str) -> None:
 def test_the_image_of_the_lab_has_what_the_lab_needs() -> None:
     lock = (ROOT / "conf/locks/image-lab.lock").read_text(encoding="utf-8")
     assert names(PROJECT["optional-dependencies"]["lab"]) == set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
+
+
+def test_an_installation_brings_no_spark_newer_than_the_connectors_jars_that_are_locked() -> None:
+    (pyspark,) = (each for each in PROJECT["dependencies"] if each.startswith("pyspark"))
+    newest = re.search(r"<=([\d.]+)$", pyspark)
+    assert newest is not None, "a bound below a version that is not there yet lets in what nobody ran"
+    assert f"spark-{newest[1]}" in set_names()
