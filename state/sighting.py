@@ -23,7 +23,7 @@ class Layer(StrEnum):
     LEADERS = "leaders"
     """Leaders and in-sync replicas of the topics of interest."""
     READ = "read"
-    """A leader looked into its log."""
+    """A leader told where its log ends; no record is fetched."""
 
 
 class Fault(StrEnum):
