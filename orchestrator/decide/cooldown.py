@@ -4,7 +4,8 @@ After a move the policy's ``cooldown`` must pass, or a person acknowledge it; a 
 acknowledgement, for that person has looked. A query is moved once the move is committed, verified or not: it is placed
 elsewhere from then on. After an attempt that did not move the query (a gate refused it behind the fence, a checkpoint
 could not be made) the next one comes after a minute, then two, then four, never more than the cool-down: the cluster is
-still down, and what was in the way may be gone; but each attempt stops the query anew.
+still down, and what was in the way may be gone; but each attempt stops the query anew. So that minute passes however
+short the cool-down is.
 """
 
 from collections.abc import Collection, Iterable
@@ -51,6 +52,7 @@ def _retry(attempts: list[tuple[str, datetime]], cooldown: timedelta) -> Cooldow
     if not attempts:
         return None
     newest, ended_at = attempts[0]
-    counted = sum(1 for _, at in attempts if ended_at - at < max(cooldown, FIRST_RETRY))
-    pause = min(cooldown, FIRST_RETRY * 2 ** min(counted - 1, MOST_DOUBLINGS))
+    longest = max(cooldown, FIRST_RETRY)
+    counted = sum(1 for _, at in attempts if ended_at - at < longest)
+    pause = min(longest, FIRST_RETRY * 2 ** min(counted - 1, MOST_DOUBLINGS))
     return Cooldown(operation=newest, until=ended_at + pause, moved=False)

@@ -59,6 +59,12 @@ def test_attempts_in_vain_come_ever_later_but_never_later_than_the_cooldown(atte
     assert until(*(attempt(index) for index in range(attempts))) == NOW + minutes * MINUTE
 
 
+@pytest.mark.parametrize("cooldown", [timedelta(0), MINUTE / 2])
+def test_an_attempt_in_vain_is_not_repeated_within_a_minute_however_short_the_cooldown(cooldown: timedelta) -> None:
+    assert until(attempt(0), cooldown=cooldown) == NOW + MINUTE
+    assert until(attempt(0), attempt(0.5), attempt(1.5), cooldown=cooldown) == NOW + MINUTE
+
+
 def test_attempts_of_long_ago_are_forgotten() -> None:
     assert until(attempt(0), attempt(61), attempt(62)) == NOW + MINUTE
 
