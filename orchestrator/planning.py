@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from orchestrator.clock import Clock
 from orchestrator.decide import gates, readiness
+from orchestrator.decide.automatic import VERDICT_STANDS, standby_of
 from orchestrator.decide.facts import Facts, Standby
 from orchestrator.decide.plan import plan_json
 from orchestrator.decide.readiness import Condition, Readiness
@@ -17,6 +18,7 @@ from state.model import OperationKind, QueryFact, TopicPartition
 from state.ports import Store
 from state.protocol import CheckpointReport
 from state.settings import Tideover
+from state.sighting import Belief
 from state.upkeep import Replication
 from streaming.deadline import Deadline
 from streaming.errors import KafkaError
@@ -74,7 +76,8 @@ def check_queries(
     """Whether each of these queries could be failed over now, one after the other; changes nothing.
 
     The clusters in use are asked once for all of them; one that does not answer, or is not declared any more, tells
-    nothing about its topics, which is no reason against leaving it.
+    nothing about its topics, which is no reason against leaving it. Of several standbys the one is looked at to which
+    the query would go.
     """
     active: dict[str, str] = {}
     topics: dict[str, frozenset[str]] = {}
@@ -85,13 +88,23 @@ def check_queries(
         topics[active[name]] = topics.get(active[name], frozenset()) | declared
     described = _describe(logs, {cluster: names for cluster, names in topics.items() if cluster in settings.clusters})
     places = Places(store=store, settings=settings, logs=logs, clock=clock)
+    now = store.now()
+    beliefs = {each.cluster: each for each in store.beliefs() if now - each.decided_at <= VERDICT_STANDS}
     for name in names:
-        target = default_target(settings.queries[name], active[name])
+        target = _standby_of(settings, name, active[name], beliefs)
         standings = _standings(logs, store, name, active[name]) if active[name] in described else None
         facts = foresee(places, OperationKind.FAILOVER, name, target, standings=standings)
         known = described.get(active[name])
         replication = _replication(logs, store, facts, known)
         yield readiness.judge(Condition(facts=facts, now=store.now(), replication=replication, topics=known or {}))
+
+
+def _standby_of(settings: Tideover, query: str, active: str, beliefs: Mapping[str, Belief]) -> str:
+    """Automatic mode passes over a standby that cannot take over; a verb that names none goes to the next."""
+    declared = settings.queries[query]
+    if settings.policy_of(query).automatic:
+        return standby_of(declared, active, beliefs)
+    return default_target(declared, active)
 
 
 def _replication(logs: Logs, store: Store, facts: Facts, topics: Mapping[str, TopicFacts] | None) -> Replication | None:

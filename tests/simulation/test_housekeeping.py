@@ -20,8 +20,10 @@ from state.errors import StoreUnavailable
 from state.model import OperationKind, Phase
 from state.ports import Store
 from state.settings import Timeline
+from state.sighting import Verdict
 from state.timeline import NO_TIME, Lane, Moment, Stretch
 from tests.contract import samples
+from tests.simulation.clusters import Cluster
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import START, World, settings
@@ -120,6 +122,31 @@ def test_one_round_ends_by_its_limit_and_the_next_goes_on_with_the_rest(monkeypa
     assert {fact.query: fact.sampled_at for fact in world.store.readiness()} == {
         query: START + timedelta(seconds=seconds) for query, seconds in (("a", 120), ("b", 60), ("c", 90))
     }
+
+
+@pytest.mark.parametrize(
+    ("automatic", "verdict", "age", "target"),
+    [
+        (True, Verdict.DOWN, 0, "west"),
+        (True, Verdict.UP, 0, "north"),
+        (True, Verdict.DOWN, 60, "north"),
+        (False, Verdict.DOWN, 0, "north"),
+    ],
+)
+def test_of_several_standbys_the_one_is_sampled_to_which_the_query_would_go(
+    automatic: bool, verdict: Verdict, age: int, target: str
+) -> None:
+    routes = [{"from": "east", "to": name} for name in ("north", "west")]
+    groups = {"clusters": {name: {"bootstrap": ["b:1"]} for name in ("east", "north", "west")}, "routes": routes}
+    order = ["east", "north", "west"]
+    world = World(settings(groups=groups, clusters=order, policy={"automatic": automatic}))
+    world.clusters["north"] = Cluster("north", world.clock.wait)
+    term = lead(world)
+    for name, given in (("north", verdict), ("west", Verdict.UP)):
+        belief = samples.belief(cluster=name, verdict=given, decided_at=START - timedelta(seconds=age), term=term)
+        world.store.believe(belief, term=term, event=samples.event())
+    keeper(world, lambda: term).sample()
+    assert [fact.target for fact in world.store.readiness()] == [target]
 
 
 def test_a_query_on_a_cluster_that_is_declared_no_more_does_not_keep_the_others_from_being_sampled() -> None:
