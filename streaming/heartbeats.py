@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+import structlog
+
 from state.model import TopicPartition
 from state.settings import Detection
 from state.sighting import Fault, Layer, Sighting
@@ -27,6 +29,8 @@ _KEPT = 8
 """Gaps between heartbeats that are remembered; the longest of them is the usual one."""
 _USUAL_SECONDS = 1.0
 """Before any gap is known: MirrorMaker's ``emit.heartbeats.interval.seconds`` where nothing else is said."""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,6 +136,8 @@ class Heartbeats:
         self._newest_ms: int | None = None
         self._clocks = clocks or Clocks()
         self._carried = Carried(patience=patience(detection))
+        self._defect: str | None = None
+        """The defect of ours that was told last; one that stays is told once."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._live, name=f"heartbeats {source}->{target}", daemon=True)
 
@@ -156,7 +162,7 @@ class Heartbeats:
             instance=instance,
             layer=None if carried.fault else Layer.READ,
             fault=carried.fault,
-            kind="target" if carried.fault else None,
+            kind={None: None, Fault.HERE: "internal"}.get(carried.fault, "target"),
             text=carried.text,
             retriable=True if carried.fault else None,
             latency_ms=None,
@@ -176,6 +182,13 @@ class Heartbeats:
             self._carried = self._carried.missed(str(error), Fault.OURS, self._clocks.monotonic())
         except KafkaError as error:
             self._carried = self._carried.missed(str(error), Fault.THEIRS, self._clocks.monotonic())
+        except Exception as error:  # a thread's edge: the witness must not be gone for good, unnoticed
+            defect = f"{type(error).__name__}: {error}"
+            if defect != self._defect:
+                log.exception("heartbeats cannot be read", source=self._source, target=self._target)
+            self._defect, self._ends = defect, {}
+            text = f"the reading itself failed: {defect}"
+            self._carried = self._carried.missed(text, Fault.HERE, self._clocks.monotonic())
         now, overdue = self._clocks.monotonic(), self._carried.overdue
         pause = max(0.0, began + self._interval - now)
         return min(pause, overdue - now) if overdue is not None and overdue > now else pause

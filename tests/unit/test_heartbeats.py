@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from state.model import TopicPartition
 from state.settings import Detection
-from state.sighting import Fault, Layer
+from state.sighting import Fault, Layer, Sighting
 from streaming.clocks import Clocks
 from streaming.heartbeats import Carried, Heartbeats, Patience
 from streaming.log import Fetched, PartitionError
@@ -182,3 +183,37 @@ def test_a_topic_whose_records_are_denied_is_told_and_one_that_has_no_leader_jus
         assert (seen.text, seen.last_ok_at) == (told, None)
     finally:
         heartbeats.close()
+
+
+def test_a_defect_of_ours_is_told_once_and_leaves_the_witness_in_place() -> None:
+    west, broken = MemoryCluster("west"), [True]
+    west.create(TOPIC)
+
+    def open_log(_: str) -> MemoryCluster:
+        if broken:
+            raise ZeroDivisionError("a defect")
+        return west
+
+    heartbeats = Heartbeats("east", "west", TOPIC, open_log, QUICK)
+
+    def seen(ill: bool) -> Sighting:
+        deadline = time.monotonic() + 10
+        while True:
+            found = heartbeats.sighting("1", wall)
+            if found is not None and found.failures_in_a_row >= 3 * ill and (found.fault is not None) is ill:
+                return found
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    with capture_logs() as logs:
+        heartbeats.begin()
+        try:
+            found = seen(ill=True)
+            assert (found.fault, found.kind, found.last_ok_at) == (Fault.HERE, "internal", None)
+            assert found.text == "the reading itself failed: ZeroDivisionError: a defect"
+            broken.clear()
+            assert seen(ill=False).layer is Layer.READ
+        finally:
+            heartbeats.close()
+    (line,) = logs
+    assert (line["event"], line["log_level"], line["exc_info"]) == ("heartbeats cannot be read", "error", True)
