@@ -6,6 +6,10 @@ store hears of it only as often as its readers need, who take a verdict for pres
 (``VERDICT_STANDS``). Whoever does not lead tells of every look: the leader that loses sight of a cluster counts
 half-seconds, and fresh evidence has to be there by then.
 
+A controller's name is its viewpoint, and has one row for each cluster. Where a second controller runs under the same
+name, each writes over what the other saw; so what was read of the other is kept here, weighed like anybody's word, and
+the mistake is told.
+
 When the store's clock is set, what others saw lies in another time than what is seen now, and may seem to be older than
 looks that failed long after it. So nothing is believed until everybody has had time to speak anew.
 """
@@ -13,6 +17,8 @@ looks that failed long after it. So nothing is believed until everybody has had 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+
+import structlog
 
 from orchestrator.decide.verdict import form, judge, stale_after, told
 from orchestrator.observe import Glance, Observer
@@ -25,6 +31,8 @@ REST_SECONDS = 2.0
 """How often verdicts are given anew while every cluster is well and nothing happens."""
 REPEAT_SECONDS = 1.0
 """How often a verdict that stays is written again, so that its reasons and its age can be read."""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +56,10 @@ class Watching:
         self._interval = settings.detection.interval.total_seconds()
         self._given: _Given | None = None
         self._written_at = 0.0
+        self._began: datetime | None = None
+        """The store's time when this process first judged; what stood under its name until then is of one before it."""
+        self._namesakes: dict[str, Sighting] = {}
+        """By cluster, what another process of the same name saw last."""
         self._drift = Drift(self._interval / 2)
         self._set: tuple[float, datetime, float] | None = None
         """When the store's clock was seen to be set, on our monotonic clock and on itself, and by how many seconds."""
@@ -85,16 +97,17 @@ class Watching:
     def _judge(self, term: int, *, is_due: bool) -> Mapping[str, Belief]:
         """Judge on what is in the store and in this process; write what is news, and all of it when it is due."""
         own = self._observer.sightings(self._store)
+        stored, now = self._store.sightings(), self._now()
+        self._heed_namesakes(stored, own, now)
         if is_due:
             self._store.see(own)
-        seen, now = _newest(self._store.sightings(), own), self._now()
+        seen = _newest(stored, own)
         standing = {belief.cluster: belief for belief in self._store.beliefs()}
         mine = {each.cluster: each for each in own if each.viewpoint == self._observer.viewpoint}
         believed: dict[str, Belief] = {}
         for cluster in self._settings.clusters:
-            others = [
-                each for each in seen if each.cluster == cluster and each.viewpoint != self._observer.viewpoint
-            ]  # fmt: skip
+            others = [each for each in seen if each.cluster == cluster and each.viewpoint != self._observer.viewpoint]
+            others += [each for each in self._namesakes.values() if each.cluster == cluster]
             sighting, before = self._trusted(mine.get(cluster)), standing.get(cluster)
             judgement = judge(sighting, others, now, self._settings.detection)
             belief = form(cluster, judgement, sighting, standing=before, now=now, term=term)
@@ -102,6 +115,17 @@ class Watching:
                 self._store.believe(belief, term=term, event=told(belief, standing=before, actor=self._actor))
             believed[cluster] = belief
         return believed
+
+    def _heed_namesakes(self, stored: Iterable[Sighting], own: Iterable[Sighting], now: datetime) -> None:
+        """Keep what another process says under this one's name, before it is written over; tell of it once."""
+        self._began = self._began or now
+        ours = {each.instance for each in own}
+        for each in stored:
+            if each.viewpoint != self._observer.viewpoint or each.instance in ours or each.seen_at <= self._began:
+                continue
+            if not self._namesakes:
+                log.warning("another controller has the same name", name=each.viewpoint, instance=each.instance)
+            self._namesakes[each.cluster] = each
 
     def _now(self) -> datetime:
         """The store's time; whether it was set since the last question is kept."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from orchestrator.observe import Observer
 from orchestrator.watching import Watching
@@ -19,6 +20,7 @@ from streaming.sight import Sight
 from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
 from streaming.spark.sight import Lookout
+from tests.contract import samples
 from tests.sights import TROUBLES
 
 AHEAD = timedelta(hours=2)
@@ -162,6 +164,40 @@ def test_a_heartbeat_that_still_arrives_keeps_a_cluster_from_being_down(
     until(lambda: beaten()[0] is Verdict.UNREACHABLE_FROM_HERE)
     assert any("replicator:east->west saw it live" in reason for reason in store.beliefs()[0].reasons)
     until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
+
+
+def test_another_controller_of_the_same_name_is_heard_like_anybody_and_told_of_once(
+    world: World, store: MemoryStore, watching: Watching
+) -> None:
+    eyes = {"east": lambda: world.eye("namesake", "east")}
+    observer = Observer(SETTINGS, name="one", instance="2", eyes=eyes, open_log=lambda _: world.west)
+    namesake = Watching(store, SETTINGS, observer, actor="controller one")
+    term = term_of(store)
+    before = samples.sighting(viewpoint="controller:one", instance="0", seen_at=store.now(), last_ok_at=store.now())
+    store.see([before])
+    with capture_logs() as logs:
+        until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
+        assert logs == [], "who had the name before this process is none"
+        observer.begin()
+        try:
+            world.dark = {("controller", "east")}
+            seen = set()
+
+            def told() -> Verdict:
+                namesake.report()
+                seen.add(verdicts(watching, term)[0])
+                return verdicts(watching, term)[0]
+
+            until(lambda: told() is Verdict.UNREACHABLE_FROM_HERE)
+            for _ in range(100):
+                told()
+                time.sleep(0.01)
+            assert Verdict.DOWN not in seen
+            world.dark.add(("namesake", "east"))
+            until(lambda: told() is Verdict.DOWN)
+        finally:
+            observer.close()
+    assert [(line["event"], line["instance"]) for line in logs] == [("another controller has the same name", "2")]
 
 
 def test_a_batch_that_a_query_plans_is_evidence_where_the_runners_own_looks_fail(
