@@ -206,8 +206,7 @@ class Taker:
         return automatic.judge(circumstances_of(self._store, facts, beliefs=beliefs, term=self._term))
 
     def _refuse(self, request: Request, text: str) -> None:
-        self._store.answer(request.id, term=self._term, refused=text)
-        self._store.note(self._event(request, "refused", text))
+        self._store.answer(request.id, term=self._term, refused=text, event=self._event(request, "refused", text))
 
     def _opened(self, request: Request, facts: Facts) -> Operation | None:
         assignment = facts.assignment

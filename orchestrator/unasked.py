@@ -48,7 +48,7 @@ class Unasked:
             if refused is None:
                 targets[query] = target
             else:
-                self._tell(query, refused)
+                self._tell(query, refused, term)
         if not targets:
             return ()
         lost = sorted({beliefs[cluster].reasons[0] for cluster in down})
@@ -81,16 +81,15 @@ class Unasked:
                 break
         return target, refused
 
-    def _tell(self, query: str, gate: Gate) -> None:
+    def _tell(self, query: str, gate: Gate, term: int) -> None:
         if self._told.get(query) == gate.name:
             return
-        self._told[query] = gate.name
-        self._store.note(
-            Event(
-                sequence=None, at=self._store.now(), kind="not-moved", query=query, operation=None, epoch=None,
-                actor=AUTOMATIC, text=f"{query} is not moved: {gate.name}: {gate.text}", detail=gate.as_json(),
-            )
+        event = Event(
+            sequence=None, at=self._store.now(), kind="not-moved", query=query, operation=None, epoch=None,
+            actor=AUTOMATIC, text=f"{query} is not moved: {gate.name}: {gate.text}", detail=gate.as_json(),
         )  # fmt: skip
+        self._store.note(event, term=term)
+        self._told[query] = gate.name
 
 
 def _refusal(gates: Iterable[Gate]) -> Gate | None:

@@ -143,13 +143,23 @@ class MemoryStore(Store):
         with self._lock:
             return self._requests.get(request_id)
 
-    def answer(self, request_id: str, *, term: int, operation: str | None = None, refused: str | None = None) -> None:
+    def answer(
+        self,
+        request_id: str,
+        *,
+        term: int,
+        operation: str | None = None,
+        refused: str | None = None,
+        event: Event | None = None,
+    ) -> None:
         check_answer(operation, refused)
         with self._lock:
             self._check_term(term)
             stands = self._requests.get(request_id)
             if stands is not None and stands.operation is None and stands.refused is None:
                 self._requests[request_id] = replace(stands, operation=operation, refused=refused)
+                if event is not None:
+                    self._append(event)
             else:
                 refuse_other_answer(request_id, stands, operation, refused)
 
@@ -542,8 +552,10 @@ class MemoryStore(Store):
         return len(gone)
 
     # -- history ---------------------------------------------------------------------------------------------------
-    def note(self, event: Event) -> None:
+    def note(self, event: Event, *, term: int | None = None) -> None:
         with self._lock:
+            if term is not None:
+                self._check_term(term)
             self._append(event)
 
     def _append(self, event: Event) -> None:

@@ -57,8 +57,19 @@ class Store(Protocol):
 
     def request(self, request_id: str) -> Request | None: ...
 
-    def answer(self, request_id: str, *, term: int, operation: str | None = None, refused: str | None = None) -> None:
-        """Link a request to its operation, or to the sentence that turned it down; another answer is a ``Conflict``."""
+    def answer(
+        self,
+        request_id: str,
+        *,
+        term: int,
+        operation: str | None = None,
+        refused: str | None = None,
+        event: Event | None = None,
+    ) -> None:
+        """Link a request to its operation, or to the sentence that turned it down; another answer is a ``Conflict``.
+
+        One transaction with the event. The same answer twice is one answer, and one line of history.
+        """
 
     # -- assignments -----------------------------------------------------------------------------------------------
     def assignments(self) -> Sequence[Assignment]: ...
@@ -274,8 +285,8 @@ class Store(Protocol):
         """
 
     # -- history ---------------------------------------------------------------------------------------------------
-    def note(self, event: Event) -> None:
-        """Append an event that belongs to no other write."""
+    def note(self, event: Event, *, term: int | None = None) -> None:
+        """Append an event that belongs to no other write. A runner notes without a term, a leader with its own."""
 
     def history(
         self, *, query: str | None = None, operation: str | None = None, after: int = 0, limit: int = 200

@@ -32,8 +32,8 @@ def append(connection: sa.Connection, events: Iterable[Event]) -> None:
 class History(Part):
     """Events, numbered in the order in which they became visible."""
 
-    def note(self, event: Event) -> None:
-        with self._writing() as connection:
+    def note(self, event: Event, *, term: int | None = None) -> None:
+        with self._writing() if term is None else self._leading(term) as connection:
             append(connection, [event])
 
     def history(

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from state.guards import check_answer, check_asked, refuse_other_answer
-from state.model import Request
+from state.model import Event, Request
 from state.sql.database import Part, values_of
+from state.sql.history import append
 from state.sql.schema import requests
 
 _UNANSWERED = sa.and_(requests.c.operation.is_(None), requests.c.refused.is_(None))
@@ -29,7 +30,15 @@ class Requests(Part):
     def request(self, request_id: str) -> Request | None:
         return self._row(Request, sa.select(requests).where(requests.c.id == request_id))
 
-    def answer(self, request_id: str, *, term: int, operation: str | None = None, refused: str | None = None) -> None:
+    def answer(
+        self,
+        request_id: str,
+        *,
+        term: int,
+        operation: str | None = None,
+        refused: str | None = None,
+        event: Event | None = None,
+    ) -> None:
         check_answer(operation, refused)
         with self._leading(term) as connection:
             waiting = sa.and_(requests.c.id == request_id, _UNANSWERED)
@@ -37,3 +46,5 @@ class Requests(Part):
             if connection.execute(change).rowcount == 0:
                 row = connection.execute(sa.select(requests).where(requests.c.id == request_id)).first()
                 refuse_other_answer(request_id, Request(**row._asdict()) if row else None, operation, refused)
+            elif event is not None:
+                append(connection, [event])

@@ -82,7 +82,9 @@ def test_a_stale_leader_can_write_nothing(store: Store) -> None:
     with pytest.raises(StaleTerm):
         store.record(samples.operation(), term=stale, events=[samples.event()])
     with pytest.raises(StaleTerm):
-        store.answer("request-1", term=stale, refused="no")
+        store.answer("request-1", term=stale, refused="no", event=samples.event())
+    with pytest.raises(StaleTerm):
+        store.note(samples.event(), term=stale)
     store.hold(samples.operation(), from_epoch=1, term=term, step=samples.step(), event=samples.event())
     with pytest.raises(StaleTerm):
         store.place(
@@ -143,6 +145,20 @@ def test_a_request_is_answered_once(store: Store) -> None:
         store.answer("request-2", term=term, refused="no")
     with pytest.raises(ValueError, match="either"):
         store.answer("request-1", term=term)
+
+
+def test_an_answer_and_its_line_of_history_are_one_write(store: Store) -> None:
+    store.ask(samples.request())
+    term = term_of(store)
+    for _ in range(2):
+        store.answer("request-1", term=term, refused="no", event=samples.event(text="no"))
+    with pytest.raises(Conflict):
+        store.answer("request-1", term=term, operation="op-1", event=samples.event(text="yes"))
+    with pytest.raises(Conflict):
+        store.answer("request-2", term=term, refused="no", event=samples.event(text="no such request"))
+    assert [event.text for event in store.history()] == ["no"]
+    store.note(samples.event(text="by the way"), term=term)
+    assert [event.text for event in store.history()] == ["no", "by the way"]
 
 
 # -- assignments -------------------------------------------------------------------------------------------------------

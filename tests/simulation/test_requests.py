@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import cast
 
 import pytest
 
@@ -13,9 +14,11 @@ from orchestrator.unasked import Unasked
 from state.automation import AUTOMATIC, EVERY
 from state.errors import Conflict, StaleTerm
 from state.model import OperationKind, Phase, Request
+from state.ports import Store
 from state.sighting import Belief, Verdict
 from tests.contract import samples
 from tests.simulation.control import desk, see_to
+from tests.simulation.stores import Crash, CrashingStore, FrozenStore
 from tests.simulation.world import World, settings
 
 
@@ -161,6 +164,31 @@ def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
     with pytest.raises(StaleTerm):
         unasked.ask(beliefs, term=term)
     assert world.store.open_requests() == []
+
+
+def test_a_frozen_leader_tells_nothing_when_it_wakes_up(world: World) -> None:
+    term = desk(world).lead.term
+    beliefs = believe(world, {"east": Verdict.DOWN, "west": Verdict.DOWN}, term)
+    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+
+    def others() -> None:
+        assert world.store.seize(NAME, "next", world.store.leader(NAME).holder, TTL)  # type: ignore[union-attr] # led
+
+    store = cast(Store, FrozenStore(world.store, "note", others))
+    before = world.store.history()
+    with pytest.raises(StaleTerm):
+        Unasked(store=store, settings=world.settings, places=places).ask(beliefs, term=term)
+    assert world.store.history() == before
+
+
+def test_a_leader_that_dies_when_it_has_refused_leaves_the_line_of_history(world: World) -> None:
+    request = world.request("first", target="east")
+    dying = CrashingStore(world.store, 1, verbs={"answer"})
+    with pytest.raises(Crash):
+        world.carry_out(request, store=cast(Store, dying))
+    assert [(event.kind, event.text) for event in world.store.history()] == [
+        ("refused", "not-already-there: first is already on east")
+    ]
 
 
 def test_a_request_is_taken_in_its_time_or_not_at_all(world: World) -> None:
