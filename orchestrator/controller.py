@@ -114,10 +114,10 @@ class Controller:
             }
             if is_due or self._believed is not before:
                 self.unasked.ask(self._believed, term=self.lead.term)
-        self.desk.take()
         if now >= self._next_resume:
             self._next_resume = now + RESUME_SECONDS
-            self.desk.resume()
+            self.desk.resume()  # first: what a former leader has begun takes the room of what is asked for
+        self.desk.take()
         self._tell_failures()
 
     @property

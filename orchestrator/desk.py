@@ -1,15 +1,19 @@
 """What a leader has on its desk: the requests of all, and the open operations, each driven on a thread of its own.
 
-A verb's process keeps a desk until its own requests are through, a controller as long as it runs. One operation that
-fails does not stop the others, and one that waits for a person does not keep them waiting: while others queue for a
-thread, each has one for a while only, then it is the next one's turn. That costs nothing but time, for whatever an
-operation has reached is recorded.
+A verb's process keeps a desk until its own requests are through, a controller as long as it runs. An operation begins
+by stopping its query, so no more begin than are driven at once: who asked for the others waits for a turn, and until
+then their queries run on. A request that waits is nobody's but the store's: a leader that dies leaves it to the next.
+
+One operation that fails does not stop the others, and one that waits for a person does not keep them waiting: it counts
+no more once it has had its time, and while others queue for a thread, each has one for a while only, then it is the
+next one's turn. That costs nothing but time, for whatever an operation has reached is recorded.
 """
 
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.clock import Clock
@@ -19,14 +23,15 @@ from orchestrator.lease import Lead
 from orchestrator.places import Logs, Places
 from orchestrator.requests import Taker
 from state.errors import Conflict, StaleTerm, StoreUnavailable, TideoverError
-from state.model import Operation
+from state.model import Operation, Request
 from state.ports import Store
 from state.settings import Tideover
 
 WIDTH = 128
 """Operations driven at once, unless said otherwise."""
 TURN_SECONDS = 10.0
-"""How long an operation keeps its thread while others wait for one; a move takes a few seconds."""
+"""How long an operation keeps others from beginning, and its thread from those that wait for one; a move takes a few
+seconds."""
 
 
 _OPEN_AT_MOST = 1_000_000
@@ -56,6 +61,10 @@ class Desk:
     failures: dict[str, TideoverError] = field(default_factory=dict)
     """By operation: what stopped driving it here; the operation itself stays open."""
     _failed_at: dict[str, float] = field(default_factory=dict)
+    _begun: dict[str, float] = field(default_factory=dict)
+    """By operation, when it first had a thread here."""
+    _waiting: set[str] = field(default_factory=set)
+    """Requests for which there was no room when they were looked at."""
     _queue: dict[str, None] = field(default_factory=dict)
     _drivers: dict[str, threading.Thread] = field(default_factory=dict)
     _closing: threading.Event = field(default_factory=threading.Event)
@@ -69,33 +78,71 @@ class Desk:
         places = Places(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
         taker = Taker(store=self.store, queries=self.settings.queries, places=places, lead=self.lead)
         try:
-            for request in self.store.open_requests():
+            requests = self.store.open_requests()
+            self._waiting &= {request.id for request in requests}
+            has_room, line = True, frozenset[str]()
+            for request in requests:
+                if has_room and not self._has_room():
+                    has_room, line = False, self._line(requests)
+                if request.id in line:
+                    continue
                 with contextlib.suppress(Conflict):
-                    operation = taker.take(request)
+                    waited = request.id in self._waiting
+                    operation = taker.take(request, has_room=has_room, waited=waited)
                     if operation is not None:
                         self.drive([operation])
+                    elif not has_room:
+                        self._waiting.add(request.id)
         except (NotLeading, StaleTerm, StoreUnavailable):
             return
+        self.drive(())
 
     def resume(self) -> None:
         """Drive every open operation, the oldest first: also those of former leaders. Raises ``StoreUnavailable``."""
-        self.drive(operation.id for operation in open_operations(self.store))
+        still_open = [operation.id for operation in open_operations(self.store)]
+        self._begun = {name: self._begun[name] for name in still_open if name in self._begun}
+        self.drive(still_open)
 
     def drive(self, operations: Iterable[str]) -> None:
-        """See that each of these has a thread or waits for one, in this order; what failed waits for its retry."""
-        self._drivers = {name: thread for name, thread in self._drivers.items() if thread.is_alive()}
-        now = self.clock.monotonic()
+        """See that each of these has a thread or waits for one, in this order; what failed waits for its retry.
+
+        What has not begun comes first: its query is stopped already.
+        """
+        at_work, now = self._at_work(), self.clock.monotonic()
         for operation in operations:
-            if operation in self._drivers or now - self._failed_at.get(operation, -math.inf) < self.retry_seconds:
+            if operation in at_work or now - self._failed_at.get(operation, -math.inf) < self.retry_seconds:
                 continue
             self._queue.setdefault(operation)
-        while self._queue and len(self._drivers) < self.width and not self._closing.is_set():
-            operation = next(iter(self._queue))
+        while self._queue and len(self._at_work()) < self.width and not self._closing.is_set():
+            operation = next((name for name in self._queue if name not in self._begun), next(iter(self._queue)))
             del self._queue[operation]
-            self.failures.pop(operation, None)
-            thread = threading.Thread(target=self._drive, args=(operation,), name=f"drive {operation}")
-            self._drivers[operation] = thread
-            thread.start()
+            self._begun.setdefault(operation, now)
+            self._begin(operation)
+
+    def _has_room(self) -> bool:
+        """Whether one more query may be stopped; operations that have had their time are waited for by nobody."""
+        now = self.clock.monotonic()
+        counted = [name for name in (*self._at_work(), *self._queue) if not self._is_slow(name, now)]
+        return len(counted) < self.width
+
+    def _is_slow(self, operation: str, now: float) -> bool:
+        return now - self._begun.get(operation, now) >= TURN_SECONDS
+
+    def _line(self, requests: Sequence[Request]) -> frozenset[str]:
+        """Those that are known to wait for room: hundreds may, and need not be looked at in every round."""
+        asked, now = Counter(request.query for request in requests), self.store.now()
+        known = [request for request in requests if request.id in self._waiting and now < request.expires_at]
+        return frozenset(request.id for request in known if asked[request.query] == 1)
+
+    def _at_work(self) -> Collection[str]:
+        """Operations that have a thread."""
+        self._drivers = {name: thread for name, thread in self._drivers.items() if thread.is_alive()}
+        return self._drivers.keys()
+
+    def _begin(self, operation: str) -> None:
+        thread = threading.Thread(target=self._drive, args=(operation,), name=f"drive {operation}")
+        self._drivers[operation] = thread
+        thread.start()
 
     def close(self) -> None:
         """Let every driver end after its tick, and wait for that. What was begun stays open."""
@@ -114,7 +161,8 @@ class Desk:
             actor=self.actor,
         )
         try:
-            executor.drive(operation, going_on=lambda: self._goes_on() and not self._is_over(began))
+            executor.drive(operation, going_on=lambda: self._goes_on() and not self._is_over(operation, began))
+            self.failures.pop(operation, None)  # not before: what fails in the same way again is no news
         except (NotLeading, StaleTerm):
             return
         except StoreUnavailable as error:
@@ -129,8 +177,12 @@ class Desk:
     def _goes_on(self) -> bool:
         return self.going_on() and not self._closing.is_set()
 
-    def _is_over(self, began: float) -> bool:
-        return bool(self._queue) and self.clock.monotonic() - began >= TURN_SECONDS
+    def _is_over(self, operation: str, began: float) -> bool:
+        """Whether a thread is left to another: in its time, and at once by who is slow to who has not begun."""
+        queue, now = list(self._queue), self.clock.monotonic()
+        if self._is_slow(operation, now) and any(name not in self._begun for name in queue):
+            return True
+        return bool(queue) and now - began >= TURN_SECONDS
 
     def _failed(self, operation: str, error: TideoverError) -> None:
         self._failed_at[operation] = self.clock.monotonic()

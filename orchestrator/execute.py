@@ -21,8 +21,8 @@ from orchestrator.errors import UnknownName
 from orchestrator.journal import Journal
 from orchestrator.lease import Lead
 from orchestrator.places import Logs, Places
-from orchestrator.reported import fact_of
-from orchestrator.requests import hold_detail, hosting_process
+from orchestrator.reported import fact_of, hosting_process
+from orchestrator.requests import hold_detail
 from state.automation import AUTOMATIC
 from state.errors import StoreUnavailable
 from state.model import Assignment, Desired, Intent, IntentKind, IntentState, Operation

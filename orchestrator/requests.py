@@ -5,7 +5,7 @@ return that the request was taken already: a verb moves a query once, however of
 """
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -15,21 +15,18 @@ from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import Gate
 from orchestrator.decide.landing import LANDING, calls_off, joins, stranded
 from orchestrator.decide.phases import BEHIND_COMMIT, Happening, move, watched
-from orchestrator.decide.times import iso
+from orchestrator.decide.turn import too_late
 from orchestrator.lease import Lead
 from orchestrator.places import Places
-from orchestrator.reported import fact_of
+from orchestrator.reported import fact_of, hosting_process
 from state.automation import AUTOMATIC
 from state.model import (
-    Assignment,
     Desired,
     Event,
     Operation,
     OperationKind,
     Phase,
-    QueryFact,
     Request,
-    RunnerFact,
     Step,
 )
 from state.ports import Store
@@ -109,11 +106,13 @@ class Taker:
         self._term = 0
         """The term of the request in hand, for all of its writes."""
 
-    def take(self, request: Request) -> str | None:
+    def take(self, request: Request, *, has_room: bool = True, waited: bool = False) -> str | None:
         """Answer a request: the id of its operation, or None when it was refused.
 
         Where the request has to wait for the end of another operation, that one's id is returned, so that it is seen
-        to, and the request stays open: take it again. Raises ``NotLeading`` and ``StaleTerm``.
+        to, and the request stays open: take it again. Without room no query is stopped: a request that would begin an
+        operation stays open, too, for None. ``waited`` says that this happened to it before. Raises ``NotLeading`` and
+        ``StaleTerm``.
         """
         self._term = self._lead.term
         request = self._store.request(request.id) or request  # as it stands in this term: it was listed before
@@ -123,13 +122,9 @@ class Taker:
             taken = self._store.operation(request.id)
             if taken is not None:
                 return self._answered(request, taken)
-            if request.query not in self._queries:
-                self._refuse(request, f"query {request.query!r} is not declared")
-                return None
-            if self._store.now() >= request.expires_at:
-                self._refuse(
-                    request, f"nobody took it before {iso(request.expires_at)}, and now it is too late: ask anew"
-                )
+            barred = self._barred(request, waited=waited)
+            if barred is not None:
+                self._refuse(request, barred)
                 return None
             standing = next(iter(self._store.operations(query=request.query, only_open=True, limit=1)), None)
             if standing is not None and not joins(request, standing):
@@ -140,15 +135,34 @@ class Taker:
                 if self._joined(request, standing):
                     return self._answered(request, standing)
                 continue
+            if not self._calls_off(request) and not has_room:
+                return None
             refused = self._refusal(request)
             if isinstance(refused, str):
                 self._refuse(request, refused)
                 return None
-            opened = self._opened(request, refused)
+            opened = self._opened(request, refused, waited=waited)
             if opened is not None:
                 return self._answered(request, opened)
         self._refuse(request, f"{request.query} is being moved by others again and again")
         return None
+
+    def _barred(self, request: Request, *, waited: bool) -> str | None:
+        """Why the request is turned down whatever else holds."""
+        if request.query not in self._queries:
+            return f"query {request.query!r} is not declared"
+        return too_late(request, waited=waited) if self._store.now() >= request.expires_at else None
+
+    def _calls_off(self, request: Request) -> bool:
+        """Whether the query shall stay where it is; what was asked for earlier and has not begun is refused then."""
+        held = self._store.assignment(request.query)
+        if held is None or held.cluster != request.target:
+            return False
+        for each in self._store.open_requests():
+            earlier = (each.created_at, each.id) < (request.created_at, request.id)
+            if earlier and (each.query, each.kind) == (request.query, request.kind) and each.target != request.target:
+                self._refuse(each, f"called off by {request.actor}: {request.query} stays on {request.target}")
+        return True
 
     def _answered(self, request: Request, operation: Operation) -> str:
         self._store.answer(request.id, term=self._term, operation=operation.id)
@@ -208,7 +222,7 @@ class Taker:
     def _refuse(self, request: Request, text: str) -> None:
         self._store.answer(request.id, term=self._term, refused=text, event=self._event(request, "refused", text))
 
-    def _opened(self, request: Request, facts: Facts) -> Operation | None:
+    def _opened(self, request: Request, facts: Facts, *, waited: bool) -> Operation | None:
         assignment = facts.assignment
         if assignment is None:
             return None
@@ -231,7 +245,7 @@ class Taker:
             plan=None,
             measured={"detect_seconds": belief.detect_seconds if belief is not None else None},
             sentence=text,
-            started_at=request.created_at,
+            started_at=at if waited else request.created_at,
             ended_at=None,
         )
         hosting = hosting_process(assignment, fact_of(self._store, request.query), self._store.runners())
@@ -273,18 +287,6 @@ def _comes_late(request: Request, standing: Operation) -> bool:
 def hold_detail(epoch: int, hosting: Process | None) -> dict[str, object]:
     """What a hold records: the epoch that it took, and the process whose run has to be proven gone."""
     return {"epoch": epoch, "hosting": hosting.as_json() if hosting else None}
-
-
-def hosting_process(assignment: Assignment, fact: QueryFact | None, runners: Iterable[RunnerFact]) -> Process | None:
-    """The process that ran the query last, or may have.
-
-    A runner to which the query was given without a word from it since, where the fact is another runner's of before,
-    may have started it all the same.
-    """
-    if fact is None or (fact.epoch != assignment.epoch and fact.runner != assignment.runner):
-        given = next((registered for registered in runners if registered.runner == assignment.runner), None)
-        return Process.of_fact(given) if given is not None else None
-    return Process.of_query(fact)
 
 
 def standing_of(store: Store, requests: Sequence[Request]) -> tuple[Request, ...]:

@@ -47,6 +47,7 @@ class Survey:
             operations=open_operations(store),
             pauses=store.pauses(),
             cooldowns=self._cooldowns,
+            requests=store.open_requests(),
             readiness=store.readiness(),
             events=store.history(limit=EVENTS),
         )

@@ -1,16 +1,16 @@
 """Automatic mode's hand: asks for the failovers that policy allows, in the words in which a person would ask.
 
-What it writes is a request like any other, under the name ``auto`` and the leader's term. It lives no longer than a
-verdict, and whoever takes it asks the same gates again; from there on nothing differs. All queries that may leave a
+What it writes is a request like any other, under the name ``auto`` and the leader's term. Whoever takes it asks the
+same gates again, for it may have waited for its turn; from there on nothing differs. All queries that may leave a
 cluster in one tick share a group. A query that may not is told of once, with the gate that keeps it, and
 again only when another gate does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 
 from orchestrator.circumstances import circumstances_of
 from orchestrator.decide import automatic
-from orchestrator.decide.automatic import VERDICT_STANDS
 from orchestrator.decide.gate import Gate
 from orchestrator.places import Places
 from orchestrator.requests import Wish, ask
@@ -22,6 +22,8 @@ from state.sighting import Belief, Verdict
 
 _WAITED_FOR = "runner-alive"
 """A runner may still be starting, or be the warm one that takes over: the operation waits for it, and says so."""
+_TURN_WITHIN = timedelta(hours=1)
+"""How long a request may wait while others are moved; asking anew meanwhile would say nothing new."""
 
 
 class Unasked:
@@ -54,7 +56,7 @@ class Unasked:
         lost = sorted({beliefs[cluster].reasons[0] for cluster in down})
         wish = Wish(
             kind=OperationKind.FAILOVER, targets=targets, expect_active=None, actor=AUTOMATIC,
-            reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(), within=VERDICT_STANDS,
+            reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(), within=_TURN_WITHIN,
         )  # fmt: skip
         return ask(self._store, wish, term=term)
 

@@ -268,7 +268,10 @@ class Detection(Settings):
 
 
 class Operations(Settings):
-    """How many queries are moved side by side; they are begun in the order in which they are declared."""
+    """How many queries are moved side by side; they are begun in the order in which they are declared.
+
+    The others run on until their turn comes. A move that takes longer than 10 s lets the next one begin.
+    """
 
     at_once: Annotated[int, Field(ge=1, le=1000)] = 128
 

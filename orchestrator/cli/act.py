@@ -18,7 +18,7 @@ from orchestrator.lease import Lead
 from orchestrator.places import Places
 from orchestrator.planning import plan_query
 from orchestrator.process import this_process
-from orchestrator.requests import TAKEN_WITHIN, Wish, ask, default_target, standing_of
+from orchestrator.requests import Wish, ask, default_target, standing_of
 from orchestrator.work import Work
 from state.errors import StoreError
 from state.model import OperationKind, Request
@@ -96,7 +96,7 @@ def plan_failover(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Follow the operation to its end.")
 @click.option("--timeout", type=options.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
-              help="How long to wait; the operation stays open after that.")  # fmt: skip
+              help="How long to wait: what has begun by then stays open, nothing begins later.")  # fmt: skip
 @options.output
 @pass_world
 def failover(
@@ -171,10 +171,15 @@ def _check_unattended(flags: Flags, *, yes: bool) -> None:
 
 
 def _is_there(world: World, name: str, to: str | None) -> bool:
-    assignment = world.store.assignment(name)
-    if assignment is None or to is None or assignment.cluster != to:
+    if not _is_on(world, name, to):
         return False
-    return not world.store.operations(query=name, only_open=True, limit=1)
+    is_asked_for = any(request.query == name for request in world.store.open_requests())
+    return not is_asked_for and not world.store.operations(query=name, only_open=True, limit=1)
+
+
+def _is_on(world: World, name: str, cluster: str | None) -> bool:
+    assignment = world.store.assignment(name)
+    return assignment is not None and assignment.cluster == cluster
 
 
 def _target(world: World, name: str, flags: Flags) -> str:
@@ -220,6 +225,9 @@ def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> 
 
 def _ask_person(world: World, moving: tuple[str, ...], flags: Flags) -> None:
     """Show the plan, then ask; a consent is typed, so that it is not given in passing. Raises ``Refused``."""
+    for request in world.store.open_requests():
+        if request.query in moving and request.target != flags.to and _is_on(world, request.query, flags.to):
+            render.talk(f"{request.query}: this calls off request {request.id}, which has not begun")
     for name in moving:
         for standing in world.store.operations(query=name, only_open=True, limit=1):
             if standing.source == flags.to and standing.phase in BEFORE_COMMIT:
@@ -247,7 +255,7 @@ def _move(
         actor=actor,
         reason=flags.reason,
         consents=flags.consents,
-        within=timedelta(seconds=timeout) if wait else TAKEN_WITHIN,
+        within=timedelta(seconds=timeout),
     )
     try:
         requests = ask(store, wish)  # a store that is lost now may have it, or a part of it
@@ -270,7 +278,7 @@ def _see_through(
         clock=clock,
         lead=lead,
         actor=actor,
-        watch=Progress(world.store, requests).say,
+        watch=Progress(world.store, requests, at_once=world.settings.operations.at_once).say,
     )
     work.see_through(requests, seconds=seconds)
     for operation, error in work.failures.items():

@@ -84,7 +84,7 @@ def _operation(operation: Operation, at: datetime) -> str:
 def _held_back(situation: Situation) -> list[str]:
     pauses = [paused_text(pause) for pause in situation.pauses]
     cooldowns = [cooldown_text(each, query) for query, each in sorted(situation.cooldowns.items())]
-    return [f"  {line}" for line in pauses + cooldowns]
+    return [f"  {line}" for line in (*pauses, *cooldowns, *situation.waiting)]
 
 
 def _few(lines: list[str], most: int) -> list[str]:

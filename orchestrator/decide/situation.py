@@ -6,8 +6,20 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.automatic import VERDICT_STANDS, pause_in_force
 from orchestrator.decide.cooldown import Cooldown
+from orchestrator.decide.turn import waits
 from state.automation import Pause
-from state.model import Assignment, Desired, EndSample, Event, Lease, Operation, QueryFact, RunState, TopicPartition
+from state.model import (
+    Assignment,
+    Desired,
+    EndSample,
+    Event,
+    Lease,
+    Operation,
+    QueryFact,
+    Request,
+    RunState,
+    TopicPartition,
+)
 from state.settings import Tideover
 from state.sighting import Belief, Sighting, Verdict
 from state.upkeep import ReadinessFact
@@ -63,6 +75,8 @@ class Situation:
     """Those in force."""
     cooldowns: Mapping[str, Cooldown]
     """By query, those that stand."""
+    waiting: tuple[str, ...]
+    """Of each request that waits for its turn, why, oldest first."""
     events: tuple[Event, ...]
     """The last lines of the history, oldest first."""
 
@@ -94,6 +108,8 @@ class Rows:
     pauses: Sequence[Pause]
     cooldowns: Mapping[str, Cooldown]
     """Over or not."""
+    requests: Sequence[Request]
+    """Those that nobody has answered."""
     readiness: Sequence[ReadinessFact]
     events: Sequence[Event]
 
@@ -101,6 +117,7 @@ class Rows:
 def situation_of(rows: Rows, settings: Tideover) -> Situation:
     """The rows put together."""
     believed = {belief.cluster: belief for belief in rows.beliefs}
+    at_once = settings.operations.at_once
     cooling = {query: each for query, each in rows.cooldowns.items() if each.until > rows.at}
     return Situation(
         at=rows.at,
@@ -110,6 +127,7 @@ def situation_of(rows: Rows, settings: Tideover) -> Situation:
         operations=tuple(sorted(rows.operations, key=lambda each: (each.started_at, each.id))),
         pauses=tuple(pause for pause in rows.pauses if pause.is_in_force(rows.at)),
         cooldowns=cooling,
+        waiting=tuple(filter(None, (waits(each, rows.operations, at_once) for each in rows.requests))),
         events=tuple(rows.events),
     )
 

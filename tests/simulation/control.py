@@ -1,7 +1,6 @@
 """Controllers in the one-process world: real verdicts from looks that the world answers, operations driven in line."""
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from orchestrator.controller import STEP_SECONDS, Controller, assemble
@@ -18,43 +17,49 @@ from tests.simulation.world import ManualClock, World
 
 
 @dataclass(kw_only=True)
+class _InHand:
+    """An operation in the hands of a driver: since when it has its turn, and when its next step is due."""
+
+    executor: Executor
+    began: float
+    due: float
+
+
+@dataclass(kw_only=True)
 class InLineDesk(Desk):
     """Drives every operation side by side, as threads would, by one step of each in every round of the world."""
 
-    _at_work: dict[str, tuple[Executor, float]] = field(default_factory=dict)
+    _in_hand: dict[str, _InHand] = field(default_factory=dict)
 
-    def drive(self, operations: Iterable[str]) -> None:
+    def _at_work(self) -> Collection[str]:
+        return self._in_hand.keys()
+
+    def _begin(self, operation: str) -> None:
+        executor = Executor(
+            store=self.store, settings=self.settings, logs=self.logs, clock=self.clock, lead=self.lead,
+            actor=self.actor,
+        )  # fmt: skip
         now = self.clock.monotonic()
-        for operation in operations:
-            if operation in self._at_work or operation in self._queue:
-                continue
-            if now - self._failed_at.get(operation, -math.inf) < self.retry_seconds:
-                continue
-            self._queue[operation] = None
-        while self._queue and len(self._at_work) < self.width:
-            operation = next(iter(self._queue))
-            del self._queue[operation]
-            executor = Executor(
-                store=self.store, settings=self.settings, logs=self.logs, clock=self.clock, lead=self.lead,
-                actor=self.actor,
-            )  # fmt: skip
-            self._at_work[operation] = (executor, now)
+        self._in_hand[operation] = _InHand(executor=executor, began=now, due=now)
 
     def turn(self) -> None:
         """Let every driver go as far as it can without waiting."""
-        for operation, (executor, due) in list(self._at_work.items()):
-            if self.clock.monotonic() >= due and not self._goes_on_with(operation, executor):
-                del self._at_work[operation]
+        for operation, each in list(self._in_hand.items()):
+            if self.clock.monotonic() < each.due:
+                continue
+            if self._is_over(operation, each.began) or not self._goes_on_with(operation, each):
+                del self._in_hand[operation]
 
-    def _goes_on_with(self, name: str, executor: Executor) -> bool:
+    def _goes_on_with(self, name: str, in_hand: _InHand) -> bool:
         pause = 0.0
         try:
             while not pause:
                 term = self.lead.term
                 operation = self.store.operation(name)
                 if operation is None or not operation.is_open:
+                    self.failures.pop(name, None)
                     return False
-                pause = executor._tick(operation, term=term)
+                pause = in_hand.executor._tick(operation, term=term)
         except (NotLeading, StaleTerm):
             return False
         except StoreUnavailable:
@@ -62,12 +67,12 @@ class InLineDesk(Desk):
         except TideoverError as error:
             self._failed(name, error)
             return False
-        self._at_work[name] = (executor, self.clock.monotonic() + pause)
+        in_hand.due = self.clock.monotonic() + pause
         return True
 
     def close(self) -> None:
         """Nothing runs."""
-        self._at_work.clear()
+        self._in_hand.clear()
 
 
 def desk(world: World, lead: Lead | None = None) -> InLineDesk:

@@ -98,6 +98,37 @@ def test_several_queries_are_typed_at_once(world: World, folder: Path, capsys: p
     assert run(capsys, "failover", "revenue", "nobody", "--to", "west", "--yes")[0] == 2
 
 
+@pytest.fixture
+def two(world: World, folder: Path) -> World:
+    """Another query, and no more than one is moved at a time."""
+    clicks = "  clicks:" + CONFIG.partition("  revenue:")[2].replace("/cp/revenue", "/cp/clicks")
+    (folder / "tideover.yaml").write_text(f"{CONFIG}{clicks}operations: {{at_once: 1}}\n", encoding="utf-8")
+    world.runner.ran["clicks"] = 1
+    world._run_on_east("clicks")
+    return world
+
+
+def test_a_verb_says_which_queries_wait_for_their_turn(two: World, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "failover", "--all", "--to", "west", "--yes")
+    assert code == 0
+    told = "clicks runs on and waits for its turn: 1 under way, no more than 1 at once (operations.at_once)"
+    assert err.splitlines().count(told) == 1
+    assert err.index(told) < err.index("clicks: operation ")
+
+
+def test_what_has_not_begun_is_called_off_by_a_failover_to_where_the_query_is(
+    two: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, asked = two.request("revenue"), two.request("clicks")
+    assert run_json(capsys, "failover", "clicks", "--to", "east", "--yes") == (0, None)
+    stands = two.store.request(asked.id)
+    assert stands is not None
+    assert stands.refused is not None
+    assert stands.refused.startswith("called off by ")
+    assert stands.refused.endswith(": clicks stays on east")
+    assert [operation.query for operation in two.store.operations()] == ["revenue"]
+
+
 def test_show_tells_of_the_runner_the_checkpoint_and_the_last_report(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,7 +22,7 @@ SECOND = timedelta(seconds=1)
 HOLDER = "host/4026:boot:4711:99"
 ROWS = Rows(
     at=NOW, lease=None, sightings=(), beliefs=(), assignments=(), facts=(), ends={}, operations=(), pauses=(),
-    cooldowns={}, readiness=(), events=(),
+    cooldowns={}, requests=(), readiness=(), events=(),
 )  # fmt: skip
 LEASE = Lease(name="controller", holder=HOLDER, term=3, expires_at=NOW + SECOND)
 ENDS = {"east": {TopicPartition("orders", 0): samples.end(end=20)}}
@@ -104,6 +104,16 @@ def test_a_query_that_is_not_declared_any_more_is_there_too() -> None:
 
 
 # -- the picture -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("at_once", "waiting"), [(1, 1), (2, 0)])
+def test_what_waits_for_its_turn_is_told_among_what_is_held_back(at_once: int, waiting: int) -> None:
+    asked = (samples.request(), samples.request(id="request-2", query="clicks"))
+    rows = replace(ROWS, operations=(samples.operation(),), requests=asked)
+    found = situation_of(rows, settings(groups={"operations": {"at_once": at_once}}))
+    told = f"clicks runs on and waits for its turn: 1 under way, no more than {at_once} at once (operations.at_once)"
+    assert found.waiting == (told,) * waiting
+    assert (f"HELD BACK\n  {told}" in picture.text(found)) is bool(waiting)
+
+
 def full(queries: int = 1, operations: int = 1, events: int = 1, cooldowns: int = 1) -> Situation:
     names = [f"query-{number:03}" for number in range(queries)]
     rows = replace(

@@ -137,7 +137,7 @@ def test_with_both_clusters_down_the_move_waits_for_the_standby() -> LiveWorld:
     25,
     "the standby dies when half of the queries have moved",
     verdict=Verdict.DOWN,
-    then="who is there stays, who is not goes back to the dead primary; all go on when the standby is back",
+    then="who has moved stays, who has not is left on the dead primary; all go on when the standby is back",
 )
 def test_a_standby_that_dies_in_the_middle_of_a_group_makes_no_query_go_to_and_fro() -> LiveWorld:
     world, site = scene(queries=("first", "second"), groups={"operations": {"at_once": 1}})

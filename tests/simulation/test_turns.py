@@ -1,0 +1,182 @@
+"""More moves are asked for than are made side by side: who waits runs on until its turn comes."""
+
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.decide.automatic import VERDICT_STANDS
+from orchestrator.requests import TAKEN_WITHIN, Wish, ask
+from state.model import Desired, OperationKind, Phase, Request
+from tests.simulation.control import InLineDesk, Site, controller, desk, pass_time, see_to
+from tests.simulation.faults.scenes import active, assert_moved, operations, runs_on, scene, told
+from tests.simulation.live import LiveWorld
+from tests.simulation.world import World, settings
+
+NAMES = ("first", "second", "third")
+ONE = {"operations": {"at_once": 1}}
+
+
+def ask_for_all(world: World, *, within: timedelta = TAKEN_WITHIN) -> tuple[Request, ...]:
+    """``failover --all --to west``."""
+    targets = dict.fromkeys(world.settings.queries, "west")
+    wish = Wish(
+        kind=OperationKind.FAILOVER, targets=targets, expect_active=None, actor="ann", reason="", consents=(),
+        within=within,
+    )  # fmt: skip
+    return ask(world.store, wish)
+
+
+def crowd(at_once: int = 1) -> tuple[LiveWorld, Site]:
+    return scene(queries=NAMES, groups={"operations": {"at_once": at_once}})
+
+
+def held(world: World) -> list[str]:
+    return [row.query for row in world.store.assignments() if row.desired is Desired.HELD]
+
+
+def answer(world: World, request: Request) -> Request:
+    stands = world.store.request(request.id)
+    assert stands is not None
+    return stands
+
+
+def narrow(world: World) -> InLineDesk:
+    """A desk that drives one operation at a time."""
+    made = desk(world)
+    made.width = 1
+    return made
+
+
+def test_a_query_runs_on_until_its_turn_comes() -> None:
+    world, site = crowd()
+    most = 0
+
+    def look() -> None:
+        nonlocal most
+        most = max(most, len(held(world)))
+
+    world.clock.lives.append(look)
+    ask_for_all(world)
+    pass_time(world, 20, site, until=lambda: bool(operations(world)))
+    (operation,) = operations(world)
+    assert (operation.query, operation.phase) == ("first", Phase.FENCING)
+    assert [runs_on(world, query) for query in NAMES] == [None, "east", "east"]
+    pass_time(world, 60, site)
+    begun = [assert_moved(world, query) for query in NAMES]
+    assert [operation.id for operation in reversed(operations(world))] == [operation.id for operation in begun]
+    assert most == 1
+    assert {operation.group for operation in begun} == {begun[0].group}
+    away = [operation.measured["switch_seconds"] for operation in begun]
+    assert max(map(float, map(str, away))) < 5.0, "who waited was not away"
+    assert world.broken == []
+
+
+def test_as_many_as_are_driven_at_once_are_begun_at_once() -> None:
+    world, site = crowd(at_once=2)
+    ask_for_all(world)
+    pass_time(world, 5, site, until=lambda: bool(operations(world)))
+    assert held(world) == ["first", "second"]
+
+
+@pytest.mark.parametrize("more", [0.0, 0.2, 1.0])
+def test_who_waits_is_moved_by_the_next_leader(more: float) -> None:
+    world, site = crowd()
+    asked = ask_for_all(world)
+    pass_time(world, 5, site, until=lambda: bool(operations(world)))
+    pass_time(world, more, site)
+    site.frozen = True
+    after = controller(world, "two")
+    pass_time(world, 5, after)
+    assert [answer(world, request).operation for request in asked[1:]] == [None, None], "the lease has not run out"
+    assert [runs_on(world, query) for query in NAMES[1:]] == ["east", "east"]
+    pass_time(world, 60, after)
+    for query in NAMES:
+        assert_moved(world, query)
+    assert world.broken == []
+
+
+def test_all_leave_a_dead_cluster_in_turn_however_long_that_takes() -> None:
+    world, site = crowd()
+    world.clusters["east"].reachable = False
+    pass_time(world, 20, site, until=lambda: bool(operations(world)))
+    assert [request.query for request in world.store.open_requests()] == ["second", "third"]
+    site.desk.width = 0  # as long as each move takes long
+    pass_time(world, VERDICT_STANDS.total_seconds() + 5, site)
+    assert [request.query for request in world.store.open_requests()] == ["second", "third"], "they are not asked anew"
+    site.desk.width = 1
+    pass_time(world, 90, site)
+    moved = [assert_moved(world, query) for query in NAMES]
+    assert {operation.group for operation in moved} == {moved[0].group}
+    assert told(world, "refused") == []
+    assert world.broken == []
+
+
+def test_whose_turn_does_not_come_in_time_stays_and_is_told_why() -> None:
+    world = World(settings(queries=NAMES, groups=ONE))
+    world.runner.answers = False
+    asked = ask_for_all(world, within=timedelta(seconds=5))
+    see_to(world, narrow(world), 6)
+    assert held(world) == ["first"]
+    why = (
+        "its turn did not come before 2026-01-31T12:00:05.000Z: more moves are asked for than are made at once "
+        "(operations.at_once); ask anew, with a longer --timeout"
+    )
+    assert [answer(world, request).refused for request in asked] == [None, why, why]
+
+
+def test_what_waits_for_its_turn_is_called_off_and_never_stopped() -> None:
+    world = World(settings(queries=NAMES, groups=ONE))
+    world.runner.answers = False
+    asked = ask_for_all(world)
+    desk = narrow(world)
+    see_to(world, desk, 1)
+    stay = world.request("second", target="east")
+    see_to(world, desk, 1)
+    assert answer(world, asked[1]).refused == "called off by ann: second stays on east"
+    assert answer(world, stay).refused == "not-already-there: second is already on east"
+    world.runner.answers = True
+    see_to(world, desk, 30)
+    assert [active(world, query) for query in NAMES] == ["west", "east", "west"]  # type: ignore[arg-type] # a world
+    assert world.store.assignment("second").epoch == 1  # type: ignore[union-attr] # it is there
+    assert world.store.open_requests() == []
+
+
+def test_a_second_request_waits_in_its_place_and_joins() -> None:
+    world = World(settings(queries=NAMES, groups=ONE))
+    world.runner.answers = False
+    asked, desk = ask_for_all(world), narrow(world)
+    see_to(world, desk, 1)
+    again = world.request("third")
+    see_to(world, desk, 1)
+    assert held(world) == ["first"]
+    world.runner.answers = True
+    see_to(world, desk, 30)
+    assert answer(world, again).operation == asked[2].id
+    assert [operation.query for operation in reversed(world.store.operations())] == list(NAMES)
+
+
+def test_a_move_that_waits_for_something_keeps_the_others_for_a_while_only() -> None:
+    world = World(settings(queries=NAMES, groups=ONE))
+    answers = world.runner._answer
+
+    def stubborn(intent: object) -> None:
+        if getattr(intent, "query", "") == "third":
+            answers(intent)  # type: ignore[arg-type] # an intent
+
+    world.runner._answer = stubborn  # type: ignore[method-assign] # nobody answers for the first two
+    ask_for_all(world)
+    desk = narrow(world)
+    see_to(world, desk, 9)
+    assert held(world) == ["first"]
+    see_to(world, desk, 5)
+    assert held(world) == ["first", "second"]
+    began = world.clock.passed
+    for _ in range(200):
+        see_to(world, desk, 0.1)
+        if active(world, "third") == "west":  # type: ignore[arg-type] # a world
+            break
+    third = next(operation for operation in world.store.operations() if operation.query == "third")
+    assert active(world, "third") == "west"  # type: ignore[arg-type] # a world
+    assert world.clock.passed - began < 10.0
+    hold, fence = world.store.steps(third.id)[:2]
+    assert (fence.started_at - hold.started_at).total_seconds() < 1.0, "who is stopped does not queue behind the slow"
