@@ -8,6 +8,7 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -65,6 +66,21 @@ class Postgres:
 
     def stop(self) -> None:
         self.control("stop", "-m", "immediate")
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """No process of it moves, as in a paused container: the kernel acknowledges for it, and nobody answers."""
+        server = int((self.data / "postmaster.pid").read_text().split("\n")[0])
+        os.kill(server, signal.SIGSTOP)  # first, so that it makes no more of them
+        children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        processes = [server, *map(int, children)]
+        try:
+            for process in processes:
+                os.kill(process, signal.SIGSTOP)
+            yield
+        finally:
+            for process in reversed(processes):
+                os.kill(process, signal.SIGCONT)
 
 
 @contextmanager

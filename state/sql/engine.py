@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -21,11 +22,14 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from state import plain
 from state.errors import Conflict, StoreError, StoreUnavailable
+from state.sql.deadline import BoundedConnection
 
 PATIENCE = timedelta(seconds=5)
 """How long a call may wait for a lock or a connection: below every lease's time to live."""
 
 _RETRY_SECONDS = 0.02
+_SLACK_SECONDS = 1.0
+"""What a server may take to say that it ended a statement in time: with less, the client would be the first to go."""
 _READ_ONLY = "25006"
 """PostgreSQL's ``read_only_sql_transaction``: this server is a standby, or has become one."""
 
@@ -126,6 +130,15 @@ def _postgresql_engines(url: sa.URL, patience: timedelta) -> Engines:
     }
     write = sa.create_engine(url, isolation_level="READ COMMITTED", **common)
     read = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **common)
+    limit = 2 * patience.total_seconds() + _SLACK_SECONDS
+
+    def connect(_: sa.Dialect, __: ConnectionPoolEntry, given: list[Any], named: dict[str, Any]) -> BoundedConnection:
+        connection = BoundedConnection.connect(*given, **named)
+        connection.limit = limit
+        return connection
+
+    for engine in (write, read):
+        event.listen(engine, "do_connect", connect)
     event.listen(write, "handle_error", _leave_standby)
     return Engines(write, read)
 

@@ -27,6 +27,8 @@ _ONE_AT_A_TIME = sa.text("SELECT pg_advisory_xact_lock(hashtext('tideover.schema
 def open_store(url: str, patience: timedelta = PATIENCE) -> Store:
     """Open the store behind a SQLAlchemy URL. A call waits at most about ``patience`` for a lock or a connection.
 
+    A server that stands still takes up to three times that, and a second, to be found out.
+
     Raises ``StoreUnavailable``, ``SchemaNewer``, ``SchemaOlder``, or ``StoreError`` for a URL that means nothing.
     """
     engines = make_engines(url, patience)
