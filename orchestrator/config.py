@@ -117,7 +117,8 @@ def _read(path: Path) -> dict[str, object]:
 class _Resolver:
     """The file's mapping with secrets in place of their references, and paths that no working folder changes.
 
-    Clusters' secrets are looked at and left where they are: each new connection reads them anew.
+    Clusters' secrets, and a file with the store's URL, are looked at and left where they are: each new connection reads
+    them anew.
     """
 
     def __init__(self, base: Path, environment: Mapping[str, str]) -> None:
@@ -156,13 +157,14 @@ class _Resolver:
         return absolute(str(value), self._base) if is_read_at_use(path) else secret
 
     def _store(self, value: str, path: tuple[str, ...]) -> str:
-        if is_reference(value) or has_password(value):
-            value = self._secret(value, path)
-        if value and not _STORE.match(value):
+        url = self._secret(value, path) if is_reference(value) or has_password(value) else value
+        if url and not _STORE.match(url):
             self._wrong(path, "write sqlite:///path (one host) or postgresql+psycopg://... (several)")
-        prefix, file = value[: len("sqlite:///")], value[len("sqlite:///") :]
+        if url.startswith("postgresql") and value.startswith("file:"):
+            return absolute(value, self._base)
+        prefix, file = url[: len("sqlite:///")], url[len("sqlite:///") :]
         if prefix != "sqlite:///" or not file or file.startswith((":memory:", "file:")):
-            return value
+            return url
         return f"{prefix}{(self._base / file).resolve()}"
 
     def _file(self, value: str, path: tuple[str, ...]) -> str:

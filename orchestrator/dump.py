@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 from orchestrator.references import without_password
 from state.settings import Tideover
 from state.written import write_duration
-from streaming.secrets import looks_secret
+from streaming.secrets import looks_secret, reveal
 
 MASK = "*****"
 _SECRET_KEY = re.compile(r"password|secret|token|jaas|credential", re.IGNORECASE)
@@ -22,7 +22,7 @@ def masked(settings: Tideover) -> dict[str, object]:
     shown = _plain(settings)
     if not isinstance(shown, dict):
         raise TypeError("a group of settings is a mapping")
-    shown["store"] = without_password(settings.store.get_secret_value(), MASK)
+    shown["store"] = without_password(reveal(settings.store), MASK)
     return shown
 
 

@@ -301,7 +301,7 @@ class Tideover(Settings):
     """The whole configuration file."""
 
     store: SecretStr
-    """SQLAlchemy URL: ``sqlite:///path`` (one host) or ``postgresql+psycopg://...`` (several)."""
+    """SQLAlchemy URL: ``sqlite:///path`` (one host) or ``postgresql+psycopg://...`` (several); or the file with one."""
     clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]
     routes: tuple[Route, ...] = ()
     spark: Spark = Spark()

@@ -12,6 +12,7 @@ from state.errors import StoreUnavailable
 from state.ports import Store
 from state.settings import Query, Tideover
 from streaming.log import Log
+from streaming.secrets import Broken, reveal
 
 _NO_STORE = "check the key store: that the database runs, and that this user may read and write it; it may be busy, too"
 
@@ -47,10 +48,19 @@ class World:
             from state.sql.migrate import open_store  # imported when needed: help need not wait for SQLAlchemy
 
             try:
-                self._store = open_store(self.settings.store.get_secret_value())
+                self._store = open_store(self._tell_store)
             except StoreUnavailable as error:
                 raise StoreUnavailable(str(error), hint=_NO_STORE) from error
         return self._store
+
+    def _tell_store(self) -> str:
+        """The store's URL, with the password that stands in its file now."""
+        try:
+            return reveal(self.settings.store)
+        except Broken as broken:
+            raise StoreUnavailable(
+                f"the store's URL cannot be had: {broken.why}", hint="write it there again"
+            ) from None
 
     def log(self, cluster: str) -> Log:
         """The link to a cluster, shared by all threads; made when first asked for."""

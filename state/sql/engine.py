@@ -10,7 +10,7 @@ import contextlib
 import math
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +23,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from state import plain
 from state.errors import Conflict, StoreError, StoreUnavailable
 from state.sql.deadline import BoundedConnection
+
+Tell = Callable[[], str]
+"""Says the store's URL as it stands now."""
 
 PATIENCE = timedelta(seconds=5)
 """How long a call may wait for a lock or a connection: below every lease's time to live."""
@@ -50,20 +53,31 @@ class Engines:
         self.read.dispose()
 
 
-def make_engines(url: str, patience: timedelta = PATIENCE) -> Engines:
-    """Make both engines; nothing is connected yet, but for SQLite the folder is made. Raises ``StoreError``."""
-    try:
-        parsed = sa.make_url(url)
-    except sa.exc.ArgumentError as error:
-        raise StoreError("the store's URL cannot be read", hint="write sqlite:///path or postgresql://...") from error
+def make_engines(url: str | Tell, patience: timedelta = PATIENCE) -> Engines:
+    """Make both engines; nothing is connected yet, but for SQLite the folder is made. Raises ``StoreError``.
+
+    What tells the URL is asked again for every connection to PostgreSQL, of which the user and the password count.
+    """
+
+    def tell() -> str:
+        return url if isinstance(url, str) else url()
+
+    parsed = _parse(tell())
     if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
         return _sqlite_engines(parsed, patience)
     if parsed.drivername in {"postgresql", "postgresql+psycopg"}:
-        return _postgresql_engines(parsed, patience)
+        return _postgresql_engines(parsed, tell, patience)
     raise StoreError(
         f"{parsed.drivername} is not a database that the store knows",
         hint="write sqlite:///path (one host) or postgresql+psycopg://... (several)",
     )
+
+
+def _parse(url: str) -> sa.URL:
+    try:
+        return sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):  # said without the cause, which may quote a piece of a password
+        raise StoreError("the store's URL cannot be read", hint="write sqlite:///path or postgresql://...") from None
 
 
 def _sqlite_engines(url: sa.URL, patience: timedelta) -> Engines:
@@ -109,7 +123,7 @@ def _set_write_ahead_log(connection: sqlite3.Connection, patience: timedelta) ->
             return
 
 
-def _postgresql_engines(url: sa.URL, patience: timedelta) -> Engines:
+def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines:
     wait_ms = max(1, round(patience.total_seconds() * 1000))
     defaults: dict[str, object] = {
         "application_name": "tideover",
@@ -132,7 +146,10 @@ def _postgresql_engines(url: sa.URL, patience: timedelta) -> Engines:
     read = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **common)
     limit = 2 * patience.total_seconds() + _SLACK_SECONDS
 
-    def connect(_: sa.Dialect, __: ConnectionPoolEntry, given: list[Any], named: dict[str, Any]) -> BoundedConnection:
+    def connect(
+        dialect: sa.Dialect, _: ConnectionPoolEntry, given: list[Any], named: dict[str, Any]
+    ) -> BoundedConnection:
+        _identify(named, dialect, tell)
         connection = BoundedConnection.connect(*given, **named)
         connection.limit = limit
         return connection
@@ -141,6 +158,18 @@ def _postgresql_engines(url: sa.URL, patience: timedelta) -> Engines:
         event.listen(engine, "do_connect", connect)
     event.listen(write, "handle_error", _leave_standby)
     return Engines(write, read)
+
+
+def _identify(named: dict[str, Any], dialect: sa.Dialect, tell: Tell) -> None:
+    """Connect as the user, and with the password, that the URL tells now: they may have been changed meanwhile."""
+    try:
+        _, told = dialect.create_connect_args(_parse(tell()))
+    except StoreError as error:
+        raise StoreUnavailable(str(error), hint=error.hint) from error
+    for name in ("user", "password"):
+        named.pop(name, None)
+        if name in told:
+            named[name] = told[name]
 
 
 def _leave_standby(context: sa.ExceptionContext) -> None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from state.errors import SchemaNewer, SchemaOlder
 from state.ports import Store
-from state.sql.engine import PATIENCE, Engines, make_engines, translated
+from state.sql.engine import PATIENCE, Engines, Tell, make_engines, translated
 from state.sql.schema import VERSION_TABLE
 from state.sql.store import SqlStore
 
@@ -24,10 +24,11 @@ _VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
 _ONE_AT_A_TIME = sa.text("SELECT pg_advisory_xact_lock(hashtext('tideover.schema'))")
 
 
-def open_store(url: str, patience: timedelta = PATIENCE) -> Store:
+def open_store(url: str | Tell, patience: timedelta = PATIENCE) -> Store:
     """Open the store behind a SQLAlchemy URL. A call waits at most about ``patience`` for a lock or a connection.
 
-    A server that stands still takes up to three times that, and a second, to be found out.
+    A server that stands still takes up to three times that, and a second, to be found out. A URL whose password may
+    change is given by what tells it, and is asked for anew by each new connection.
 
     Raises ``StoreUnavailable``, ``SchemaNewer``, ``SchemaOlder``, or ``StoreError`` for a URL that means nothing.
     """

@@ -118,6 +118,18 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_masked(tmp_path: Pa
     assert masked(settings)["store"] == f"postgresql+psycopg://u:{MASK}@h/d"
 
 
+def test_a_file_with_the_url_of_a_store_is_read_when_it_is_used(tmp_path: Path) -> None:
+    url, text = tmp_path / "url", GOOD.replace("sqlite:///var/tideover.db", "file:url")
+    url.write_text("postgresql://u:swordfish@h/d\n", encoding="utf-8")
+    settings = load(written(tmp_path, text)).settings
+    assert reveal(settings.store) == "postgresql://u:swordfish@h/d"
+    url.write_text("postgresql://u:herring@h/d\n", encoding="utf-8")
+    assert reveal(settings.store) == "postgresql://u:herring@h/d"
+    assert masked(settings)["store"] == f"postgresql://u:{MASK}@h/d"
+    url.write_text("sqlite:///var/tideover.db\n", encoding="utf-8")
+    assert reveal(load(written(tmp_path, text)).settings.store) == f"sqlite:///{tmp_path}/var/tideover.db"
+
+
 @pytest.mark.parametrize("text", ["http: {token: tok}\n", "http: {token: file:nowhere}\n"])
 def test_a_secret_in_the_file_or_missing_is_a_mistake(tmp_path: Path, text: str) -> None:
     (mistake, *_) = mistakes_of(tmp_path, GOOD + text)
