@@ -1,9 +1,10 @@
-"""What every store checks alike before it writes: pure, so that memory and SQL cannot drift apart.
+"""What every store checks alike before it writes: apart from both, so that memory and SQL cannot drift apart.
 
 ``check_*`` raise ``ValueError`` for an argument that makes no sense whatever the store holds; ``refuse_*`` raise a
 ``StoreError`` for one that contradicts what the store holds.
 """
 
+import secrets
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,6 +29,17 @@ PLACED = frozenset({Phase.STARTING, Phase.VERIFYING, Phase.SETTLED})
 """Phases of an operation that has placed its query: where it stands now may have to be told from one of them."""
 
 StepKey = tuple[str, int]
+
+_LONGEST_STEP = 1_000_000
+
+
+def term_step() -> int:
+    """How far a new term lies above the last one: by chance, so that no number is given twice.
+
+    A store that was put back to an older copy counts on from an older term. Counting by one, the next leader would get
+    the very number that the leader of before the accident goes on writing with until it renews its lease.
+    """
+    return 1 + secrets.randbelow(_LONGEST_STEP)
 
 
 def check_answer(operation: str | None, refused: str | None) -> None:

@@ -34,6 +34,7 @@ from state.guards import (
     refuse_other_outcome,
     refuse_stale,
     refuse_stranger,
+    term_step,
 )
 from state.kept import KeptPositions, KeptSightings
 from state.kept_automation import KeptAutomation
@@ -107,7 +108,9 @@ class MemoryStore(Store):
             return self._grant(stands, name, holder, self._clock() + ttl)
 
     def _grant(self, stands: Lease | None, name: str, holder: str, expires_at: datetime) -> Lease:
-        term = 1 if stands is None else stands.term + (stands.holder != holder)
+        term = 0 if stands is None else stands.term
+        if stands is None or stands.holder != holder:
+            term += term_step()
         lease = Lease(name=name, holder=holder, term=term, expires_at=expires_at)
         self._leases[name] = lease
         return lease

@@ -314,7 +314,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
-    """Who leads. ``term`` grows with every change of holder and guards every controller write."""
+    """Who leads. ``term`` grows with every change of holder, by chance, and guards every controller write."""
 
     name: str
     holder: str

@@ -37,7 +37,10 @@ class Store(Protocol):
         """The store's own clock (database time on PostgreSQL, the host's on SQLite), in UTC."""
 
     def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
-        """Take or renew the lease in one statement; None while somebody else holds it. The term grows on a change."""
+        """Take or renew the lease in one statement; None while somebody else holds it.
+
+        The term grows on a change, by chance: no two holders have the same one, even if the store was put back.
+        """
 
     def seize(self, name: str, holder: str, dead_holder: str, ttl: timedelta) -> Lease | None:
         """Take the lease of a holder that is proven dead (same host, process gone) before it expires; else None."""

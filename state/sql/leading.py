@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
+from state.guards import term_step
 from state.model import RESIGNED, Lease
 from state.sql.columns import Instant
 from state.sql.database import Part
@@ -22,8 +23,9 @@ class Leading(Part):
 
     def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
         with self._writing() as connection:
-            insert = self._insert(leases).values(name=name, holder=holder, term=1, expires_at=self._in(ttl))
-            changed = sa.case((leases.c.holder == insert.excluded.holder, 0), else_=1)
+            step = term_step()
+            insert = self._insert(leases).values(name=name, holder=holder, term=step, expires_at=self._in(ttl))
+            changed = sa.case((leases.c.holder == insert.excluded.holder, 0), else_=step)
             statement = insert.on_conflict_do_update(
                 index_elements=["name"],
                 set_={
@@ -38,7 +40,7 @@ class Leading(Part):
 
     def seize(self, name: str, holder: str, dead_holder: str, ttl: timedelta) -> Lease | None:
         with self._writing() as connection:
-            changed = sa.case((leases.c.holder == holder, 0), else_=1)
+            changed = sa.case((leases.c.holder == holder, 0), else_=term_step())
             statement = (
                 sa.update(leases)
                 .where(leases.c.name == name, leases.c.holder == dead_holder)

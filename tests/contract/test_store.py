@@ -15,15 +15,16 @@ from tests.contract.samples import AT, SECOND, TTL, held, term_of
 
 
 # -- leading -----------------------------------------------------------------------------------------------------------
-def test_the_first_to_lead_has_term_one_and_keeps_it_while_renewing(store: Store) -> None:
+def test_the_first_to_lead_has_a_term_and_keeps_it_while_renewing(store: Store) -> None:
     before = store.now()
     lease = store.lead(CONTROLLER, "one", TTL)
     assert lease is not None
-    assert (lease.holder, lease.term) == ("one", 1)
+    assert lease.holder == "one"
+    assert lease.term >= 1
     assert before + TTL <= lease.expires_at <= store.now() + TTL
     renewed = store.lead(CONTROLLER, "one", TTL)
     assert renewed is not None
-    assert renewed.term == 1
+    assert renewed.term == lease.term
     assert renewed.expires_at >= lease.expires_at
     assert store.leader(CONTROLLER) == renewed
 
@@ -36,21 +37,19 @@ def test_nobody_else_leads_while_a_lease_runs(store: Store) -> None:
 
 
 def test_a_lapsed_lease_goes_to_the_next_with_a_higher_term(store: Store) -> None:
-    assert term_of(store, "one") == 1
-    assert term_of(store, "two") == 2
-    assert term_of(store, "one") == 3
+    assert term_of(store, "one") < term_of(store, "two") < term_of(store, "one")
 
 
 def test_a_resigned_lease_is_free_at_once_but_only_its_holder_can_resign(store: Store) -> None:
     lease = store.lead(CONTROLLER, "one", TTL)
     assert lease is not None
     store.resign(replace(lease, holder="two"))
-    store.resign(replace(lease, term=7))
+    store.resign(replace(lease, term=lease.term + 1))
     assert store.lead(CONTROLLER, "two", TTL) is None
     store.resign(lease)
     taken = store.lead(CONTROLLER, "two", TTL)
     assert taken is not None
-    assert taken.term == 2
+    assert taken.term > lease.term
 
 
 def test_a_resigned_lease_is_free_also_when_the_clock_was_set_back(store: Store) -> None:
@@ -64,11 +63,13 @@ def test_a_resigned_lease_is_free_also_when_the_clock_was_set_back(store: Store)
 
 def test_a_dead_holder_is_replaced_before_its_lease_ends(store: Store) -> None:
     assert store.seize(CONTROLLER, "two", "one", TTL) is None
-    store.lead(CONTROLLER, "one", TTL)
+    lease = store.lead(CONTROLLER, "one", TTL)
+    assert lease is not None
     assert store.seize(CONTROLLER, "two", "somebody", TTL) is None
     taken = store.seize(CONTROLLER, "two", "one", TTL)
     assert taken is not None
-    assert (taken.holder, taken.term) == ("two", 2)
+    assert taken.holder == "two"
+    assert taken.term > lease.term
     assert store.seize(CONTROLLER, "three", "one", TTL) is None
 
 

@@ -83,7 +83,7 @@ def test_while_one_builds_nobody_else_does(url: str) -> None:
 
 def test_read_modify_write_by_threads_loses_nothing(url: str) -> None:
     store = opened(url)
-    term_of(store)
+    before = term_of(store)
     one = leases.c.name == CONTROLLER
 
     def grow(_: int) -> None:
@@ -95,7 +95,7 @@ def test_read_modify_write_by_threads_loses_nothing(url: str) -> None:
         list(pool.map(grow, range(100)))
     lease = store.leader(CONTROLLER)
     assert lease is not None
-    assert lease.term == 101
+    assert lease.term == before + 100
     store.close()
 
 
@@ -115,7 +115,7 @@ def test_a_takeover_cannot_slip_between_the_check_of_a_term_and_the_write(url: s
             with pytest.raises(TimeoutError):
                 taken.result(timeout=0.3)
             connection.execute(sa.update(leases).where(leases.c.name == "other").values(holder="one"))
-        assert taken.result(timeout=SECONDS) == term + 1
+        assert taken.result(timeout=SECONDS) > term
     with pytest.raises(StaleTerm):
         store.record(samples.operation(), term=term)
     store.close()

@@ -42,7 +42,7 @@ def test_only_one_leads(store: MemoryStore, clock: Clock) -> None:
     one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
     assert one.take()
     assert not two.take()
-    assert one.term == 1
+    assert one.term >= 1
     with pytest.raises(NotLeading):
         _ = two.term
 
@@ -50,9 +50,10 @@ def test_only_one_leads(store: MemoryStore, clock: Clock) -> None:
 def test_a_holder_that_keeps_at_it_leads_on_with_the_same_term(store: MemoryStore, clock: Clock) -> None:
     lead = Lead(store, clock, "one")
     assert lead.take()
+    term = lead.term
     for _ in range(60):
         clock.wait(1)
-        assert lead.term == 1
+        assert lead.term == term
     assert not Lead(store, clock, "two").take()
 
 
@@ -68,9 +69,10 @@ def test_a_frozen_holder_stops_acting_before_anybody_else_may_start(store: Memor
 def test_the_next_leader_has_a_new_term_and_the_old_one_notices(store: MemoryStore, clock: Clock) -> None:
     one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
     assert one.take()
+    term = one.term
     clock.wait(TTL.total_seconds() + 0.1)
     assert two.take()
-    assert two.term == 2
+    assert two.term > term
     with pytest.raises(NotLeading):
         one.keep()
     assert not one.take()
@@ -88,10 +90,11 @@ def test_what_was_given_up_is_free_also_when_the_stores_clock_is_set_back(clock:
     store = MemoryStore(lambda: clock.now() - set_back)
     one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
     assert one.take()
+    term = one.term
     one.give_up()
     set_back = timedelta(hours=1)
     assert two.take()
-    assert two.term == 2
+    assert two.term > term
 
 
 def test_a_dead_process_of_this_host_is_succeeded_at_once(store: MemoryStore, clock: Clock) -> None:
@@ -144,9 +147,10 @@ def test_a_lead_does_not_stand_while_the_store_is_away(clock: Clock) -> None:
     store.away = False
     clock.wait(0.5)
     assert one.stands()
+    term = one.term
     store.away = True
     clock.wait(2.5)
     assert not one.stands(), "the renewal that is due has no answer"
     store.away = False
     assert one.stands(), "the lease itself has not run out"
-    assert one.term == 1
+    assert one.term == term
