@@ -9,12 +9,12 @@ import threading
 import structlog
 
 from orchestrator.decide.times import iso
+from orchestrator.tail import Tail
 from state.errors import StoreError
 from state.model import Event
 from state.ports import Store
 
 LOOK_SECONDS = 0.5
-BATCH = 100_000
 _GRAVE = frozenset({"wait", "release", "takeover", "unverified", "not-moved"})
 
 log = structlog.get_logger()
@@ -24,8 +24,8 @@ class Chronicle:
     """Follows the history on a thread of its own, from its end on. A store that is away is read again later."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._told: int | None = None
+        self._tail = Tail(lambda after, limit: store.history(after=after, limit=limit), put_back=_tell_put_back)
+        self._begun = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="chronicle", daemon=True)
 
@@ -40,27 +40,14 @@ class Chronicle:
 
     def tell(self) -> int:
         """Tell what is new, and how much it was; the first call only finds the end. Raises ``StoreError``."""
-        if self._told is None:
-            newest = self._store.history(limit=1)
-            self._told = (newest[-1].sequence or 0) if newest else 0
+        if not self._begun:
+            self._tail.begin(1)
+            self._begun = True
             return 0
-        told = self._told
-        events = self._store.history(after=told - 1, limit=BATCH)
-        if told and not (events and events[0].sequence == told):
-            self._begin_anew(told)
-            return 0
-        new = [event for event in events if event.sequence != told]
+        new = self._tail.news()
         for event in new:
             _say(event)
-            self._told = event.sequence or self._told
         return len(new)
-
-    def _begin_anew(self, told: int) -> None:
-        """The last line that was told is gone: later ones would have numbers of lines that were told already."""
-        self._told = None
-        self.tell()
-        if self._told != told:
-            log.warning("the history ends before what was told: the store was put back", told=told, ends=self._told)
 
     def _follow(self) -> None:
         while not self._over.is_set():
@@ -82,6 +69,10 @@ def is_grave(event: Event) -> bool:
     if event.kind == "readiness":
         return event.detail.get("ready") is not True
     return event.kind in _GRAVE
+
+
+def _tell_put_back(told: int, ends: int) -> None:
+    log.warning("the history ends before what was told: the store was put back", told=told, ends=ends)
 
 
 def _say(event: Event) -> None:

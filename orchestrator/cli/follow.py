@@ -8,16 +8,13 @@ import yaml
 from orchestrator.cli import render
 from orchestrator.cli.staying import say, until_enough, wait
 from orchestrator.clock import Clock
+from orchestrator.tail import Read, Tail
 from state.errors import StoreUnavailable
 from state.model import Event
 
 LOOK_SECONDS = 0.5
-BATCH = 10_000
-"""Events that are read at once."""
 
 Row = Mapping[str, object]
-Read = Callable[[int, int], Sequence[Event]]
-"""Events after a sequence number, the newest so many."""
 
 
 def follow(
@@ -29,22 +26,25 @@ def follow(
 
     One line an event: values in columns for people, tabs for TSV, one object a line for JSON, one document for YAML.
     """
-    after, limit, away = 0, newest, False
+    tail, begun, away = Tail(read, put_back=_talk_of_put_back), False, False
     with until_enough():
         if output == "tsv":
             say("\t".join(columns))
         while True:
             try:
-                events = read(after, limit)
-                limit, away = BATCH, False
+                events = tail.news() if begun else tail.begin(newest)
+                begun, away = True, False
             except StoreUnavailable as error:
                 if not away:
                     render.talk(f"the store does not answer, waiting: {error}")
                 events, away = (), True
             for event in events:
                 say(_line(shape(event), columns, output))
-                after = max(after, event.sequence or 0)
             wait(clock, LOOK_SECONDS)
+
+
+def _talk_of_put_back(told: int, ends: int) -> None:
+    render.talk(f"the store was put back: its history ends with line {ends}, before {told} that was told")
 
 
 def _line(row: Row, columns: Sequence[str], output: str) -> str:

@@ -6,20 +6,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.follow import BATCH, follow
+from orchestrator.cli.follow import follow
 from orchestrator.cli.shapes import event_row
 from orchestrator.decide.gate import UNKNOWN, Gate
 from orchestrator.decide.readiness import Readiness
 from orchestrator.lease import NAME
+from orchestrator.tail import BATCH
 from state.automation import AUTOMATIC, EVERY
 from state.errors import StoreUnavailable
+from state.memory import MemoryStore
 from state.model import Event, Operation, OperationKind, Phase
 from state.sighting import Belief, Verdict
 from state.sql.assignments import Assignments
@@ -28,6 +30,7 @@ from state.sql.migrate import open_store
 from state.sql.store import SqlStore
 from tests.contract import samples
 from tests.simulation.conftest import CONFIG
+from tests.simulation.stores import back_up
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import ManualClock, World
@@ -372,8 +375,31 @@ def test_a_store_that_is_away_at_first_is_told_no_more_of_than_was_asked(capsys:
         return [samples.event(sequence=7)]
 
     follow(read, event_row, newest=2, columns=("text",), output="tsv", clock=ManualClock())
-    assert asked == [(0, 2), (0, 2), (0, 2), (7, BATCH)]
+    assert asked == [(0, 2), (0, 2), (0, 2), (6, BATCH)]
     assert capsys.readouterr().err.count("the store does not answer") == 1
+
+
+def test_a_history_that_was_put_back_is_followed_from_its_new_end(capsys: pytest.CaptureFixture[str]) -> None:
+    store = MemoryStore(lambda: datetime.now(UTC))
+    store.note(samples.event(text="one"))
+    put_back = back_up(store)
+    store.note(samples.event(text="two"))
+    # What happens between two looks; the look after the store was put back only finds the new end.
+    meanwhile = iter((put_back, lambda: None, lambda: store.note(samples.event(text="anew")), lambda: None))
+
+    def read(after: int, newest: int) -> Sequence[Event]:
+        return store.history(after=after, limit=newest)
+
+    class Clock(ManualClock):
+        def wait(self, seconds: float) -> None:
+            if (comes := next(meanwhile, None)) is None:
+                raise KeyboardInterrupt
+            comes()
+
+    follow(read, event_row, newest=5, columns=("text",), output="tsv", clock=Clock())
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == ["text", "one", "two", "anew"]
+    assert captured.err == ("the store was put back: its history ends with line 1, before 2 that was told\n")
 
 
 def test_a_reader_that_has_enough_ends_it_without_a_complaint(folder: Path) -> None:
