@@ -18,6 +18,7 @@ from typing import ClassVar
 
 from orchestrator.decide.phases import IllegalMove
 from state.errors import TideoverError
+from state.model import Request
 
 __all__ = [
     "ConfigError",
@@ -89,6 +90,11 @@ class OutcomeUnknown(OrchestratorError):
 
     kind = "outcome-unknown"
     exit_code = ExitCode.UNKNOWN
+
+    def __init__(self, message: str = "", *, hint: str = "", asked: Sequence[Request] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.asked = tuple(asked)
+        """The requests whose outcome is unknown, as far as it is known that they were written."""
 
 
 class OperationFailed(OrchestratorError):

@@ -257,15 +257,16 @@ def _move(
         consents=flags.consents,
         within=timedelta(seconds=timeout),
     )
+    requests: tuple[Request, ...] = ()
     try:
         requests = ask(store, wish)  # a store that is lost now may have it, or a part of it
         if wait:
             _see_through(world, requests, lead, clock, seconds=timeout, actor=actor)
         return answer(store, standing_of(store, requests), output, many=many)
     except KeyboardInterrupt:
-        raise OutcomeUnknown("interrupted: what was begun stays open", hint=_GO_ON) from None
+        raise OutcomeUnknown("interrupted: what was begun stays open", hint=_GO_ON, asked=requests) from None
     except StoreError as error:
-        raise OutcomeUnknown(f"what was begun stays open: {error}", hint=_GO_ON) from error
+        raise OutcomeUnknown(f"what was begun stays open: {error}", hint=_GO_ON, asked=requests) from error
 
 
 def _see_through(

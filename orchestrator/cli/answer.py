@@ -51,7 +51,8 @@ def _answer_nothing(answered: Sequence[Answered], output: str, *, many: bool) ->
         return nothing_done(output, many=many)
     sentences = "\n".join(_sentence(request) for request in turned_down)
     if any(request.refused is None for request in turned_down):
-        raise OutcomeUnknown(sentences, hint=_JOIN)
+        open_yet = [request for request in turned_down if request.refused is None]
+        raise OutcomeUnknown(sentences, hint=_JOIN, asked=open_yet)
     raise Refused(sentences, hint=_SEE_GATES)
 
 
@@ -65,7 +66,7 @@ def _value(store: Store, request: Request, operation: Operation | None) -> dict[
     if operation is not None:
         return shapes.operation_json(operation, store.steps(operation.id))
     kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", _SEE_GATES)
-    return {"query": request.query, **render.error_json(kind, _sentence(request), hint)}
+    return {**shapes.asked_row(request), **render.error_json(kind, _sentence(request), hint)}
 
 
 def _code(request: Request, operation: Operation | None) -> ExitCode:

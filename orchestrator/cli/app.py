@@ -16,10 +16,11 @@ from orchestrator.cli.ready import check
 from orchestrator.cli.render import print_error, talk
 from orchestrator.cli.serve import control, run
 from orchestrator.cli.settings import config
+from orchestrator.cli.shapes import asked_row
 from orchestrator.cli.steer import ack, pause, resume
 from orchestrator.cli.timeline import timeline
 from orchestrator.cli.world import World
-from orchestrator.errors import ExitCode, UsageError, exit_code
+from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError, exit_code
 from state.errors import TideoverError
 
 
@@ -77,6 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         print_error("interrupted", "interrupted", "", given)
         return ExitCode.UNKNOWN
+    except OutcomeUnknown as error:
+        print_error(error.kind, str(error), error.hint, given, [asked_row(request) for request in error.asked])
+        return exit_code(error)
     except TideoverError as error:
         print_error(error.kind, str(error), error.hint, given)
         return exit_code(error)

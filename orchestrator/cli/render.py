@@ -124,12 +124,13 @@ def error_json(kind: str, text: str, hint: str) -> dict[str, object]:
     return {"error": {"kind": kind, "text": text, "hint": hint or None}}
 
 
-def print_error(kind: str, text: str, hint: str, arguments: Sequence[str]) -> None:
-    """One error: an object on stdout for programs, sentences on stderr for people."""
+def print_error(kind: str, text: str, hint: str, arguments: Sequence[str], requests: Sequence[Row] = ()) -> None:
+    """One error: an object on stdout for programs, with its requests if it has any; sentences on stderr for people."""
     output = wanted_output(arguments)
     if output in {"json", "yaml"}:
         try:
-            document(error_json(kind, text, hint), output)
+            asked = {"requests": list(requests)} if requests else {}
+            document({**error_json(kind, text, hint), **asked}, output)
             return
         except OSError:  # a full disk behind stdout is what is being told: then people are
             pass

@@ -92,6 +92,11 @@ def request_row(request: Request) -> dict[str, object]:
     }
 
 
+def asked_row(request: Request) -> dict[str, object]:
+    """Which request it is, where its outcome is told."""
+    return {"request": request.id, "query": request.query, "group": request.group}
+
+
 def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
     """What the runner last reported."""
     if fact is None:

@@ -255,9 +255,12 @@ def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFi
     arguments = ("failover", "revenue", "--to", "west", "--yes", "--no-wait")
     assert run(capsys, *arguments)[0] == 2
     assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
-    code, _error = run_json(capsys, *arguments)
+    code, told = run_json(capsys, *arguments)
     assert code == 3
+    assert isinstance(told, dict)
     (request,) = world.store.open_requests()
+    assert told["error"]["kind"] == "outcome-unknown"
+    assert told["requests"] == [{"request": request.id, "query": "revenue", "group": request.group}]
     assert request.expires_at - request.created_at == timedelta(minutes=2)
     (row,) = run_json(capsys, "list")[1]  # type: ignore[misc] # one row
     assert (row["operation"], row["request"]) == (None, request.id)

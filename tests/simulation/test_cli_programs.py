@@ -82,7 +82,7 @@ def test_of_many_each_gets_its_answer_and_the_worst_is_the_exit_code(
     refused = replace(asked("orders"), refused="exposure: the standby lacks 90 s")
     assert answer(world.store, [moved, refused], "json", many=True) == 1
     out = capsys.readouterr().out
-    assert '"query": "orders",\n    "error": {\n      "kind": "refused"' in out
+    assert '"query": "orders",\n    "group": "g",\n    "error": {\n      "kind": "refused"' in out
     assert '"outcome": "done"' in out
     assert answer(world.store, [moved, asked("orders")], "table", many=True) == 3
     captured = capsys.readouterr()
@@ -114,6 +114,9 @@ def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
     assert isinstance(told, dict)
     assert "what was begun stays open" in told["error"]["text"]
     assert "the same command goes on with it" in told["error"]["hint"]
+    (request,) = world.store.open_requests()
+    assert keys(told["requests"]) == said("Beside `error` there are then the `requests`")
+    assert told["requests"] == [{"request": request.id, "query": "revenue", "group": request.group}]
 
 
 def test_a_store_that_is_lost_while_it_is_asked_may_have_the_request(
