@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import structlog
+
 from orchestrator.clock import Clock
 from orchestrator.decide import gates
 from orchestrator.decide.landing import LANDING, calls_off, joins
@@ -60,7 +62,7 @@ class Executor:
         """Drive until the operation is closed or ``going_on`` says no; returns it as it stands then.
 
         Raises ``NotLeading`` or ``StaleTerm`` when somebody else leads: they go on. A store that is away for a while
-        is waited for.
+        is waited for. What this thread logs from now on names the operation and its epoch, whatever ends it included.
         """
         self._findings = None
         while True:
@@ -69,6 +71,7 @@ class Executor:
                 operation = self._store.operation(operation_id)
                 if operation is None:
                     raise UnknownName(f"operation {operation_id!r} is not known")
+                structlog.contextvars.bind_contextvars(operation=operation.id, epoch=operation.epoch)
                 if not operation.is_open or not going_on():
                     return operation
                 pause = self._tick(operation, term=term)

@@ -45,7 +45,8 @@ def acknowledge(store: Store, settings: Tideover, query: str, *, actor: str, rea
         return None
     given = Acknowledgement(operation=stands.operation, query=query, actor=actor, reason=reason, at=store.now())
     text = f"operation {stands.operation} is acknowledged: automatic failover of {query} may act again"
-    event = _event("ack", query, given.at, actor, text, {"reason": reason}, operation=stands.operation)
+    seen_now = next(each for each in operations if each.id == stands.operation)
+    event = _event("ack", query, given.at, actor, text, {"reason": reason}, operation=seen_now)
     return given if store.acknowledge(given, event=event) else None
 
 
@@ -82,15 +83,15 @@ def _event(
     text: str,
     detail: Mapping[str, object],
     *,
-    operation: str | None = None,
+    operation: Operation | None = None,
 ) -> Event:
     return Event(
         sequence=None,
         at=at,
         kind=kind,
         query=None if scope == EVERY else scope,
-        operation=operation,
-        epoch=None,
+        operation=operation.id if operation else None,
+        epoch=operation.epoch if operation else None,
         actor=actor,
         text=text + (f": {detail['reason']}" if detail.get("reason") else ""),
         detail=detail,

@@ -188,7 +188,7 @@ def test_an_acknowledgement_ends_the_cooldown_once(automatic: World, capsys: pyt
     assert keys(shown) == said("`ack`: an array of at most one")
     assert state(capsys) == "on"
     assert run_json(capsys, "ack", "revenue") == (0, [])
-    assert [event.kind for event in automatic.store.history(operation="x1")] == ["ack"]
+    assert [(event.kind, event.epoch) for event in automatic.store.history(operation="x1")] == [("ack", 1)]
 
 
 def test_what_is_under_way_is_not_acknowledged(automatic: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,21 +5,29 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import structlog
 from structlog.testing import capture_logs
 
 from orchestrator.chronicle import Chronicle, is_grave
+from orchestrator.execute import Executor
+from orchestrator.requests import hold_detail
 from state.errors import StoreUnavailable
 from state.memory import MemoryStore
+from state.ports import Store
 from state.sql.migrate import open_store
+from streaming.logs import _tell_end_of_thread
 from tests.contract import samples
 from tests.simulation.conftest import CONFIG
 from tests.simulation.stores import back_up
+from tests.simulation.test_work import desk, wish
+from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT = 60.0
@@ -111,14 +119,29 @@ def control(folder: Path, *arguments: str, log: Path) -> "subprocess.Popen[bytes
         )  # fmt: skip
 
 
+def begin_failover(store: Store) -> int:
+    """A failover that a former leader began and left at the fence; returns the last line of history."""
+    store.adopt(samples.assignment(checkpoint="/cp/revenue"))
+    lease = store.lead("controller", "former", timedelta(seconds=30))
+    assert lease is not None
+    now = store.now()
+    held = samples.step(ended_at=now, started_at=now, outcome="done", detail=hold_detail(2, None))
+    operation, event = samples.operation(started_at=now, consents=()), samples.event(kind="hold", at=now)
+    assert store.hold(operation, from_epoch=1, term=lease.term, step=held, event=event) is not None
+    store.resign(lease)
+    return store.history()[-1].sequence or 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_controller_logs_json_keeps_house_and_ends_cleanly(folder: Path, number: signal.Signals) -> None:
     log = folder / "log"
     store = open_store(f"sqlite:///{folder}/t.db")
+    before = begin_failover(store)
     process = control(folder, "--name", "one", "--log", "json", log=log)
     try:
         until(lambda: any(event.kind == "verdict" for event in store.history()))
         until(lambda: bool(store.readiness()))
+        until(lambda: bool(store.history(operation="op-1", after=before)))
         process.send_signal(number)
         assert process.wait(WAIT) == 0
     finally:
@@ -126,8 +149,11 @@ def test_a_controller_logs_json_keeps_house_and_ends_cleanly(folder: Path, numbe
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert all({"event", "level", "timestamp"} <= set(line) for line in lines)
     said = {line["event"]: line for line in lines}
-    for event in store.history():
+    for event in store.history(after=before):
         assert said[event.text]["kind"] == event.kind
+    of_operation = [said[event.text] for event in store.history(operation="op-1", after=before)]
+    assert {(line["operation"], line["epoch"], line["query"]) for line in of_operation} == {("op-1", 2, "revenue")}
+    assert all(line.get("epoch") == 2 for line in lines if "op-1" in json.dumps(line))
     assert "controller is down" in said
     lease = store.leader("controller")
     assert lease is not None
@@ -145,6 +171,23 @@ def test_a_controller_logs_for_people_by_default(folder: Path) -> None:
     finally:
         process.kill()
     assert "[info     ] controller is down" in log.read_text(encoding="utf-8")
+
+
+def test_a_defect_that_ends_a_driver_names_the_operation_and_its_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> float:
+        raise ZeroDivisionError("by nobody")
+
+    monkeypatch.setattr(Executor, "_tick", broken)
+    monkeypatch.setattr(threading, "excepthook", _tell_end_of_thread)
+    world = World()
+    (request,) = wish(world, "revenue")
+    driven = desk(world)
+    assert driven.lead.take()
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+        driven.take()
+        driven.close()
+    (line,) = lines
+    assert (line["event"], line["operation"], line["epoch"]) == ("a defect ended a thread", request.id, 2)
 
 
 LIBRARIES = """
