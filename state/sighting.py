@@ -6,7 +6,8 @@ into it. Evidence counts from when it was *produced*: a look that ended well pro
 look began, and no more.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -78,6 +79,8 @@ class Sighting:
     """Whether looking again can help with nothing changed on our side; None when nothing went wrong."""
     latency_ms: float | None
     """Round trip of the metadata question."""
+    layers_ms: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds of each ``Layer`` that answered the newest look; 0 where its connection was open before."""
     brokers: int | None = None
     """Brokers that the cluster should have: those it names, and those that hold replicas of the topics of interest."""
     brokers_silent: int | None = None

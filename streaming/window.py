@@ -115,6 +115,7 @@ def sighting(
         text=newest.text,
         retriable=None if trouble is None else trouble.retriable,
         latency_ms=newest.latency_ms,
+        layers_ms={each.layer.value: round(each.ms, 3) for each in newest.passed},
         **({} if health is None else {name: getattr(health, name) for name in _COUNTS}),
         successes_in_a_row=window.successes,
         failures_in_a_row=window.row,

@@ -8,7 +8,7 @@ from orchestrator.decide.automatic import cooldown_text, paused_text
 from orchestrator.decide.situation import Leader, QueryView, Situation
 from orchestrator.decide.times import iso
 from state.model import Operation
-from state.sighting import Belief
+from state.sighting import Belief, Layer
 
 QUERY_COLUMNS = ("query", "cluster", "runner", "state", "progress", "lag", "automatic", "ready", "operation", "error")
 _FEWEST = 2
@@ -153,12 +153,14 @@ def as_json(situation: Situation) -> dict[str, object]:
 
 def _cluster_json(name: str, belief: Belief | None, situation: Situation) -> dict[str, object]:
     if belief is None or situation.is_stale(belief):
-        return {"cluster": name, "verdict": None, "since": None, "reasons": []}
+        return {"cluster": name, "verdict": None, "since": None, "reasons": [], "layers_ms": None}
+    look = situation.looks.get(name)
     return {
         "cluster": name,
         "verdict": belief.verdict.value,
         "since": iso(belief.since),
         "reasons": list(belief.reasons),
+        "layers_ms": None if look is None else {layer.value: look.layers_ms.get(layer) for layer in Layer},
     }
 
 
@@ -195,7 +197,7 @@ def _operation_json(operation: Operation) -> dict[str, object]:
     }
 
 
-_FLOWS = frozenset({"at", "reasons", "batch", "progress_age_seconds", "lag_records"})
+_FLOWS = frozenset({"at", "reasons", "layers_ms", "batch", "progress_age_seconds", "lag_records"})
 """What is another at every look, though nothing has changed."""
 
 

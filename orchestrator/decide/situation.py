@@ -68,6 +68,8 @@ class Situation:
     leader: Leader | None
     clusters: Mapping[str, Belief | None]
     """What is believed of each declared cluster; None: nobody has said anything."""
+    looks: Mapping[str, Sighting]
+    """By cluster, the newest look of the controller that leads."""
     queries: tuple[QueryView, ...]
     operations: tuple[Operation, ...]
     """Those that are open, oldest first."""
@@ -123,6 +125,7 @@ def situation_of(rows: Rows, settings: Tideover) -> Situation:
         at=rows.at,
         leader=_leader(rows),
         clusters={cluster: believed.get(cluster) for cluster in settings.clusters},
+        looks={seen.cluster: seen for seen in rows.sightings if _is_leaders(seen, rows)},
         queries=tuple(_queries(rows, settings, cooling)),
         operations=tuple(sorted(rows.operations, key=lambda each: (each.started_at, each.id))),
         pauses=tuple(pause for pause in rows.pauses if pause.is_in_force(rows.at)),
@@ -136,9 +139,13 @@ def _leader(rows: Rows) -> Leader | None:
     lease = rows.lease
     if lease is None or lease.expires_at <= rows.at:
         return None
-    names = (seen.viewpoint for seen in rows.sightings if seen.instance == lease.holder)
-    name = next((each.partition(":")[2] for each in names if each.startswith("controller:")), None)
+    names = (seen.viewpoint for seen in rows.sightings if _is_leaders(seen, rows))
+    name = next((each.partition(":")[2] for each in names), None)
     return Leader(name=name, holder=lease.holder, term=lease.term)
+
+
+def _is_leaders(seen: Sighting, rows: Rows) -> bool:
+    return rows.lease is not None and seen.instance == rows.lease.holder and seen.viewpoint.startswith("controller:")
 
 
 def _queries(rows: Rows, settings: Tideover, cooling: Mapping[str, Cooldown]) -> Iterable[QueryView]:

@@ -276,6 +276,7 @@ sightings = sa.Table(
     sa.Column("text", sa.Text, nullable=False),
     sa.Column("retriable", sa.Boolean),
     sa.Column("latency_ms", sa.Double),
+    sa.Column("layers_ms", Json, nullable=False),
     sa.Column("brokers", sa.Integer),
     sa.Column("brokers_silent", sa.Integer),
     sa.Column("partitions", sa.Integer),

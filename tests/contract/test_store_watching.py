@@ -19,7 +19,7 @@ def test_sightings_come_back_as_they_were_reported_one_for_each_viewpoint(store:
         viewpoint="runner:a", layer=Layer.TCP, fault=Fault.THEIRS, kind="silent", text="no answer in 1 s",
         retriable=True, latency_ms=None, brokers=3, brokers_silent=2, partitions=12, leaderless=1, unreadable=4,
         under_replicated=7, under_min_isr=0, failures_in_a_row=2, failed_at=(AT, AT + SECOND), first_failed_at=AT,
-        last_ok_at=AT - SECOND, due_at=AT + HOUR, voided_at=AT - HOUR,
+        last_ok_at=AT - SECOND, due_at=AT + HOUR, voided_at=AT - HOUR, layers_ms={"tcp": 0.0, "security": 2.125},
     )  # fmt: skip
     unseen = samples.sighting(cluster="west", layer=None, latency_ms=None)
     store.see([unseen, refused])

@@ -158,6 +158,20 @@ def test_nobody_leading_a_silent_store_and_an_old_verdict_are_said() -> None:
     assert picture.as_json(of(replace(ROWS, beliefs=(old,))))["clusters"][0]["verdict"] is None  # type: ignore[index,arg-type]
 
 
+def test_a_cluster_is_shown_with_the_times_of_the_layers_that_answered_the_leader() -> None:
+    seen = (
+        samples.sighting(instance=HOLDER, layers_ms={"tcp": 0.0, "security": 2.125}),
+        samples.sighting(viewpoint="controller:two", instance="another", layers_ms={"tcp": 9.0}),
+        samples.sighting(viewpoint="replicator:east->west", instance=HOLDER),
+    )
+    rows = replace(ROWS, lease=LEASE, sightings=seen, beliefs=(belief(Verdict.DOWN),))  # type: ignore[arg-type] # a sample
+    east, west = picture.as_json(of(rows))["clusters"]  # type: ignore[misc] # two rows
+    assert east["layers_ms"] == {"tcp": 0.0, "security": 2.125, "metadata": None, "leaders": None, "read": None}
+    assert west["layers_ms"] is None
+    away = picture.as_json(of(replace(rows, sightings=seen[1:])))["clusters"][0]  # type: ignore[index] # rows
+    assert away["layers_ms"] is None, "the leader has not looked yet"
+
+
 def test_what_somebody_should_look_at_comes_first_with_its_error() -> None:
     names = ("a", "b", "c", "d")
     assignments = [samples.assignment(query=name, cluster="west" if name == "c" else "east") for name in names]
@@ -195,7 +209,8 @@ def test_a_taller_terminal_shows_more_history() -> None:
 def test_only_what_lasts_counts_as_a_change() -> None:
     now = full()
     later = replace(
-        now, at=NOW + SECOND, queries=(replace(now.queries[0], batch=99, lag_records=5, progressed_at=NOW),)
+        now, at=NOW + SECOND, queries=(replace(now.queries[0], batch=99, lag_records=5, progressed_at=NOW),),
+        looks={"east": samples.sighting(layers_ms={"tcp": 1.5})},
     )  # fmt: skip
     assert picture.lasting(picture.as_json(now)) == picture.lasting(picture.as_json(later))
     failed = replace(now, queries=(replace(now.queries[0], state="failed"),))

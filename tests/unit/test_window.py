@@ -1,5 +1,6 @@
 """The window: looks in the order in which they began, whatever the order in which they ended."""
 
+from dataclasses import replace
 from itertools import permutations
 
 from hypothesis import given, settings
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 
 from orchestrator.decide.verdict import Judgement, judge
 from state.settings import Detection
+from state.sighting import Layer
+from streaming.sight import Passed
 from streaming.window import KEPT, Window
 from tests.sights import at, row, seen, sight, window
 
@@ -62,6 +65,13 @@ def test_a_sighting_names_only_the_clusters_own_failures_without_a_break() -> No
     assert sighting.last_ok_at == at(0)
     assert sighting.seen_at == at(5), "when the newest look ended"
     assert seen("") is None
+
+
+def test_a_sighting_keeps_the_time_of_each_layer_that_answered() -> None:
+    passed = (Passed(layer=Layer.TCP, ms=0.0, kept=True), Passed(layer=Layer.SECURITY, ms=2.12345))
+    stuck = seen(window(replace(sight(0, "silent"), passed=passed)))
+    assert stuck is not None
+    assert (stuck.layers_ms, stuck.layer, stuck.kind) == ({"tcp": 0.0, "security": 2.123}, Layer.SECURITY, "silent")
 
 
 LOOKS = st.lists(

@@ -264,6 +264,7 @@ def create_sightings() -> None:
         "sightings",
         *(key("cluster", NAME), key("viewpoint", NAME), need("instance", NAME), may("layer", TEXT), may("fault", TEXT)),
         *(may("kind", TEXT), need("text", TEXT), may("retriable", FLAG), may("latency_ms", sa.Double())),
+        need("layers_ms", JSON),
         *(may("brokers", number), may("brokers_silent", number), may("partitions", number), may("leaderless", number)),
         *(may("unreadable", number), may("under_replicated", number), may("under_min_isr", number)),
         *(need("successes_in_a_row", BIG), need("failures_in_a_row", BIG), need("failed_at", JSON)),
