@@ -1,5 +1,7 @@
 """People at work: planned moves, pauses, two at once, and what is refused without a word of consent."""
 
+from datetime import timedelta
+
 from orchestrator.steering import pause, resume
 from state.automation import EVERY
 from state.protocol import StateOperator
@@ -64,6 +66,36 @@ def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorl
     pass_time(world, 30, site)
     world.clusters["east"].reachable = False
     pass_time(world, 30, site)
+    assert_moved(world)
+    return world
+
+
+@fault(
+    51,
+    "the primary dies during a pause, another controller takes over in it, and the pause's own time runs out",
+    verdict=Verdict.DOWN,
+    then="told, and left alone: the end of a pause moves no more than `resume` does; only a cluster that goes down "
+    "afterwards is left",
+)
+def test_a_pause_whose_time_runs_out_moves_nothing_that_was_down_before() -> LiveWorld:
+    world, first = scene()
+    until = world.store.now() + timedelta(minutes=2)
+    pause(world.store, EVERY, until=until, actor="ann", reason="broker upgrade")
+    world.clusters["east"].reachable = False
+    pass_time(world, 30, first)
+    assert verdict(world) is Verdict.DOWN
+    first.frozen = True
+    second = controller(world, "two")
+    pass_time(world, 60, second)
+    assert world.store.now() < until
+    pass_time(world, 300, second)
+    refused = [event.detail["name"] for event in told(world, "not-moved")]
+    assert (refused[0], refused[-1]) == ("not-paused", "fresh-verdict")
+    assert (active(world), list(operations(world))) == ("east", [])
+    world.clusters["east"].reachable = True
+    pass_time(world, 30, second)
+    world.clusters["east"].reachable = False
+    pass_time(world, 30, second)
     assert_moved(world)
     return world
 
