@@ -252,7 +252,7 @@ class Driver:
             for number, end in planned.offsets["orders"]["orders"].items()
             for record in cluster.between("orders", int(number), start.get(number, 0), end)
         ]
-        self.sink.take(run.row.query, planned.batch, records)
+        self.sink.take(run.row.query, planned.batch, records, begun=checkpoint.begun)
         run.in_sink = True
 
     def _commit(self, run: Run, checkpoint: Checkpoint, now: float) -> None:
@@ -362,8 +362,8 @@ class Driver:
     def _report(self, path: str, checkpoint: Checkpoint) -> CheckpointReport:
         return CheckpointReport(
             checkpoint=path,
-            batch=checkpoint.batch,
-            offsets=checkpoint.offsets,
+            batch=checkpoint.batch if checkpoint.batch >= 0 else None,
+            offsets=checkpoint.offsets if checkpoint.batch >= 0 else {},
             planned=checkpoint.planned,
             operators=checkpoint.operators,
         )
@@ -373,7 +373,15 @@ class Driver:
             return already_run(request.target)
         if (request.batch, request.offsets) != (old.batch, old.offsets):
             return Failure(kind="moved-on", text="the checkpoint moved on")
-        made = Checkpoint(batch=old.batch, offsets=request.target_offsets, operators=old.operators)
+        if request.resume == "fresh":
+            begun = Checkpoint(
+                batch=-1, offsets=request.target_offsets, operators=old.operators, begun=request.target
+            )  # fmt: skip
+            self.checkpoints[request.target] = begun
+            return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
+        made = Checkpoint(
+            batch=old.batch, offsets=request.target_offsets, operators=old.operators, begun=old.begun
+        )  # fmt: skip
         if request.treatment in {Treatment.BRIDGE, Treatment.PROMOTE}:
             made.batch += 1
         if request.planned_target_offsets is not None:

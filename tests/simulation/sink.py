@@ -1,4 +1,8 @@
-"""What a query's sink was given: it keeps a batch once by its id, and remembers everything that came twice."""
+"""What a query's sink was given: it keeps a batch once by its id, and remembers everything that came twice.
+
+Ids count from 0 again in a checkpoint that was begun afresh; this sink is told which one that was, as one is that keeps
+the epoch with each batch.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,17 +12,18 @@ class Sink:
     """Of all queries."""
 
     def __init__(self) -> None:
-        self.batches: dict[tuple[str, int], frozenset[bytes]] = {}
+        self.batches: dict[tuple[str, int, str], frozenset[bytes]] = {}
+        """By query, batch, and the checkpoint that was begun afresh, if one was."""
         self.changed: list[tuple[str, int]] = []
         """Batches that came again under their id with other records: what a sink by batch id would lose."""
 
-    def take(self, query: str, batch: int, records: Iterable[bytes]) -> None:
+    def take(self, query: str, batch: int, records: Iterable[bytes], *, begun: str = "") -> None:
         """One batch, maybe a second time."""
-        given = frozenset(records)
-        if self.batches.setdefault((query, batch), given) != given:
+        key, given = (query, batch, begun), frozenset(records)
+        if self.batches.setdefault(key, given) != given:
             self.changed.append((query, batch))
-            self.batches[query, batch] = self.batches[query, batch] | given
+            self.batches[key] = self.batches[key] | given
 
     def delivered(self, query: str) -> Counter[bytes]:
         """How often each record is in it."""
-        return Counter(record for (name, _), given in self.batches.items() if name == query for record in given)
+        return Counter(record for (name, *_), given in self.batches.items() if name == query for record in given)

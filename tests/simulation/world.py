@@ -98,6 +98,8 @@ class Checkpoint:
     operators: tuple[StateOperator, ...] = ()
     data_batch: int = 0
     """The first batch that can hold new records of the cluster it was made for."""
+    begun: str = ""
+    """The checkpoint that was begun afresh and that this one continues; its batches count from 0."""
 
     def plant(self, store: Store, path: str, intent: Intent, batches: set[int]) -> Failure | None:
         """Hold these batches for an operation; what an operation holds that the store does not know stays its own."""

@@ -101,6 +101,24 @@ def test_positions_of_an_outage_reach_the_store_through_a_new_process(tmp_path: 
     assert not (tmp_path / "east.spool").exists()
 
 
+def test_fifty_queries_of_a_hundred_partitions_are_one_write(tmp_path: Path) -> None:
+    store, running = world(tmp_path)
+    writes: list[int] = []
+
+    def counted(positions: Iterable[Position]) -> None:
+        writes.append(len(list(positions)))
+
+    store.save_positions = counted  # type: ignore[method-assign] # counts only
+    for number in range(50):
+        query = f"query-{number}"
+        store.adopt(replace(ROW, query=query))
+        offsets = {"orders": {"orders": {str(partition): 10 for partition in range(100)}}}
+        batch = Batch(id=4, offsets=offsets, committed=True, planned_after=0.0)
+        running._take(_Seen(replace(SUBJECT, query=query), batch))
+    running._store_positions()
+    assert writes == [5_000]
+
+
 def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_path: Path) -> None:
     store, running = world(tmp_path)
     store.away = True

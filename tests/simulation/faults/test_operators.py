@@ -121,15 +121,21 @@ def test_two_requests_at_once_are_one_operation() -> LiveWorld:
     34,
     "a stateful query is to resume with a new checkpoint",
     verdict=Verdict.UP,
-    then="refused by `fresh-allowed`: its state would be lost in silence; it goes on where it was. A consent lets it",
+    then="refused by `fresh-allowed`: its state would be lost in silence; it goes on where it was. A consent lets it, "
+    "and nothing is lost but that state",
 )
-def test_a_stateful_query_is_not_started_afresh_without_consent() -> LiveWorld:
+def test_a_stateful_query_is_started_afresh_only_with_consent() -> LiveWorld:
     world, site = scene(resume="fresh")
     world.checkpoints["/cp/revenue"].operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),)
     world.request()
     pass_time(world, 30, site)
     assert only_operation(world).sentence.startswith("fresh-allowed: the query keeps state")
     assert (active(world), runs_on(world)) == ("east", "east")
+    world.request(consents=("fresh",))
+    pass_time(world, 30, site)
+    assert operations(world)[0].outcome == "done"
+    assert (active(world), runs_on(world), world.lag() <= 4) == ("west", "west", True)
+    assert world.checkpoints[world.starts[-1].checkpoint].begun == world.starts[-1].checkpoint
     return world
 
 

@@ -94,7 +94,7 @@ def test_what_a_dead_leader_asked_for_is_not_done_when_the_reason_is_gone() -> L
     22,
     "the old run ignores the stop",
     verdict=Verdict.DOWN,
-    then="BLOCKED at the fence until it is quiet, or until a person consents to go unfenced",
+    then="BLOCKED at the fence until it is quiet, or until a person has ended its process and consents to go unfenced",
 )
 def test_a_run_that_will_not_stop_is_not_followed_until_it_is_quiet() -> LiveWorld:
     world, site = scene()
@@ -107,6 +107,19 @@ def test_a_run_that_will_not_stop_is_not_followed_until_it_is_quiet() -> LiveWor
     world.drivers["a"].is_stubborn = False
     pass_time(world, 10, site)
     assert_moved(world)
+    assert (world.broken, world.account()) == ([], (0, 0))
+    world, site = scene(LiveWorld(hosts={"a": "host-one", "b": "host-two"}))
+    world.drivers["a"].is_stubborn = True
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site)
+    world.drivers["a"].kill()
+    pass_time(world, 60, site)
+    assert only_operation(world).phase is Phase.BLOCKED, "nobody can look at that host"
+    assert [start.epoch for start in world.starts] == [1]
+    world.request(consents=("unfenced",))
+    pass_time(world, 10, site)
+    assert assert_moved(world).consents == ("unfenced",)
+    assert world.starts[-1].runner == "b"
     return world
 
 

@@ -1,11 +1,11 @@
 """Faults of what the clusters hold: a replicator that stopped, topics that differ, times that cannot be trusted."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from orchestrator.planning import check_queries
-from state.model import Operation
+from state.model import Operation, Position
 from state.sighting import Verdict
 from tests.simulation.clusters import digest_of
 from tests.simulation.control import Site, controller, pass_time
@@ -184,11 +184,19 @@ def test_a_place_that_retention_has_deleted_is_a_gap_that_needs_consent() -> Liv
     32,
     "fifty queries read a topic of a hundred partitions: 5,000 places",
     verdict=Verdict.DOWN,
-    then="all are moved; each asks the standby a fixed number of questions, however many partitions it has",
+    then="all are moved; each asks the standby a fixed number of questions, however many partitions it has, and "
+    "writes its places once a batch at most",
 )
 def test_fifty_queries_of_a_hundred_partitions_ask_few_questions() -> LiveWorld:
     queries = [f"query-{number}" for number in range(50)]
     world = LiveWorld(live_settings(queries=queries), rate=0, partitions=100)
+    save, writes, begun = world.store.save_positions, [0], len(world.sink.batches)
+
+    def counted(positions: Iterable[Position]) -> None:
+        writes[0] += 1
+        save(positions)
+
+    world.store.save_positions = counted  # type: ignore[method-assign] # on the way to it
     site = controller(world)
     pass_time(world, 5, site)
     before = world.clusters["west"].asked
@@ -197,6 +205,7 @@ def test_fifty_queries_of_a_hundred_partitions_ask_few_questions() -> LiveWorld:
     assert {operation.outcome for operation in operations(world)} == {"done"}
     assert len(operations(world)) == 50
     assert world.clusters["west"].asked - before <= 50 * 12
+    assert 0 < writes[0] <= len(world.sink.batches) - begun
     return world
 
 
@@ -223,6 +232,8 @@ def test_a_topic_that_gains_a_partition_during_the_move_is_read_whole() -> LiveW
     operation = operations(world)[0]
     assert (operation.outcome, runs_on(world)) == ("done", "west")
     assert [each["target_partition"] for each in partitions(operation)] == [0, 1, 2]
+    grown = partitions(operation)[2]
+    assert (grown["target_offset"], grown["begin"], grown["method"]) == (0, 0, "timestamp")
     assert world.lag() == 0
     assert world.account().repeated <= totals(operation)["replay_records"]
     return world
