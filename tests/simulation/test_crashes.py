@@ -1,5 +1,6 @@
 """A crash after every recorded write of every kind of operation; and after each, a write whose answer is lost."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -72,6 +73,46 @@ def unproven() -> World:
     return world
 
 
+def when_blocked(world: World, act: Callable[[], object]) -> World:
+    """What somebody does, once, a while after the operation was found BLOCKED, whoever leads then."""
+    seen: list[float] = []
+
+    def look() -> None:
+        if not seen and any(each.phase is Phase.BLOCKED for each in world.store.operations()):
+            seen.append(world.clock.passed + 3.0)
+        if seen and world.clock.passed >= seen[0]:
+            seen[0] = math.inf
+            act()
+
+    world.clock.lives.insert(0, look)
+    return world
+
+
+def called_off() -> World:
+    """Nothing proves that the old run is gone, and the person who asked asks for where it is."""
+    world = unproven()
+    return when_blocked(world, lambda: world.request(target="east"))
+
+
+def proven_late() -> World:
+    """The run that would not stop stops after all."""
+    world = unproven()
+    return when_blocked(world, lambda: setattr(world.runner, "evidence", Evidence.RUNNER))
+
+
+def without_its_runner() -> World:
+    """The only runner is gone when it is to fence, and comes back."""
+    world = World()
+    leave_once = iter([False])
+
+    def leave() -> None:
+        if world.store.operations():
+            world.runner.alive = next(leave_once, world.runner.alive)
+
+    world.clock.lives.insert(0, leave)
+    return when_blocked(world, lambda: setattr(world.runner, "alive", True))
+
+
 def loses_its_runner() -> World:
     """Runner a dies when it is told to start on west; b can prove it."""
     world = World()
@@ -134,6 +175,16 @@ def assert_went_back(world: World, operation: Operation) -> None:
     assert [start.epoch for start in world.starts] == [3]
 
 
+def assert_called_off(world: World, operation: Operation) -> None:
+    assert operation.sentence == f"called off by ann: {QUERY} stays on east"
+    assert_went_back(world, operation)
+
+
+def assert_was_blocked(world: World, operation: Operation) -> None:
+    assert "wait" in {event.kind for event in world.store.history(operation=operation.id)}
+    assert_placed_as_chosen(world, operation)
+
+
 def assert_stays_placed(world: World, operation: Operation) -> None:
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "failed")
     assert (assigned(world).cluster, assigned(world).epoch) == ("west", 2)
@@ -159,6 +210,9 @@ STORIES = {
     "a fence without proof, with consent": Story(
         world=unproven, ends=assert_placed_as_chosen, writes=12, consents=("unfenced",)
     ),
+    "a move that is called off while it is blocked": Story(world=called_off, ends=assert_called_off, writes=8),
+    "a fence that is proven late": Story(world=proven_late, ends=assert_was_blocked, writes=14),
+    "a runner that is away and returns": Story(world=without_its_runner, ends=assert_was_blocked, writes=14),
     "a takeover behind the commit": Story(world=loses_its_runner, ends=assert_moved, writes=18),
     "a standby that dies behind the commit": Story(world=loses_its_standby, ends=assert_stays_placed, writes=14),
     "a way home": Story(world=moved_before, ends=assert_moved, writes=12, target="east"),
