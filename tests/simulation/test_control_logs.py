@@ -31,6 +31,14 @@ from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT = 60.0
+MOVING = """
+  clicks:
+    pipeline: examples.orders:revenue
+    sources: {orders: {topics: [clicks]}}
+    clusters: [east, west]
+    runners: [a, b]
+    checkpoint: /cp/clicks
+"""
 
 
 def test_what_enters_the_history_is_told_once_with_operation_and_epoch() -> None:
@@ -111,7 +119,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def control(folder: Path, *arguments: str, log: Path) -> "subprocess.Popen[bytes]":
-    (folder / "tideover.yaml").write_text(CONFIG, encoding="utf-8")
+    (folder / "tideover.yaml").write_text(CONFIG + MOVING, encoding="utf-8")
     with log.open("wb") as opened:
         return subprocess.Popen(
             [sys.executable, "-m", "orchestrator", "control", *arguments],
@@ -120,13 +128,14 @@ def control(folder: Path, *arguments: str, log: Path) -> "subprocess.Popen[bytes
 
 
 def begin_failover(store: Store) -> int:
-    """A failover that a former leader began and left at the fence; returns the last line of history."""
-    store.adopt(samples.assignment(checkpoint="/cp/revenue"))
+    """A failover of ``clicks`` that a former leader began and left at the fence; returns the last line of history."""
+    store.adopt(samples.assignment(query="clicks", checkpoint="/cp/clicks"))
     lease = store.lead("controller", "former", timedelta(seconds=30))
     assert lease is not None
     now = store.now()
     held = samples.step(ended_at=now, started_at=now, outcome="done", detail=hold_detail(2, None))
-    operation, event = samples.operation(started_at=now, consents=()), samples.event(kind="hold", at=now)
+    operation = samples.operation(query="clicks", started_at=now, consents=())
+    event = samples.event(query="clicks", kind="hold", at=now)
     assert store.hold(operation, from_epoch=1, term=lease.term, step=held, event=event) is not None
     store.resign(lease)
     return store.history()[-1].sequence or 0
@@ -152,7 +161,7 @@ def test_a_controller_logs_json_keeps_house_and_ends_cleanly(folder: Path, numbe
     for event in store.history(after=before):
         assert said[event.text]["kind"] == event.kind
     of_operation = [said[event.text] for event in store.history(operation="op-1", after=before)]
-    assert {(line["operation"], line["epoch"], line["query"]) for line in of_operation} == {("op-1", 2, "revenue")}
+    assert {(line["operation"], line["epoch"], line["query"]) for line in of_operation} == {("op-1", 2, "clicks")}
     assert all(line.get("epoch") == 2 for line in lines if "op-1" in json.dumps(line))
     assert "controller is down" in said
     lease = store.leader("controller")
