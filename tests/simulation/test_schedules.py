@@ -7,16 +7,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import Refused
+from orchestrator.reconciling import answer_for, lost_of, reconcile, sides_of
 from orchestrator.steering import acknowledge, pause, resume
 from state.automation import EVERY
 from tests.simulation.control import REFUSED, Site, controller, pass_time
 from tests.simulation.live import LiveWorld
-from tests.simulation.stores import AwayStore
+from tests.simulation.stores import AwayStore, back_up
 from tests.simulation.world import QUERY
 
 HOSTS = ({"a": "host-one", "b": "host-one"}, {"a": "host-one", "b": "host-two"})
 SECONDS = (0.2, 0.7, 1.9, 6.0, 15.0)
 HEALED_SECONDS = 200.0
+LOOKED_SECONDS = 20.0
+"""How long a person lets the mended world settle before looking whether the store must be reconciled."""
 
 
 class Stage:
@@ -30,6 +33,10 @@ class Stage:
             for name, store in zip(("one", "two"), self.stores, strict=True)
         )
         self.sites: tuple[Site, Site] = (one, two)
+        self._put_back: Callable[[], None] | None = None
+        self._was_put_back = False
+        self._plans: dict[str, Mapping[str, object] | None] = {}
+        """By operation, of those that a store knew that was replaced by an older copy."""
 
     def pass_time(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         pass_time(self.world, seconds, *self.sites, until=until)
@@ -70,6 +77,9 @@ class Stage:
     def freeze_or_thaw_a(self) -> None:
         self.world.drivers["a"].frozen ^= True
 
+    def freeze_or_thaw_b(self) -> None:
+        self.world.drivers["b"].frozen ^= True
+
     def let_a_be_stubborn_or_obey(self) -> None:
         self.world.drivers["a"].is_stubborn ^= True
 
@@ -78,6 +88,25 @@ class Stage:
 
     def set_the_clock(self) -> None:
         self.world.clock.set_ahead = 3600.0 - self.world.clock.set_ahead
+
+    def set_the_stores_clock(self) -> None:
+        self.world.clock.store_set_ahead = 3600.0 - self.world.clock.store_set_ahead
+
+    def copy_or_put_back_the_store(self) -> None:
+        """Put back, it is an older one, and nothing may be decided of a query that has moved since.
+
+        Not in the middle of an operation: what it planted would be held by nobody whom the store knows, while the query
+        went nowhere, and no verb leads out of that.
+        """
+        if self._put_back is None:
+            self._put_back = back_up(self.world.store)
+            return
+        if self.world.store.operations(only_open=True):
+            return
+        self._plans |= self._known_plans()
+        self._put_back()
+        self._put_back, self._was_put_back = None, True
+        self.world.rules.begin_anew()
 
     def ask_for_west(self) -> None:
         self.world.request(target="west")
@@ -117,7 +146,25 @@ class Stage:
             if not driver.alive:
                 self.world.start(name)
         self.world.replicator.alive = True
+        if self._was_put_back:
+            self.pass_time(LOOKED_SECONDS, until=self._is_calm)
+            self._reconcile()
         self.pass_time(HEALED_SECONDS, until=self._is_calm)
+
+    def _reconcile(self) -> None:
+        """A person looks at a query that the store knows less of than its runners, or its checkpoint."""
+        store, configured = self.world.store, self.world.settings
+        sides = sides_of(store, QUERY)
+        if sides is not None:
+            reconcile(store, configured, sides, actor="ann", reason="")
+            return
+        lost = lost_of(store, QUERY)
+        if lost is not None:
+            went_to = self.world.starts[-1]
+            answer_for(
+                store, configured, lost, cluster=went_to.cluster, checkpoint=went_to.checkpoint, runner=None,
+                actor="ann", reason="",
+            )  # fmt: skip
 
     def _is_calm(self) -> bool:
         run, row = self.world.run_of(QUERY), self.world.store.assignment(QUERY)
@@ -143,13 +190,16 @@ class Stage:
 
     def _announced(self) -> int | None:
         """Repeats of all moves that were forecast; None where one could not be told."""
-        plans = [operation.plan for operation in self.world.store.operations() if operation.plan]
+        plans = [plan for plan in (self._plans | self._known_plans()).values() if plan]
         counts = [
             plan["totals"][name]  # type: ignore[index] # plain JSON
             for plan in plans
             for name in ("replay_records", "possible_replay_records", "replay_later_records")
         ]
         return None if None in counts else sum(counts)
+
+    def _known_plans(self) -> dict[str, Mapping[str, object] | None]:
+        return {operation.id: operation.plan for operation in self.world.store.operations()}
 
 
 ACTS = tuple(sorted(name for name in vars(Stage) if "_or_" in name or name.startswith(("set_", "ask_", "ackn"))))
