@@ -135,7 +135,7 @@ class Taker:
                 if self._joined(request, standing):
                     return self._answered(request, standing)
                 continue
-            if not self._calls_off(request) and not has_room:
+            if not has_room and not self._calls_off(request):
                 return None
             refused = self._refusal(request)
             if isinstance(refused, str):
