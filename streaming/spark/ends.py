@@ -1,13 +1,16 @@
 """Samples the ends of a cluster's topics, so that what it held can be told after its death."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from state.model import EndSample, TopicPartition
 from streaming.log import Log, Looked, Spec, TopicFacts
 
 _BEGIN_EVERY = 30
 _DESCRIBE_EVERY = 10
+_STANDS = timedelta(seconds=10)
+"""How long an end that grew is told without the time of its newest record only by leaving the former sample."""
 
 
 class EndSampler:
@@ -28,6 +31,12 @@ class EndSampler:
 
         So does an answer that came in part only, from a broker that fell silent between two questions: what was sampled
         before says more than an end without its time. A broker that does not know the largest timestamp is no such one.
+
+        Neither is a leader whose newest record is not on all replicas in sync yet: nobody may read that one, and
+        instead of the one before it the leader tells none (``ReplicaManager.fetchOffset``). That is so again and again
+        where much is written, and for ``replica.lag.time.max.ms`` when a follower dies, first of its cluster for
+        example. It is asked once more; then an end that did not move has the time it had, and one that did waits for
+        the next sample.
         """
         if not partitions:
             return []
@@ -39,14 +48,32 @@ class EndSampler:
             self._begins |= {each: looked.offset for each, looked in begins.items() if looked.offset is not None}
         self._asked += 1
         ends = self._look(partitions, Spec.LATEST, timeout)
-        newest = self._look(partitions, Spec.MAX_TIMESTAMP, timeout)
-        found = [
+        newest = dict(self._look(partitions, Spec.MAX_TIMESTAMP, timeout))
+        if ahead := [each for each, looked in newest.items() if _is_untold(looked) and self._has_records(each, ends)]:
+            newest |= self._look(ahead, Spec.MAX_TIMESTAMP, timeout)
+        whole = [
             self._of(partition, end, newest.get(partition), now)
             for partition, end in ends.items()
             if end.error is None and end.offset is not None and not _came_to_nothing(newest.get(partition))
         ]
+        found = [sample for each in whole if (sample := self._timed(each)) is not None]
         self.samples |= {TopicPartition(each.topic, each.partition): each for each in found}
         return found
+
+    def _timed(self, sample: EndSample) -> EndSample | None:
+        """The sample, with the time of before where no record came that can be read; nothing where that one stands."""
+        former = self.samples.get(TopicPartition(sample.topic, sample.partition))
+        if sample.newest_timestamp_ms is not None or former is None or former.newest_timestamp_ms is None:
+            return sample
+        if sample.begin == sample.end:
+            return sample
+        if (former.end, former.topic_id) == (sample.end, sample.topic_id):
+            return replace(sample, newest_timestamp_ms=former.newest_timestamp_ms)
+        return None if sample.sampled_at - former.sampled_at <= _STANDS else sample
+
+    def _has_records(self, partition: TopicPartition, ends: Mapping[TopicPartition, Looked]) -> bool:
+        end = ends.get(partition)
+        return end is not None and (end.offset or 0) > self._begins.get(partition, 0)
 
     def _look(
         self, partitions: Collection[TopicPartition], spec: Spec, timeout: float
@@ -67,6 +94,11 @@ class EndSampler:
             topic_id=facts.topic_id if facts is not None else None,
             sampled_at=now,
         )
+
+
+def _is_untold(looked: Looked) -> bool:
+    """Whether the leader answered without a time: the log is empty, or its newest record cannot be read yet."""
+    return looked.error is None and (looked.timestamp_ms is None or looked.timestamp_ms < 0)
 
 
 def _came_to_nothing(looked: Looked | None) -> bool:

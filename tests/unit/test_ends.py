@@ -1,7 +1,7 @@
 """Samples of ends: what a cluster held must be tellable after its death, so a sample is whole or none."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -53,3 +53,70 @@ def test_a_broker_that_does_not_know_the_largest_timestamp_still_tells_the_end(c
     cluster.error = PartitionError(name="UNSUPPORTED_VERSION", text="the broker does not know it", retriable=False)
     told = EndSampler("east", cluster).sample([FIRST, SECOND], NOW, timeout=1)
     assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (1, None)]
+
+
+def append_unreplicated(cluster: MemoryCluster, timestamp_ms: int) -> None:
+    """A record that the leader has and some replica in sync has not: the end stays before it."""
+    cluster.append("t", 1, timestamp_ms, b"ahead")
+    cluster.topics["t"].partitions[1].end -= 1
+
+
+def test_an_end_that_stays_while_the_leader_has_more_keeps_the_time_of_its_newest_record(
+    cluster: FallingSilent,
+) -> None:
+    sampler = EndSampler("east", cluster)
+    sampler.sample([FIRST, SECOND], NOW, timeout=1)
+    append_unreplicated(cluster, 2_000)
+    later = NOW + timedelta(seconds=30)
+    told = {each.partition: each for each in sampler.sample([FIRST, SECOND], later, timeout=1)}
+    assert (told[1].end, told[1].newest_timestamp_ms, told[1].sampled_at) == (1, 1_000, later)
+
+
+def test_an_end_that_moved_while_the_leader_has_more_waits_for_its_time_but_not_for_ever(
+    cluster: FallingSilent,
+) -> None:
+    sampler = EndSampler("east", cluster)
+    sampler.sample([FIRST, SECOND], NOW, timeout=1)
+    cluster.append("t", 1, 2_000, b"b")
+    append_unreplicated(cluster, 3_000)
+    told = sampler.sample([FIRST, SECOND], NOW + timedelta(seconds=10), timeout=1)
+    assert [each.partition for each in told] == [0]
+    assert (sampler.samples[SECOND].end, sampler.samples[SECOND].newest_timestamp_ms) == (1, 1_000)
+    told = sampler.sample([FIRST, SECOND], NOW + timedelta(seconds=10.1), timeout=1)
+    assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (2, None)]
+
+
+class CatchingUp(MemoryCluster):
+    """Its replicas have everything by the second question for the largest timestamp."""
+
+    asked = 0
+
+    def offsets(
+        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
+    ) -> Mapping[TopicPartition, Looked]:
+        if times.get(SECOND) == Spec.MAX_TIMESTAMP:
+            self.asked += 1
+            if self.asked == 2:
+                log = self.topics["t"].partitions[1]
+                log.end = len(log.records)
+        return super().offsets(times, read_committed=read_committed, timeout=timeout)
+
+
+def test_a_newest_record_that_is_replicated_a_moment_later_is_found_by_asking_again() -> None:
+    cluster = CatchingUp()
+    cluster.create("t", 2)
+    cluster.append("t", 1, 1_000, b"a")
+    append_unreplicated(cluster, 2_000)
+    (told,) = EndSampler("east", cluster).sample([SECOND], NOW, timeout=1)
+    assert told.newest_timestamp_ms == 2_000
+
+
+def test_a_log_that_was_emptied_has_no_newest_time(cluster: FallingSilent) -> None:
+    sampler = EndSampler("east", cluster)
+    for _ in range(30):  # after so many the begins are asked anew
+        sampler.sample([SECOND], NOW, timeout=1)
+    log = cluster.topics["t"].partitions[1]
+    log.begin = log.end
+    log.records.clear()
+    (told,) = sampler.sample([SECOND], NOW, timeout=1)
+    assert (told.begin, told.end, told.newest_timestamp_ms) == (1, 1, None)
