@@ -12,11 +12,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from orchestrator.config import load
 from orchestrator.observe import Observer
 from orchestrator.watching import Watching
 from state.guards import CONTROLLER
+from state.model import TopicPartition
 from state.ports import Store
 from state.settings import Cluster, Tideover
 from state.sighting import Belief, Verdict
@@ -25,6 +27,8 @@ from streaming.eyes import OpenEye, eyes_on
 from streaming.kafka.chart import Memory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
+from streaming.log import Spec
+from streaming.spark.ends import EndSampler
 from tests.fakecluster import silent_server
 from tests.world import RunningWorld, running_world
 
@@ -169,6 +173,37 @@ def test_one_broker_of_three_is_never_more_than_degraded(
         print(f"{fault} 1 of 3, later: {watch.belief('east').reasons}")
         three.lab(cure, "east-2")
         assert Verdict.DOWN not in watch.until_verdict("east", Verdict.UP, seconds=60)
+
+
+def test_an_end_whose_newest_record_is_not_on_all_replicas_keeps_the_time_of_the_one_that_can_be_read(
+    three: RunningWorld,
+) -> None:
+    bootstrap = three.bootstrap("east").split(",")
+    with Link(Cluster(bootstrap=tuple(bootstrap)), name="east") as link:
+        partitions = link.describe(["orders"], timeout=5)["orders"].partitions
+        number = next(each for each, facts in partitions.items() if facts.leader != 2)
+        partition = TopicPartition("orders", number)
+        producer = Producer({"bootstrap.servers": bootstrap[0], "acks": "1", "log_level": 0})
+        produce(producer, partition, timestamp_ms=1_000_000)
+        sampler = EndSampler("east", link)
+        until_told = time.monotonic() + 10
+        while not (former := sampler.sample([partition], now(), timeout=5)) or former[0].newest_timestamp_ms is None:
+            assert time.monotonic() < until_told
+        three.lab("freeze", "east-2")
+        try:
+            produce(producer, partition, timestamp_ms=int(time.time() * 1000))
+            asked = link.offsets({partition: Spec.MAX_TIMESTAMP}, timeout=5)[partition]
+            (told,) = sampler.sample([partition], now(), timeout=5)
+        finally:
+            three.lab("thaw", "east-2")
+    assert (asked.timestamp_ms, asked.error) == (None, None), "the leader knows a newer one, and may not tell it"
+    assert (told.end, told.newest_timestamp_ms) == (former[0].end, former[0].newest_timestamp_ms)
+
+
+def produce(producer: Producer, partition: TopicPartition, timestamp_ms: int) -> None:
+    """One record that the leader has acknowledged."""
+    producer.produce(partition.topic, b"{}", partition=partition.partition, timestamp=timestamp_ms)
+    assert producer.flush(10) == 0
 
 
 def test_all_three_gone_is_down(three: RunningWorld, tmp_path: Path) -> None:
