@@ -6,8 +6,9 @@ from pathlib import Path
 
 
 def make_certificates(folder: Path, key_password: str) -> Path:
-    """An authority, certificates of a server and a client (its key encrypted), an expired one, a stranger's authority.
+    """An authority, certificates of a server and a client (its key encrypted), and what is wrong with others.
 
+    For the same client: ``expired.pem``, and ``strange.pem`` by ``stranger.pem``, an authority that no broker trusts.
     ``keystore.pem`` is what a broker takes: the server's key and certificate in one file. The client's key is encrypted
     in the one way that Kafka's Java clients can read, too.
     """
@@ -26,6 +27,8 @@ def make_certificates(folder: Path, key_password: str) -> Path:
                 f"{name}.pem", "-days", "2", "-copy_extensions", "copy")  # fmt: skip
     openssl("x509", "-req", "-in", "client.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out",
             "expired.pem", "-days", "-1")  # fmt: skip
+    openssl("x509", "-req", "-in", "client.csr", "-CA", "stranger.pem", "-CAkey", "stranger.key", "-CAcreateserial",
+            "-out", "strange.pem", "-days", "2")  # fmt: skip
     openssl("pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES", "-in", "client.plain", "-out", "client.key", "-passout",
             f"pass:{key_password}")  # fmt: skip
     openssl("pkcs8", "-topk8", "-nocrypt", "-in", "server.plain", "-out", "server.key")

@@ -20,6 +20,7 @@ RECEIVE_LIMIT_BYTES = 200_000_000  # 100,000 partitions of metadata are 5 MB; a 
 IN_FLIGHT = 1000  # beyond it the library refuses instead of queueing
 
 _OURS = "our own certificate (cert)"
+_TAKEN = "one that has not expired, of an authority in the broker's truststore"
 # What OpenSSL says when one side's certificate, not the network, is the reason, and what it means; the first that is
 # found counts. A connection that merely breaks off in the middle of a handshake is a sick broker.
 _CERTIFICATE_WORDS = {
@@ -28,17 +29,17 @@ _CERTIFICATE_WORDS = {
     "HOSTNAME MISMATCH": "the broker's certificate is for another name (check_hostname)",
     "IP ADDRESS MISMATCH": "the broker's certificate is for another address (check_hostname)",
     "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not of an authority that we trust (ca)",
-    "CERTIFICATE_REQUIRED": f"the broker wants {_OURS}, and none is configured or it is of a strange authority",
-    "CERTIFICATE REQUIRED": f"the broker wants {_OURS}, and none is configured or it is of a strange authority",
-    "CERTIFICATE_EXPIRED": f"the broker refuses {_OURS}: it has expired",
-    "CERTIFICATE EXPIRED": f"the broker refuses {_OURS}: it has expired",
-    "CERTIFICATE_UNKNOWN": f"the broker refuses {_OURS}: it has expired, or is not one that the broker trusts",
-    "CERTIFICATE UNKNOWN": f"the broker refuses {_OURS}: it has expired, or is not one that the broker trusts",
-    "BAD_CERTIFICATE": f"the broker refuses {_OURS}, or misses it",
-    "BAD CERTIFICATE": f"the broker refuses {_OURS}, or misses it",
+    "CERTIFICATE_REQUIRED": f"the broker wants {_OURS}: name {_TAKEN}",
+    "CERTIFICATE REQUIRED": f"the broker wants {_OURS}: name {_TAKEN}",
+    "CERTIFICATE_EXPIRED": f"the broker refuses {_OURS}: it has expired, renew it",
+    "CERTIFICATE EXPIRED": f"the broker refuses {_OURS}: it has expired, renew it",
+    "CERTIFICATE_UNKNOWN": f"the broker refuses {_OURS}: name {_TAKEN}",
+    "CERTIFICATE UNKNOWN": f"the broker refuses {_OURS}: name {_TAKEN}",
+    "BAD_CERTIFICATE": f"the broker refuses {_OURS}, or misses it: name {_TAKEN}",
+    "BAD CERTIFICATE": f"the broker refuses {_OURS}, or misses it: name {_TAKEN}",
     "UNSUPPORTED_CERTIFICATE": f"the broker refuses the kind of {_OURS}",
-    "UNKNOWN_CA": f"the broker refuses {_OURS}: it does not know its authority",
-    "UNKNOWN CA": f"the broker refuses {_OURS}: it does not know its authority",
+    "UNKNOWN_CA": f"the broker refuses {_OURS}: name {_TAKEN}",
+    "UNKNOWN CA": f"the broker refuses {_OURS}: name {_TAKEN}",
     "HANDSHAKE_FAILURE": f"the broker ends the handshake: it wants {_OURS}, or other ciphers",
     "WRONG_VERSION_NUMBER": "the broker does not speak TLS at this address (protocol)",
 }

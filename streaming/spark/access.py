@@ -5,6 +5,7 @@ Their exceptions name the resource and not the operation; what a query does with
 
 import re
 
+_TAKEN = "one that has not expired, of an authority in the broker's truststore"
 _MEANINGS = (
     (
         r"TopicAuthorizationException.*?\[(?P<what>[^\]]*)\]",
@@ -25,11 +26,19 @@ _MEANINGS = (
         r"PBES2 SecretKeyFactory not available",
         "this Java cannot read a key encrypted as OpenSSL 3 does; use: openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES",
     ),
-    (r"PKIX path validation failed.*validity check", "the broker's certificate has expired"),
-    (r"PKIX path", "the broker's certificate is not of an authority that we trust (security.ca)"),
+    (r"CertificateExpiredException|validity check", "the broker's certificate has expired"),
     (
-        r"(?:certificate_expired|certificate_unknown|certificate_required|bad_certificate|unknown_ca)",
-        "the broker refuses our own certificate (security.cert)",
+        r"PKIX path|unable to find valid certification path",
+        "the broker's certificate is not of an authority that we trust (security.ca)",
+    ),
+    (
+        r"No (?:subject alternative|name matching)",
+        "the broker's certificate is for another name than bootstrap has (security.check_hostname)",
+    ),
+    (r"certificate_expired", "the broker refuses our own certificate (security.cert): it has expired, renew it"),
+    (
+        r"(?:certificate_unknown|certificate_required|bad_certificate|unknown_ca)",
+        f"the broker refuses our own certificate (security.cert), or misses it: name {_TAKEN}",
     ),
 )
 

@@ -4,6 +4,7 @@ East wants a client's certificate, west a password (SCRAM); each user has exactl
 """
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,8 @@ class Story:
     scene: Scene
     said: Said
     west: Guarded
+    certificate: Path
+    """Our own, for east."""
     arguments: str = field(repr=False)
     """Of every process of this machine while the query ran on west."""
 
@@ -145,7 +148,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             "the queries read on west",
             lambda: said.code or (count(scene) >= AFTER and copied(clusters[west]) >= AFTER),
         )
-        yield Story(scene, said, brokers[west], process_arguments())
+        yield Story(scene, said, brokers[west], files / "client.pem", process_arguments())
 
 
 def test_a_query_is_carried_on_a_standalone_cluster(story: Story) -> None:
@@ -179,10 +182,26 @@ def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
         assert files_with(secret, looked_at) == []
 
 
+def test_an_expired_certificate_is_named_by_the_verdict_and_renewed_the_cluster_is_well(story: Story) -> None:
+    """Before the controller of the next test knows east: a connection that stands is not asked again."""
+    scene, certificate = story.scene, story.certificate
+    good = certificate.read_bytes()
+    shutil.copy(certificate.with_name("expired.pem"), certificate)
+    try:
+        scene.control()
+        expired = "the broker refuses our own certificate (cert): name one that has not expired"
+        scene.until("the verdict says so", lambda: expired in verdict_on(scene, "east"))
+        assert verdict_on(scene, "east").startswith("east is CONFIG_ERROR: ")
+    finally:
+        certificate.write_bytes(good)
+    scene.until("east is well", lambda: verdict_on(scene, "east").startswith("east is UP"))
+
+
 def test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_query_goes_on(story: Story) -> None:
     scene, west = story.scene, story.west
+    if not scene.controllers:
+        scene.control()
     before = scene.operations("sums")[0].id
-    scene.control()
     scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
     west.revoke(ANN, TOPIC, "Read")
     scene.extend(TOPIC, LATER)

@@ -88,8 +88,17 @@ def test_a_reference_is_revealed_and_what_a_program_gave_is_left_alone(monkeypat
         ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired", "has expired"),
         ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: IP address mismatch, ...", "another address"),
         ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate", "authority"),
-        ("[SSL: SSLV3_ALERT_CERTIFICATE_UNKNOWN] sslv3 alert certificate unknown", "refuses our own certificate"),
-        ("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required", "wants our own certificate"),
+        ("[SSL: SSLV3_ALERT_CERTIFICATE_EXPIRED] sslv3 alert certificate expired", "(cert): it has expired, renew it"),
+        (
+            "[SSL: SSLV3_ALERT_CERTIFICATE_UNKNOWN] sslv3 alert certificate unknown",
+            "refuses our own certificate (cert): name",
+        ),
+        ("[SSL: SSLV3_ALERT_BAD_CERTIFICATE] sslv3 alert bad certificate", "or misses it: name one"),
+        ("[SSL: TLSV1_ALERT_UNKNOWN_CA] tlsv1 alert unknown ca", "of an authority in the broker's truststore"),
+        (
+            "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required",
+            "wants our own certificate (cert): name",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_certificate_is_said(said: str, meaning: str) -> None:
@@ -123,6 +132,20 @@ def test_a_missing_acl_is_named_by_operation_and_topic_also_of_one_partition_alo
         ("x: GroupAuthorizationException: Not authorized to access group: g", "Read on group g"),
         ("NoSuchAlgorithmException: PBES2 SecretKeyFactory not available", "-v1 PBE-SHA1-3DES"),
         ("SaslAuthenticationException: Authentication failed", "security.sasl"),
+        ("CertificateExpiredException: NotAfter: Sat Nov 21 10:00:00 UTC 2026", "the broker's certificate has expired"),
+        ("PKIX path validation failed: validity check failed", "the broker's certificate has expired"),
+        ("SunCertPathBuilderException: unable to find valid certification path to requested target", "(security.ca)"),
+        ("ValidatorException: PKIX path validation failed: signature check failed", "(security.ca)"),
+        ("CertificateException: No subject alternative names matching IP address 10.0.0.1 found", "for another name"),
+        ("CertificateException: No name matching east found", "for another name"),
+        (
+            "SSLHandshakeException: Received fatal alert: certificate_expired",
+            "(security.cert): it has expired, renew it",
+        ),
+        *(
+            (f"SSLHandshakeException: Received fatal alert: {alert}", "(security.cert), or misses it: name one that")
+            for alert in ("certificate_unknown", "certificate_required", "bad_certificate", "unknown_ca")
+        ),
     ],
 )
 def test_what_sparks_client_was_refused_for_is_said_behind_its_own_words(line: str, meaning: str) -> None:
