@@ -50,10 +50,11 @@ class Guarded:
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.address, "log_level": 0, **self.security})
 
-    def allow(self, user: str, topic: str, *operations: str) -> None:
-        """Give a user ACLs on a topic."""
+    def allow(self, user: str, topic: str, *operations: str, prefixed: bool = False) -> None:
+        """Give a user ACLs on a topic, or on all whose names begin so."""
         admin = self._admin  # it ends with its last name, and what it was asked for with it
-        for future in admin.create_acls([binding(AclBinding, user, topic, each) for each in operations]).values():
+        kind = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
+        for future in admin.create_acls([binding(AclBinding, user, topic, each, kind) for each in operations]).values():
             future.result(_SECONDS)
 
     def revoke(self, user: str, topic: str, *operations: str) -> None:
@@ -73,10 +74,12 @@ class Guarded:
             future.result(_SECONDS)
 
 
-def binding(kind: type[T], user: str, topic: str, operation: str) -> T:
+def binding(
+    kind: type[T], user: str, topic: str, operation: str, named: ResourcePatternType = ResourcePatternType.LITERAL
+) -> T:
     """One ACL, or the filter that finds it."""
-    literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-    return kind(ResourceType.TOPIC, topic, literal, f"User:{user}", "*", AclOperation[in_capitals(operation)], allow)
+    what, allow = AclOperation[in_capitals(operation)], AclPermissionType.ALLOW
+    return kind(ResourceType.TOPIC, topic, named, f"User:{user}", "*", what, allow)
 
 
 def in_capitals(operation: str) -> str:

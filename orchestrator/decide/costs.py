@@ -64,18 +64,26 @@ def _is_gone(target: Target, earliest_ms: int | None) -> bool:
     return earliest_ms is not None and target.timestamp_ms is not None and earliest_ms > target.timestamp_ms
 
 
+def comparable(untold: str) -> str:
+    """What is said of times where nothing speaks against them; ``untold`` topics do not say whose times they keep."""
+    if not untold:
+        return "times are comparable"
+    return f"whose times {untold} keeps is not known: it did not answer, or our user has no ACL for DescribeConfigs"
+
+
 def timestamp_type(facts: Facts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     types = facts.resumes_at.timestamp_types or {}
     asked = sorted({target.target_topic for target in _targets(facts) if target.method in BY_TIME})
     odd = [topic for topic in asked if types.get(topic) == "LogAppendTime"]
+    untold = [f"{topic} on {facts.target}" for topic in asked if topic not in types]
     return answer(
         "timestamp-type",
         not odd or "repeats" in facts.consents,
-        "LogAppendTime" if odd else "CreateTime" if asked else "not used",
+        "LogAppendTime" if odd else UNKNOWN if untold else "CreateTime" if asked else "not used",
         "CreateTime where time decides",
-        "times are comparable" if not odd else "repeats are consented to",
+        "repeats are consented to" if odd else comparable(", ".join(untold)),
         f"{', '.join(odd)} has LogAppendTime on {facts.target}: its times are those of copying; consent repeats",
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.decide import gates
-from orchestrator.decide.costs import BY_TIME
+from orchestrator.decide.costs import BY_TIME, comparable
 from orchestrator.decide.facts import Facts
 from orchestrator.decide.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.replication import replication_json, replication_text, worst_of
@@ -115,12 +115,13 @@ def time_comparable(given: Condition) -> Gate | None:
     kinds = {f"{topic} on {given.facts.source}": given.topics.get(topic) for topic in given.facts.topics}
     kinds |= {f"{name} on {given.facts.target}": there.get(name) for name in given.facts.topics.values() if name}
     appended = [where for where, topic in kinds.items() if topic and topic.timestamp_type == "LogAppendTime"]
+    untold = [where for where, topic in kinds.items() if topic and topic.timestamp_type is None]
     return answer(
         "time-comparable",
         not needed or not appended,
-        "not used" if not needed else "LogAppendTime" if appended else "CreateTime",
+        "not used" if not needed else "LogAppendTime" if appended else UNKNOWN if untold else "CreateTime",
         "CreateTime where time may decide",
-        "times are comparable" if needed else "no method of this query goes by time",
+        comparable(_few(untold)) if needed else "no method of this query goes by time",
         f"{_few(appended)} has LogAppendTime: its times are not the producer's",
     )
 

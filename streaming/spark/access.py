@@ -19,7 +19,7 @@ _MEANINGS = (
     ),
     (
         r"ClusterAuthorizationException",
-        "our user has no ACL on the cluster: a sink needs IdempotentWrite on brokers before Kafka 3.0",
+        "our user has no ACL on the cluster: a sink needs IdempotentWrite on brokers before Kafka 2.8",
     ),
     (r"SaslAuthenticationException", "user or password under security.sasl are not those of the cluster"),
     (

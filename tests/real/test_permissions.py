@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from orchestrator.appeared import appeared
 from state.model import TopicPartition
-from state.settings import Cluster, Detection, MethodName, Security
+from state.settings import Cluster, Detection, MethodName, Security, Tideover
 from state.sighting import Fault, Layer, Sighting
 from streaming.heartbeats import Heartbeats
 from streaming.kafka.chart import Memory
@@ -46,7 +47,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scram(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """Users have to say their password again every three seconds."""
-    users = dict.fromkeys(("ann", "bob", "eve", "kim"), FIRST)
+    users = dict.fromkeys(("ann", "bob", "eve", "kim", "pat"), FIRST)
     folder = tmp_path_factory.mktemp("scram")
     with behind_scram(folder, files, users, connections_max_reauth_ms="3000") as broker:
         topic = Written(broker.address, security=dict(broker.security))
@@ -140,7 +141,11 @@ def test_each_missing_acl_is_named_and_counts_as_soon_as_it_is_there(scram: Guar
         scram.revoke("bob", "t", "Describe")
 
         given = documented("controller", "topics")
-        scram.allow("bob", "t", *given)
+        assert set(given) == {"Read", "DescribeConfigs"}
+        scram.allow("bob", "t", "Read")
+        assert look().ok
+        assert link.describe(["t"], timeout=10)["t"].timestamp_type is None, "that takes DescribeConfigs"
+        scram.allow("bob", "t", "DescribeConfigs")
         assert link.describe(["t"], timeout=10)["t"].timestamp_type == "CreateTime"
         assert len(link.fetch({ZERO: (0, 1 << 16)}, timeout=10)[ZERO].records) == 17
         assert look().ok
@@ -148,6 +153,40 @@ def test_each_missing_acl_is_named_and_counts_as_soon_as_it_is_there(scram: Guar
         gone = link.offsets({ZERO: Spec.LATEST}, timeout=10)[ZERO].error
         assert gone is not None
         assert gone.text == "our user has no ACL that allows Describe on topic t"
+
+
+def test_acls_on_a_prefix_show_a_pattern_the_topics_of_that_prefix_and_no_others(scram: Guarded) -> None:
+    topics = Written(scram.address, security=dict(scram.security))
+    for name in ("shop.a", "shop.b", "shopping"):
+        topics.make(name, foreign=True)
+    pat = login(scram, "pat", FIRST)
+    query = {
+        "pipeline": "a:b", "sources": {"s": {"pattern": ".*"}}, "clusters": ["east", "west"], "runners": ["a"],
+        "checkpoint": "/c",
+    }  # fmt: skip
+    settings = Tideover.model_validate(
+        {
+            "store": "sqlite:///never.db",
+            "clusters": {key: {"bootstrap": [scram.address]} for key in ("east", "west")},
+            "routes": [{"from": "east", "to": "west"}],
+            "runners": {"a": {}},
+            "queries": {"q": query},
+        }
+    )
+    with Link(pat, name="west") as link:
+
+        def seen() -> set[str]:
+            wants = appeared(link, settings, settings.queries["q"], source="east", target="west", wants=())
+            return {want.target_topic for want in wants}
+
+        assert seen() == set()
+        scram.allow("pat", "shop.", *documented("controller", "topics"), prefixed=True)
+        assert seen() == {"shop.a", "shop.b"}
+        first = TopicPartition("shop.a", 0)
+        assert len(link.fetch({first: (0, 1 << 16)}, timeout=10)[first].records) == 17
+        assert link.describe(["shop.a"], timeout=10)["shop.a"].timestamp_type == "CreateTime"
+        topics.make("shop.c", foreign=False)
+        assert seen() == {"shop.a", "shop.b", "shop.c"}, "made later, and allowed already"
 
 
 def placed(link: Link, *methods: MethodName) -> Target:

@@ -3,6 +3,7 @@
 East wants a client's certificate, west a password (SCRAM); each user has exactly the ACLs of ``docs/security.md``.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -35,7 +37,7 @@ pytestmark = pytest.mark.real
 TOPIC, COPIES = "orders", "copies"
 SECRET, KEY_SECRET, FILES_SECRET = "correct-horse-7f3a", "battery-staple-9c1d", "purple-monkey-40de"
 ANN, CLIENT = "ann", "CN=client"
-BEFORE, AFTER, LATER = 400, 700, 900
+BEFORE, AFTER, SINK, LATER = 400, 700, 800, 900
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
                     },
                 },
             },
-            "routes": [{"from": east, "to": west}],
+            "routes": [{"from": east, "to": west}, {"from": west, "to": east}],
             "runners": {"a": {}},
             "spark": {
                 "master": master,
@@ -203,6 +205,22 @@ def test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_que
         scene.control()
     before = scene.operations("sums")[0].id
     scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
+    west.revoke(ANN, COPIES, "Write")
+    scene.extend(TOPIC, SINK)
+    try:
+        scene.until("the sink's query says it", lambda: f"topic {COPIES}: " in failure_of(scene, "copies"))
+        assert "a sink Write" in failure_of(scene, "copies")
+    finally:
+        west.allow(ANN, COPIES, "Write")
+    scene.until("the sink has them", lambda: copied(scene.clusters["west"]) >= SINK)
+    west.revoke(ANN, TOPIC, "DescribeConfigs")
+    try:
+        told = times_of(scene, "sums")
+        assert told["measured"] == "unknown"
+        assert told["text"].startswith(f"whose times {TOPIC} on west keeps is not known: ")
+    finally:
+        west.allow(ANN, TOPIC, "DescribeConfigs")
+    assert times_of(scene, "sums")["text"] == "times are comparable"
     west.revoke(ANN, TOPIC, "Read")
     scene.extend(TOPIC, LATER)
     try:
@@ -210,9 +228,9 @@ def test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_que
         missing = f"our user has no ACL that allows Describe on topic {TOPIC}"
         scene.until("the verdict says so, too", lambda: missing in verdict_on(scene, "west"))
         assert verdict_on(scene, "west").startswith("west is CONFIG_ERROR: ")
-        asked = scene.type("offsets", "--cluster", "west", "--topic", TOPIC, "--latest").end()
-        assert asked.code == 2
-        assert missing in asked.out + asked.err
+        looked = scene.type("offsets", "--cluster", "west", "--topic", TOPIC, "--latest").end()
+        assert looked.code == 2
+        assert missing in looked.out + looked.err
     finally:
         west.allow(ANN, TOPIC, "Read")
     scene.until("the query goes on", lambda: count(scene) >= LATER)
@@ -286,6 +304,20 @@ def copied(cluster: Cluster) -> int:
 
 def failure_of(scene: Scene, query: str) -> str:
     return next((fact.error or "" for fact in scene.store.query_facts() if fact.query == query), "")
+
+
+def asked(scene: Scene, *verb: str) -> list[dict[str, Any]]:
+    """What a verb says to a program."""
+    said = scene.type(*verb, "-o", "json").end()
+    rows: list[dict[str, Any]] = json.loads(said.out)
+    return rows
+
+
+def times_of(scene: Scene, query: str) -> dict[str, Any]:
+    """What ``check`` says of the times by which a query might be placed."""
+    (row,) = asked(scene, "check", query)
+    gate: dict[str, Any] = next(each for each in row["gates"] if each["name"] == "time-comparable")
+    return gate
 
 
 def verdict_on(scene: Scene, cluster: str) -> str:

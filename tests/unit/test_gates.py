@@ -171,6 +171,16 @@ def test_partitions_that_were_only_added_need_no_consent() -> None:
     assert gate.measured == "t 1 and 2"
 
 
+def test_times_of_a_topic_that_does_not_say_whose_they_are_are_not_called_comparable_and_refuse_nothing() -> None:
+    by_time = place(method="timestamp", exact=False, replay_records=0)
+    for types, measured, text in (({"t": "CreateTime"}, "CreateTime", "times are comparable"),
+                                  ({}, "unknown", "whose times t on west keeps is not known")):  # fmt: skip
+        gate = judged("timestamp-type", replace(GOOD, resolution=resolution(by_time, timestamp_types=types)))
+        assert gate is not None
+        assert (gate.ok, gate.measured) == (True, measured)
+        assert gate.text.startswith(text)
+
+
 def test_records_that_may_come_later_are_announced_and_refuse_nothing() -> None:
     gate = judged("repeats-into-state", replace(STATEFUL, resolution=resolution(place(replay_later_records=4))))
     assert gate is not None

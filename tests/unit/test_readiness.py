@@ -30,6 +30,7 @@ BEFORE = replace(GOOD, fence="pending", operation=None)
 READY = Condition(facts=BEFORE, now=NOW, replication=None, topics={"t": topic()})
 READY = copies(copy())
 APPENDED = replace(topic(), timestamp_type="LogAppendTime")
+UNTOLD_TYPE = replace(topic(), timestamp_type=None)
 
 
 def stands(finding: Finding, divergence: int | None = None) -> Standing:
@@ -118,11 +119,17 @@ def test_a_replay_that_nobody_can_tell_is_not_ready_as_automatic_mode_would_not_
         ("time-comparable", replace(READY, facts=replace(BEFORE, settings=query(methods=["exact"])),
                                     topics={"t": APPENDED}), "not used"),
         ("time-comparable", replace(READY, topics={}), "CreateTime"),
+        ("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}), "unknown"),
     ],
 )  # fmt: skip
 def test_what_does_no_harm_passes(name: str, condition: Condition, measured: str) -> None:
     gate = judged(name, condition)
     assert (gate.ok, gate.measured) == (True, measured)
+
+
+def test_a_topic_that_does_not_say_whose_times_it_keeps_is_named() -> None:
+    gate = judged("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}))
+    assert gate.text.startswith("whose times t on east keeps is not known: ")
 
 
 def test_without_a_place_only_what_is_known_is_judged() -> None:
