@@ -100,6 +100,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
                 },
             },
             "routes": [{"from": east, "to": west}, {"from": west, "to": east}],
+            "policy": {"automatic": True},
+            "detection": {"timeout": "5s"},  # a busy machine is no dead cluster
             "runners": {"a": {}},
             "spark": {
                 "master": master,
@@ -203,6 +205,7 @@ def test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_que
     scene, west = story.scene, story.west
     if not scene.controllers:
         scene.control()
+    assert {row["automatic"] for row in asked(scene, "list")} == {"on"}, "or nothing would be moved anyway"
     before = scene.operations("sums")[0].id
     scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
     west.revoke(ANN, COPIES, "Write")
@@ -255,7 +258,7 @@ def standalone(folder: Path) -> Iterator[str]:
                                        "2g", "--work-dir", str(folder / "work"), "--webui-port", str(worker_page),
                                        address]),
     ):  # fmt: skip
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not has_worker(f"http://127.0.0.1:{page}/json/"):
             assert time.monotonic() < deadline, (folder / "master.log").read_text()[-2000:]
             time.sleep(0.1)

@@ -1,10 +1,12 @@
 """The store goes away while queries run: they read on, and what was tracked outlives the runner that tracked it.
 
-Two controllers live through it as well, and go on leading and following; then the leader dies, and a move is made.
+Two controllers live through it as well, go on leading and following, and move nothing because of it, though automatic
+mode is on. Then a person takes the query over, the cluster and the leader die, and a move is made.
 The store asks for a password, which is nowhere to be read afterwards: a store that is away makes everybody talk of it.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -12,6 +14,7 @@ import pytest
 
 from lab import cluster
 from lab.world import CLUSTERS, TOPIC, Options, World
+from state.sighting import Verdict
 from state.sql.migrate import open_store
 from streaming.spark.spool import Spool
 from tests.ports import free_base_port
@@ -43,6 +46,7 @@ def stage(server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         psycopg.connect(host="127.0.0.1", port=server.port, user="tideover", dbname=database)
     monkeypatch.setenv(VARIABLE, url)
     settings = one_query(world, f"env:{VARIABLE}", tmp_path, "sums", "sums_by_batch")
+    settings |= {"policy": {"automatic": True}, "detection": {"timeout": "5s"}}  # a busy machine is no dead cluster
     store = open_store(url)
     parts = [part for name in CLUSTERS for part in world.parts(name)]
     clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
@@ -59,7 +63,7 @@ def stage(server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_after_runner_and_cluster_died(
     stage: Stage, server: Postgres
 ) -> None:
-    """Only the spool can: the cluster is dead when the store is back, so nothing can be read from it again."""
+    """Only the spool can: the cluster is dead when a runner is back, so nothing can be read from it again."""
     stage.make(TOPIC)
     stage.extend(TOPIC, READ)
     runner = stage.run()
@@ -76,14 +80,21 @@ def test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_afte
     assert listed.code != 0
     arguments = process_arguments()
     runner.kill()
-    stage.kill("east")
     server.start()
+    back_at = stage.store.now()
     assert offsets_of(stage) == READ, "the store knows only what it was told in time"
-    stage.run()
-    stage.until("the spool is flushed", lambda: offsets_of(stage) == WHILE_AWAY)
     stage.until(
         "one controller leads again", lambda: one.leads != two.leads and "the store is back" in one.log() + two.log()
     )
+    stage.until("it sees both clusters well", lambda: well_since(stage, back_at) == set(CLUSTERS))
+    assert not stage.store.operations(), "nothing was moved because the store was gone"
+    assert not stage.store.open_requests()
+    paused = stage.type("pause", "sums", "--reason", "a person decides from here on").end()
+    assert paused.code == 0, paused.err
+    stage.kill("east")
+    stage.until("nothing else keeps it from being moved", lambda: "sums is not moved: not-paused: " in told(stage))
+    stage.run()
+    stage.until("the spool is flushed", lambda: offsets_of(stage) == WHILE_AWAY)
     leader, follower = (one, two) if one.leads else (two, one)
     leader.kill()
     stage.until("the other one leads", lambda: follower.leads)
@@ -105,6 +116,16 @@ def test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_afte
 def count(stage: Stage) -> int:
     """Records that the sink's sums stand for."""
     return sum(count for count, _ in kept_sums(stage.folder / "sums").values())
+
+
+def well_since(stage: Stage, at: datetime) -> set[str]:
+    """The clusters that were found well after a moment of the store's clock."""
+    return {each.cluster for each in stage.store.beliefs() if each.verdict is Verdict.UP and each.decided_at > at}
+
+
+def told(stage: Stage) -> str:
+    """What the history says."""
+    return "\n".join(event.text for event in stage.store.history(limit=100))
 
 
 def offsets_of(stage: Stage) -> int:
