@@ -17,7 +17,7 @@ from lab.faults import FAULTS
 from lab.judge import Verdict
 from lab.shape import Shape
 from lab.verify import Verifier
-from lab.world import CLUSTERS, KAFKA_VERSIONS, PRIMARY, TOPIC, Options, World, hold
+from lab.world import CLUSTERS, KAFKA_VERSIONS, PRIMARY, SECURED, TOPIC, Options, World, hold
 from state.errors import TideoverError
 
 
@@ -191,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="per cluster")
     up.add_argument("--base-port", type=int, default=19092, help="first of 20 ports")
     up.add_argument("--partitions", type=int, default=4, help="of the topic orders")
-    up.add_argument("--secured", choices=KINDS, help="certificates or passwords, and ACLs, on both clusters")
+    up.add_argument("--secured", choices=SECURED, help="certificates or passwords, and ACLs; one kind or east,west")
     up.set_defaults(run=_up)
     down = verbs.add_parser("down", parents=[common], help="end its processes; data stays")
     down.add_argument("--now", action="store_true", help="kill them: for a world that nobody will bring up again")

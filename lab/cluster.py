@@ -22,7 +22,8 @@ def properties(world: World, broker: Broker) -> dict[str, object]:
     brokers = world.brokers(broker.cluster)
     replicas = len(brokers)
     majority = replicas // 2 + 1
-    protocol = world.access.protocol if world.access else "PLAINTEXT"
+    access = world.access_to(broker.cluster)
+    protocol = access.protocol if access else "PLAINTEXT"
     settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": broker.node,
@@ -45,7 +46,7 @@ def properties(world: World, broker: Broker) -> dict[str, object]:
     }
     if replicas > 1:  # a lone broker has nobody to fail over to, and should not be fenced because the machine is busy
         settings |= {"broker.session.timeout.ms": 5000, "broker.heartbeat.interval.ms": 1000}
-    return settings | (world.access.broker() if world.access else {})
+    return settings | (access.broker() if access else {})
 
 
 def start(world: World, parts: Sequence[str], say: Say) -> None:
@@ -65,10 +66,12 @@ def start(world: World, parts: Sequence[str], say: Say) -> None:
 
 def _format(world: World, brokers: Sequence[Broker], classpath: str) -> None:
     """Format storage, all at once: each is a second of Java."""
-    if brokers and world.access:
-        world.access.make()
+    for cluster in {broker.cluster for broker in brokers}:
+        if access := world.access_to(cluster):
+            access.make()
     running = []
     for broker in brokers:
+        access = world.access_to(broker.cluster)
         folder = world.folder(broker.name)
         folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{key}={value}\n" for key, value in properties(world, broker).items()]
@@ -76,7 +79,7 @@ def _format(world: World, brokers: Sequence[Broker], classpath: str) -> None:
         (folder / "broker.properties").write_text("".join(lines), encoding="utf-8")
         command = java.command(
             "kafka.tools.StorageTool", "format", "--cluster-id", world.cluster_ids[broker.cluster],
-            "--config", _configuration(world, broker), *(world.access.storage() if world.access else ()), heap_mb=128,
+            "--config", _configuration(world, broker), *(access.storage() if access else ()), heap_mb=128,
         )  # fmt: skip
         with (folder / "format.log").open("wb") as log:
             environment = {**os.environ, "CLASSPATH": classpath}

@@ -25,12 +25,11 @@ _CONF = {
 def compose(world: World) -> dict[str, Any]:
     """Return the configuration as plain data."""
     queries = _queries(world)
-    security = {"security": world.access.product()} if world.access else {}
     # A stuck old run holds its task slots while the new one starts: two slots for every partition of every query.
     slots = 2 * world.options.partitions * len(queries)
     return {
         "store": f"sqlite:///{world.directory / 'tideover.db'}",
-        "clusters": {cluster: {"bootstrap": list(world.bootstrap(cluster)), **security} for cluster in CLUSTERS},
+        "clusters": {cluster: _cluster(world, cluster) for cluster in CLUSTERS},
         "routes": [
             {"from": PRIMARY, "to": STANDBY, "topics": "identity", "heartbeats": HEARTBEATS,
              "offset_syncs": OFFSET_SYNCS}
@@ -47,6 +46,11 @@ def write(world: World) -> None:
     text = yaml.safe_dump(compose(world), sort_keys=False, width=120)
     header = _HEADER.format(path=world.configuration, runner=RUNNER)
     world.configuration.write_text(header + text, encoding="utf-8")
+
+
+def _cluster(world: World, cluster: str) -> dict[str, Any]:
+    access = world.access_to(cluster)
+    return {"bootstrap": list(world.bootstrap(cluster)), **({"security": access.product()} if access else {})}
 
 
 def _queries(world: World) -> dict[str, Any]:

@@ -25,8 +25,12 @@ _HEAP_MB = 512
 def properties(world: World) -> dict[str, object]:
     """Return MirrorMaker's configuration for a world."""
     bootstrap = {cluster: world.bootstrap(cluster) for cluster in CLUSTERS}
-    told = world.access.java(access.REPLICATOR) if world.access else {}
-    secured = {f"{cluster}.{key}": value for cluster in CLUSTERS for key, value in told.items()}
+    secured = {
+        f"{cluster}.{key}": value
+        for cluster in CLUSTERS
+        if (guarded := world.access_to(cluster))
+        for key, value in guarded.java(access.REPLICATOR).items()
+    }
     return settings_for(bootstrap, replicas=world.options.brokers) | secured
 
 

@@ -39,6 +39,8 @@ class Script:
     kafka: str = "4.3.1"
     brokers: int = 1
     wait_warm: bool = True
+    secured: str | None = None
+    """How, if at all: ``lab.world.SECURED``."""
     automatic: bool = False
     """A controller watches, and nobody types anything."""
 
@@ -160,9 +162,10 @@ def allow_automatic(config: Path) -> None:
 def open_world(on: Stage, script: Script) -> None:
     """Bring up two clusters and the replicator."""
     on.say(f"two Kafka {script.kafka} clusters and MirrorMaker 2")
+    secured = ("--secured", script.secured) if script.secured else ()
     on.lab(
         "up", "--kafka", script.kafka, "--brokers", str(script.brokers), "--base-port", str(script.base_port),
-        timeout=900,
+        *secured, timeout=900,
     )  # fmt: skip
 
 

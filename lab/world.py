@@ -11,7 +11,7 @@ import os
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, Self
@@ -30,6 +30,11 @@ TOPIC = "orders"
 KAFKA_VERSIONS = ("4.3.1", "3.9.1")
 PORTS = 20
 """A world uses the ports [base_port, base_port + PORTS)."""
+
+SECURED: Mapping[str, Mapping[str, Kind]] = {
+    one if one == other else f"{one},{other}": {PRIMARY: one, STANDBY: other} for one in KINDS for other in KINDS
+}
+"""How the clusters of a world may be secured: both in one way, or the primary in one and the standby in another."""
 
 _PORTS_OF_A_CLUSTER = 8
 _HTTP_OFFSET = 18
@@ -61,16 +66,16 @@ class Options:
     base_port: int = 19092
     partitions: int = 4
     """Of the topic `orders`."""
-    secured: Kind | None = None
-    """Both clusters want certificates (`mtls`) or passwords (`scram`), and allow what they were told to."""
+    secured: str | None = None
+    """The clusters want certificates (`mtls`) or passwords (`scram`), and allow what they were told to."""
 
     def __post_init__(self) -> None:
         if self.kafka not in KAFKA_VERSIONS:
             raise Refused(f"there is no Kafka {self.kafka} here", hint=f"choose one of {', '.join(KAFKA_VERSIONS)}")
         if self.brokers not in (1, 3):
             raise Refused(f"a cluster has 1 or 3 brokers, not {self.brokers}")
-        if self.secured not in (None, *KINDS):
-            raise Refused(f"a world is not secured by {self.secured}", hint=f"choose one of {', '.join(KINDS)}")
+        if self.secured not in (None, *SECURED):
+            raise Refused(f"a world is not secured by {self.secured}", hint=f"choose one of {' '.join(SECURED)}")
         if self.partitions < 1:
             raise Refused(f"a topic cannot have {self.partitions} partitions")
         if not 1024 <= self.base_port <= 65535 - PORTS:
@@ -153,16 +158,12 @@ class World:
 
     def bootstrap(self, cluster: str) -> list[str]:
         """Return the bootstrap servers of a cluster."""
-        return Servers([f"127.0.0.1:{broker.port}" for broker in self.brokers(cluster)], self.access)
+        return Servers([f"127.0.0.1:{broker.port}" for broker in self.brokers(cluster)], self.access_to(cluster))
 
     def access_to(self, cluster: str) -> Access | None:
-        """Return the credentials of a cluster: here one and the same for both."""
-        return self.access if cluster in CLUSTERS else None
-
-    @property
-    def access(self) -> Access | None:
-        """Certificates and passwords, where the world wants them."""
-        return self.options.secured and Access(self.directory / "secrets", self.options.secured)
+        """Return the certificates or passwords of a cluster, where the world wants them."""
+        secured = self.options.secured
+        return None if secured is None else Access(self.directory / "secrets" / cluster, SECURED[secured][cluster])
 
     def replicas(self, cluster: str) -> int:
         """Return how many replicas a topic has."""

@@ -19,7 +19,7 @@ import yaml
 
 from lab.rehearsal import Script, open_world
 from lab.stage import Stage, await_running, stage
-from lab.world import CLUSTERS
+from lab.world import CLUSTERS, World
 from state.sql.migrate import open_store
 from tests.namespace import Namespace, cabled
 from tests.ports import free_base_port
@@ -161,20 +161,25 @@ def unattended(
     *,
     controllers: Sequence[str] = ("one",),
     brokers: int = 1,
+    secured: str | None = None,
     rate: int = RATE,
     changes: Mapping[str, object] | None = None,
+    prepare: Callable[[World, dict[str, Any]], None] | None = None,
     inside: Sequence[str] = (),
     helped: bool = False,
 ) -> Iterator[Unattended]:
     """Queries run on east under load, both clusters are believed UP, and automatic mode is on.
 
-    ``changes`` replace groups of the configuration; ``inside`` stands in front of the runner's command. Without
-    ``controllers`` nobody believes anything yet. ``helped`` has a second runner ready, to which any query may go.
+    ``changes`` replace groups of the configuration, and ``prepare`` does what else has to be done to the world and the
+    configuration; ``inside`` stands in front of the runner's command. Without ``controllers`` nobody believes anything
+    yet. ``helped`` has a second runner ready, to which any query may go.
     """
     with stage(directory, print) as on:
-        open_world(on, Script(base_port=free_base_port(), brokers=brokers))
+        open_world(on, Script(base_port=free_base_port(), brokers=brokers, secured=secured))
         declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
         declared |= {"policy": {"automatic": True}, **(changes or {})}
+        if prepare is not None:
+            prepare(World.load(on.world), declared)
         if helped:
             declared["runners"] = {name: dict(declared["runners"]["a"]) for name in ("a", "b")}
             declared["queries"] = {name: told | {"runners": ["a", "b"]} for name, told in declared["queries"].items()}

@@ -21,14 +21,14 @@ def test_a_secured_world_replicates_and_lets_tideover_look_but_nobody_without_cr
 ) -> None:
     with running_world(tmp_path, secured=kind) as world:
         assert world.traffic(rate=200, seconds=1)["acked"] == 200
-        assert stat.S_IMODE((world.directory / "secrets").stat().st_mode) == 0o700
         for cluster in ("east", "west"):
+            assert stat.S_IMODE((world.directory / "secrets" / cluster).stat().st_mode) == 0o700
             assert [row["error"] for row in looked(world, cluster, "orders")] == [None] * 4
         assert [row["error"] for row in looked(world, "west", "east.heartbeats")] == [None]
         foreign = looked(world, "west", "heartbeats", code=2)["error"]["text"]
         assert "our user has no ACL that allows Describe on topic heartbeats" in foreign
-        passwords = [path.read_text().strip() for path in world.directory.glob("secrets/*.password")]
-        assert len(passwords) == (0 if kind == "mtls" else 3)
+        passwords = [path.read_text().strip() for path in world.directory.glob("secrets/*/*.password")]
+        assert len(passwords) == (0 if kind == "mtls" else 6)
         assert not any(word in world.config.read_text() for word in passwords)
 
 

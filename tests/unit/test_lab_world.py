@@ -52,9 +52,9 @@ def test_a_name_stands_for_a_cluster_a_broker_or_the_replicator(tmp_path: Path) 
 
 
 def test_options_that_make_no_sense_are_refused() -> None:
-    for wrong in ({"brokers": 2}, {"kafka": "1.0"}, {"base_port": 80}, {"partitions": 0}):
+    for wrong in ({"brokers": 2}, {"kafka": "1.0"}, {"base_port": 80}, {"partitions": 0}, {"secured": "scram,tls"}):
         with pytest.raises(Refused):
-            Options(**wrong)  # type: ignore[arg-type]
+            Options(**wrong)
 
 
 def test_three_brokers_keep_three_replicas_and_write_to_a_majority(tmp_path: Path) -> None:
@@ -63,6 +63,29 @@ def test_three_brokers_keep_three_replicas_and_write_to_a_majority(tmp_path: Pat
     assert (settings["default.replication.factor"], settings["min.insync.replicas"]) == (3, 2)
     assert str(settings["controller.quorum.voters"]).count("@") == 3
     assert mirror.properties(world)["replication.factor"] == 3
+
+
+def test_the_clusters_of_a_world_may_be_secured_in_different_ways(tmp_path: Path) -> None:
+    world = World(directory=tmp_path, options=Options(secured="scram,mtls"))
+    for name in ("east", "west"):
+        access = world.access_to(name)
+        assert access is not None
+        access.make()
+    brokers = {
+        each.cluster: cluster.properties(world, each) for each in (*world.brokers("east"), *world.brokers("west"))
+    }
+    assert str(brokers["east"]["listeners"]).startswith("SASL_SSL://")
+    assert str(brokers["west"]["listeners"]).startswith("SSL://")
+    assert brokers["west"]["ssl.client.auth"] == "required"
+    told = mirror.properties(world)
+    assert (told["east.security.protocol"], told["west.security.protocol"]) == ("SASL_SSL", "SSL")
+    assert told["west.ssl.keystore.location"] == tmp_path / "secrets" / "west" / "replicator.both"
+    configuration.write(world)
+    settings = Tideover.model_validate(yaml.safe_load(world.configuration.read_text(encoding="utf-8")))
+    assert {name: each.security.sasl is None for name, each in settings.clusters.items()} == {
+        "east": False,
+        "west": True,
+    }
 
 
 def test_the_written_configuration_is_what_the_product_accepts(tmp_path: Path) -> None:
