@@ -1,11 +1,12 @@
 """Asking a log many times at once under one deadline."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from state.model import TopicPartition
 from streaming.deadline import Deadline
-from streaming.log import EpochEnd, Log, Looked, PartitionError, Segments
+from streaming.log import EpochEnd, Log, Looked, PartitionError, Segments, Spec
 
 T = TypeVar("T")
 Question = tuple[TopicPartition, int]
@@ -13,6 +14,9 @@ Question = tuple[TopicPartition, int]
 
 LATE = PartitionError(name="TIMED_OUT", text="the deadline passed", retriable=True)
 TIMED_OUT = Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=LATE)
+_NOT_YET = PartitionError(
+    name="OFFSET_NOT_AVAILABLE", text="its newest record is not on all replicas in sync yet", retriable=True
+)
 
 
 def ask(
@@ -25,6 +29,30 @@ def ask(
         TIMED_OUT,
         deadline,
     )
+
+
+def ask_newest(log: Log, partitions: Iterable[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Looked]:
+    """The record with the largest timestamp; without an offset and an error where a log is empty.
+
+    A leader tells none either while the newest record is not on all replicas in sync, instead of the one before it
+    (``ReplicaManager.fetchOffset``). So who told none is asked again, and for the bounds of its log: where that holds
+    records, it is an error that passes.
+    """
+    told = ask(log, [(partition, Spec.MAX_TIMESTAMP) for partition in partitions], deadline)
+    blank = [partition for (partition, _), looked in told.items() if looked.error is None and looked.offset is None]
+    specs = (Spec.MAX_TIMESTAMP, Spec.EARLIEST, Spec.LATEST)
+    again = ask(log, [(partition, spec) for spec in specs for partition in blank], deadline)
+    newest = {partition: looked for (partition, _), looked in told.items()}
+    return newest | {partition: _newest(*(again[partition, spec] for spec in specs)) for partition in blank}
+
+
+def _newest(newest: Looked, begin: Looked, end: Looked) -> Looked:
+    if newest.error is not None or newest.offset is not None:
+        return newest
+    error = begin.error or end.error
+    if error is None and begin.offset != end.offset:
+        error = _NOT_YET
+    return replace(newest, error=error)
 
 
 def ask_segments(

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from state.model import EndSample, TopicPartition
 from streaming.deadline import Deadline
 from streaming.log import Log, Spec
-from streaming.lookup import ask
+from streaming.lookup import ask, ask_newest
 from streaming.resume.age import Age, age, age_at
 
-_SPECS = (Spec.LATEST, Spec.EARLIEST, Spec.MAX_TIMESTAMP)
+_BOUNDS = (Spec.LATEST, Spec.EARLIEST)
 
 
 def replication_ages(
@@ -18,17 +18,18 @@ def replication_ages(
 
     The standby is asked first: what is copied meanwhile makes an age too large, never too small.
     """
-    theirs = ask(standby, [(copy, Spec.MAX_TIMESTAMP) for copy in copies.values()], deadline)
-    ours = ask(source, [(key, spec) for spec in _SPECS for key in copies], deadline)
-    newest = {key: theirs[copy, Spec.MAX_TIMESTAMP] for key, copy in copies.items()}
+    theirs = ask_newest(standby, copies.values(), deadline)
+    bounds = ask(source, [(key, spec) for spec in _BOUNDS for key in copies], deadline)
+    ours = ask_newest(source, copies, deadline)
+    newest = {key: theirs[copy] for key, copy in copies.items()}
     later = {key: looked.timestamp_ms + 1 for key, looked in newest.items() if looked.timestamp_ms is not None}
     after = ask(source, later.items(), deadline)
     return {
         key: age(
-            here=ours[key, Spec.MAX_TIMESTAMP],
+            here=ours[key],
             there=newest[key],
-            begin=ours[key, Spec.EARLIEST],
-            end=ours[key, Spec.LATEST],
+            begin=bounds[key, Spec.EARLIEST],
+            end=bounds[key, Spec.LATEST],
             after=after[key, later[key]] if key in later else None,
         )
         for key in copies
@@ -46,5 +47,5 @@ def ages_since(
     Partitions without a sample are left out.
     """
     sampled = {key: copy for key, copy in copies.items() if key in samples}
-    theirs = ask(standby, [(copy, Spec.MAX_TIMESTAMP) for copy in sampled.values()], deadline)
-    return {key: age_at(samples[key], theirs[copy, Spec.MAX_TIMESTAMP]) for key, copy in sampled.items()}
+    theirs = ask_newest(standby, sampled.values(), deadline)
+    return {key: age_at(samples[key], theirs[copy]) for key, copy in sampled.items()}
