@@ -106,7 +106,8 @@ def test_a_follower_neither_samples_nor_prunes() -> None:
 
 def test_who_loses_the_lead_keeps_no_further_answer() -> None:
     world = World(settings(queries=("a", "b", "c")))
-    terms = iter([lead(world), 1, None])
+    term = lead(world)
+    terms = iter([term, term, None])
     assert keeper(world, lambda: next(terms)).sample() == 1
     assert [fact.query for fact in world.store.readiness()] == ["a"]
 
