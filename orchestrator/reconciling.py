@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.decide.reconcile import held_by, is_put_back, reconciled, stranger, vouched
+from orchestrator.decide.reconcile import given_up, held_by, is_put_back, reconciled, stranger, vouched
 from orchestrator.errors import Refused
 from orchestrator.reported import fact_of
-from state.model import Assignment, Event, IntentState, QueryFact
+from state.model import Assignment, Event, Intent, IntentState, Operation, QueryFact
 from state.ports import Store
 from state.protocol import ALREADY_RUN, Failure
 from state.settings import Tideover
@@ -27,6 +27,10 @@ class Lost:
     stored: Assignment
     found: str
     """What tells so: a sentence about its checkpoint."""
+    holder: str | None = None
+    """The operation that holds the checkpoint and that the store does not know; None where something else tells."""
+    held_epoch: int = 0
+    """The epoch of that operation."""
 
 
 def sides_of(store: Store, query: str) -> Sides | None:
@@ -44,7 +48,8 @@ def lost_of(store: Store, query: str) -> Lost | None:
         return None
     holder = held_by(stored, fact)
     if holder is not None and store.operation(holder) is None:
-        return Lost(stored=stored, found=stranger(stored.checkpoint, holder))
+        found, epoch = stranger(stored.checkpoint, holder), fact.held_epoch if fact is not None else None
+        return Lost(stored=stored, found=found, holder=holder, held_epoch=epoch or 0)
     held = store.operation(stored.operation) if stored.operation is not None else None
     if held is None or not held.is_open:
         return None
@@ -79,7 +84,11 @@ def answer_for(
     actor: str,
     reason: str,
 ) -> Assignment:
-    """Write down the place to which a query went, as a person says. Raises ``Refused`` as ``reconcile`` does."""
+    """Write down the place to which a query went, as a person says. Raises ``Refused`` as ``reconcile`` does.
+
+    Where that is the place that the store knows, the operation which holds it went nowhere, and is undone: its entries
+    are taken away by the runner, unless that finds that the query went on from another checkpoint.
+    """
     stored = lost.stored
     query, runner = settings.queries[stored.query], runner or stored.runner
     if cluster not in query.clusters or runner not in query.runners:
@@ -87,12 +96,34 @@ def answer_for(
             f"the configuration of {stored.query} does not allow {cluster} by runner {runner}",
             hint=f"its clusters are {', '.join(query.clusters)}, its runners {', '.join(query.runners)}",
         )
-    if checkpoint.rstrip("/") == stored.checkpoint.rstrip("/"):
-        raise Refused(
-            f"{checkpoint} is the checkpoint that {stored.query} left: it went on from another",
-            hint="look for the newest epoch-... below the checkpoint that the configuration names",
-        )
     at = store.now()
+    if checkpoint.rstrip("/") == stored.checkpoint.rstrip("/"):
+        if lost.holder is None or (cluster, runner) != (stored.cluster, stored.runner):
+            raise Refused(
+                f"{checkpoint} is the checkpoint that {stored.query} left: it went on from another",
+                hint="look for the newest epoch-... below the checkpoint that the configuration names; one from which "
+                f"nothing went on stays where it was: --cluster {stored.cluster}, and no other --runner",
+            )
+        wanted, operation, asked = given_up(
+            stored,
+            lost.holder,
+            lost.held_epoch,
+            target=next((each for each in query.clusters if each != cluster), cluster),
+            below=query.checkpoint,
+            actor=actor,
+            reason=reason,
+            at=at,
+        )
+        return _written(
+            store,
+            stored,
+            wanted,
+            f"as {actor} says",
+            actor=actor,
+            reason=reason,
+            reported=None,
+            lost=(operation, asked),
+        )
     wanted = vouched(stored, cluster=cluster, checkpoint=checkpoint, runner=runner, at=at)
     return _written(store, stored, wanted, f"as {actor} says", actor=actor, reason=reason, reported=None)
 
@@ -106,6 +137,7 @@ def _written(
     actor: str,
     reason: str,
     reported: Mapping[str, object] | None,
+    lost: tuple[Operation, Intent] | None = None,
 ) -> Assignment:
     was = f"epoch {stored.epoch} on {stored.cluster}" if stored else "no assignment"
     now = f"epoch {wanted.epoch} on {wanted.cluster}"
@@ -127,6 +159,8 @@ def _written(
             "reported": reported,
         },
     )
-    if not store.reconcile(wanted, from_epoch=stored.epoch if stored else None, event=event):
+    operation, asked = (lost[0], [lost[1]]) if lost is not None else (None, [])
+    from_epoch = stored.epoch if stored else None
+    if not store.reconcile(wanted, from_epoch=from_epoch, event=event, operation=operation, intents=asked):
         raise Refused(f"{wanted.query} changed while you looked: nothing was written", hint="look again")
     return wanted

@@ -221,7 +221,15 @@ class MemoryStore(Store):
             )
             return True
 
-    def reconcile(self, assignment: Assignment, *, from_epoch: int | None, event: Event) -> bool:
+    def reconcile(
+        self,
+        assignment: Assignment,
+        *,
+        from_epoch: int | None,
+        event: Event,
+        operation: Operation | None = None,
+        intents: Iterable[Intent] = (),
+    ) -> bool:
         check_reconciled(assignment, from_epoch)
         with self._lock:
             stands, fact = self._assignments.get(assignment.query), self._query_facts.get(assignment.query)
@@ -231,10 +239,11 @@ class MemoryStore(Store):
             if stands is not None:
                 refuse_misplaced(stands, replace(assignment, epoch=placed_at(assignment, from_epoch)))
             under_way = self._open_operation(assignment.query)
-            if under_way is None:
-                self._append(event)
-            else:
-                self._write(put_back(self._operations[under_way], event), [], [event], [])
+            if under_way is not None:
+                self._write(put_back(self._operations[under_way], event), [], [], [])
+            if operation is not None:
+                self._write(operation, [], [], intents)
+            self._append(event)
             self._assignments[assignment.query] = replace(
                 assignment, starting_offsets=plain(assignment.starting_offsets)
             )

@@ -152,6 +152,8 @@ class QueryFact:
     error: str | None
     held_by: str | None
     """The operation whose planted entries kept the last start of this checkpoint from reading anything."""
+    held_epoch: int | None
+    """The epoch that these entries name: that operation took it, which a store that was put back may not know."""
     reported_at: datetime
 
 

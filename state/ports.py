@@ -105,11 +105,20 @@ class Store(Protocol):
         written, when the stored epoch is not ``from_epoch``.
         """
 
-    def reconcile(self, assignment: Assignment, *, from_epoch: int | None, event: Event) -> bool:
+    def reconcile(
+        self,
+        assignment: Assignment,
+        *,
+        from_epoch: int | None,
+        event: Event,
+        operation: Operation | None = None,
+        intents: Iterable[Intent] = (),
+    ) -> bool:
         """Write what runs over what a store that was put back says of a query: one transaction, without a term.
 
         The epoch may grow by more than one here, and only here. The query's open operation, which came back with the
-        old rows, is closed as ``failed``. False, and nothing written, when the stored epoch is not ``from_epoch``
+        old rows, is closed as ``failed``. ``operation`` is one that the store had lost, written down again with what it
+        asks for, so that it can be undone. False, and nothing written, when the stored epoch is not ``from_epoch``
         (None: no row), or a runner reports ``assignment.epoch`` or more by now.
         """
 

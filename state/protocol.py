@@ -184,6 +184,8 @@ class ReleaseRequest(Message):
     operation: str
     fresh: bool = False
     """Nothing was made at ``prepared``: what is there was written by a run."""
+    below: str | None = None
+    """Of an operation that a store lost: the folder below which its new checkpoints lie, if it made any."""
 
 
 class Failure(Message):

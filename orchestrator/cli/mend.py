@@ -46,7 +46,9 @@ def reconcile(
 
     Where every runner was started anew since, none can report what it ran; but the stored checkpoint is still
     held by the operation that moved the query away, and the gate store-current names it. Then say yourself
-    where the query went, with --cluster and --checkpoint.
+    where the query went, with --cluster and --checkpoint. Where that is the stored place, because the operation
+    had moved nothing yet, it is given up: the runner takes away what it planted, once it has seen that no
+    checkpoint of that move, or of a later one, was run.
 
     \b
     Examples:

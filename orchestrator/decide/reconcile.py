@@ -10,9 +10,21 @@ and they name their operation. One that the store does not know was done after t
 """
 
 import re
+from dataclasses import replace
 from datetime import datetime
 
-from state.model import Assignment, Desired, QueryFact
+from state.model import (
+    Assignment,
+    Desired,
+    Intent,
+    IntentKind,
+    IntentState,
+    Operation,
+    OperationKind,
+    Phase,
+    QueryFact,
+)
+from state.protocol import ReleaseRequest
 
 _EPOCH = re.compile(r"epoch-(?P<epoch>\d+)-[^/]+/?$")
 """The end of a checkpoint's path that Tideover made (``orchestrator.decide.step.folder``)."""
@@ -80,6 +92,64 @@ def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> 
         operation=None,
         changed_at=at,
     )
+
+
+def given_up(
+    stored: Assignment,
+    operation: str,
+    held_epoch: int,
+    *,
+    target: str,
+    below: str,
+    actor: str,
+    reason: str,
+    at: datetime,
+) -> tuple[Assignment, Operation, Intent]:
+    """The hold of an operation that the store lost, and that went nowhere as a person says: written anew, to be undone.
+
+    It is on its way back from the start, with the runner asked for the release that any operation ends with which is
+    given up. Its epoch lies above that of the lost hold: a runner that saw that one obeys this.
+    """
+    epoch = max(stored.epoch, held_epoch) + 1
+    text = f"given up by {actor}: the store was put back to a copy of before it, and {stored.query} went nowhere"
+    lost = Operation(
+        id=operation,
+        group=operation,
+        kind=OperationKind.FAILOVER,
+        query=stored.query,
+        source=stored.cluster,
+        target=target,
+        epoch=epoch,
+        phase=Phase.ABORTED,
+        outcome=None,
+        actor=actor,
+        reason=reason,
+        consents=(),
+        plan=None,
+        measured={},
+        sentence=text,
+        started_at=at,
+        ended_at=None,
+    )
+    request = ReleaseRequest(
+        checkpoint=stored.checkpoint, planted=(), prepared=None, operation=operation, below=below
+    ).as_json()
+    asked = Intent(
+        id=f"{operation}/{IntentKind.RELEASE}",
+        operation=operation,
+        name=IntentKind.RELEASE.value,
+        kind=IntentKind.RELEASE,
+        query=stored.query,
+        runner=stored.runner,
+        epoch=epoch,
+        request=request,
+        state=IntentState.PENDING,
+        result=None,
+        created_at=at,
+        ended_at=None,
+    )
+    held = replace(stored, epoch=epoch, desired=Desired.HELD, operation=operation, changed_at=at)
+    return held, lost, asked
 
 
 def vouched(stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime) -> Assignment:

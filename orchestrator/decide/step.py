@@ -173,10 +173,12 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     reason = snapshot.reason or snapshot.operation.sentence
     fences = snapshot.of(IntentKind.FENCE)
     latest = snapshot.last(IntentKind.RELEASE)
-    if not fences or (latest is not None and latest.state is IntentState.DONE):
+    if (not fences and latest is None) or (latest is not None and latest.state is IntentState.DONE):
         return moved(snapshot, Happening.RELEASED, reason, GoBack(outcome=outcome))
     prepared = snapshot.last(IntentKind.PREPARE)
     request = release_request(snapshot, made=PrepareRequest.of(prepared.request) if prepared else None)
+    if latest is not None and not fences:
+        request = latest.request  # the store lost the operation, fence and all; a person asked for this
     if latest is None:
         asked = ask(snapshot, IntentKind.RELEASE, request)
         return stay(snapshot, snapshot.operation.sentence, asked) if asked else stay(snapshot, no_runner(snapshot))

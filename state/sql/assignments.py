@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import sqlalchemy as sa
 
 from state.guards import check_adopted, check_held, check_placed, check_reconciled, placed_at, put_back
-from state.model import Assignment, Desired, Event, Operation, Step
+from state.model import Assignment, Desired, Event, Intent, Operation, Step
 from state.sql.database import Part, upsert, values_of
 from state.sql.operations import OperationWriter
 from state.sql.schema import assignments, operations, query_facts
@@ -69,7 +69,15 @@ class Assignments(OperationWriter, Part):
             self._write_parts(connection, steps, [event], [])
             return True
 
-    def reconcile(self, assignment: Assignment, *, from_epoch: int | None, event: Event) -> bool:
+    def reconcile(
+        self,
+        assignment: Assignment,
+        *,
+        from_epoch: int | None,
+        event: Event,
+        operation: Operation | None = None,
+        intents: Iterable[Intent] = (),
+    ) -> bool:
         check_reconciled(assignment, from_epoch)
         query, place_at = assignment.query, placed_at(assignment, from_epoch)
         with self._writing() as connection:
@@ -87,7 +95,9 @@ class Assignments(OperationWriter, Part):
             under_way = connection.execute(open_one).first()
             if under_way is not None:
                 self._write_operation(connection, put_back(Operation(**under_way._asdict()), event))
-            self._write_parts(connection, [], [event], [])
+            if operation is not None:
+                connection.execute(sa.insert(operations).values(**values_of(operation)))
+            self._write_parts(connection, [], [event], intents)
             return True
 
     def _lift(self, connection: sa.Connection, query: str, from_epoch: int, to_epoch: int) -> None:

@@ -192,6 +192,7 @@ query_facts = sa.Table(
     sa.Column("deduplicates_ahead", sa.Boolean),
     sa.Column("error", sa.Text),
     sa.Column("held_by", sa.Text),
+    sa.Column("held_epoch", Big),
     sa.Column("reported_at", Instant, nullable=False),
     _one_of("state", RunState, "query_facts"),
 )

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
 from state.errors import StoreError
 from state.model import Assignment, QueryFact, RunState
 from state.protocol import CheckpointReport, Offsets
+from streaming.spark.checkpoint_text import Fence
 from streaming.spark.hosting import Hosting, known_offsets
 from streaming.spark.progress import Totals
 from streaming.spark.run_errors import AssignmentMoved
@@ -49,6 +51,7 @@ class Ledger:
             deduplicates_ahead=None,
             error=None,
             held_by=None,
+            held_epoch=None,
             reported_at=hosting.now(),
         )
 
@@ -87,11 +90,14 @@ class Ledger:
         first = self._fact.first_commit_at or (now if fresh else None)
         self._fact = replace(self._fact, batch=batch, offsets=known_offsets(offsets), first_commit_at=first)
         if fresh:
-            self._fact = replace(self._fact, progressed_at=now, error=None, held_by=None)
+            self._progressed(now)
 
     def waiting(self) -> None:
         """The run asked its sources and found nothing new: progress, too, for an idle topic is not a dead one."""
-        self._fact = replace(self._fact, progressed_at=self._hosting.now(), error=None, held_by=None)
+        self._progressed(self._hosting.now())
+
+    def _progressed(self, at: datetime) -> None:
+        self._fact = replace(self._fact, progressed_at=at, error=None, held_by=None, held_epoch=None)
 
     def counted(self, totals: Totals) -> None:
         self._fact = replace(self._fact, input_rows=totals.input_rows, dropped_late_rows=totals.dropped_late_rows)
@@ -99,9 +105,12 @@ class Ledger:
     def inspected(self, report: CheckpointReport) -> None:
         self._fact = replace(self._fact, stateful=report.stateful, deduplicates_ahead=report.deduplicates_ahead)
 
-    def failed(self, error: str, held_by: str | None) -> None:
-        """The run ended; ``held_by`` names the operation whose planted entries it met, if it met any."""
-        self._fact = replace(self._fact, state=RunState.FAILED, error=error, held_by=held_by)
+    def failed(self, error: str, held: Fence | None) -> None:
+        """The run ended, or could not begin; ``held`` tells whose planted entries it met, if it met any."""
+        self._fact = replace(self._fact, state=RunState.FAILED, error=error)
+        self._fact = replace(
+            self._fact, held_by=held.operation if held else None, held_epoch=held.epoch if held else None
+        )
         self.report()
 
     def restless(self, unrest: str) -> None:

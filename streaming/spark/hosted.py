@@ -15,6 +15,7 @@ from state.model import Assignment
 from state.protocol import SinkState
 from streaming.spark.backoff import pause_seconds
 from streaming.spark.callbacks import Gate
+from streaming.spark.checkpoint_text import Fence
 from streaming.spark.errors import CheckpointError
 from streaming.spark.facts import Ledger, about, bound
 from streaming.spark.follow import Follower
@@ -194,7 +195,7 @@ class Hosted:
             self._closing.wait(_LOOK_SECONDS if self._ledger.first_commit_seen else _LOOK_CLOSELY_SECONDS)
         return watch.committed_any
 
-    def _holder(self) -> str | None:
+    def _holder(self) -> Fence | None:
         """Whose entries keep the checkpoint from being run, where that can be told."""
         try:
             return holder(self._hosting.files, self._assignment.checkpoint)

@@ -22,7 +22,25 @@ class Stop:
     why: str
 
 
-Action = Start | Stop
+@dataclass(frozen=True, slots=True)
+class Refrain:
+    """Start nothing: this row is older than one that was seen before. Nobody else may be there to say so."""
+
+    assignment: Assignment
+    seen: int
+    """The newest epoch that was seen of the query."""
+
+    def why(self, is_held: bool) -> str:
+        """The reason, and what to do: an operation that holds the checkpoint has to be given up or followed."""
+        row = self.assignment
+        done = f"tideover reconcile {row.query}" if is_held else f"start runner {row.runner} anew to go on from there"
+        return (
+            f"the store says epoch {row.epoch} of {row.query}, and said {self.seen} before: it was put back to an "
+            f"older copy; {done}"
+        )
+
+
+Action = Start | Stop | Refrain
 
 
 def decide_runs(
@@ -32,7 +50,7 @@ def decide_runs(
 
     Stops come first. A query whose row is gone is left alone: a row is never deleted on purpose, and no news is no
     order. A row with an older epoch than one seen before is never obeyed, for some store was put back: what runs goes
-    on, and what its facts report tells the controllers.
+    on, and what its facts report tells the controllers; where nothing runs, it is to be told that nothing is started.
     """
     rows = {row.query: row for row in assignments}
     stops: list[Action] = []
@@ -45,9 +63,9 @@ def decide_runs(
         else:
             stops.append(Stop(query, epoch, why))
     starts: list[Action] = [
-        Start(row)
+        Start(row) if row.epoch >= newest.get(query, 0) else Refrain(row, newest[query])
         for query, row in sorted(rows.items())
-        if query not in staying and _is_ours(runner, row) and row.epoch >= newest.get(query, 0)
+        if query not in staying and _is_ours(runner, row)
     ]
     return stops + starts
 

@@ -6,6 +6,7 @@ start would skip a batch in silence. A batch that is already running is not held
 half.
 """
 
+import re
 from collections.abc import Callable
 
 from state.protocol import ReleaseRequest
@@ -13,9 +14,11 @@ from streaming.spark.checkpoint import batch_ids, newest_commit
 from streaming.spark.checkpoint_text import Fence, fence_sentence, parse_fence
 from streaming.spark.errors import AlreadyRun, FileVanished, HeldByStranger, MovedOn
 from streaming.spark.filesystem import CheckpointFiles, join
-from streaming.spark.prepared import discard, read_mark
+from streaming.spark.prepared import discard, has_been_run, read_mark
 
 _ENTRIES = 2
+_MADE = re.compile(r"epoch-(?P<epoch>\d+)-(?P<operation>.+)")
+"""The name of a checkpoint that a move made (``orchestrator.decide.step.folder``)."""
 
 Knows = Callable[[str], bool]
 """Whether the store knows an operation."""
@@ -35,15 +38,15 @@ def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int
     return planted_by(files, checkpoint, operation)
 
 
-def holder(files: CheckpointFiles, checkpoint: str) -> str | None:
-    """The operation whose entries keep the checkpoint from being started; None when there are none."""
+def holder(files: CheckpointFiles, checkpoint: str) -> Fence | None:
+    """The operation whose entries keep the checkpoint from being started, and its epoch; None when there are none."""
     committed = newest_commit(files, checkpoint)
     held = (
         _planted(files, _entry(checkpoint, batch))
         for batch in reversed(batch_ids(files, checkpoint, "offsets"))
         if committed is None or batch > committed
     )
-    return next((fence.operation for fence in held if fence is not None), None)
+    return next((fence for fence in held if fence is not None), None)
 
 
 def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
@@ -63,6 +66,8 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     Highest first, so that a start between two removals still fails. What others planted or prepared stays. Raises
     ``AlreadyRun`` when the prepared checkpoint has been run: then the old one is not to be run again.
     """
+    if request.below is not None:
+        _discard_lost(files, request, request.below)
     if request.prepared is not None and request.fresh and files.list_names(request.prepared):
         raise AlreadyRun(f"{request.prepared} has been run since operation {request.operation} chose it")
     if request.prepared is not None and _is_prepared_by(files, request.prepared, request.operation):
@@ -71,6 +76,25 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     for batch in reversed(ours):
         files.delete(_entry(request.checkpoint, batch))
     return ours
+
+
+def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -> None:
+    """Take away what an operation prepared of which nobody knows any more how far it came.
+
+    Raises ``AlreadyRun`` when one of its checkpoints was run, or one of a later move: the query went on from there.
+    """
+    held = holder(files, request.checkpoint)
+    for name in files.list_names(below):
+        made, target = _MADE.fullmatch(name), join(below, name)
+        if made is None:
+            continue
+        own = re.fullmatch(re.escape(request.operation) + r"(-\d+)?", made["operation"]) is not None
+        if not own and (held is None or int(made["epoch"]) <= held.epoch):
+            continue
+        if has_been_run(files, target):
+            raise AlreadyRun(f"{target} has been run since it was made: the query went on from there")
+        if own and _is_prepared_by(files, target, request.operation):
+            discard(files, target, request.operation)
 
 
 def _is_prepared_by(files: CheckpointFiles, target: str, operation: str) -> bool:

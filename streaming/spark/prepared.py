@@ -46,10 +46,18 @@ def discard(files: CheckpointFiles, target: str, operation: str) -> bool:
     mark = read_mark(files, target)
     if mark is None or mark.operation != operation:
         raise TargetTaken(f"{target} is there already, and operation {operation} did not make it")
-    offsets, commits = batch_ids(files, target, "offsets"), batch_ids(files, target, "commits")
-    if max(offsets, default=-1) > mark.newest_offsets or max(commits, default=-1) > mark.newest_commit:
+    if has_been_run(files, target):
         raise AlreadyRun(f"{target} has been run since operation {operation} made it")
     return files.delete(target, recursive=True)
+
+
+def has_been_run(files: CheckpointFiles, target: str) -> bool:
+    """Whether a run wrote there: beyond what was prepared, or, where nothing was prepared, anything."""
+    mark = read_mark(files, target)
+    if mark is None:
+        return bool(files.list_names(target))
+    offsets, commits = batch_ids(files, target, "offsets"), batch_ids(files, target, "commits")
+    return max(offsets, default=-1) > mark.newest_offsets or max(commits, default=-1) > mark.newest_commit
 
 
 def read_mark(files: CheckpointFiles, target: str) -> Mark | None:

@@ -18,7 +18,8 @@ from streaming.spark.facts import about, bound
 from streaming.spark.hosted import Hosted
 from streaming.spark.hosting import Hosting, absolute
 from streaming.spark.jvm import jvm_has_ended
-from streaming.spark.obey import Start, Stop, decide_runs
+from streaming.spark.obey import Refrain, Start, Stop, decide_runs
+from streaming.spark.refraining import Refraining
 from streaming.spark.registration import Registration
 from streaming.spark.run_errors import SparkMissing
 
@@ -41,6 +42,7 @@ class Runner:
         self._newest: dict[str, int] = {}
         self._strangers: set[str] = set()
         self._errands = Errands(hosting, self._all_of)
+        self._refraining = Refraining(hosting, lambda query: not any(each.is_alive for each in self._all_of(query)))
         self._stop = threading.Event()
         self._beaten = 0.0
         self._away_since: datetime | None = None
@@ -148,6 +150,8 @@ class Runner:
                     self._retire(query)
                 case Start(row):
                     self._host(row)
+                case Refrain() as refrain:
+                    self._refraining.tell(refrain)
         for row in assignments:
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
 

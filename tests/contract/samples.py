@@ -178,6 +178,7 @@ def fact(**change: Any) -> QueryFact:
         "deduplicates_ahead": None,
         "error": None,
         "held_by": None,
+        "held_epoch": None,
         "reported_at": AT,
     }
     return QueryFact(**(values | change))

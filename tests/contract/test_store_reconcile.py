@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from state.errors import Conflict
-from state.model import IntentState
+from state.model import Desired, IntentState, Phase
 from state.ports import Store
 from tests.contract import samples
 from tests.contract.samples import AT, held
@@ -80,3 +80,21 @@ def test_a_new_place_must_say_which_epoch_placed_it(store: Store) -> None:
     stands = store.assignment("revenue")
     assert stands is not None
     assert (stands.epoch, len(store.history())) == (2, 1)
+
+
+def test_an_operation_that_was_lost_is_written_down_again_and_holds_the_query(store: Store) -> None:
+    store.adopt(samples.assignment())
+    holds = samples.assignment(epoch=5, desired=Desired.HELD, operation="op-1")
+    lost = samples.operation(epoch=5, phase=Phase.ABORTED)
+    asked = samples.intent(epoch=5)
+    assert store.reconcile(holds, from_epoch=1, event=TOLD, operation=lost, intents=[asked])
+    assert store.assignment("revenue") == holds
+    assert (store.operation("op-1"), store.intents("op-1")) == (lost, [asked])
+
+
+def test_a_lost_operation_takes_the_place_of_one_that_came_back_open(store: Store) -> None:
+    held(store)
+    holds = samples.assignment(epoch=5, desired=Desired.HELD, operation="op-2")
+    lost = samples.operation(id="op-2", epoch=5, phase=Phase.ABORTED)
+    assert store.reconcile(holds, from_epoch=2, event=TOLD, operation=lost)
+    assert [each.id for each in store.operations(only_open=True)] == ["op-2"]

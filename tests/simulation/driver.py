@@ -27,11 +27,11 @@ from state.protocol import (
     Treatment,
 )
 from state.sighting import Sighting
-from streaming.spark.obey import Stop, decide_runs, may_run
+from streaming.spark.obey import Refrain, Start, Stop, decide_runs, may_run
 from tests.simulation.looks import Looks
 from tests.simulation.sink import Sink
 from tests.simulation.stores import AwayStore, Crash
-from tests.simulation.world import START, Checkpoint, World, already_run
+from tests.simulation.world import START, Checkpoint, World, already_run, went_to
 
 OBEY_SECONDS = 0.1
 BEAT_SECONDS = 1.0
@@ -155,8 +155,10 @@ class Driver:
         for action in decide_runs(self.name, rows, {q: r.row.epoch for q, r in self.runs.items()}, self._newest):
             if isinstance(action, Stop):
                 self._stop(action.query, action.why)
-            else:
+            elif isinstance(action, Start):
                 self._start(action.assignment)
+            else:
+                self._refrain(action)
         for row in rows:
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
         for run in self.ended:
@@ -198,6 +200,15 @@ class Driver:
         self.runs[row.query] = run
         if run.error is None:
             self.world.starts.append(row)
+
+    def _refrain(self, action: Refrain) -> None:
+        row = action.assignment
+        if any(self._is_active(run) for run in self.ended if run.row.query == row.query):
+            return
+        why = action.why(bool(self.checkpoints[row.checkpoint].planted))
+        if why not in self.said:
+            self.said.append(why)
+        self._tell(row.query, Run(row=row, due=0.0, data_batch=0, error=why), RunState.FAILED)
 
     def _why_not(self, row: Assignment) -> str | None:
         if self.checkpoints[row.checkpoint].planted:  # Spark reads the newest entry first, which is a planted one
@@ -293,12 +304,13 @@ class Driver:
     def _query_fact(self, query: str, run: Run, state: RunState) -> QueryFact:
         checkpoint, clock = self.checkpoints[run.row.checkpoint], self.world.clock
         starting = state is RunState.STARTING
-        held_by = checkpoint.holder if checkpoint.planted and run.error is not None else None
+        held = checkpoint if checkpoint.planted and run.error is not None else None
         return QueryFact(
             query=query, runner=self.name, instance=self.instance, host=self.host, boot_id="b", pid=1, pid_started=1,
             spark_master="local[*]", application_id=None, epoch=run.row.epoch, cluster=run.row.cluster,
             checkpoint=run.row.checkpoint, state=state, run_id="r", batch=checkpoint.batch,
-            offsets=checkpoint.offsets, started_at=clock.now(), error=run.error, held_by=held_by,
+            offsets=checkpoint.offsets, started_at=clock.now(), error=run.error, held_by=held.holder if held else None,
+            held_epoch=held.held_epoch if held else None,
             first_commit_at=None if starting or run.first_commit is None else clock.at(run.first_commit),
             progressed_at=None if starting or run.progressed is None else clock.at(run.progressed), input_rows=0,
             dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
@@ -322,9 +334,9 @@ class Driver:
             case IntentKind.PREPARE:
                 return self.prepare_error or self._prepare(PrepareRequest.of(intent.request), checkpoint)
             case IntentKind.RELEASE:
-                prepared = ReleaseRequest.of(intent.request).prepared
-                if any(start.checkpoint == prepared for start in self.world.starts):
-                    return already_run(str(prepared))
+                run_since = went_to(ReleaseRequest.of(intent.request), self.world.starts)
+                if run_since is not None:
+                    return already_run(run_since)
                 checkpoint.release(intent)
         return self._report(str(intent.request["checkpoint"]), checkpoint)
 

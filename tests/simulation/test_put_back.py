@@ -12,7 +12,7 @@ from orchestrator.decide.automatic import Circumstances, judge
 from orchestrator.errors import Refused
 from orchestrator.places import Places
 from orchestrator.planning import check_queries
-from orchestrator.reconciling import answer_for, lost_of, reconcile, sides_of
+from orchestrator.reconciling import Lost, answer_for, lost_of, reconcile, sides_of
 from state.model import (
     Assignment,
     Desired,
@@ -25,9 +25,12 @@ from state.model import (
     Request,
     RunState,
 )
-from state.protocol import Failure
+from state.protocol import Evidence, Failure
 from state.sql.migrate import open_store
 from tests.contract import samples
+from tests.simulation.control import controller, pass_time
+from tests.simulation.live import LiveWorld
+from tests.simulation.stores import back_up
 from tests.simulation.test_cli import Terminal, run, run_json
 from tests.simulation.world import QUERY, World
 
@@ -276,6 +279,103 @@ def test_a_person_says_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
     back = world.carry_out(world.request(target="east"))
     assert back is not None
     assert (back.outcome, back.source, back.epoch) == ("done", "west", 4)
+
+
+# -- what the lost operation had only begun ----------------------------------------------------------------------------
+def say_it_stayed(world: World, lost: Lost, *, cluster: str = "east", runner: str | None = None) -> Assignment:
+    """Somebody says that it is where it was."""
+    return answer_for(
+        world.store, world.settings, lost, cluster=cluster, checkpoint="/cp/revenue", runner=runner, actor="ann",
+        reason="backup of Monday",
+    )  # fmt: skip
+
+
+def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(disk: Disk) -> None:
+    world = disk.world
+    disk.back_up()
+    world.runner.evidence = None
+    request = world.request()
+    begun = world.carry_out(request, seconds=2)
+    assert begun is not None
+    assert (begun.outcome, world.checkpoints["/cp/revenue"].planted) == (None, {8, 9})
+    disk.put_back()
+    lost = lost_of(world.store, QUERY)
+    assert lost is not None
+    assert (lost.holder, lost.held_epoch) == (begun.id, 2)
+    for elsewhere in ({"cluster": "west"}, {"runner": "b"}):
+        with pytest.raises(Refused, match="it went on from another"):
+            say_it_stayed(world, lost, **elsewhere)
+    now = say_it_stayed(world, lost)
+    assert (now.epoch, now.desired, now.cluster, now.runner) == (3, Desired.HELD, "east", "a")
+    undone = world.carry_out(replace(request, operation=begun.id))
+    assert undone is not None
+    assert (undone.outcome, undone.sentence) == (
+        "failed", "given up by ann: the store was put back to a copy of before it, and revenue went nowhere"
+    )  # fmt: skip
+    assert not world.checkpoints["/cp/revenue"].planted
+    assert [(start.cluster, start.epoch, start.checkpoint) for start in world.starts] == [("east", 4, "/cp/revenue")]
+    assert lost_of(world.store, QUERY) is None
+    world.runner.evidence = Evidence.RUNNER
+    moved = world.carry_out(world.request())
+    assert moved is not None
+    assert (moved.outcome, moved.epoch) == ("done", 5)
+
+
+def test_who_says_that_it_stayed_although_it_went_on_is_told_where_it_went(disk: Disk) -> None:
+    world, moved_by = moved_put_back_and_started_anew(disk)
+    went_to = world.starts[0].checkpoint
+    lost = lost_of(world.store, QUERY)
+    assert lost is not None
+    say_it_stayed(world, lost)
+    stays = world.carry_out(replace(world.request(), operation=moved_by), seconds=3)
+    assert stays is not None
+    assert (stays.outcome, stays.phase) == (None, Phase.ABORTED)
+    assert world.checkpoints["/cp/revenue"].planted, "nothing is taken away"
+    assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
+    lost = lost_of(world.store, QUERY)
+    assert lost is not None
+    assert lost.found == f"{went_to} has been run since it was made"
+    with pytest.raises(Refused, match="it went on from another"):
+        say_it_stayed(world, lost)
+    answer_for(
+        world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
+    )
+    closed = world.store.operation(moved_by)
+    assert closed is not None
+    assert closed.outcome == "failed"
+    world.clock.wait(1)
+    assert (world.starts[-1].cluster, world.starts[-1].epoch, world.starts[-1].checkpoint) == ("west", 4, went_to)
+
+
+def test_a_runner_that_saw_the_lost_hold_says_why_it_starts_nothing() -> None:
+    world = LiveWorld()
+    site, runner = controller(world), world.drivers["a"]
+    pass_time(world, 3, site)
+    put_back = back_up(world.store)
+    world.request()
+    pass_time(world, 5, site, until=lambda: bool(world.store.operations()))
+    world.clusters["west"].reachable = False
+    pass_time(world, 2, site)
+    (begun,) = world.store.operations()
+    assert world.checkpoints["/cp/revenue"].planted
+    put_back()
+    world.rules.begin_anew()
+    pass_time(world, 3, site)
+    assert world.run_of(QUERY) is None
+    assert runner.said[-1] == (
+        "the store says epoch 1 of revenue, and said 2 before: it was put back to an older copy; "
+        "tideover reconcile revenue"
+    )
+    (fact,) = world.store.query_facts()
+    assert (fact.state, fact.error, fact.held_by) == (RunState.FAILED, runner.said[-1], begun.id)
+    lost = lost_of(world.store, QUERY)
+    assert lost is not None
+    say_it_stayed(world, lost)
+    pass_time(world, 10, site)
+    run = world.run_of(QUERY)
+    assert run is not None
+    assert (run.row.epoch, run.row.cluster, run.row.checkpoint) == (4, "east", "/cp/revenue")
+    assert (world.broken, world.account(), world.lag() <= 4) == ([], (0, 0), True)
 
 
 def test_an_operation_that_the_store_knows_is_no_stranger(disk: Disk) -> None:

@@ -93,15 +93,9 @@ class Stage:
         self.world.clock.store_set_ahead = 3600.0 - self.world.clock.store_set_ahead
 
     def copy_or_put_back_the_store(self) -> None:
-        """Put back, it is an older one, and nothing may be decided of a query that has moved since.
-
-        Not in the middle of an operation: what it planted would be held by nobody whom the store knows, while the query
-        went nowhere, and no verb leads out of that.
-        """
+        """Put back, it is an older one, and nothing may be decided of a query that has moved since."""
         if self._put_back is None:
             self._put_back = back_up(self.world.store)
-            return
-        if self.world.store.operations(only_open=True):
             return
         self._plans |= self._known_plans()
         self._put_back()

@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -95,6 +95,8 @@ class Checkpoint:
     planted: set[int] = field(default_factory=set)
     holder: str | None = None
     """The operation that planted these."""
+    held_epoch: int | None = None
+    """Its epoch."""
     operators: tuple[StateOperator, ...] = ()
     data_batch: int = 0
     """The first batch that can hold new records of the cluster it was made for."""
@@ -105,13 +107,23 @@ class Checkpoint:
         """Hold these batches for an operation; what an operation holds that the store does not know stays its own."""
         if self.planted and self.holder is not None and store.operation(self.holder) is None:
             return Failure(kind=HELD, text=f"{path} is held by operation {self.holder}, which this store does not know")
-        self.planted, self.holder = self.planted | batches, intent.operation
+        self.planted, self.holder, self.held_epoch = self.planted | batches, intent.operation, intent.epoch
         return None
 
     def release(self, intent: Intent) -> None:
         """Take away what its operation planted."""
         if self.holder == intent.operation:
             self.planted.clear()
+
+
+def went_to(request: ReleaseRequest, starts: Iterable[Assignment]) -> str | None:
+    """The checkpoint that an operation made and that was started, which a release finds."""
+    run = [start.checkpoint for start in starts]
+    return next((path for path in run if path == request.prepared or _is_lost(request, path)), None)
+
+
+def _is_lost(request: ReleaseRequest, path: str) -> bool:
+    return request.below is not None and path.startswith(f"{request.below}/") and request.operation in path
 
 
 def already_run(target: str) -> Failure:
@@ -206,9 +218,9 @@ class FakeRunner:
         if intent.kind is IntentKind.PREPARE:
             return self._prepare(PrepareRequest.of(intent.request), old)
         if intent.kind is IntentKind.RELEASE:
-            prepared = ReleaseRequest.of(intent.request).prepared
-            if any(start.checkpoint == prepared for start in self.starts):
-                return already_run(str(prepared))
+            run = went_to(ReleaseRequest.of(intent.request), self.starts)
+            if run is not None:
+                return already_run(run)
             old.release(intent)
         return report
 
@@ -259,7 +271,8 @@ class FakeRunner:
             progressed_at=self.clock.now() if committed and (self.commits or self.idle) else None,
             first_commit_at=self.clock.now() if committed and self.commits else None,
             input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
-            error=error, held_by=checkpoint.holder if held else None, reported_at=self.clock.now(),
+            error=error, held_by=checkpoint.holder if held else None,
+            held_epoch=checkpoint.held_epoch if held else None, reported_at=self.clock.now(),
         )  # fmt: skip
         run = (assignment.query, assignment.epoch, self.instance)
         if run not in self.announced:

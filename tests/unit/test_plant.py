@@ -6,6 +6,7 @@ import pytest
 
 from state.protocol import ReleaseRequest
 from streaming.spark import plant as planting
+from streaming.spark.checkpoint_text import Fence
 from streaming.spark.errors import AlreadyRun, HeldByStranger, MovedOn
 from streaming.spark.filesystem import CheckpointFiles
 from streaming.spark.local import LocalFiles
@@ -101,7 +102,7 @@ def test_who_holds_a_checkpoint_is_told_until_it_is_released(checkpoint: Checkpo
     checkpoint.plan(3)
     assert holder(FILES, str(checkpoint.path)) is None
     plant(FILES, str(checkpoint.path), operation="move", epoch=2)
-    assert holder(FILES, str(checkpoint.path)) == "move"
+    assert holder(FILES, str(checkpoint.path)) == Fence(2, "move")
     release(FILES, request(checkpoint))
     assert holder(FILES, str(checkpoint.path)) is None
     assert holder(FILES, str(checkpoint.path / "nowhere")) is None
@@ -169,3 +170,30 @@ def test_releasing_is_refused_when_what_was_to_begin_afresh_has_been_run(
         release(FILES, fresh)
     assert planted_by(FILES, str(checkpoint.path), "move") == planted
     assert release(FILES, fresh.model_copy(update={"prepared": str(tmp_path / "none")})) == planted
+
+
+def test_a_lost_operation_that_went_nowhere_is_undone_with_what_it_had_prepared(
+    checkpoint: CheckpointFolder, tmp_path: Path
+) -> None:
+    plant(FILES, str(checkpoint.path), operation="lost", epoch=4)
+    for name in ("epoch-4-lost", "epoch-4-lost-2", "epoch-2-earlier"):
+        claim(FILES, str(tmp_path / name), Mark(operation=name.split("-")[2], epoch=4))
+    CheckpointFolder(tmp_path / "epoch-2-earlier").commit(0)
+    lost = request(checkpoint, "lost").model_copy(update={"below": str(tmp_path)})
+    assert release(FILES, lost) == (3, 4)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "epoch-2-earlier"]
+
+
+@pytest.mark.parametrize("name", ["epoch-4-lost", "epoch-4-lost-2", "epoch-6-later"])
+@pytest.mark.parametrize("prepared", [True, False])
+def test_a_lost_operation_from_which_the_query_went_on_keeps_what_it_holds(
+    checkpoint: CheckpointFolder, tmp_path: Path, name: str, prepared: bool
+) -> None:
+    """Also where a fresh start had nothing prepared, and where only a later move is left to tell."""
+    planted = plant(FILES, str(checkpoint.path), operation="lost", epoch=4)
+    if prepared:
+        claim(FILES, str(tmp_path / name), Mark(operation=name.split("-")[2], epoch=4))
+    CheckpointFolder(tmp_path / name).commit(0)
+    with pytest.raises(AlreadyRun, match=f"{name} has been run"):
+        release(FILES, request(checkpoint, "lost").model_copy(update={"below": str(tmp_path)}))
+    assert planted_by(FILES, str(checkpoint.path), "lost") == planted

@@ -7,7 +7,7 @@ import pytest
 
 from state.model import Assignment, Desired
 from streaming.spark.backoff import pause_seconds
-from streaming.spark.obey import Start, Stop, decide_runs, may_run
+from streaming.spark.obey import Refrain, Start, Stop, decide_runs, may_run
 
 ROW = Assignment(
     query="revenue",
@@ -62,7 +62,14 @@ def test_a_query_whose_row_is_gone_goes_on() -> None:
 
 
 def test_a_row_that_went_back_to_an_old_epoch_is_never_started() -> None:
-    assert decide_runs("a", [ROW], {}, {"revenue": 4}) == []
+    (refrain,) = decide_runs("a", [ROW], {}, {"revenue": 4})
+    assert isinstance(refrain, Refrain)
+    assert refrain.why(is_held=True) == (
+        "the store says epoch 3 of revenue, and said 4 before: it was put back to an older copy; "
+        "tideover reconcile revenue"
+    )
+    assert refrain.why(is_held=False).endswith("; start runner a anew to go on from there")
+    assert decide_runs("b", [ROW], {}, {"revenue": 4}) == []
 
 
 @pytest.mark.parametrize("row", [replace(ROW, runner="b"), replace(ROW, desired=Desired.HELD)])

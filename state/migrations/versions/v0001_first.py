@@ -207,7 +207,7 @@ def create_facts() -> None:
         may("started_at", TIME),
         *(may("first_commit_at", TIME), may("progressed_at", TIME), may("input_rows", BIG)),
         *(may("dropped_late_rows", BIG), may("stateful", FLAG), may("deduplicates_ahead", FLAG), may("error", TEXT)),
-        may("held_by", TEXT),
+        *(may("held_by", TEXT), may("held_epoch", BIG)),
         need("reported_at", TIME),
         one_of("query_facts", "state", "starting", "running", "failed", "stopped"),
     )
