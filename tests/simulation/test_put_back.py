@@ -313,6 +313,7 @@ def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(dis
         "failed", "given up by ann: the store was put back to a copy of before it, and revenue went nowhere"
     )  # fmt: skip
     assert not world.checkpoints["/cp/revenue"].planted
+    world.clock.wait(1)
     assert [(start.cluster, start.epoch, start.checkpoint) for start in world.starts] == [("east", 4, "/cp/revenue")]
     assert lost_of(world.store, QUERY) is None
     world.runner.evidence = Evidence.RUNNER
