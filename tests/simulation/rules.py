@@ -55,8 +55,11 @@ class Rules:
             self._say(f"batch {batch} of {query} came with other records")
 
     def begin_anew(self) -> None:
-        """The store was put back: its epochs may be old ones."""
+        """The store was put back: its epochs may be old ones, and a row that nobody began is as if it had never been."""
         self._epochs.clear()
+        begun = {(query, epoch) for _, query, epoch in self._begun}
+        for query, rows in self._given.items():
+            self._given[query] = {epoch: row for epoch, row in rows.items() if (query, epoch) in begun}
 
     def _say(self, text: str) -> None:
         self.broken.append(f"{self.world.clock.passed:.1f}: {text}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import Refused
@@ -212,6 +212,13 @@ def play(hosts: Mapping[str, str], schedule: Schedule) -> None:
     stage.assert_all_is_well()
 
 
+PUT_BACK_WHILE_FENCED: Schedule = [
+    ("take_or_give_a_its_store", 0.2), ("copy_or_put_back_the_store", 15.0), ("ask_for_west", 1.9),
+    ("copy_or_put_back_the_store", 0.2), ("let_a_be_stubborn_or_obey", 1.9), ("kill_or_start_west", 15.0),
+]  # fmt: skip
+
+
+@example(hosts=HOSTS[1], schedule=PUT_BACK_WHILE_FENCED)
 @given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
 @settings(max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_no_order_of_faults_breaks_a_rule_and_all_of_them_end_well(
