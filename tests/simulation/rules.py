@@ -55,7 +55,7 @@ class Rules:
             self._say(f"batch {batch} of {query} came with other records")
 
     def begin_anew(self) -> None:
-        """The store was put back: its epochs may be old ones, and a row that nobody began is as if it had never been."""
+        """The store was put back: its epochs may be old ones, and what nobody began is as if it had never been."""
         self._epochs.clear()
         begun = {(query, epoch) for _, query, epoch in self._begun}
         for query, rows in self._given.items():
