@@ -20,6 +20,7 @@ from streaming.spark.hosted import Hosted
 from streaming.spark.hosting import Hosting, NoWatch
 from streaming.spark.identity import Identity
 from streaming.spark.local import LocalFiles
+from streaming.spark.plant import plant
 from streaming.spark.run_errors import PipelineRaised
 from streaming.spark.runner import Runner
 
@@ -301,3 +302,26 @@ def test_every_line_of_a_runner_about_a_query_names_its_epoch_and_its_operation(
         ("query stopped", "q", 3, "op-4"),
     }
     assert [line["ran_under"] for line in lines if line["event"] == "stopping query"] == [1, 3]
+
+
+def test_a_runner_tells_why_it_starts_nothing_by_a_row_older_than_one_it_saw(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_told() -> bool:
+        runner._obey([first])
+        return stage.store.told[-1:] == [RunState.FAILED]
+
+    first = replace(ROW, checkpoint=str(tmp_path / "held"))
+    monkeypatch.setattr(FakeRun, "resting", True)
+    with capture_logs() as lines:
+        runner = Runner(stage.hosting, cast(Any, None))
+        runner._obey([replace(first, epoch=2, desired=Desired.HELD, operation="lost")])
+        plant(LocalFiles(), first.checkpoint, operation="lost", epoch=2, knows=lambda _: True)
+        until(is_told)
+    (said,) = (line["why"] for line in lines if line["event"] == "query not started")
+    assert said == (
+        "the store says epoch 1 of q, and said 2 before: it was put back to an older copy; tideover reconcile q"
+    )
+    fact = stage.store.fact
+    assert (fact.epoch, fact.error, fact.held_by, fact.held_epoch) == (1, said, "lost", 2)
+    assert "query started" not in {line["event"] for line in lines}
