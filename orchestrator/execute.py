@@ -17,7 +17,7 @@ from orchestrator.decide.landing import LANDING, calls_off, joins
 from orchestrator.decide.phases import BEFORE_COMMIT
 from orchestrator.decide.plan import plan_json, prepare_request
 from orchestrator.decide.snapshot import Ask, Commit, Findings, GoBack, Land, Resolve, Settle, Snapshot, TakeOver, Wait
-from orchestrator.decide.step import folder, step
+from orchestrator.decide.step import step
 from orchestrator.decide.wants import report_of_fact
 from orchestrator.errors import UnknownName
 from orchestrator.journal import Journal
@@ -27,6 +27,7 @@ from orchestrator.reported import fact_of, hosting_process
 from orchestrator.requests import hold_detail
 from state.automation import AUTOMATIC
 from state.errors import StoreUnavailable
+from state.folders import folder
 from state.model import Assignment, Desired, Intent, IntentKind, IntentState, Operation
 from state.ports import Store
 from state.protocol import CheckpointReport, Failure, Process

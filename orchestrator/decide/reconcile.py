@@ -9,10 +9,10 @@ Where no runner is left that could report it, the old checkpoint itself tells: e
 and they name their operation. One that the store does not know was done after the copy was made.
 """
 
-import re
 from dataclasses import replace
 from datetime import datetime
 
+from state.folders import read_folder
 from state.model import (
     Assignment,
     Desired,
@@ -25,9 +25,6 @@ from state.model import (
     QueryFact,
 )
 from state.protocol import ReleaseRequest
-
-_EPOCH = re.compile(r"epoch-(?P<epoch>\d+)-[^/]+/?$")
-"""The end of a checkpoint's path that Tideover made (``orchestrator.decide.step.folder``)."""
 
 
 def is_put_back(assignment: Assignment | None, fact: QueryFact | None) -> bool:
@@ -158,8 +155,8 @@ def vouched(stored: Assignment, *, cluster: str, checkpoint: str, runner: str, a
     Its epoch lies above the stored one and above the one in the name of the folder, so that a run which went on there
     unseen is told to stop when its runner is back.
     """
-    named = _EPOCH.search(checkpoint)
-    epoch = max(stored.epoch, int(named["epoch"]) if named else 0)
+    made = read_folder(checkpoint)
+    epoch = max(stored.epoch, made.epoch if made is not None else 0)
     return Assignment(
         query=stored.query,
         epoch=epoch + 1,

@@ -23,6 +23,7 @@ from orchestrator.decide.landing import looks_later, starting, verifying
 from orchestrator.decide.phases import Happening
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
 from orchestrator.decide.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
+from state.folders import next_folder
 from state.model import Intent, IntentKind, IntentState, Phase
 from state.protocol import ALREADY_RUN, HELD, FenceReport, InspectRequest, PrepareReport, PrepareRequest
 
@@ -147,7 +148,7 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
         if asked is None:
             return moved(snapshot, Happening.NO_RUNNER, no_runner(snapshot))
         return moved(snapshot, Happening.MOVED_ON, f"{failure(latest).text}: resolving again", asked)
-    again = request.model_copy(update={"target": _next_folder(request.target, len(snapshot.of(IntentKind.PREPARE)))})
+    again = request.model_copy(update={"target": next_folder(request.target, len(snapshot.of(IntentKind.PREPARE)))})
     pursued = pursue(snapshot, latest, "to make the checkpoint", again.as_json(), now)
     if pursued is None and failure(latest).kind == ALREADY_RUN:
         return _put_back(snapshot, latest)
@@ -156,16 +157,6 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
     if isinstance(pursued, Ask):
         return stay(snapshot, f"asking runner {pursued.runner} to make the checkpoint", pursued)
     return pursued
-
-
-def folder(base: str, epoch: int, operation: str, attempt: int = 1) -> str:
-    """The new checkpoint's folder. Each attempt has its own, so that a runner that wakes up late spoils none."""
-    suffix = "" if attempt == 1 else f"-{attempt}"
-    return f"{base.rstrip('/')}/epoch-{epoch}-{operation}{suffix}"
-
-
-def _next_folder(target: str, attempts: int) -> str:
-    return f"{target}-{attempts + 1}" if attempts == 1 else f"{target.rpartition('-')[0]}-{attempts + 1}"
 
 
 def _aborting(snapshot: Snapshot, now: datetime) -> Decision:

@@ -6,9 +6,9 @@ start would skip a batch in silence. A batch that is already running is not held
 half.
 """
 
-import re
 from collections.abc import Callable
 
+from state.folders import read_folder
 from state.protocol import ReleaseRequest
 from streaming.spark.checkpoint import batch_ids, newest_commit
 from streaming.spark.checkpoint_text import Fence, fence_sentence, parse_fence
@@ -17,8 +17,6 @@ from streaming.spark.filesystem import CheckpointFiles, join
 from streaming.spark.prepared import discard, has_been_run, read_mark
 
 _ENTRIES = 2
-_MADE = re.compile(r"epoch-(?P<epoch>\d+)-(?P<operation>.+)")
-"""The name of a checkpoint that a move made (``orchestrator.decide.step.folder``)."""
 
 Knows = Callable[[str], bool]
 """Whether the store knows an operation."""
@@ -85,11 +83,11 @@ def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -
     """
     held = holder(files, request.checkpoint)
     for name in files.list_names(below):
-        made, target = _MADE.fullmatch(name), join(below, name)
+        made, target = read_folder(name), join(below, name)
         if made is None:
             continue
-        own = re.fullmatch(re.escape(request.operation) + r"(-\d+)?", made["operation"]) is not None
-        if not own and (held is None or int(made["epoch"]) <= held.epoch):
+        own = made.is_of(request.operation)
+        if not own and (held is None or made.epoch <= held.epoch):
             continue
         if has_been_run(files, target):
             raise AlreadyRun(f"{target} has been run since it was made: the query went on from there")

@@ -29,7 +29,7 @@ SEAMS = {
 
 PURE = (
     *("state/model.py", "state/automation.py", "state/sighting.py", "state/settings.py", "state/protocol.py"),
-    *("state/upkeep.py", "state/written.py", "state/consistency.py", "state/ring.py"),
+    *("state/upkeep.py", "state/written.py", "state/consistency.py", "state/folders.py", "state/ring.py"),
     *("streaming/resume/", "streaming/sight.py", "streaming/window.py", "orchestrator/decide/"),
 )
 
@@ -72,7 +72,7 @@ def test_a_foreign_library_is_imported_only_by_its_seam(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in modules() if relative(path).startswith(PURE)], ids=relative)
 def test_pure_modules_know_values_only(path: Path) -> None:
     allowed_own = ("state.model", "state.automation", "state.sighting", "state.settings", "state.protocol",
-                   "state.upkeep", "state.written", "state.consistency", "state.ring",
+                   "state.upkeep", "state.written", "state.consistency", "state.folders", "state.ring",
                    "state.errors", "streaming.resume", "streaming.log", "streaming.sight",
                    "orchestrator.decide")  # fmt: skip
     strangers = {
