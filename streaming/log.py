@@ -69,6 +69,11 @@ class Looked:
     leader_epoch: int | None
     error: PartitionError | None = None
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether it was answered and names no record: there is none, or the one there is may not be read yet."""
+        return self.error is None and self.offset is None
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochEnd:

@@ -39,7 +39,7 @@ def ask_newest(log: Log, partitions: Iterable[TopicPartition], deadline: Deadlin
     records, it is an error that passes.
     """
     told = ask(log, [(partition, Spec.MAX_TIMESTAMP) for partition in partitions], deadline)
-    blank = [partition for (partition, _), looked in told.items() if looked.error is None and looked.offset is None]
+    blank = [partition for (partition, _), looked in told.items() if looked.is_blank]
     specs = (Spec.MAX_TIMESTAMP, Spec.EARLIEST, Spec.LATEST)
     again = ask(log, [(partition, spec) for spec in specs for partition in blank], deadline)
     newest = {partition: looked for (partition, _), looked in told.items()}
@@ -47,7 +47,7 @@ def ask_newest(log: Log, partitions: Iterable[TopicPartition], deadline: Deadlin
 
 
 def _newest(newest: Looked, begin: Looked, end: Looked) -> Looked:
-    if newest.error is not None or newest.offset is not None:
+    if not newest.is_blank:
         return newest
     error = begin.error or end.error
     if error is None and begin.offset != end.offset:

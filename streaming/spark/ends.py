@@ -49,7 +49,7 @@ class EndSampler:
         self._asked += 1
         ends = self._look(partitions, Spec.LATEST, timeout)
         newest = dict(self._look(partitions, Spec.MAX_TIMESTAMP, timeout))
-        if ahead := [each for each, looked in newest.items() if _is_untold(looked) and self._has_records(each, ends)]:
+        if ahead := [each for each, looked in newest.items() if looked.is_blank and self._has_records(each, ends)]:
             newest |= self._look(ahead, Spec.MAX_TIMESTAMP, timeout)
         whole = [
             self._of(partition, end, newest.get(partition), now)
@@ -94,11 +94,6 @@ class EndSampler:
             topic_id=facts.topic_id if facts is not None else None,
             sampled_at=now,
         )
-
-
-def _is_untold(looked: Looked) -> bool:
-    """Whether the leader answered without a time: the log is empty, or its newest record cannot be read yet."""
-    return looked.error is None and (looked.timestamp_ms is None or looked.timestamp_ms < 0)
 
 
 def _came_to_nothing(looked: Looked | None) -> bool:

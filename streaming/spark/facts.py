@@ -107,10 +107,8 @@ class Ledger:
 
     def failed(self, error: str, held: Fence | None) -> None:
         """The run ended, or could not begin; ``held`` tells whose planted entries it met, if it met any."""
-        self._fact = replace(self._fact, state=RunState.FAILED, error=error)
-        self._fact = replace(
-            self._fact, held_by=held.operation if held else None, held_epoch=held.epoch if held else None
-        )
+        operation, epoch = (held.operation, held.epoch) if held is not None else (None, None)
+        self._fact = replace(self._fact, state=RunState.FAILED, error=error, held_by=operation, held_epoch=epoch)
         self.report()
 
     def restless(self, unrest: str) -> None:

@@ -9,6 +9,7 @@ from state.model import TopicPartition
 from streaming.log import Looked, PartitionError, Spec
 from streaming.memory import MemoryCluster
 from streaming.spark.ends import EndSampler
+from tests.replicas import CatchingUp, hold_back
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -58,7 +59,7 @@ def test_a_broker_that_does_not_know_the_largest_timestamp_still_tells_the_end(c
 def append_unreplicated(cluster: MemoryCluster, timestamp_ms: int) -> None:
     """A record that the leader has and some replica in sync has not: the end stays before it."""
     cluster.append("t", 1, timestamp_ms, b"ahead")
-    cluster.topics["t"].partitions[1].end -= 1
+    hold_back(cluster, SECOND)
 
 
 def test_an_end_that_stays_while_the_leader_has_more_keeps_the_time_of_its_newest_record(
@@ -84,22 +85,6 @@ def test_an_end_that_moved_while_the_leader_has_more_waits_for_its_time_but_not_
     assert (sampler.samples[SECOND].end, sampler.samples[SECOND].newest_timestamp_ms) == (1, 1_000)
     told = sampler.sample([FIRST, SECOND], NOW + timedelta(seconds=10.1), timeout=1)
     assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (2, None)]
-
-
-class CatchingUp(MemoryCluster):
-    """Its replicas have everything by the second question for the largest timestamp."""
-
-    asked = 0
-
-    def offsets(
-        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
-        if times.get(SECOND) == Spec.MAX_TIMESTAMP:
-            self.asked += 1
-            if self.asked == 2:
-                log = self.topics["t"].partitions[1]
-                log.end = len(log.records)
-        return super().offsets(times, read_committed=read_committed, timeout=timeout)
 
 
 def test_a_newest_record_that_is_replicated_a_moment_later_is_found_by_asking_again() -> None:

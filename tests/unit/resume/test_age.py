@@ -1,15 +1,14 @@
 """How old a copy is, by the largest timestamp of each side (KIP-734), in seconds and records."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from state.model import TopicPartition
 from streaming.deadline import Deadline
-from streaming.log import Looked, PartitionError, Spec
+from streaming.log import PartitionError
 from streaming.memory import MemoryCluster
 from streaming.replication import replication_ages
 from streaming.resume.age import Age
+from tests.replicas import CatchingUp, hold_back
 
 KEY, COPY = TopicPartition("orders", 0), TopicPartition("east.orders", 0)
 
@@ -59,25 +58,11 @@ def test_an_error_of_either_side_leaves_the_age_unknown() -> None:
 @pytest.mark.parametrize("ahead", ["orders", "east.orders"])
 def test_a_side_whose_newest_record_is_not_replicated_yet_is_not_taken_for_an_empty_one(ahead: str) -> None:
     sides = {"orders": cluster("orders", 1000, 2000), "east.orders": cluster("east.orders", 1000, 2000)}
-    sides[ahead].partition(ahead, 0).end -= 1
+    hold_back(sides[ahead], TopicPartition(ahead, 0))
     found = aged(sides["orders"], sides["east.orders"])
     assert (found.seconds, found.records, found.by_standby) == (None, None, ahead == "east.orders")
     assert found.error is not None
     assert (found.error.name, found.error.retriable) == ("OFFSET_NOT_AVAILABLE", True)
-
-
-class CatchingUp(MemoryCluster):
-    """Its replicas have everything by the second question."""
-
-    asked = 0
-
-    def offsets(
-        self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
-        self.asked += Spec.MAX_TIMESTAMP in times.values()
-        for log in self.topics["orders"].partitions.values() if self.asked == 2 else ():
-            log.end = len(log.records)
-        return super().offsets(times, read_committed=read_committed, timeout=timeout)
 
 
 def test_a_side_that_is_replicated_a_moment_later_is_asked_again() -> None:
@@ -85,6 +70,6 @@ def test_a_side_that_is_replicated_a_moment_later_is_asked_again() -> None:
     east.create("orders")
     for time in (1000, 3000):
         east.append("orders", 0, time, b"")
-    east.partition("orders", 0).end -= 1
+    hold_back(east, KEY)
     found = aged(east, cluster("east.orders", 1000))
     assert (found.seconds, found.error) == (2.0, None)
