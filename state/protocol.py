@@ -17,6 +17,9 @@ HELD = "held"
 ALREADY_RUN = "already-run"
 """Kind of a ``Failure``: the checkpoint that an operation makes was made, and run, by this very operation before."""
 
+MOVED_ON = "moved-on"
+"""Kind of a ``Failure``: the checkpoint is at another batch, or at other offsets, than those that were resolved."""
+
 Offsets = dict[str, dict[str, dict[str, int]]]
 """Per source, topic and partition (as text, like Spark's JSON): the next offset to read."""
 

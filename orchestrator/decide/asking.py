@@ -124,6 +124,11 @@ def _pause(snapshot: Snapshot, intent: Intent) -> timedelta:
     return min(AGAIN * (1 << doublings), AGAIN_AT_MOST if snapshot.patient else AGAIN_WITHOUT_PATIENCE)
 
 
+def count_failures(snapshot: Snapshot, intent: Intent, kind: str) -> int:
+    """How often what was asked failed in this way."""
+    return _failures(snapshot, intent).count(kind)
+
+
 def _failures(snapshot: Snapshot, intent: Intent) -> list[str]:
     """The kinds of all failures so far of what was asked, but for askings that were taken back."""
     failed = [failure(each).kind for each in snapshot.of(intent.kind) if each.state is IntentState.FAILED]

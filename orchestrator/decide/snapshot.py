@@ -121,15 +121,21 @@ class Snapshot:
 
 
 def newest_report(intents: Sequence[Intent]) -> CheckpointReport | None:
-    """The newest reading of the old checkpoint, by fence or inspection; what a takeover fenced is another one."""
-    made = next((i for i in reversed(intents) if i.kind is IntentKind.PREPARE), None)
-    before = [i for i in intents if i.state is IntentState.DONE and (made is None or i.epoch == made.epoch)]
-    for intent in reversed(before):
-        if intent.kind is IntentKind.FENCE:
-            return FenceReport.of(intent.result).checkpoint
-        if intent.kind is IntentKind.INSPECT:
-            return CheckpointReport.of(intent.result)
-    return None
+    """The newest reading of the old checkpoint, by fence or inspection; what a takeover fenced is another one.
+
+    An inspection follows every fence of its epoch, and each kind counts its askings. Times are no measure here: where
+    the store's clock is set back, what was asked before would be the newest reading for as long as it was set back by.
+    """
+    epoch = next((each.epoch for each in intents if each.kind is IntentKind.PREPARE), None)
+
+    def newest(kind: IntentKind) -> Intent | None:
+        done = (each for each in intents if each.kind is kind and each.state is IntentState.DONE)
+        return max((each for each in done if epoch in {None, each.epoch}), key=lambda each: each.attempt, default=None)
+
+    if inspected := newest(IntentKind.INSPECT):
+        return CheckpointReport.of(inspected.result)
+    fenced = newest(IntentKind.FENCE)
+    return FenceReport.of(fenced.result).checkpoint if fenced else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from orchestrator.decide.asking import (
     ask,
+    count_failures,
     failure,
     fence_request,
     given_up,
@@ -25,8 +26,11 @@ from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
 from orchestrator.decide.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
 from state.folders import next_folder
 from state.model import Intent, IntentKind, IntentState, Phase
-from state.protocol import ALREADY_RUN, HELD, FenceReport, InspectRequest, PrepareReport, PrepareRequest
+from state.protocol import ALREADY_RUN, HELD, MOVED_ON, FenceReport, InspectRequest, PrepareReport, PrepareRequest
 
+MOVES_ON = 10
+"""How often a checkpoint may be found further on than the fence had read it. What stops once is found further on once;
+what moves on again and again is a run that goes on (behind a consent to go unfenced), and resolving never ends."""
 _BEFORE_COMMIT = (IntentKind.FENCE, IntentKind.INSPECT, IntentKind.PREPARE)
 
 
@@ -143,7 +147,10 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
         commit = Commit(request=request, data_batch=report.data_batch, runner=latest.runner)
         text = f"placed on {snapshot.operation.target} with epoch {snapshot.operation.epoch}: the point of no return"
         return moved(snapshot, Happening.COMMITTED, text, commit, detail=report.as_json())
-    if latest.state is IntentState.FAILED and failure(latest).kind == "moved-on":
+    if latest.state is IntentState.FAILED and failure(latest).kind == MOVED_ON:
+        if count_failures(snapshot, latest, MOVED_ON) > MOVES_ON:
+            text = f"{failure(latest).text}, for the {MOVES_ON + 1}th time: something still writes to the checkpoint"
+            return given_up(snapshot, "failed", text)
         asked = ask(snapshot, IntentKind.INSPECT, InspectRequest(checkpoint=request.checkpoint).as_json())
         if asked is None:
             return moved(snapshot, Happening.NO_RUNNER, no_runner(snapshot))

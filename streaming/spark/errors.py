@@ -18,7 +18,7 @@ TideoverError
 """
 
 from state.errors import TideoverError
-from state.protocol import ALREADY_RUN, HELD
+from state.protocol import ALREADY_RUN, HELD, MOVED_ON
 
 
 class CheckpointError(TideoverError):
@@ -54,7 +54,7 @@ class AmbiguousSources(CheckpointError):
 class MovedOn(CheckpointError):
     """The checkpoint is at another batch than the one that was resolved."""
 
-    kind = "moved-on"
+    kind = MOVED_ON
 
 
 class HeldByStranger(CheckpointError):

@@ -12,6 +12,7 @@ from datetime import datetime
 from state.errors import StoreUnavailable
 from state.model import Assignment, Intent, IntentKind, IntentState, QueryFact, RunnerFact, RunState
 from state.protocol import (
+    MOVED_ON,
     CheckpointReport,
     Evidence,
     Failure,
@@ -384,7 +385,7 @@ class Driver:
         if any(start.checkpoint == request.target for start in self.world.starts):
             return already_run(request.target)
         if (request.batch, request.offsets) != (old.batch, old.offsets):
-            return Failure(kind="moved-on", text="the checkpoint moved on")
+            return Failure(kind=MOVED_ON, text="the checkpoint moved on")
         if request.resume == "fresh":
             begun = Checkpoint(
                 batch=-1, offsets=request.target_offsets, operators=old.operators, begun=request.target

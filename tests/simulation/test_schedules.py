@@ -217,7 +217,15 @@ PUT_BACK_WHILE_FENCED: Schedule = [
     ("copy_or_put_back_the_store", 0.2), ("let_a_be_stubborn_or_obey", 1.9), ("kill_or_start_west", 15.0),
 ]  # fmt: skip
 
+SET_BACK_WHILE_BLOCKED: Schedule = [
+    ("let_a_be_stubborn_or_obey", 0.2), ("freeze_or_thaw_a", 6.0), ("ask_for_west", 1.9),
+    ("set_the_stores_clock", 6.0), ("ask_for_west", 0.7), ("ask_for_west", 15.0), ("set_the_clock", 6.0),
+    ("set_the_stores_clock", 0.7), ("freeze_or_thaw_a", 1.9), ("freeze_or_thaw_a", 6.0),
+]  # fmt: skip
+"""What was asked while the store's clock was ahead stays the newest by time, until an hour later."""
 
+
+@example(hosts=HOSTS[0], schedule=SET_BACK_WHILE_BLOCKED)
 @example(hosts=HOSTS[1], schedule=PUT_BACK_WHILE_FENCED)
 @given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
 @settings(max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

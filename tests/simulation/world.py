@@ -30,6 +30,7 @@ from state.ports import Store
 from state.protocol import (
     ALREADY_RUN,
     HELD,
+    MOVED_ON,
     CheckpointReport,
     Evidence,
     Failure,
@@ -231,7 +232,7 @@ class FakeRunner:
             self.checkpoints[request.target] = Checkpoint(batch=-1, offsets={})
             return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
         if (request.batch, request.offsets) != (old.batch, old.offsets):
-            return Failure(kind="moved-on", text="the checkpoint moved on")
+            return Failure(kind=MOVED_ON, text="the checkpoint moved on")
         assert request.batch is not None
         self.checkpoints[request.target] = Checkpoint(batch=request.batch, offsets=request.target_offsets)
         ahead = request.treatment in {Treatment.BRIDGE, Treatment.PROMOTE}

@@ -12,7 +12,7 @@ from orchestrator.decide.asking import TRIES
 from orchestrator.decide.gate import Gate
 from orchestrator.decide.phases import BEFORE_COMMIT, FINAL, TABLE, Happening, move, watched
 from orchestrator.decide.snapshot import Findings, Snapshot
-from orchestrator.decide.step import step
+from orchestrator.decide.step import MOVES_ON, step
 from state.model import Desired, Intent, IntentKind, IntentState, Phase, RunState
 from state.protocol import CheckpointReport, Evidence, Failure, FenceReport, PrepareReport, PrepareRequest
 from state.sighting import Verdict
@@ -107,6 +107,7 @@ F, BL, RE, PR = Phase.FENCING, Phase.BLOCKED, Phase.RESOLVING, Phase.PREPARING
 ST, VE, AB, SE = Phase.STARTING, Phase.VERIFYING, Phase.ABORTED, Phase.SETTLED
 LOST = asked(FENCE, fence(Evidence.PROCESS), epoch=3, number=2, runner="b")
 FAILED = replace(RUNS, state=RunState.FAILED, error="no such table\n  at line 1")
+MOVES = [asked(PREPARING, MOVED_ON, number=number) for number in range(1, MOVES_ON + 2)]
 WAYS = [
     Way("the runner stopped it", at(F, FENCED), Happening.FENCED, RE),
     Way("somebody consents", consenting(at(F, UNPROVEN), "unfenced"), Happening.FENCED, RE),
@@ -131,6 +132,7 @@ WAYS = [
     Way("its maker died", at(PR, FENCED, asked(PREPARING), alive=()), Happening.NO_RUNNER, BL),
     Way("nobody to read again", at(PR, asked(PREPARING, MOVED_ON), alive=()), Happening.NO_RUNNER, BL),
     Way("no room for it", at(PR, FENCED, asked(PREPARING, NO_SPACE)), Happening.GIVEN_UP, AB),
+    Way("it moves on and on", at(PR, FENCED, *MOVES), Happening.GIVEN_UP, AB),
     Way("called off", at(PR, asked(PREPARING, NO_SPACE), called_off_by="ann"), Happening.GIVEN_UP, AB),
     Way("its runner has it", at(ST, fact=RUNS), Happening.STARTED, VE),
     Way("its runner is silent", at(ST, alive=(B,)), Happening.RUNNER_LOST, ST),
@@ -171,6 +173,27 @@ def test_what_is_decided_goes_the_way_of_the_table(way: Way) -> None:
     assert (decision.happening, decision.phase) == (way.happening, way.after)
     assert TABLE[way.pair] is way.after
     assert decision.sentence
+
+
+def test_a_checkpoint_that_moves_on_is_resolved_again_until_that_has_no_end() -> None:
+    assert step(at(PR, FENCED, *MOVES[:-1]), NOW).happening is Happening.MOVED_ON
+    assert step(at(PR, FENCED, *MOVES), NOW).sentence == (
+        "batch 4 is committed, for the 11th time: something still writes to the checkpoint"
+    )
+
+
+@pytest.mark.parametrize("set_back", [timedelta(0), timedelta(hours=1)], ids=["later", "set back"])
+def test_an_inspection_is_newer_than_the_fence_whatever_the_stores_clock_says(set_back: timedelta) -> None:
+    fence = replace(FENCED, created_at=NOW + set_back)
+    read = [
+        replace(asked(IntentKind.INSPECT, REPORT.model_copy(update={"batch": 3 + number}), number=number),
+            created_at=NOW - set_back + timedelta(seconds=number))
+        for number in (1, 2)
+    ]  # fmt: skip
+    in_time = sorted([fence, *read], key=lambda intent: intent.created_at)
+    newest = at(RE, *in_time).report
+    assert newest is not None
+    assert newest.batch == 5
 
 
 @pytest.mark.parametrize(("before", "verdict", "happening", "after"), SEEN)
