@@ -20,7 +20,7 @@ from streaming.spark.plant import release
 
 _THREADS = 8
 _CATCH_UP_SECONDS = 2.0
-"""How long a fence waits for positions that had to wait for the store themselves."""
+"""How long a fence waits until the store has the newest positions: it may be slow, or just be back."""
 
 Result = Mapping[str, object]
 HostedOf = Callable[[str], Sequence[Hosted]]

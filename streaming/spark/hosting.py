@@ -41,7 +41,7 @@ class BatchWatch(Protocol):
         """The run is over."""
 
     def catch_up(self, cluster: str, seconds: float) -> None:
-        """Wait, at most so long, until the store has what had to wait for it."""
+        """Wait, at most so long, until the store has the positions of all batches that were told of."""
 
 
 class NoWatch:

@@ -41,6 +41,9 @@ _SHARE = min(0.05, 0.02 * (os.cpu_count() or 1))
 _LONGEST_REST_SECONDS = 1.0
 _DEAD_PAUSE_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
+_DEAD_LOOK_SECONDS = 0.1
+"""How long somebody who needs the positions waits for a look at the cluster to end; one at a dead cluster takes a
+second and more, and what it would bring is not coming."""
 
 OpenLog = Callable[[str], Log]
 Now = Callable[[], datetime]
@@ -64,7 +67,13 @@ class _Over:
     subject: Subject
 
 
-_Word = _Seen | _Counted | _Over
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    stored: threading.Event
+    """Set when the store, or the spool, has every position of which there was word."""
+
+
+_Word = _Seen | _Counted | _Over | _Needed
 
 
 class Tracker:
@@ -97,7 +106,7 @@ class Tracker:
         self._of(subject.cluster).tell(_Over(subject))
 
     def catch_up(self, cluster: str, seconds: float) -> None:
-        """Wait, at most so long, until the store has what is spooled; returns at once where nothing is."""
+        """Wait, at most so long, until the store has the positions of all batches that were told of."""
         self._of(cluster).catch_up(seconds)
 
     def close(self, timeout: float) -> None:
@@ -140,19 +149,26 @@ class ClusterTracker(threading.Thread):
         self._kept = Spooled()
         self._flush_at = self._sample_at = self._read_at = self._store_at = 0.0
         self._reachable = True
+        self._looking = False
+        """The cluster is being asked at this moment."""
         self._talk = bound({"cluster": cluster})
 
     def tell(self, word: _Word) -> None:
         self._words.put(word)
 
     def catch_up(self, seconds: float) -> None:
-        """Wait, at most so long, until the store has what is spooled.
+        """Wait, at most so long, until the store has the positions of all batches that were told of.
 
-        Whoever resolves reads positions from the store, and one that is just back lacks the newest.
+        Whoever resolves reads positions from the store: one that is slow, or just back, lacks the newest. A look at
+        the cluster is hardly waited for.
         """
-        deadline = time.monotonic() + seconds
+        began = time.monotonic()
+        needed = _Needed(threading.Event())
         self._flush_at = 0.0
-        while not self._kept.is_empty and self.is_alive() and time.monotonic() < deadline:
+        self.tell(needed)
+        while self.is_alive() and not (needed.stored.is_set() and self._kept.is_empty):
+            if time.monotonic() - began >= (_DEAD_LOOK_SECONDS if self._looking else seconds):
+                return
             time.sleep(_LOOK_SECONDS)
 
     def ask_to_stop(self) -> None:
@@ -194,18 +210,19 @@ class ClusterTracker(threading.Thread):
                 self._store_positions()
                 if (track := self._tracks.pop(subject, None)) is not None:
                     self._recorder.end(track)
+            case _Needed(stored):
+                self._store_positions()
+                stored.set()
 
     def _round(self) -> None:
         began = time.thread_time()
         now = time.monotonic()
         if self._tracks and now >= self._read_at:
-            try:
-                self._ask_cluster(now)
-                self._say_reachable(None)
-            except (KafkaError, TideoverError) as error:
-                self._say_reachable(error)
+            samples = self._look(now)
+            if samples is None:
                 self._read_at = now + _DEAD_PAUSE_SECONDS
             else:
+                self._store_ends(samples)
                 self._store_positions()
                 spent = time.thread_time() - began
                 self._read_at = time.monotonic() + min(_LONGEST_REST_SECONDS, spent / _SHARE)
@@ -215,18 +232,33 @@ class ClusterTracker(threading.Thread):
             self._flush()
         self._recorder.look(self._tracks.values(), now)
 
-    def _ask_cluster(self, now: float) -> None:
-        """Read the records before the ends that are new, then sample the ends. Raises ``KafkaError``."""
+    def _look(self, now: float) -> list[EndSample] | None:
+        """What the cluster tells of its ends, where it is time to ask; None where it cannot be asked."""
+        self._looking = True
+        try:
+            samples = self._ask_cluster(now)
+        except (KafkaError, TideoverError) as error:
+            self._say_reachable(error)
+            return None
+        finally:
+            self._looking = False
+        self._say_reachable(None)
+        return samples
+
+    def _ask_cluster(self, now: float) -> list[EndSample]:
+        """Read the records before the ends that are new, then sample the ends, if it is time. Raises ``KafkaError``."""
         if self._log is None:
             self._log = self._open_log(self._cluster)
             self._sampler = EndSampler(self._cluster, self._log)
         read_ends(self._log, self._tracks.values(), timeout=_ASK_SECONDS)
-        if self._sampler is not None and now >= self._sample_at:
-            began = time.thread_time()
-            partitions = {each for track in self._tracks.values() for each in track.partitions()}
-            self._store_ends(self._sampler.sample(partitions, self._now(), timeout=_ASK_SECONDS))
-            pause = (time.thread_time() - began) / _SAMPLE_SHARE
-            self._sample_at = now + min(max(pause, _SAMPLE_SECONDS), _LONGEST_SAMPLE_SECONDS)
+        if self._sampler is None or now < self._sample_at:
+            return []
+        began = time.thread_time()
+        partitions = {each for track in self._tracks.values() for each in track.partitions()}
+        samples = self._sampler.sample(partitions, self._now(), timeout=_ASK_SECONDS)
+        pause = (time.thread_time() - began) / _SAMPLE_SHARE
+        self._sample_at = now + min(max(pause, _SAMPLE_SECONDS), _LONGEST_SAMPLE_SECONDS)
+        return samples
 
     def _store_positions(self) -> None:
         samples = self._sampler.samples if self._sampler is not None else {}
@@ -246,6 +278,8 @@ class ClusterTracker(threading.Thread):
             self._keep(positions, [])
 
     def _store_ends(self, samples: list[EndSample]) -> None:
+        if not samples:
+            return
         try:
             self._store.save_ends(samples)
         except StoreError:

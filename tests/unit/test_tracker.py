@@ -1,6 +1,7 @@
 """What the tracker does with a store that goes away and comes back, also for the process after it."""
 
 import math
+import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,12 +13,13 @@ from state.errors import StoreUnavailable
 from state.memory import MemoryStore
 from state.model import Assignment, Desired, EndSample, Position
 from state.settings import Timeline
+from streaming.errors import ClusterUnreachable
 from streaming.log import Log
 from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
 from streaming.spark.recorder import Recorder
 from streaming.spark.spool import Spool
-from streaming.spark.tracker import ClusterTracker, _Over, _Seen
+from streaming.spark.tracker import ClusterTracker, _Over, _Seen, _Word
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SUBJECT = Subject("revenue", 1, "east", "/checkpoints/revenue")
@@ -137,6 +139,54 @@ def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_p
     running.join(10.0)
 
 
+class SlowStore(FragileStore):
+    """A store that is locked for a moment."""
+
+    locked = threading.Event()
+
+    def save_positions(self, positions: Iterable[Position]) -> None:
+        assert self.locked.wait(10.0)
+        super().save_positions(positions)
+
+
+def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) -> None:
+    store = SlowStore(lambda: NOW)
+    store.adopt(ROW)
+    running = tracker(store, tmp_path)
+    running.tell(seen(4))
+    running.tell(_Over(SUBJECT))
+    running.start()
+    threading.Timer(0.5, store.locked.set).start()
+    running.catch_up(10.0)
+    assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
+    running.ask_to_stop()
+    running.join(10.0)
+
+
+def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Path) -> None:
+    store = FragileStore(lambda: NOW)
+    store.adopt(ROW)
+    hangs, is_over = threading.Event(), threading.Event()
+
+    def hang(_cluster: str) -> Log:
+        hangs.set()
+        is_over.wait(30.0)
+        raise ClusterUnreachable
+
+    recorder = Recorder(store, lambda _: Timeline(), lambda: NOW)
+    running = ClusterTracker("east", hang, store, Spool(tmp_path / "east.spool"), recorder, lambda: NOW)
+    running.tell(seen(4))
+    running.start()
+    assert hangs.wait(10.0)
+    waits = threading.Thread(target=running.catch_up, args=(math.inf,))
+    waits.start()
+    waits.join(10.0)
+    assert not waits.is_alive()
+    is_over.set()
+    running.ask_to_stop()
+    running.join(10.0)
+
+
 def test_what_waits_is_stored_before_what_is_new(tmp_path: Path) -> None:
     store, known = world(tmp_path)
     store.away = True
@@ -190,7 +240,8 @@ def test_what_was_left_as_word_when_the_process_ends_is_stored_or_spooled(
 ) -> None:
     store, known = world(tmp_path)
     known._take(seen(3))
-    for word in (seen(4), seen(5), *([_Over(SUBJECT)] if is_over else [])):
+    words: list[_Word] = [seen(4), seen(5), *([_Over(SUBJECT)] if is_over else [])]
+    for word in words:
         known.tell(word)
     store.away = away
     known.ask_to_stop()
