@@ -270,7 +270,6 @@ class Executor:
             snapshot.assignment,
             epoch=snapshot.operation.epoch + 1,
             desired=Desired.RUNNING,
-            cluster=snapshot.operation.source,
             runner=runner.runner if runner else snapshot.assignment.runner,
             operation=snapshot.operation.id,
             changed_at=self._now,

@@ -3,10 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.decide.reconcile import given_up, held_by, is_put_back, reconciled, stranger, vouched
+from orchestrator.decide.reconcile import (
+    given_up,
+    held_by,
+    is_put_back,
+    reconciled,
+    release_of,
+    stranger,
+    undone,
+    vouched,
+)
 from orchestrator.errors import Refused
 from orchestrator.reported import fact_of
-from state.model import Assignment, Event, Intent, IntentState, Operation, QueryFact
+from state.model import Assignment, Event, Intent, IntentKind, IntentState, Operation, QueryFact
 from state.ports import Store
 from state.protocol import ALREADY_RUN, Failure
 from state.settings import Tideover
@@ -59,7 +68,11 @@ def lost_of(store: Store, query: str) -> Lost | None:
 
 
 def reconcile(store: Store, settings: Tideover, sides: Sides, *, actor: str, reason: str) -> Assignment:
-    """Write down what runs. Raises ``Refused`` where the configuration does not allow it, or it changed meanwhile."""
+    """Write down what runs. Raises ``Refused`` where the configuration does not allow it, or it changed meanwhile.
+
+    An operation that came back open is closed. But one that stood by the very checkpoint that runs may have fenced it
+    anew, and is undone first.
+    """
     fact, stored = sides.runs, sides.stored
     query = settings.queries[fact.query]
     if fact.cluster not in query.clusters or fact.runner not in query.runners:
@@ -70,7 +83,13 @@ def reconcile(store: Store, settings: Tideover, sides: Sides, *, actor: str, rea
     wanted = reconciled(stored, fact, store.now())
     said = f"as runner {fact.runner} runs it"
     reported = {"epoch": fact.epoch, "cluster": fact.cluster, "checkpoint": fact.checkpoint}
-    return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=reported)
+    undo = None
+    came_back = next(iter(store.operations(query=fact.query, only_open=True)), None)
+    if came_back is not None and stored is not None and stored.checkpoint == fact.checkpoint:
+        wanted, back = undone(wanted, came_back, actor=actor)
+        asked = [each for each in store.intents(back.id) if each.kind is IntentKind.RELEASE]
+        undo = (back, release_of(back, wanted, asked=len(asked)))
+    return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=reported, undo=undo)
 
 
 def answer_for(
@@ -104,26 +123,13 @@ def answer_for(
                 hint="look for the newest epoch-... below the checkpoint that the configuration names; one from which "
                 f"nothing went on stays where it was: --cluster {stored.cluster}, and no other --runner",
             )
-        wanted, operation, asked = given_up(
-            stored,
-            lost.holder,
-            lost.held_epoch,
-            target=next((each for each in query.clusters if each != cluster), cluster),
-            below=query.checkpoint,
-            actor=actor,
-            reason=reason,
-            at=at,
-        )
-        return _written(
-            store,
-            stored,
-            wanted,
-            f"as {actor} says",
-            actor=actor,
-            reason=reason,
-            reported=None,
-            lost=(operation, asked),
-        )
+        target = next((each for each in query.clusters if each != cluster), cluster)
+        wanted, back = given_up(
+            stored, lost.holder, lost.held_epoch, target=target, actor=actor, reason=reason, at=at
+        )  # fmt: skip
+        undo = (back, release_of(back, wanted, below=query.checkpoint))
+        said = f"as {actor} says"
+        return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=None, undo=undo)
     wanted = vouched(stored, cluster=cluster, checkpoint=checkpoint, runner=runner, at=at)
     return _written(store, stored, wanted, f"as {actor} says", actor=actor, reason=reason, reported=None)
 
@@ -137,7 +143,7 @@ def _written(
     actor: str,
     reason: str,
     reported: Mapping[str, object] | None,
-    lost: tuple[Operation, Intent] | None = None,
+    undo: tuple[Operation, Intent] | None = None,
 ) -> Assignment:
     was = f"epoch {stored.epoch} on {stored.cluster}" if stored else "no assignment"
     now = f"epoch {wanted.epoch} on {wanted.cluster}"
@@ -159,7 +165,7 @@ def _written(
             "reported": reported,
         },
     )
-    operation, asked = (lost[0], [lost[1]]) if lost is not None else (None, [])
+    operation, asked = (undo[0], [undo[1]]) if undo is not None else (None, [])
     from_epoch = stored.epoch if stored else None
     if not store.reconcile(wanted, from_epoch=from_epoch, event=event, operation=operation, intents=asked):
         raise Refused(f"{wanted.query} changed while you looked: nothing was written", hint="look again")

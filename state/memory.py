@@ -239,7 +239,7 @@ class MemoryStore(Store):
             if stands is not None:
                 refuse_misplaced(stands, replace(assignment, epoch=placed_at(assignment, from_epoch)))
             under_way = self._open_operation(assignment.query)
-            if under_way is not None:
+            if under_way is not None and (operation is None or operation.id != under_way):
                 self._write(put_back(self._operations[under_way], event), [], [], [])
             if operation is not None:
                 self._write(operation, [], [], intents)

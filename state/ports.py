@@ -117,9 +117,9 @@ class Store(Protocol):
         """Write what runs over what a store that was put back says of a query: one transaction, without a term.
 
         The epoch may grow by more than one here, and only here. The query's open operation, which came back with the
-        old rows, is closed as ``failed``. ``operation`` is one that the store had lost, written down again with what it
-        asks for, so that it can be undone. False, and nothing written, when the stored epoch is not ``from_epoch``
-        (None: no row), or a runner reports ``assignment.epoch`` or more by now.
+        old rows, is closed as ``failed``. ``operation`` is that very one, or one that the store had lost, written down
+        with what it asks for, so that it can be undone. False, and nothing written, when the stored epoch is not
+        ``from_epoch`` (None: no row), or a runner reports ``assignment.epoch`` or more by now.
         """
 
     # -- operations ------------------------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ def reconcile(
 
     Nothing is moved while a runner reports a higher epoch than the store knows. This shows both sides and
     asks; then the assignment says what the runner reports, under an epoch above it, and an operation that
-    the old copy holds open is closed. The runner starts the query anew from its own checkpoint. A store that
-    is current: exit 0, nothing done.
+    the old copy holds open is closed; one that may have fenced the checkpoint that runs is undone first. The
+    runner starts the query anew from its own checkpoint. A store that is current: exit 0, nothing done.
 
     Where every runner was started anew since, none can report what it ran; but the stored checkpoint is still
     held by the operation that moved the query away, and the gate store-current names it. Then say yourself

@@ -92,23 +92,14 @@ def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> 
 
 
 def given_up(
-    stored: Assignment,
-    operation: str,
-    held_epoch: int,
-    *,
-    target: str,
-    below: str,
-    actor: str,
-    reason: str,
-    at: datetime,
-) -> tuple[Assignment, Operation, Intent]:
-    """The hold of an operation that the store lost, and that went nowhere as a person says: written anew, to be undone.
+    stored: Assignment, operation: str, held_epoch: int, *, target: str, actor: str, reason: str, at: datetime
+) -> tuple[Assignment, Operation]:
+    """The hold of an operation that the store lost, and that went nowhere as a person says: written anew.
 
-    It is on its way back from the start, with the runner asked for the release that any operation ends with which is
-    given up. Its epoch lies above that of the lost hold: a runner that saw that one obeys this.
+    It is on its way back from the start. Its epoch lies above that of the lost hold: a runner that saw that one obeys
+    this.
     """
     epoch = max(stored.epoch, held_epoch) + 1
-    text = f"given up by {actor}: the store was put back to a copy of before it, and {stored.query} went nowhere"
     lost = Operation(
         id=operation,
         group=operation,
@@ -124,29 +115,44 @@ def given_up(
         consents=(),
         plan=None,
         measured={},
-        sentence=text,
+        sentence=f"given up by {actor}: the store was put back to a copy of before it, and {stored.query} went nowhere",
         started_at=at,
         ended_at=None,
     )
+    return replace(stored, epoch=epoch, desired=Desired.HELD, operation=operation, changed_at=at), lost
+
+
+def undone(found: Assignment, operation: Operation, *, actor: str) -> tuple[Assignment, Operation]:
+    """What runs, held for an operation that came back open and may have fenced its very checkpoint."""
+    text = f"given up by {actor}: the store was put back to an older copy, and {found.query} goes on where it runs"
+    back = replace(operation, epoch=found.epoch, phase=Phase.ABORTED, sentence=text)
+    return replace(found, desired=Desired.HELD, operation=operation.id), back
+
+
+def release_of(operation: Operation, held: Assignment, *, asked: int = 0, below: str | None = None) -> Intent:
+    """The asking with which any operation ends that is given up: the runner takes away what it planted.
+
+    ``asked`` is how often the operation asked for that before. ``below`` is where the runner looks for checkpoints
+    that were run since the hold, where nobody could tell what runs.
+    """
+    name = IntentKind.RELEASE.value + (f"#{asked + 1}" if asked else "")
     request = ReleaseRequest(
-        checkpoint=stored.checkpoint, planted=(), prepared=None, operation=operation, below=below
+        checkpoint=held.checkpoint, planted=(), prepared=None, operation=operation.id, below=below
     ).as_json()
-    asked = Intent(
-        id=f"{operation}/{IntentKind.RELEASE}",
-        operation=operation,
-        name=IntentKind.RELEASE.value,
+    return Intent(
+        id=f"{operation.id}/{name}",
+        operation=operation.id,
+        name=name,
         kind=IntentKind.RELEASE,
-        query=stored.query,
-        runner=stored.runner,
-        epoch=epoch,
+        query=held.query,
+        runner=held.runner,
+        epoch=held.epoch,
         request=request,
         state=IntentState.PENDING,
         result=None,
-        created_at=at,
+        created_at=held.changed_at,
         ended_at=None,
     )
-    held = replace(stored, epoch=epoch, desired=Desired.HELD, operation=operation, changed_at=at)
-    return held, lost, asked
 
 
 def vouched(stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime) -> Assignment:

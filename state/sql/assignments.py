@@ -93,10 +93,10 @@ class Assignments(OperationWriter, Part):
             self._lift(connection, query, place_at, assignment.epoch)
             open_one = sa.select(operations).where(operations.c.query == query, operations.c.outcome.is_(None))
             under_way = connection.execute(open_one).first()
-            if under_way is not None:
+            if under_way is not None and (operation is None or operation.id != under_way.id):
                 self._write_operation(connection, put_back(Operation(**under_way._asdict()), event))
             if operation is not None:
-                connection.execute(sa.insert(operations).values(**values_of(operation)))
+                self._write_operation(connection, operation)
             self._write_parts(connection, [], [event], intents)
             return True
 

@@ -92,6 +92,27 @@ def test_an_operation_that_was_lost_is_written_down_again_and_holds_the_query(st
     assert (store.operation("op-1"), store.intents("op-1")) == (lost, [asked])
 
 
+def test_an_operation_that_came_back_open_can_be_written_down_to_be_undone(store: Store) -> None:
+    held(store)
+    stands = store.operations(only_open=True)[0]
+    holds = samples.assignment(epoch=5, desired=Desired.HELD, operation=stands.id)
+    back = replace(stands, epoch=5, phase=Phase.ABORTED)
+    asked = samples.intent(epoch=5, operation=stands.id, id="again", name="release#2")
+    assert store.reconcile(holds, from_epoch=2, event=TOLD, operation=back, intents=[asked])
+    assert (store.operation(stands.id), store.intents(stands.id)[-1]) == (back, asked)
+
+
+def test_an_operation_that_is_closed_is_not_opened_by_reconciling(store: Store) -> None:
+    term = held(store)
+    stands = store.operations(only_open=True)[0]
+    store.record(replace(stands, outcome="failed", ended_at=samples.AT), term=term)
+    holds = samples.assignment(epoch=5, desired=Desired.HELD, operation=stands.id)
+    with pytest.raises(Conflict):
+        store.reconcile(holds, from_epoch=2, event=TOLD, operation=replace(stands, epoch=5))
+    assert (row := store.assignment("revenue")) is not None
+    assert row.epoch == 2
+
+
 def test_a_lost_operation_takes_the_place_of_one_that_came_back_open(store: Store) -> None:
     held(store)
     holds = samples.assignment(epoch=5, desired=Desired.HELD, operation="op-2")

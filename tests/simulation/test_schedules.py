@@ -224,7 +224,15 @@ SET_BACK_WHILE_BLOCKED: Schedule = [
 ]  # fmt: skip
 """What was asked while the store's clock was ahead stays the newest by time, until an hour later."""
 
+PUT_BACK_WHILE_TAKEN_OVER: Schedule = [
+    ("kill_or_start_east", 1.9), ("copy_or_put_back_the_store", 0.2), ("take_or_give_a_its_store", 0.2),
+    ("kill_or_start_a", 0.2), ("copy_or_put_back_the_store", 1.9), ("copy_or_put_back_the_store", 1.9),
+    ("copy_or_put_back_the_store", 0.2), ("acknowledge", 0.2), ("acknowledge", 0.2),
+]  # fmt: skip
+"""The takeover is begun again, under the epoch that it had, and fences the checkpoint that its runner went on with."""
 
+
+@example(hosts=HOSTS[0], schedule=PUT_BACK_WHILE_TAKEN_OVER)
 @example(hosts=HOSTS[0], schedule=SET_BACK_WHILE_BLOCKED)
 @example(hosts=HOSTS[1], schedule=PUT_BACK_WHILE_FENCED)
 @given(hosts=st.sampled_from(HOSTS), schedule=SCHEDULES)
