@@ -128,7 +128,7 @@ class Executor:
         abort = next((s for s in reversed(steps) if "outcome" in s.detail), None)
         hold = next((s for s in reversed(steps) if s.name == "hold"), None)
         since = steps[-1].started_at if steps and steps[-1].ended_at is None else operation.started_at
-        waited = self._now - since
+        waited = abs(self._now - since)  # where the store's clock was set back, it is too long rather than for ever
         doubtful = operation.phase in LANDING and waited >= DOUBT
         return Snapshot(
             operation=operation,

@@ -66,10 +66,13 @@ class Places:
         self._silences: dict[str, tuple[float, str]] = {}
 
     def alive(self, query: str) -> tuple[RunnerFact, ...]:
-        """Eligible runners whose heartbeat is fresh, by the store's clock."""
-        eligible = self._settings.queries[query].runners
-        fresh = self._store.now() - FRESH_HEARTBEAT
-        return tuple(fact for fact in self._store.runners() if fact.runner in eligible and fact.seen_at >= fresh)
+        """Eligible runners whose heartbeat is fresh, by the store's clock; one from a time to come is of the past."""
+        eligible, now = self._settings.queries[query].runners, self._store.now()
+        return tuple(
+            fact
+            for fact in self._store.runners()
+            if fact.runner in eligible and abs(now - fact.seen_at) <= FRESH_HEARTBEAT
+        )
 
     def before(
         self,

@@ -158,8 +158,10 @@ class Taker:
         held = self._store.assignment(request.query)
         if held is None or held.cluster != request.target:
             return False
+        now = self._store.now()
         for each in self._store.open_requests():
-            earlier = (each.created_at, each.id) < (request.created_at, request.id)
+            of_before = each.created_at > now  # by a clock that was set back since
+            earlier = of_before or (each.created_at, each.id) < (request.created_at, request.id)
             if earlier and (each.query, each.kind) == (request.query, request.kind) and each.target != request.target:
                 self._refuse(each, f"called off by {request.actor}: {request.query} stays on {request.target}")
         return True

@@ -38,7 +38,7 @@ class Pause:
 
     def is_in_force(self, now: datetime) -> bool:
         """Whether it holds at this time."""
-        return self.over_at is None or now < self.over_at
+        return self.resumed_at is None and (self.until is None or now < self.until)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,6 +17,10 @@ from state.sighting import Belief
 CONTROLLER = "controller"
 """Name of the lease whose term guards every controller write."""
 
+LEASE_TTLS_AHEAD = 2
+"""A lease that ends later than so many of its lengths from now was taken before the clock was set back, perhaps by
+somebody who is gone: it may be taken. Whoever does hold it is told by its term."""
+
 KEPT_BATCHES = 12
 """Batches of positions kept for each query, newest epoch first: enough for a planned batch, the two that Spark may
 still replay, and a spool that is flushed late."""

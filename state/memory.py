@@ -14,6 +14,7 @@ from state.automation import Acknowledgement, Pause
 from state.errors import Conflict
 from state.guards import (
     CONTROLLER,
+    LEASE_TTLS_AHEAD,
     StepKey,
     check_adopted,
     check_answer,
@@ -96,7 +97,8 @@ class MemoryStore(Store):
     def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
         with self._lock:
             now, stands = self._clock(), self._leases.get(name)
-            if stands is not None and stands.holder != holder and stands.expires_at > now:
+            ends = None if stands is None or stands.holder == holder else stands.expires_at
+            if ends is not None and now < ends <= now + LEASE_TTLS_AHEAD * ttl:
                 return None
             return self._grant(stands, name, holder, now + ttl)
 
@@ -265,7 +267,8 @@ class MemoryStore(Store):
                 and (query is None or operation.query == query)
                 and (operation.is_open or not only_open)
             ]
-        return sorted(found, key=lambda o: (o.started_at, o.id), reverse=True)[:limit]
+        epoch = (lambda o: o.epoch) if query is not None else (lambda _: 0)
+        return sorted(found, key=lambda o: (epoch(o), o.started_at, o.id), reverse=True)[:limit]
 
     def _open_operation(self, query: str) -> str | None:
         return next((o.id for o in self._operations.values() if o.query == query and o.is_open), None)
@@ -417,7 +420,7 @@ class MemoryStore(Store):
             for sample in samples:
                 key = (sample.cluster, TopicPartition(sample.topic, sample.partition))
                 stands = self._ends.get(key)
-                if stands is None or stands.sampled_at <= sample.sampled_at:
+                if stands is None or stands.sampled_at <= sample.sampled_at or stands.sampled_at > self._clock():
                     self._ends[key] = sample
 
     def ends(self, cluster: str) -> dict[TopicPartition, EndSample]:

@@ -39,6 +39,7 @@ class Store(Protocol):
     def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
         """Take or renew the lease in one statement; None while somebody else holds it.
 
+        A lease that ends further ahead than any can, for the clock was set back since, holds nobody up.
         The term grows on a change, by chance: no two holders have the same one, even if the store was put back.
         """
 
@@ -128,7 +129,7 @@ class Store(Protocol):
     def operations(
         self, *, group: str | None = None, query: str | None = None, only_open: bool = False, limit: int = 100
     ) -> Sequence[Operation]:
-        """Newest first."""
+        """Newest first: those of one query by epoch, which grows whatever the clock is set to."""
 
     def record(
         self,

@@ -1,11 +1,16 @@
 """Times of three clocks: the monotonic one that waits are measured by, the host's wall clock, and the store's."""
 
+import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from state.ports import Store
+
+_WOBBLE_SECONDS = 1.0
+"""By less than this two clocks come apart without being set: a thread may wait between asking the one and the other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +30,28 @@ def store_time(store: Store, monotonic: Callable[[], float] = time.monotonic) ->
     now = store.now()
     middle = (before + monotonic()) / 2
     return lambda when: now + timedelta(seconds=when - middle)
+
+
+class Onward:
+    """Wall time in UTC that is never set back: what one process stamps keeps its order. Safe to be shared by threads.
+
+    Where the host's clock is set back, this one goes on from where it was, by the monotonic clock, until the other has
+    caught up; where it is set forward, this one follows.
+    """
+
+    def __init__(self, clocks: Clocks | None = None) -> None:
+        self._clocks = clocks or Clocks()
+        self._lock = threading.Lock()
+        self._last = self._origin = -math.inf
+
+    def __call__(self) -> datetime:
+        with self._lock:
+            at = self._clocks.monotonic()
+            origin = self._clocks.wall() - at
+            if origin > self._origin - _WOBBLE_SECONDS:
+                self._origin = origin
+            self._last = max(self._last, self._origin + at)
+            return datetime.fromtimestamp(self._last, UTC)
 
 
 class Drift:

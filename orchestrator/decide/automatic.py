@@ -95,9 +95,13 @@ def not_paused(given: Circumstances) -> Gate:
 
 
 def fresh_verdict(given: Circumstances) -> Gate | None:
-    """Silent where no pause ever ended, or the cluster is not believed down."""
-    over = [pause.over_at for pause in given.pauses if pause.covers(given.facts.query)]
-    ended = max((at for at in over if at is not None and at <= given.now), default=None)
+    """Silent where no pause ever ended, or the cluster is not believed down.
+
+    A pause that ended at a time to come, by a clock that was set back since, ended just now.
+    """
+    covering = [pause for pause in given.pauses if pause.covers(given.facts.query)]
+    over = [pause.over_at for pause in covering if not pause.is_in_force(given.now)]
+    ended = max((min(at, given.now) for at in over if at is not None), default=None)
     belief = given.verdict(given.facts.source)
     if ended is None or belief is None or belief.verdict is not Verdict.DOWN:
         return None

@@ -29,7 +29,7 @@ def next_samples(
     over, and while an operation is young all of them are. A sample from a time to come was taken before a clock was set
     back, and is old.
     """
-    if any(now - operation.started_at < MOVE_TAKES for operation in under_way):
+    if any(abs(now - operation.started_at) < MOVE_TAKES for operation in under_way):
         return ()
     sampled = {fact.query: fact for fact in facts}
     moving = {operation.query for operation in under_way}

@@ -205,11 +205,16 @@ def form(
 
 
 def _down_since(verdict: Verdict, standing: Belief | None, now: datetime) -> datetime | None:
-    """Only a cluster that was seen well has come back; not knowing is no return."""
+    """Only a cluster that was seen well has come back; not knowing is no return.
+
+    Where the store's clock was set back it is down since now: else it would seem to go down after a pause that ended.
+    """
     if verdict in WELL:
         return None
     before = None if standing is None else standing.down_since
-    return before or (now if verdict is Verdict.DOWN else None)
+    if before is None:
+        return now if verdict is Verdict.DOWN else None
+    return min(before, now)
 
 
 def told(belief: Belief, *, standing: Belief | None, actor: str) -> Event:

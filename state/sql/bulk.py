@@ -6,9 +6,12 @@ long one keeps heartbeats and the lease waiting on SQLite.
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from functools import cache
 
 import sqlalchemy as sa
+
+from state.sql.columns import bind_instant
 
 CHUNK_ROWS = 5_000
 
@@ -24,11 +27,13 @@ def upsert(
 ) -> None:
     """Write rows of driver values, in the order of the table's columns; keys must not repeat within ``rows``.
 
-    With ``newer_by`` a row stays as it is where that column is larger than the one that comes.
+    With ``newer_by``, a time, a row stays as it is where that is later than the one that comes, unless it claims to
+    come from the future: some clock was set back since.
     """
     text = statement(table, connection.dialect, newer_by)
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(text, list(rows))
+        now = () if newer_by is None else (bind_instant(datetime.now(UTC), "sqlite"),)
+        connection.exec_driver_sql(text, [(*row, *now) for row in rows])
     else:
         connection.exec_driver_sql(text, tuple(list(column) for column in zip(*rows, strict=True)))
 
@@ -49,4 +54,5 @@ def statement(table: sa.Table, dialect: sa.Dialect, newer_by: str | None) -> str
     text = f"INSERT INTO {table.name} ({', '.join(names)}) {source} ON CONFLICT ({keys}) DO UPDATE SET {changes}"
     if newer_by is None:
         return text
-    return f"{text} WHERE {table.name}.{quote(newer_by)} <= excluded.{quote(newer_by)}"
+    stands, now = f"{table.name}.{quote(newer_by)}", "?" if dialect.name == "sqlite" else "clock_timestamp()"
+    return f"{text} WHERE {stands} <= excluded.{quote(newer_by)} OR {stands} > {now}"

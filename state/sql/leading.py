@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from state.guards import term_step
+from state.guards import LEASE_TTLS_AHEAD, term_step
 from state.model import RESIGNED, Lease
 from state.sql.columns import Instant
 from state.sql.database import Part
@@ -33,7 +33,11 @@ class Leading(Part):
                     "term": leases.c.term + changed,
                     "expires_at": insert.excluded.expires_at,
                 },
-                where=sa.or_(leases.c.expires_at <= self._clock(), leases.c.holder == insert.excluded.holder),
+                where=sa.or_(
+                    leases.c.expires_at <= self._clock(),
+                    leases.c.expires_at > self._in(LEASE_TTLS_AHEAD * ttl),
+                    leases.c.holder == insert.excluded.holder,
+                ),
             )
             row = connection.execute(statement.returning(*leases.c)).first()
         return Lease(**row._asdict()) if row else None

@@ -44,7 +44,9 @@ class Operations(OperationWriter):
     def operations(
         self, *, group: str | None = None, query: str | None = None, only_open: bool = False, limit: int = 100
     ) -> Sequence[Operation]:
-        found = sa.select(operations).order_by(operations.c.started_at.desc(), operations.c.id.desc()).limit(limit)
+        newest = (operations.c.started_at.desc(), operations.c.id.desc())
+        order = newest if query is None else (operations.c.epoch.desc(), *newest)
+        found = sa.select(operations).order_by(*order).limit(limit)
         if group is not None:
             found = found.where(operations.c.group == group)
         if query is not None:

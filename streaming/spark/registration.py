@@ -50,7 +50,7 @@ def clear_name(store: Store, runner: str, here: Identity, consent: TakeOver | No
         )
     if not gone:
         now = store.now()
-        if gone is not None or consent is None or now - other.seen_at < STALE_AFTER:
+        if gone is not None or consent is None or abs(now - other.seen_at) < STALE_AFTER:
             raise _taken(other, now, alive=gone is False)
         store.note(_taken_over(other, here, consent, now))
     store.unregister(other.runner, other.instance)
@@ -127,7 +127,7 @@ def _has_no_jvm(dead: RunnerFact, here: Identity, seconds: float) -> bool:
 
 
 def _taken(other: RunnerFact, now: datetime, *, alive: bool) -> NameTaken:
-    silent = now - other.seen_at
+    silent = abs(now - other.seen_at)  # a time to come was told by a clock that was set back since
     who = f"pid {other.pid} on {other.host}, last seen {other.seen_at:%Y-%m-%d %H:%M:%S} UTC"
     if alive or silent < STALE_AFTER:
         return NameTaken(

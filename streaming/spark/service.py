@@ -6,12 +6,12 @@ import signal
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
 from state.ports import Store
 from state.settings import Tideover
+from streaming.clocks import Onward
 from streaming.eyes import eyes_on
 from streaming.kafka.link import Link
 from streaming.spark.disk import checkpoint_files, keeps_local_checkpoints
@@ -62,7 +62,7 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_
         lambda cluster: Link(settings.clusters[cluster], name=cluster),
         store,
         spool_folder(base, os.environ) / name,
-        _utc_now,
+        Onward(),
         settings.timeline_of,
     )
     own = [query for query, declared in settings.queries.items() if name in declared.runners]
@@ -115,10 +115,6 @@ def _count_partitions(settings: Tideover, name: str) -> int:
         return count_partitions(
             settings, name, lambda cluster: links.enter_context(Link(settings.clusters[cluster], name=cluster))
         )
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @contextlib.contextmanager

@@ -61,6 +61,20 @@ def test_a_resigned_lease_is_free_also_when_the_clock_was_set_back(store: Store)
     assert resigned.expires_at < store.now() - timedelta(days=365)
 
 
+def test_a_lease_of_before_the_clock_was_set_back_holds_nobody_up(store: Store) -> None:
+    ahead = store.lead(CONTROLLER, "one", 3 * TTL)
+    assert ahead is not None
+    taken = store.lead(CONTROLLER, "two", TTL)
+    assert taken is not None
+    assert (taken.holder, taken.term > ahead.term) == ("two", True)
+    assert store.lead(CONTROLLER, "one", TTL) is None
+
+
+def test_a_lease_that_may_end_as_late_as_it_does_is_left_to_its_holder(store: Store) -> None:
+    assert store.lead(CONTROLLER, "one", 2 * TTL) is not None
+    assert store.lead(CONTROLLER, "two", TTL) is None
+
+
 def test_a_dead_holder_is_replaced_before_its_lease_ends(store: Store) -> None:
     assert store.seize(CONTROLLER, "two", "one", TTL) is None
     lease = store.lead(CONTROLLER, "one", TTL)
@@ -412,6 +426,18 @@ def test_a_query_has_at_most_one_open_operation(store: Store) -> None:
     store.record(samples.operation(id="op-3", query="other"), term=term)
     assert {operation.id for operation in store.operations()} == {"op-1", "op-3"}
     assert store.history() == []
+
+
+def test_operations_of_a_query_are_in_the_order_of_their_epochs_whatever_the_clock_was_set_to(store: Store) -> None:
+    term = term_of(store)
+    for number in (1, 2, 3):
+        store.record(
+            samples.operation(id=f"op-{number}", epoch=number, outcome="done", started_at=AT - number * SECOND),
+            term=term,
+        )
+    assert [operation.id for operation in store.operations(query="revenue")] == ["op-3", "op-2", "op-1"]
+    assert [operation.id for operation in store.operations(query="revenue", limit=1)] == ["op-3"]
+    assert [operation.id for operation in store.operations()] == ["op-1", "op-2", "op-3"]
 
 
 def test_operations_are_listed_newest_first_and_can_be_narrowed(store: Store) -> None:

@@ -40,6 +40,14 @@ def test_nothing_is_resumed_or_noted_where_no_pause_is_in_force(store: Store) ->
     assert kinds(store) == ["pause", "resume"]
 
 
+def test_what_was_resumed_is_not_in_force_again_when_the_clock_is_set_back(store: Store) -> None:
+    store.pause(PAUSE, event=samples.event(kind="pause", operation=None))
+    ended = store.resume("revenue", at=AT + HOUR, event=samples.event(kind="resume", operation=None))
+    assert ended is not None
+    assert not ended.is_in_force(AT)
+    assert store.resume("revenue", at=AT, event=samples.event(kind="resume", operation=None)) is None
+
+
 def test_a_new_pause_replaces_the_one_of_its_scope_and_no_other(store: Store) -> None:
     everything = replace(PAUSE, scope=EVERY, until=AT + HOUR)
     longer = replace(PAUSE, since=AT + SECOND, until=AT + 2 * HOUR, reason="it takes longer")

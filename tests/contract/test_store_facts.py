@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -215,6 +216,14 @@ def test_ends_are_kept_by_partition_and_only_move_forward_in_time(store: Store) 
     }
     assert list(store.ends("east")) == sorted(store.ends("east"))
     assert store.ends("unknown") == {}
+
+
+def test_an_end_from_a_time_to_come_gives_way(store: Store) -> None:
+    """Its clock was set back since, and what is sampled now counts."""
+    store.save_ends([samples.end(sampled_at=store.now() + timedelta(hours=1), end=100)])
+    store.save_ends([samples.end(end=120)])
+    store.save_ends([samples.end(sampled_at=AT - SECOND, end=99)])
+    assert [each.end for each in store.ends("east").values()] == [120]
 
 
 # -- history -----------------------------------------------------------------------------------------------------------

@@ -194,6 +194,13 @@ def test_a_standby_that_stays_away_ends_the_operation_and_keeps_the_query_placed
     assert world.store.steps(operation.id)[-1].outcome == "failed"
 
 
+def test_a_standby_that_stays_away_is_given_up_also_where_the_stores_clock_is_set_back() -> None:
+    world, request = loses_its_standby()
+    assert carried_out(world, request, seconds=30).is_open
+    world.clock.store_set_ahead = -3600.0
+    assert carried_out(world, request, seconds=200).outcome == "failed"
+
+
 def test_a_standby_that_comes_back_in_time_after_the_commit_is_used() -> None:
     world, request = loses_its_standby()
     carried_out(world, request, seconds=60)

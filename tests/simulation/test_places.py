@@ -35,6 +35,20 @@ def test_a_standby_that_comes_back_is_seen_soon() -> None:
     assert asked(world, places) == (1, True)
 
 
+def test_a_runner_that_was_last_seen_in_a_time_to_come_is_not_alive() -> None:
+    """The store's clock was set back since, and a living one says so again within a second."""
+    world = World()
+    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    world.clock.wait(1)
+    assert [fact.runner for fact in places.alive("revenue")] == ["a"]
+    world.runner.alive = False
+    world.clock.store_set_ahead = -3600.0
+    assert places.alive("revenue") == ()
+    world.runner.alive = True
+    world.clock.wait(1)
+    assert [fact.runner for fact in places.alive("revenue")] == ["a"]
+
+
 def test_what_the_route_says_of_its_replicator_is_a_rule_of_the_search() -> None:
     world = World()
     route = {"from": "east", "to": "west", "offset_syncs": "mm2-offset-syncs.east.internal", "keeps_offsets": True}

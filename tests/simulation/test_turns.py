@@ -154,6 +154,18 @@ def test_what_waits_for_its_turn_is_called_off_and_never_stopped() -> None:
     assert world.store.open_requests() == []
 
 
+def test_what_was_asked_before_the_stores_clock_was_set_back_is_called_off_too() -> None:
+    world = World(settings(queries=NAMES, groups=ONE))
+    world.runner.answers = False
+    asked = ask_for_all(world)
+    desk = narrow(world)
+    see_to(world, desk, 1)
+    world.clock.store_set_ahead = -600.0
+    world.request("second", target="east")
+    see_to(world, desk, 1)
+    assert answer(world, asked[1]).refused == "called off by ann: second stays on east"
+
+
 def test_a_second_request_waits_in_its_place_and_joins() -> None:
     world = World(settings(queries=NAMES, groups=ONE))
     world.runner.answers = False

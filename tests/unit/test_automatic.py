@@ -90,6 +90,8 @@ REFUSALS: list[tuple[str, Circumstances, str, str, str]] = [
         until=NOW - 4 * SECOND),)), "2026-01-31T11:59:00.000Z", "after 2026-01-31T11:59:56.000Z", "was down before"),
     ("fresh-verdict", replace(ACT, pauses=(pause(until=NOW - HOUR / 2), pause(scope=EVERY, until=NOW))),
      "2026-01-31T11:59:57.000Z", "after 2026-01-31T12:00:00.000Z", "before the pause ended"),
+    ("fresh-verdict", replace(ACT, pauses=(pause(resumed_at=NOW + HOUR),)), "2026-01-31T11:59:57.000Z",
+     "after 2026-01-31T12:00:00.000Z", "before the pause ended"),
     ("cooled-down", replace(ACT, operations=(operation(),)), "2026-01-31T12:30:00.000Z", "before 2026-01-31T12:00",
      "operation x1 moved q automatically: left alone until 2026-01-31T12:30:00.000Z, or tideover ack q"),
     ("cooled-down", replace(ACT, operations=(operation(outcome="refused", ended_at=NOW - 59 * SECOND),)),

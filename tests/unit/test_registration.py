@@ -111,6 +111,13 @@ def test_a_consent_counts_for_nothing_while_the_heart_beats() -> None:
     assert store.history() == []
 
 
+def test_a_heartbeat_from_a_time_to_come_is_of_before_the_clock_was_set_back() -> None:
+    store = store_with(OTHER, silent=-timedelta(minutes=40))
+    with pytest.raises(NameTaken, match="2400 s ago: its host cannot be looked at"):
+        clear_name(store, "a", HERE, None)
+    assert clear_name(store, "a", HERE, CONSENT) == OTHER
+
+
 def test_a_jvm_that_cannot_be_killed_keeps_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registration, "_ORPHAN_SECONDS", 0.05)
     monkeypatch.setattr(registration, "orphans", lambda _: [99])

@@ -197,6 +197,13 @@ def test_only_a_cluster_that_was_seen_well_was_not_down_all_the_time(verdict: Ve
     assert (first.down_since, between.down_since, again.down_since) == (at(1), down, down or at(3))
 
 
+def test_when_the_stores_clock_is_set_back_a_cluster_went_down_no_later_than_now() -> None:
+    first = form("east", Judgement(Verdict.DOWN, ("silent",)), None, standing=None, now=at(3600), term=7)
+    between = form("east", Judgement(Verdict.UNKNOWN, ("set back",)), None, standing=first, now=at(60), term=7)
+    again = form("east", Judgement(Verdict.DOWN, ("silent",)), None, standing=between, now=at(120), term=7)
+    assert again.down_since == at(60)
+
+
 def test_a_cluster_that_is_only_in_doubt_is_not_down_yet() -> None:
     doubt = form("east", Judgement(Verdict.SUSPECT, ("silent",)), None, standing=None, now=at(1), term=7)
     assert doubt.down_since is None
