@@ -25,7 +25,7 @@ from streaming.spark.launch import FileSink, file_sink, prepare_writer
 from streaming.spark.obey import may_run
 from streaming.spark.plant import holder
 from streaming.spark.run import Run
-from streaming.spark.run_errors import AssignmentMoved, RunFenced
+from streaming.spark.run_errors import AssignmentMoved, FormerRunGoesOn, RunFenced
 from streaming.spark.watch import Watch
 
 _LOOK_SECONDS = 0.1
@@ -113,6 +113,7 @@ class Hosted:
             error: str | None = None
             try:
                 self._ledger.announce()
+                self._await_former()
                 run, follower = self._start()
                 failures = 0 if self._watch(run, follower) else failures
                 error = run.error() or "the query ended without saying why"
@@ -135,6 +136,20 @@ class Hosted:
             self._closing.wait(pause)
         self._hosting.watch.forget(self._subject)
         self._settle()
+
+    def _await_former(self) -> None:
+        """What this process ran from the same checkpoint before has to be quiet first. Raises ``FormerRunGoesOn``.
+
+        A fence proved so, but not where the query goes back to where it was, or was reconciled. Spark waits for the
+        thread of a query with this id before it starts another (``StreamingQueryManager.startQuery``); it does not
+        wait for tasks that are running still.
+        """
+        former = [each for each in self._before if each.subject.checkpoint == self._subject.checkpoint]
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while (unrest := next((said for each in former if (said := each.unrest()) is not None), None)) is not None:
+            if self._closing.is_set() or time.monotonic() >= deadline:
+                raise FormerRunGoesOn(f"{self._assignment.query} ran here before, and goes on: {unrest}")
+            self._closing.wait(_LOOK_SECONDS)
 
     def _start(self) -> tuple[Run, Follower]:
         assignment = self._assignment

@@ -7,6 +7,7 @@ TideoverError
     │   ├── PipelineRaised    it raised
     │   └── PipelineMisfit    what it returned cannot be started as it is
     ├── AssignmentMoved       the assignment no longer asks for this run
+    ├── FormerRunGoesOn       what this process ran from the same checkpoint before is not quiet yet
     ├── RunFenced             the run was told to stop before this could happen
     ├── SparkMissing          no Spark session can be had
     └── NameTaken             another live process runs under this runner's name
@@ -43,6 +44,10 @@ class AssignmentMoved(RunError):
     """The assignment no longer asks for this run."""
 
     kind = "moved-on"
+
+
+class FormerRunGoesOn(RunError):
+    """What this process ran from the same checkpoint before is not quiet yet."""
 
 
 class RunFenced(RunError):

@@ -214,6 +214,9 @@ class Driver:
     def _why_not(self, row: Assignment) -> str | None:
         if self.checkpoints[row.checkpoint].planted:  # Spark reads the newest entry first, which is a planted one
             return f"the checkpoint {row.checkpoint} is fenced"
+        former = [run for run in self.ended if (run.row.query, run.row.checkpoint) == (row.query, row.checkpoint)]
+        if any(self._is_active(run) for run in former):
+            return "it ran here before, and goes on"
         return self.start_errors.get(row.query)
 
     def _stop(self, query: str, why: str) -> None:

@@ -231,7 +231,11 @@ PUT_BACK_WHILE_TAKEN_OVER: Schedule = [
 ]  # fmt: skip
 """The takeover is begun again, under the epoch that it had, and fences the checkpoint that its runner went on with."""
 
+CALLED_OFF_WITHOUT_PROOF: Schedule = [("let_a_be_stubborn_or_obey", 0.2), ("ask_for_west", 0.7), ("ask_for_east", 6.0)]
+"""Back where it was, on the very runner whose old run nobody has seen quiet."""
 
+
+@example(hosts=HOSTS[0], schedule=CALLED_OFF_WITHOUT_PROOF)
 @example(hosts=HOSTS[0], schedule=PUT_BACK_WHILE_TAKEN_OVER)
 @example(hosts=HOSTS[0], schedule=SET_BACK_WHILE_BLOCKED)
 @example(hosts=HOSTS[1], schedule=PUT_BACK_WHILE_FENCED)

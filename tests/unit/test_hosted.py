@@ -118,8 +118,11 @@ class Stage:
             watch=NoWatch(), now=lambda: NOW,
         )  # fmt: skip
 
-    def hosted(self, epoch: int = 1, before: tuple[Hosted, ...] = ()) -> Hosted:
-        self.all.append(Hosted(self.hosting, replace(ROW, epoch=epoch, checkpoint=str(self.folder)), before))
+    def hosted(self, epoch: int = 1, before: tuple[Hosted, ...] = (), place: str = "") -> Hosted:
+        """Hosted under a row that the store has by now, from the checkpoint of before or another."""
+        row = replace(ROW, epoch=epoch, checkpoint=str(self.folder / place))
+        self.store._assignments["q"] = row
+        self.all.append(Hosted(self.hosting, row, before))
         return self.all[-1]
 
 
@@ -229,8 +232,7 @@ def test_an_earlier_run_that_still_writes_keeps_a_later_one_from_saying_stopped(
     first.begin()
     until(lambda: stage.runs)
     first.close()
-    stage.store._assignments["q"] = replace(ROW, epoch=3, checkpoint=str(stage.folder))
-    second = stage.hosted(3, (first,))
+    second = stage.hosted(3, (first,), place="moved")
     second.begin()
     until(lambda: len(stage.runs) == 2)
     second.close()
@@ -240,6 +242,26 @@ def test_an_earlier_run_that_still_writes_keeps_a_later_one_from_saying_stopped(
     stage.runs[0].resting = True
     until(lambda: stage.store.fact.state is RunState.STOPPED)
     assert stage.store.fact.epoch == 3
+
+
+def test_nothing_is_started_from_a_checkpoint_that_an_earlier_run_still_writes_to(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Back where it was, without a fence in between; who looks is told, and it starts once the other is quiet."""
+    monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "pause_seconds", lambda _: 0.01)
+    first = stage.hosted()
+    first.begin()
+    until(lambda: stage.runs)
+    first.close()
+    second = stage.hosted(3, (first,))
+    second.begin()
+    until(lambda: stage.store.fact.state is RunState.FAILED)
+    assert stage.store.fact.error == "q ran here before, and goes on: 2 tasks of its job group are still active"
+    assert len(stage.runs) == 1
+    stage.runs[0].resting = True
+    until(lambda: len(stage.runs) == 2)
+    until(lambda: stage.store.fact.state is RunState.RUNNING)
 
 
 def test_that_it_stopped_is_told_again_until_the_store_has_heard_it(stage: Stage) -> None:
