@@ -13,7 +13,6 @@ from chaos.scenarios import Scenario
 PRIMARY, STANDBY = "east", "west"
 _VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
 """How the history tells a verdict."""
-STAYING = "while nothing moved"
 MOVED = f"on {STANDBY} after the move"
 _MOST_UNPROVEN = 2
 """Windows of a query, where a consent left records behind: in two the replicator's end and its own may lie."""
@@ -216,7 +215,7 @@ def _unrefused(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
 
 def _unloaded(scenario: Scenario, loads: Mapping[str, Load]) -> Iterable[str]:
     """Where nothing is produced nothing can be lost."""
-    for when in [*([STAYING] if scenario.counted_at else []), *([MOVED] if scenario.moves else [])]:
+    for when in [*scenario.counted_at.values(), *([MOVED] if scenario.moves else [])]:
         load = loads.get(when, Load(before={}, after={}))
         if not (load.before and load.after):
             yield f"it was not counted {when}"

@@ -1,8 +1,13 @@
 """The scenarios: faults and what shall have become of them in the end. A table of values; nothing here acts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
-from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, Act, Step, When
+from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, STRIKES, Act, Step, When
+
+STAYING = "while nothing moved"
+"""When load was shown on the primary, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +49,29 @@ class Scenario:
         return sum(len(part.steps) for part in self.parts)
 
     @property
-    def counted_at(self) -> tuple[int, int] | None:
-        """Between which steps load is shown on the primary: once the first is next, and once the second shall be done.
+    def counted_at(self) -> Mapping[int, str]:
+        """During the wait before which steps load is shown on the primary, and in which words that is told.
 
-        While the fault lasts where all stays; before the move where parts come first; else not: the primary is dead.
+        While the fault lasts where all stays, in each part too; else not: the primary is dead.
         """
-        if self.parts:
-            return 0, self.calm_steps
-        healing = [number for number, step in enumerate(self.steps) if step.act in HEALS]
-        return None if self.moves else (healing[0], healing[0])
+        if not self.parts:
+            return {} if self.moves else {self.loaded_step: STAYING}
+        begins = accumulate((len(part.steps) for part in self.parts), initial=0)
+        return {
+            begun + part.loaded_step: f"{STAYING}, in part {number}, {part.name}"
+            for number, (begun, part) in enumerate(zip(begins, self.parts, strict=False), 1)
+        }
+
+    @property
+    def loaded_step(self) -> int:
+        """The step that is waited for while load is shown: the first that heals.
+
+        Of a primary that stands still nothing is acknowledged, and counting would make it stand still for longer; so
+        there it is the one after the last, which waits until all is well again.
+        """
+        still = any(step.act in STRIKES and {*EAST} <= {*step.on} for step in self.steps)
+        healing = (number for number, step in enumerate(self.steps) if step.act in HEALS and not still)
+        return next(healing, len(self.steps))
 
 
 _KILL_EAST = Step(act=Act.KILL, on=EAST)

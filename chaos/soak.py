@@ -20,7 +20,8 @@ def _killed_and_started(name: str, service: str, *, away_seconds: float, heal_se
 SMALLER = (
     # It takes a minute to start on a crowded machine, and until it has caught up nothing could be moved.
     _killed_and_started("replicator-restarts", "replicator", away_seconds=20, heal_seconds=90, what="The replicator"),
-    _killed_and_started("worker-restarts", "worker-1", away_seconds=20, heal_seconds=30, what="A Spark worker"),
+    # Its tasks are given to the other worker, and meanwhile something must be delivered.
+    _killed_and_started("worker-restarts", "worker-1", away_seconds=40, heal_seconds=30, what="A Spark worker"),
     _killed_and_started("leader-restarts", LEADER, away_seconds=40, heal_seconds=20, what="The leading controller"),
     _killed_and_started("controller-restarts", "controller-two", away_seconds=40, heal_seconds=20, what="A controller"),
     _killed_and_started("warm-runner-restarts", "runner-b", away_seconds=20, heal_seconds=60, what="The warm runner"),

@@ -11,7 +11,7 @@ from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS, Eye
 from chaos.faults import LEADER, RUNNERS, STRIKES, Act, Deed, Sight, Step, When
-from chaos.outcome import MOVED, PRIMARY, STAYING, Load, Outcome, changes_of, is_counted, leaders_of
+from chaos.outcome import MOVED, PRIMARY, Load, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
 from lab.relay import ORDERS, Line
 
@@ -121,16 +121,14 @@ class Story:
             _wait_again(deadline, "the runners did not end their warm-up")
 
     def _strike(self) -> None:
-        first, last = self._scenario.counted_at or (None, None)
-        before = {}
         for number, step in enumerate(self._scenario.steps):
-            if number == first:
-                before = self._count(0.0)
             patience = self._patience.running if step.when is When.WELL else self._patience.moment
             self._eye.await_sight(_showing(step.when), patience, step.when.value)
+            loaded = self._scenario.counted_at.get(number)
+            before = self._count(0.0) if loaded else {}
             time.sleep(step.after_seconds)
-            if number == last:
-                self._loads[STAYING] = Load(before=before, after=self._count(0.0))
+            if loaded:
+                self._loads[loaded] = Load(before=before, after=self._count(0.0))
             services = [self._resolve(service, step.act) for service in step.on]
             now = time.time()
             self._struck_at = self._struck_at or now

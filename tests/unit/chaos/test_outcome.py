@@ -238,7 +238,8 @@ def test_each_part_of_a_soak_is_judged_by_what_was_believed_in_its_own_time(
 ) -> None:
     parts = tuple(replace(scenario(name), steps=scenario(name).steps[:2]) for name in ("kill-one-broker", "store-away"))
     soak = replace(scenario("kill-cluster"), parts=parts)
-    loads = dict.fromkeys(("while nothing moved", "on west after the move"), LOAD)
+    first, second = (f"while nothing moved, in {part}" for part in ("part 1, kill-one-broker", "part 2, store-away"))
+    loads = dict.fromkeys((first, second, "on west after the move"), LOAD)
     deeds = (
         deed(0.0, "east-3"), deed(40.0, "east-3", act=Act.START),
         deed(100.0, "link", act=Act.CUT), deed(145.0, "link", act=Act.JOIN), deed(200.0, *EAST),
@@ -247,7 +248,13 @@ def test_each_part_of_a_soak_is_judged_by_what_was_believed_in_its_own_time(
     late = operation(started_at="2026-01-02T03:07:35.000+00:00")
     ended = replace(MOVED, deeds=deeds, changes=changes, operations=(late,), loads=loads)
     assert judge(soak, ended) == problems
-    assert judge(soak, replace(ended, loads=MOVED.loads)) == [*problems, "it was not counted while nothing moved"]
+    assert judge(soak, replace(ended, loads={**loads, second: Load(before={}, after={})})) == [
+        *problems, f"it was not counted {second}",
+    ]  # fmt: skip
+    dead = replace(LOAD, after=LOAD.before)
+    assert judge(soak, replace(ended, loads={**loads, second: dead})) == [
+        *problems, f"q: nothing was acknowledged {second}", f"q: nothing was delivered {second}",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("leader", "right"), [("controller-two", True), ("controller-one", False)])

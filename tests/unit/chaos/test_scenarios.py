@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chaos.faults import CONTROLLERS, EAST, LEADER, Act, Sight, Step, When
+from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, Act, Sight, Step, When
 from chaos.scenarios import SCENARIOS, Scenario, named
 from chaos.soak import SMALLER, draw_soak, heals
 
@@ -48,11 +48,28 @@ def test_a_scenario_says_when_the_primary_comes_back() -> None:
 
 
 def test_load_is_shown_while_a_fault_lasts_that_moves_nothing() -> None:
+    still = "while nothing moved"
     assert [scenario(name).counted_at for name in ("kill-one-broker", "cut-link", "kill-cluster", "flapping")] == [
-        (1, 1), (2, 2), None, None,
+        {1: still}, {2: still}, {}, {},
     ]  # fmt: skip
-    soak = draw_soak(30, 7)
-    assert soak.counted_at == (0, soak.calm_steps)
+
+
+def test_in_a_soak_load_is_shown_for_each_part_while_its_own_fault_lasts() -> None:
+    soak = draw_soak(60, 3)
+    begun = 0
+    for number, part in enumerate(soak.parts, 1):
+        told = f"while nothing moved, in part {number}, {part.name}"
+        (counted,) = (at for at, each in soak.counted_at.items() if each == told)
+        step = soak.steps[counted]
+        if part.name == "primary-stands-still":
+            assert counted == begun + len(part.steps), "it acknowledges nothing until it goes on"
+            assert step.when is When.WELL
+        else:
+            assert begun < counted < begun + len(part.steps)
+            assert step.act in HEALS
+            assert step.after_seconds >= 20
+        begun += len(part.steps)
+    assert len(soak.counted_at) == len(soak.parts)
 
 
 def test_a_soak_is_the_same_for_the_same_seed_fits_its_time_and_ends_with_a_failover() -> None:

@@ -18,7 +18,7 @@ from chaos.outcome import Load, Outcome, judge
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage, share
 from chaos.story import Patience, Story
-from tests.unit.chaos.test_outcome import MOVED, ROW, STAYED, deed, operation, scenario
+from tests.unit.chaos.test_outcome import LOAD, MOVED, ROW, STAYED, deed, operation, scenario
 from tests.unit.chaos.test_scenarios import sight
 
 QUICK = Patience(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)
@@ -143,6 +143,29 @@ def test_a_failover_is_played_from_the_first_container_to_the_count() -> None:
     assert outcome.loads == {"on west after the move": Load(before={"q": EARLIER}, after={"q": ROW})}
     assert outcome.places == {"q": ("west", "a", "running")}
     assert outcome.environment == "its own"
+
+
+def test_a_soak_counts_once_for_each_part_around_its_own_healing_and_then_moves() -> None:
+    names = "kill-one-broker", "cut-controllers"
+    parts = tuple(quick(scenario(name)) for name in names)
+    end = scenario("kill-cluster")
+    soak = replace(end, parts=parts, steps=(*(step for part in parts for step in part.steps), *end.steps))
+    counts = [{"q": {**ROW, "acked": 10 * each, "delivered": 10 * each}} for each in range(1, 6)]
+    environment = Noted(answers(lab=Asked(*counts, {"q": ROW})))
+    outcome = tell(soak, environment, Told([sight(), sight(cluster="west", verdict="DOWN")]))
+    assert outcome.broke == ""
+    assert environment.commands[2:14] == [
+        "kill east-3", f"{VERIFY} --wait 0", f"{VERIFY} --wait 0", "start east-3",
+        "cut east controller-one", "cut east controller-two", f"{VERIFY} --wait 0", f"{VERIFY} --wait 0",
+        "join east controller-one", "join east controller-two", "kill east-1 east-2 east-3", "stop -t 25 traffic",
+    ]  # fmt: skip
+    shown = {when: (load.before["q"]["acked"], load.after["q"]["acked"]) for when, load in outcome.loads.items()}
+    assert shown == {
+        "while nothing moved, in part 1, kill-one-broker": (10, 20),
+        "while nothing moved, in part 2, cut-controllers": (30, 40),
+        "on west after the move": (50, 100),
+    }
+    assert not [each for each in judge(soak, outcome) if "nothing was" in each or "counted" in each]
 
 
 def test_what_stays_goes_on_in_an_environment_that_is_there_with_traffic_started_anew() -> None:
@@ -280,7 +303,7 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
 def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
     part = replace(scenario("slow-link"), steps=(Step(act=Act.SLOW),))
     soak = replace(scenario("kill-cluster"), parts=(part,))
-    ended = replace(MOVED, loads={**MOVED.loads, **STAYED.loads})
+    ended = replace(MOVED, loads={**MOVED.loads, **dict.fromkeys(soak.counted_at.values(), LOAD)})
     assert judge(soak, replace(ended, deeds=(deed(0.0, act=Act.SLOW), deed(5.0)))) == []
     early = replace(
         ended,
