@@ -15,6 +15,7 @@ TOOLS = "verifier"
 
 _AGAIN_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
+_ONE_LOOK = "timeout 30 tideover watch --interval 250ms -o json | head -n 1"
 
 
 class Eye:
@@ -51,14 +52,31 @@ class Eye:
         """What was seen since a mark, and the situation that stood at it."""
         return self._sights[max(0, mark - 1) :]
 
-    def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str) -> Sight:
-        """Wait until the newest situation is as wanted. Raises StoryFailed."""
+    def look(self) -> Sight | None:
+        """How things stand now, asked for anew; nothing where that cannot be said, as while the store is away.
+
+        The watch ends by itself once nobody reads any more, so this leaves no process behind.
+        """
+        try:
+            told = self._environment.execute(TOOLS, "sh", "-c", _ONE_LOOK, check=False)[1]
+        except DockerFailed:
+            return None
+        return _read(told)
+
+    def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str, *, afresh: bool = False) -> Sight:
+        """Wait until the newest situation is as wanted. Raises StoryFailed.
+
+        Only changes are told, and nothing while the store is away, so the newest situation may be one of long ago.
+        ``afresh`` accepts only one that was asked for since this waiting began.
+        """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not self._thread.is_alive():  # else the newest situation would stand for ever
                 raise StoryFailed(f"nobody watches any more, so it cannot be seen whether it came to this: {what}")
-            if self._sights and holds(self._sights[-1]):
-                return self._sights[-1]
+            if self._sights and holds(newest := self._sights[-1]):
+                seen = self.look() if afresh else newest
+                if seen is not None and holds(seen):
+                    return seen
             time.sleep(_LOOK_SECONDS)
         raise StoryFailed(f"within {seconds:g} s it did not come to this: {what}")
 

@@ -49,7 +49,7 @@ class When(StrEnum):
 
     AT_ONCE = "at once"
     WELL = "all is well"
-    """Both clusters are UP, and every query runs on the primary and could move."""
+    """A controller leads, both clusters are UP, and every query runs on the primary and could move."""
     DOWN = "the primary is DOWN"
     MOVING = "a move is under way"
     MOVED = "every query is on the standby"
@@ -158,7 +158,7 @@ class Sight:
                 return True
             case When.WELL:
                 up = self.verdict(source) == self.verdict(target) == "UP"
-                return up and self.all_on(source) and self.all_ready
+                return self.leader is not None and up and self.all_on(source) and self.all_ready
             case When.DOWN:
                 return self.verdict(source) == "DOWN"
             case When.MOVING:

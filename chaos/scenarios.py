@@ -166,7 +166,7 @@ SCENARIOS = (
             Step(act=Act.KILL, on=("postgres",)),
             Step(act=Act.START, on=("postgres",), after_seconds=60),
         ),
-        moves=False, never=_DOWN,
+        moves=False, never=_DOWN, heal_seconds=30,
     ),
     Scenario(
         name="store-freezes",
@@ -175,7 +175,7 @@ SCENARIOS = (
             Step(act=Act.FREEZE, on=("postgres",)),
             Step(act=Act.THAW, on=("postgres",), after_seconds=60),
         ),
-        moves=False, never=_DOWN,
+        moves=False, never=_DOWN, heal_seconds=30,
     ),
     Scenario(
         name="store-away-in-move",

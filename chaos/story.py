@@ -113,7 +113,7 @@ class Story:
             self._eye.begin()
         else:
             self._environment.docker("start", ["traffic"])
-        self._eye.await_sight(_showing(When.WELL), self._patience.running, When.WELL.value)
+        self._await_moment(When.WELL)
         deadline = time.monotonic() + self._patience.running
         while not _may_begin(self._ask("list")):  # asked anew: what the eye saw last may be of long ago
             _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
@@ -122,8 +122,7 @@ class Story:
 
     def _strike(self) -> None:
         for number, step in enumerate(self._scenario.steps):
-            patience = self._patience.running if step.when is When.WELL else self._patience.moment
-            self._eye.await_sight(_showing(step.when), patience, step.when.value)
+            self._await_moment(step.when)
             loaded = self._scenario.counted_at.get(number)
             before = self._count(0.0) if loaded else {}
             time.sleep(step.after_seconds)
@@ -138,6 +137,12 @@ class Story:
             self._deeds.append(
                 Deed(begun=begun, done=done, text=str(step), act=step.act, on=tuple(services), when=step.when)
             )
+
+    def _await_moment(self, when: When) -> None:
+        """Until a moment has come; that all is well must be so now, and not have been so once. Raises StoryFailed."""
+        well = when is When.WELL
+        patience = self._patience.running if well else self._patience.moment
+        self._eye.await_sight(_showing(when), patience, when.value, afresh=well)
 
     def _resolve(self, service: str, act: Act) -> str:
         if service != LEADER:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from chaos.docker import Environment
-from chaos.errors import StoryFailed
+from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import Eye
+from chaos.faults import Sight, When
 from tests.unit.chaos.test_scenarios import sight
 
 
@@ -34,6 +35,40 @@ def test_a_watch_that_ends_by_itself_is_begun_anew_and_that_is_told(monkeypatch:
             time.sleep(0.01)
         assert eye.await_sight(lambda seen: seen.leader == "controller-one", 5.0, "it leads").all_on("east")
         assert eye.blinks
+
+
+class Quiet(Environment):
+    """An environment whose watch told one situation and says nothing from then on; looks are answered one by one."""
+
+    def __init__(self, *answers: str | DockerFailed) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def stream(self, service: str, *command: str) -> subprocess.Popen[str]:
+        said = f"print({json.dumps(dict(sight().told))!r}, flush=True); import time; time.sleep(60)"
+        return subprocess.Popen([sys.executable, "-c", said], stdout=subprocess.PIPE, text=True)
+
+    def execute(self, service: str, *command: str, timeout: float = 0, check: bool = True) -> tuple[int, str]:
+        self.asked.append(command[-1])
+        answer = self.answers.pop(0)
+        if isinstance(answer, DockerFailed):
+            raise answer
+        return 0, answer
+
+
+def test_what_must_hold_now_is_asked_for_anew_where_only_changes_are_told() -> None:
+    def line(seen: Sight) -> str:
+        return f"{json.dumps(dict(seen.told))}\n"
+
+    gone, unled = "", Sight({**sight().told, "leader": None})
+    environment = Quiet(gone, DockerFailed("it took too long"), line(unled), line(sight()))
+    with Eye(environment) as eye:
+        eye.begin()
+        assert eye.await_sight(lambda seen: seen.shows(When.WELL), 20.0, "all is well").leader == "controller-one"
+        assert not environment.asked, "what was told last is taken where nothing else is asked for"
+        assert eye.await_sight(lambda seen: seen.shows(When.WELL), 20.0, "all is well", afresh=True).leader
+    assert len(environment.asked) == 4
+    assert environment.asked[0].endswith("| head -n 1"), "nobody reads more than one, so the watch ends by itself"
 
 
 def test_the_newest_situation_does_not_stand_for_ever_where_nobody_watches_any_more() -> None:

@@ -94,6 +94,7 @@ def test_a_soak_strikes_only_once_all_is_well_and_what_was_struck_before_has_had
     for part, later in zip(soak.parts, firsts[1:], strict=True):
         assert later.after_seconds >= part.heal_seconds + 10
     assert next(part for part in SMALLER if part.name == "replicator-restarts").heal_seconds >= 60
+    assert {scenario(name).heal_seconds for name in ("store-away", "store-freezes")} == {30.0}
 
 
 def test_the_primary_stands_still_for_less_long_than_a_verdict_takes() -> None:
@@ -147,6 +148,7 @@ def test_moments_are_read_from_the_situation() -> None:
     assert sight().shows(When.WELL)
     assert not sight(verdict="DEGRADED").shows(When.WELL)
     assert not sight(ready=None).shows(When.WELL)
+    assert not Sight({**sight().told, "leader": None}).shows(When.WELL), "nobody would move anything"
     assert not sight(cluster="west").shows(When.WELL)
     assert sight(verdict="DOWN").shows(When.DOWN)
     assert not sight(verdict="DEGRADED").shows(When.DOWN)

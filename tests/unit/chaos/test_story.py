@@ -13,7 +13,7 @@ import pytest
 from chaos import cli, stage
 from chaos.docker import Environment
 from chaos.eye import Eye
-from chaos.faults import Act, Sight, Step, When
+from chaos.faults import EAST, Act, Sight, Step, When
 from chaos.outcome import Load, Outcome, judge
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage, share
@@ -81,14 +81,21 @@ class Told(Eye):
         self._coming = list(sights)
         self.blinks = []
         self.begun = False
+        self.looks: list[Sight | None] = []
+        """What is seen when it is asked for anew, one after the other; else what was told last."""
 
     def begin(self) -> None:
         self.begun = True
 
-    def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str) -> Sight:
+    def look(self) -> Sight | None:
+        return self.looks.pop(0) if self.looks else self._sights[-1]
+
+    def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str, *, afresh: bool = False) -> Sight:
         while self._coming and not (self._sights and holds(self._sights[-1])):
             self._sights.append(self._coming.pop(0))
         assert holds(self._sights[-1]), what
+        while afresh and not ((seen := self.look()) and holds(seen)):
+            assert self.looks, what
         return self._sights[-1]
 
 
@@ -166,6 +173,15 @@ def test_a_soak_counts_once_for_each_part_around_its_own_healing_and_then_moves(
         "on west after the move": (50, 100),
     }
     assert not [each for each in judge(soak, outcome) if "nothing was" in each or "counted" in each]
+
+
+def test_a_fault_that_waits_until_all_is_well_looks_anew_and_does_not_take_what_was_told_before() -> None:
+    step = Step(act=Act.KILL, on=EAST, when=When.WELL)
+    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
+    unled = Sight({**sight().told, "leader": None})
+    seen.looks = [None, sight(), unled, None, sight(verdict="SUSPECT"), sight(), sight()]
+    assert tell(replace(scenario("kill-cluster"), steps=(step,)), Noted(answers()), seen).broke == ""
+    assert len(seen.looks) == 1, "two looks before it began, four before it struck"
 
 
 def test_what_stays_goes_on_in_an_environment_that_is_there_with_traffic_started_anew() -> None:
