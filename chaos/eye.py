@@ -63,19 +63,27 @@ class Eye:
             return None
         return _read(told)
 
-    def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str, *, afresh: bool = False) -> Sight:
+    def await_sight(
+        self,
+        holds: Callable[[Sight], bool],
+        seconds: float,
+        what: str,
+        *,
+        afresh: Callable[[Sight], bool] | None = None,
+    ) -> Sight:
         """Wait until the newest situation is as wanted. Raises StoryFailed.
 
         Only changes are told, and nothing while the store is away, so the newest situation may be one of long ago.
-        ``afresh`` accepts only one that was asked for since this waiting began.
+        ``afresh`` must hold, too, of one that was asked for since this waiting began; that one is returned then.
         """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not self._thread.is_alive():  # else the newest situation would stand for ever
                 raise StoryFailed(f"nobody watches any more, so it cannot be seen whether it came to this: {what}")
             if self._sights and holds(newest := self._sights[-1]):
-                seen = self.look() if afresh else newest
-                if seen is not None and holds(seen):
+                if afresh is None:
+                    return newest
+                if (seen := self.look()) is not None and afresh(seen):
                     return seen
             time.sleep(_LOOK_SECONDS)
         raise StoryFailed(f"within {seconds:g} s it did not come to this: {what}")

@@ -132,6 +132,12 @@ class Sight:
         belief = self._belief(cluster)
         return belief.get("verdict") == "UP" and datetime.fromisoformat(belief["since"]).timestamp() >= since
 
+    def has_progressed(self, since: float) -> bool:
+        """Whether every query has made progress since a time, as Unix has it: a runner that is gone reports none."""
+        at = datetime.fromisoformat(self.at).timestamp()
+        ages = [each["progress_age_seconds"] for each in self.told["queries"]]
+        return all(age is not None and at - age >= since for age in ages)
+
     @property
     def phases(self) -> Sequence[str]:
         """Of the open operations."""

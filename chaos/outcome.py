@@ -65,6 +65,8 @@ class Outcome:
     """By the words for when it was shown."""
     broke: str = ""
     """Why the story did not come to its end."""
+    unhealed: str = ""
+    """Why not all was well again in the end, where nothing should have moved."""
     leaks: Sequence[str] | None = None
     """Where a secret stood, or why that is not known; nothing where there are no secrets."""
 
@@ -92,6 +94,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     if outcome.broke:
         return [outcome.broke, *(outcome.leaks or ())]
     return [
+        *([f"it did not heal: {outcome.unhealed}"] if outcome.unhealed else []),
         *_mistimed(scenario, outcome),
         *_unled(outcome),
         *_unreturned(scenario, outcome),

@@ -37,6 +37,10 @@ def test_a_watch_that_ends_by_itself_is_begun_anew_and_that_is_told(monkeypatch:
         assert eye.blinks
 
 
+def _well(seen: Sight) -> bool:
+    return seen.shows(When.WELL)
+
+
 class Quiet(Environment):
     """An environment whose watch told one situation and says nothing from then on; looks are answered one by one."""
 
@@ -64,9 +68,9 @@ def test_what_must_hold_now_is_asked_for_anew_where_only_changes_are_told() -> N
     environment = Quiet(gone, DockerFailed("it took too long"), line(unled), line(sight()))
     with Eye(environment) as eye:
         eye.begin()
-        assert eye.await_sight(lambda seen: seen.shows(When.WELL), 20.0, "all is well").leader == "controller-one"
+        assert eye.await_sight(_well, 20.0, "all is well").leader == "controller-one"
         assert not environment.asked, "what was told last is taken where nothing else is asked for"
-        assert eye.await_sight(lambda seen: seen.shows(When.WELL), 20.0, "all is well", afresh=True).leader
+        assert eye.await_sight(_well, 20.0, "all is well", afresh=_well).leader
     assert len(environment.asked) == 4
     assert environment.asked[0].endswith("| head -n 1"), "nobody reads more than one, so the watch ends by itself"
 

@@ -126,6 +126,7 @@ def sight(
     event: str = "verdict",
     ready: bool | None = True,
     since: str = "2026-01-02T03:04:01.500+00:00",
+    age: float | None = 0.0,
 ) -> Sight:
     return Sight(
         {
@@ -135,7 +136,16 @@ def sight(
                 {"cluster": "east", "verdict": verdict, "since": since},
                 {"cluster": "west", "verdict": "UP", "since": since},
             ],
-            "queries": [{"query": "q", "cluster": cluster, "runner": "a", "state": state, "ready": ready}],
+            "queries": [
+                {
+                    "query": "q",
+                    "cluster": cluster,
+                    "runner": "a",
+                    "state": state,
+                    "ready": ready,
+                    "progress_age_seconds": age,
+                }
+            ],
             "operations": [{"phase": phase}] if phase else [],
             "cooldowns": [{"query": "q"}] if cooling else [],
             "events": [{"kind": event, "text": "so it is"}],
@@ -171,3 +181,10 @@ def test_a_cluster_is_up_again_only_since_it_came_back() -> None:
     assert sight().is_up("east", at)
     assert not sight().is_up("east", at + 0.1), "that was before"
     assert not sight(verdict="SUSPECT").is_up("east", at)
+
+
+def test_a_query_that_committed_nothing_since_has_a_runner_that_may_be_gone() -> None:
+    at = 1767323045.0  # as the sight says
+    assert sight(age=2.0).has_progressed(at - 2.0)
+    assert not sight(age=2.1).has_progressed(at - 2.0)
+    assert not sight(age=None).has_progressed(0.0)

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from chaos import cli, stage
 from chaos.docker import Environment
+from chaos.errors import StoryFailed
 from chaos.eye import Eye
 from chaos.faults import EAST, Act, Sight, Step, When
 from chaos.outcome import Load, Outcome, judge
@@ -88,14 +90,24 @@ class Told(Eye):
         self.begun = True
 
     def look(self) -> Sight | None:
-        return self.looks.pop(0) if self.looks else self._sights[-1]
+        if self.looks:
+            return self.looks.pop(0)
+        return Sight({**self._sights[-1].told, "at": (datetime.now(UTC) + timedelta(seconds=1)).isoformat()})
 
-    def await_sight(self, holds: Callable[[Sight], bool], seconds: float, what: str, *, afresh: bool = False) -> Sight:
+    def await_sight(
+        self,
+        holds: Callable[[Sight], bool],
+        seconds: float,
+        what: str,
+        *,
+        afresh: Callable[[Sight], bool] | None = None,
+    ) -> Sight:
         while self._coming and not (self._sights and holds(self._sights[-1])):
             self._sights.append(self._coming.pop(0))
         assert holds(self._sights[-1]), what
-        while afresh and not ((seen := self.look()) and holds(seen)):
-            assert self.looks, what
+        while afresh is not None and not ((seen := self.look()) and afresh(seen)):
+            if not self.looks:
+                raise StoryFailed(f"it did not come to this: {what}")
         return self._sights[-1]
 
 
@@ -182,6 +194,27 @@ def test_a_fault_that_waits_until_all_is_well_looks_anew_and_does_not_take_what_
     seen.looks = [None, sight(), unled, None, sight(verdict="SUSPECT"), sight(), sight()]
     assert tell(replace(scenario("kill-cluster"), steps=(step,)), Noted(answers()), seen).broke == ""
     assert len(seen.looks) == 1, "two looks before it began, four before it struck"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [None, sight(age=1e9), Sight({**sight().told, "leader": None}), sight(verdict="DEGRADED")],
+    ids=["no answer", "no progress since", "nobody leads", "degraded"],
+)
+def test_where_nothing_moves_all_must_be_well_again_in_the_end(last: Sight | None) -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    away = quick(replace(scenario("store-away"), hold_seconds=0.0))
+    seen = Told([sight()])
+    seen.looks = [sight(), last]
+    outcome = tell(away, environment, seen)
+    assert outcome.broke == ""
+    assert outcome.unhealed == "it did not come to this: all is well"
+    assert "stop -t 25 traffic" in environment.commands, "what it counted and where its queries are is told, too"
+    assert outcome.verdict == CLEAN
+    assert "it did not heal: it did not come to this: all is well" in judge(away, outcome)
+    well = tell(away, Noted(answers(history=[], lab=CLEAN)), Told([sight()]))
+    assert well.unhealed == ""
+    assert not [each for each in judge(away, well) if "heal" in each]
 
 
 def test_what_stays_goes_on_in_an_environment_that_is_there_with_traffic_started_anew() -> None:
