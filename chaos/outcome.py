@@ -16,6 +16,8 @@ _VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
 MOVED = f"on {STANDBY} after the move"
 _MOST_UNPROVEN = 2
 """Windows of a query, where a consent left records behind: in two the replicator's end and its own may lie."""
+_CLOCKS_SECONDS = 1.0
+"""By so much what was timed by one process may seem to come before its cause, which was timed by another."""
 _LOADED = {"acked": "acknowledged", "delivered": "delivered"}
 
 
@@ -99,6 +101,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
         *_unled(outcome),
         *_unreturned(scenario, outcome),
         *_misplaced(scenario, outcome),
+        *_uncaused(scenario, outcome),
         *_misjudged(scenario, outcome),
         *_unrefused(scenario, outcome),
         *_unloaded(scenario, outcome.loads),
@@ -171,15 +174,28 @@ def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     done = [operation for operation in outcome.operations if operation["outcome"] == "done"]
     if not scenario.moves and done:
         yield f"{len(done)} queries were moved, and none should have been"
-    if outcome.deeds[scenario.calm_steps :] and scenario.calm_steps:
-        cause = outcome.struck_at + outcome.deeds[scenario.calm_steps].begun
-        for operation in outcome.operations:
-            if _unix(operation["started_at"]) < cause:
-                yield f"{operation['kind']} of {operation['query']} began before there was a cause"
     for query in outcome.places if scenario.moves else ():
         times = sum(operation["query"] == query for operation in done)
         if times != 1:
             yield f"{query} was moved {times} times, not once"
+
+
+def _uncaused(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    """What was believed and begun before the primary was struck, where nothing else may cause a move.
+
+    Steps are timed by the clock of the machine, verdicts and operations by the store's in a container on it: the same.
+    """
+    steps = outcome.deeds[scenario.calm_steps :]
+    cause = next((deed.begun for deed in steps if deed.strikes_primary), math.inf) - _CLOCKS_SECONDS
+    if not scenario.moves:
+        return
+    for operation in outcome.operations:
+        if _unix(operation["started_at"]) - outcome.struck_at < cause:
+            yield f"{operation['kind']} of {operation['query']} began before there was a cause"
+    own = steps[0].begun if steps else math.inf  # parts come before it, and say themselves what must not be believed
+    for change in outcome.changes:
+        if change.cluster == PRIMARY and change.verdict == "DOWN" and own <= change.seconds < cause:
+            yield f"{PRIMARY} was DOWN after {change.seconds:.1f} s, before it was struck"
 
 
 def _misjudged(scenario: Scenario, outcome: Outcome) -> Iterable[str]:

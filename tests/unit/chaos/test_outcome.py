@@ -42,13 +42,13 @@ def scenario(name: str) -> Scenario:
 
 
 MOVED = Outcome(
-    scenario="kill-cluster", up_seconds=100.0, struck_at=1767323045.0,
+    scenario="kill-cluster", up_seconds=100.0, struck_at=1767323045.0, deeds=(deed(0.0, *EAST),),
     changes=(Change(seconds=-5.0, cluster="east", verdict="UP"), Change(seconds=9.5, cluster="east", verdict="DOWN")),
     places={"q": ("west", "a", "running")}, operations=(operation(),), verdict={"q": ROW},
     loads={"on west after the move": LOAD},
 )  # fmt: skip
 STAYED = replace(
-    MOVED, scenario="kill-one-broker", changes=(Change(seconds=3.0, cluster="east", verdict="DEGRADED"),),
+    MOVED, scenario="kill-one-broker", deeds=(), changes=(Change(seconds=3.0, cluster="east", verdict="DEGRADED"),),
     places={"q": ("east", "a", "running")}, operations=(), verdict={"q": {**ROW, "exposed": 0}},
     loads={"while nothing moved": LOAD},
 )  # fmt: skip
@@ -152,7 +152,8 @@ def test_every_verdict_of_the_history_counts_whether_anybody_watched_or_not() ->
 
 @pytest.mark.parametrize(("seconds", "right"), [(9.0, False), (10.0, True), (13.0, True), (13.8, False)])
 def test_a_fault_in_the_middle_of_a_move_must_meet_one(seconds: float, right: bool) -> None:
-    worker = replace(MOVED, deeds=(deed(seconds, "worker-1", when=When.MOVING),))  # a move goes on from 10 s to 14 s
+    met = deed(seconds, "worker-1", when=When.MOVING)  # a move goes on from 10 s to 14 s
+    worker = replace(MOVED, deeds=(*MOVED.deeds, met))
     late = "kill worker-1: that came too late, or too soon, to meet a move"
     assert judge(scenario("worker-dies-in-move"), worker) == ([] if right else [late])
 
@@ -160,9 +161,8 @@ def test_a_fault_in_the_middle_of_a_move_must_meet_one(seconds: float, right: bo
 @pytest.mark.parametrize(("seconds", "right"), [(11.0, True), (12.0, False)])
 def test_a_primary_that_returns_early_must_return_before_the_point_of_no_return(seconds: float, right: bool) -> None:
     steps = [{"name": "commit", "started_at": "2026-01-02T03:04:17.000+00:00"}]
-    thawed = replace(
-        RETURNED, operations=(operation(steps=steps),), deeds=(deed(seconds, *EAST, act=Act.THAW, when=When.MOVING),)
-    )
+    thaw = deed(seconds, *EAST, act=Act.THAW, when=When.MOVING)
+    thawed = replace(RETURNED, operations=(operation(steps=steps),), deeds=(*MOVED.deeds, thaw))
     assert (judge(scenario("primary-returns-early"), thawed) == []) is right
 
 
@@ -180,7 +180,8 @@ def test_a_primary_that_returns_early_must_return_before_the_point_of_no_return(
 def test_after_the_leader_was_struck_the_other_controller_must_lead(
     leaders: tuple[tuple[float, str | None], ...], right: bool
 ) -> None:
-    deeds = deed(10.0, "controller-one", act=Act.FREEZE), deed(40.0, "controller-one", act=Act.THAW)
+    frozen = deed(10.0, "controller-one", act=Act.FREEZE), deed(40.0, "controller-one", act=Act.THAW)
+    deeds = *MOVED.deeds, *frozen
     told = judge(scenario("leader-freezes-in-move"), replace(MOVED, deeds=deeds, leaders=leaders))
     assert told == ([] if right else ["freeze controller-one: the other controller did not lead after that"])
 
@@ -263,6 +264,26 @@ def test_the_controller_whose_clock_is_off_must_lead(leader: str, right: bool) -
     assert [step.on for step in scenario("clock-off").steps] == [each.on for each in deeds]
     problems = judge(scenario("clock-off"), replace(MOVED, deeds=deeds, leaders=((-5.0, leader),)))
     assert problems == ([] if right else ["kill controller-one: the other controller did not lead after that"])
+
+
+@pytest.mark.parametrize("name", ["clock-off", "replicator-dead"])
+@pytest.mark.parametrize(
+    ("struck", "problems"),
+    [
+        (9.0, []),
+        (10.4, []),
+        (10.6, ["east was DOWN after 9.5 s, before it was struck"]),
+        (10.9, ["east was DOWN after 9.5 s, before it was struck"]),
+        (11.1, ["failover of q began before there was a cause", "east was DOWN after 9.5 s, before it was struck"]),
+    ],
+)
+def test_before_the_primary_is_struck_it_is_not_down_and_nothing_begins(
+    name: str, struck: float, problems: list[str]
+) -> None:
+    deeds = deed(0.0, "controller-two", act=Act.CLOCK), deed(0.5, "replicator"), deed(struck, *EAST)
+    refused = operation(id="o0", outcome="refused", started_at="2026-01-02T03:04:17.000+00:00")
+    left = replace(MOVED, deeds=deeds, operations=(refused, operation()))
+    assert judge(scenario(name), left) == problems
 
 
 def test_a_verdict_is_counted_from_the_blow_to_the_primary() -> None:

@@ -353,10 +353,10 @@ def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
     part = replace(scenario("slow-link"), steps=(Step(act=Act.SLOW),))
     soak = replace(scenario("kill-cluster"), parts=(part,))
     ended = replace(MOVED, loads={**MOVED.loads, **dict.fromkeys(soak.counted_at.values(), LOAD)})
-    assert judge(soak, replace(ended, deeds=(deed(0.0, act=Act.SLOW), deed(5.0)))) == []
+    assert judge(soak, replace(ended, deeds=(deed(0.0, act=Act.SLOW), deed(5.0, *EAST)))) == []
     early = replace(
         ended,
-        deeds=(deed(0.0, act=Act.SLOW), deed(9.0)),
+        deeds=(deed(0.0, act=Act.SLOW), deed(9.0, *EAST)),
         operations=(operation(started_at="2026-01-02T03:04:10.000+00:00"),),
     )
     assert judge(soak, early) == ["failover of q began before there was a cause"]
