@@ -16,6 +16,9 @@ _VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
 MOVED = f"on {STANDBY} after the move"
 _MOST_UNPROVEN = 2
 """Windows of a query, where a consent left records behind: in two the replicator's end and its own may lie."""
+_MOST_EXPOSED = 1_000
+"""Acknowledged records of a query that may be left behind where nobody consented; 100 were the most that were seen, and
+a replicator that was dead for 90 s left 18,000."""
 _CLOCKS_SECONDS = 1.0
 """By so much what was timed by one process may seem to come before its cause, which was timed by another."""
 _LOADED = {"acked": "acknowledged", "delivered": "delivered"}
@@ -264,6 +267,8 @@ def _miscounted(
             yield f"{query}: nothing was left behind, so there was nothing to consent to"
         if row["exposed"] and (scenario.returns or not scenario.moves):
             yield f"{query}: {row['exposed']} acknowledged records never came to {STANDBY}"
+        elif row["exposed"] > _MOST_EXPOSED and not scenario.consented:
+            yield f"{query}: {row['exposed']} records were left behind, more than {_MOST_EXPOSED}, and nobody consented"
 
 
 def _unix(at: str) -> float:

@@ -86,6 +86,18 @@ def test_what_is_not_as_expected_after_a_move_is_told(changed: dict[str, Any], p
     assert judge(scenario("kill-cluster"), replace(MOVED, **changed)) == [problem]
 
 
+@pytest.mark.parametrize(("exposed", "right"), [(1_000, True), (1_001, False)])
+def test_what_is_left_behind_without_a_consent_is_little(exposed: int, right: bool) -> None:
+    left = replace(MOVED, verdict={"q": {**ROW, "exposed": exposed}})
+    told = f"q: {exposed} records were left behind, more than 1000, and nobody consented"
+    assert judge(scenario("kill-cluster"), left) == ([] if right else [told])
+    consented = replace(left, operations=(operation(id="o0", outcome="refused"), operation()))
+    assert judge(scenario("replicator-dead"), consented) == []
+    assert judge(scenario("primary-returns-late"), replace(RETURNED, verdict=left.verdict)) == [
+        f"q: {exposed} acknowledged records never came to west"
+    ]
+
+
 @pytest.mark.parametrize(
     ("changed", "problems"),
     [
