@@ -74,41 +74,47 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
     folder = Path(chosen.dir).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     env_file = _env_file(chosen)
-    before = _read(folder / _REPORT) if keep else []
+    before, missing = _read(folder / _REPORT) if keep else ([], [])
     if not chosen.no_build:
         _build(folder, env_file)
     files = (COMPOSE_FILE,) if chosen.secured else ()
     stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=Patience())
     surroundings = _surroundings(chosen, env_file)
     stories: list[Story] = []
+    names = [each.name for each in scenarios]
     with closing(stage.play(scenarios)) as played:
         for scenario, outcome in played:
             story = story_of(scenario, outcome, surroundings)
             stories.append(story)
             _say(f"{scenario.name}: {'; '.join(story['problems']) or 'ended as expected'}")
-            _write(folder, joined(before, stories))
+            over = {each["name"] for each in stories}
+            unplayed = [each for each in dict.fromkeys((*missing, *names)) if each not in over]
+            _write(folder, joined(before, stories), unplayed)  # should the next one not be played, the report says so
             if len(stories) >= _MOST_UNSTRUCK and not any(each["struck_at"] for each in stories[-_MOST_UNSTRUCK:]):
                 raise StoryFailed(f"the environment did not come up for {_MOST_UNSTRUCK} scenarios in a row")
     _say(f"report: {folder / 'report.md'}")
     return 0 if all(each["expected"] for each in stories) else 1
 
 
-def _read(path: Path) -> list[Story]:
-    """The stories of the report that is there; none where there is no such report."""
+def _read(path: Path) -> tuple[list[Story], list[str]]:
+    """The stories of the report that is there, and what was not played; none where there is no such report."""
     try:
-        stories: list[Story] = list(json.loads(path.read_text(encoding="utf-8"))["scenarios"])
-        page(stories)  # found out now, and not when an hour of scenarios is to be written beside them
+        told = json.loads(path.read_text(encoding="utf-8"))
+        stories: list[Story] = list(told["scenarios"])
+        unplayed: list[str] = list(told.get("unplayed", ()))
+        page(stories, unplayed)  # found out now, and not when an hour of scenarios is to be written beside them
     except FileNotFoundError:
-        return []
+        return [], []
     except (ValueError, KeyError, TypeError) as error:
         hint = "move it away, or give another --dir"
         raise ChaosError(f"{path} is no report, or one of an older version", hint=hint) from error
-    return stories
+    return stories, unplayed
 
 
-def _write(folder: Path, stories: Sequence[Story]) -> None:
-    (folder / _REPORT).write_text(json.dumps(as_json(stories), indent=2, default=str) + "\n", encoding="utf-8")
-    (folder / "report.md").write_text(page(stories), encoding="utf-8")
+def _write(folder: Path, stories: Sequence[Story], unplayed: Sequence[str]) -> None:
+    told = as_json(stories, unplayed)
+    (folder / _REPORT).write_text(json.dumps(told, indent=2, default=str) + "\n", encoding="utf-8")
+    (folder / "report.md").write_text(page(stories, unplayed), encoding="utf-8")
 
 
 def _build(folder: Path, env_file: Path | None) -> None:

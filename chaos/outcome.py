@@ -53,7 +53,7 @@ class Outcome:
     up_seconds: float = 0.0
     """Until it could begin."""
     struck_at: float = 0.0
-    """Unix time of the first step."""
+    """Unix time of the first step; 0 where it did not come to one, and then every time here is one as Unix has it."""
     deeds: Sequence[Deed] = ()
     changes: Sequence[Change] = ()
     leaders: Sequence[tuple[float, str | None]] = ()
@@ -97,14 +97,14 @@ def leaders_of(sights: Iterable[Sight], struck_at: float) -> list[tuple[float, s
 def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     """What is not as expected, in sentences; empty when all is."""
     if outcome.broke:
-        return [outcome.broke, *(outcome.leaks or ())]
+        return [outcome.broke, *_unhealed(outcome), *_unwanted(scenario, outcome), *(outcome.leaks or ())]
     return [
-        *([f"it did not heal: {outcome.unhealed}"] if outcome.unhealed else []),
+        *_unhealed(outcome),
         *_mistimed(scenario, outcome),
         *_unled(outcome),
         *_unreturned(scenario, outcome),
         *_misplaced(scenario, outcome),
-        *_uncaused(scenario, outcome),
+        *_unwanted(scenario, outcome),
         *_misjudged(scenario, outcome),
         *_unrefused(scenario, outcome),
         *_unloaded(scenario, outcome.loads),
@@ -174,24 +174,33 @@ def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     for query, (cluster, runner, state) in sorted(outcome.places.items()):
         if (cluster, runner, state) != (wanted, scenario.runner, "running"):
             yield f"{query} is {state} on {cluster} by runner {runner}, not running on {wanted} by {scenario.runner}"
-    done = [operation for operation in outcome.operations if operation["outcome"] == "done"]
-    if not scenario.moves and done:
-        yield f"{len(done)} queries were moved, and none should have been"
     for query in outcome.places if scenario.moves else ():
-        times = sum(operation["query"] == query for operation in done)
+        times = sum(operation["query"] == query for operation in _done(outcome))
         if times != 1:
             yield f"{query} was moved {times} times, not once"
 
 
-def _uncaused(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
-    """What was believed and begun before the primary was struck, where nothing else may cause a move.
+def _done(outcome: Outcome) -> list[Mapping[str, Any]]:
+    return [operation for operation in outcome.operations if operation["outcome"] == "done"]
 
+
+def _unhealed(outcome: Outcome) -> Iterable[str]:
+    if outcome.unhealed:
+        yield f"it did not heal: {outcome.unhealed}"
+
+
+def _unwanted(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    """What was moved though nothing may move, or begun and believed before the primary was struck, the only cause.
+
+    That is also told of a story that broke, and may be why it did.
     Steps are timed by the clock of the machine, verdicts and operations by the store's in a container on it: the same.
     """
+    if not scenario.moves:
+        if done := _done(outcome):
+            yield f"{len(done)} queries were moved, and none should have been"
+        return
     steps = outcome.deeds[scenario.calm_steps :]
     cause = next((deed.begun for deed in steps if deed.strikes_primary), math.inf) - _CLOCKS_SECONDS
-    if not scenario.moves:
-        return
     for operation in outcome.operations:
         if _unix(operation["started_at"]) - outcome.struck_at < cause:
             yield f"{operation['kind']} of {operation['query']} began before there was a cause"

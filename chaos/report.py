@@ -5,7 +5,7 @@ A story stays in the report until its scenario is played again, so each says whe
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from chaos.outcome import PRIMARY, Outcome, announced_repeats, judge
@@ -42,14 +42,16 @@ def joined(before: Iterable[Story], now: Iterable[Story]) -> list[Story]:
     return list(({each["name"]: each for each in before} | {each["name"]: each for each in now}).values())
 
 
-def as_json(stories: Sequence[Story]) -> dict[str, Any]:
-    """The whole report."""
-    return {"expected": all(each["expected"] for each in stories), "scenarios": list(stories)}
+def as_json(stories: Sequence[Story], unplayed: Sequence[str] = ()) -> dict[str, Any]:
+    """The whole report; ``unplayed`` names the scenarios that were asked for and that it did not come to."""
+    expected = not unplayed and all(each["expected"] for each in stories)
+    return {"expected": expected, "unplayed": list(unplayed), "scenarios": list(stories)}
 
 
 def measured(outcome: Outcome) -> dict[str, float | None]:
     """From the blow to the primary to its verdict DOWN, and the longest switch of a query, in seconds."""
-    given = [each.seconds for each in outcome.changes if each.cluster == PRIMARY and each.verdict == "DOWN"]
+    downs = (each.seconds for each in outcome.changes if each.cluster == PRIMARY and each.verdict == "DOWN")
+    given = [*downs] if outcome.struck_at else []
     down = next((seconds for seconds in given if seconds >= 0), None)
     struck = [deed.begun for deed in outcome.deeds if deed.strikes_primary and down is not None and deed.begun <= down]
     switches = [
@@ -61,7 +63,7 @@ def measured(outcome: Outcome) -> dict[str, float | None]:
     return {"down": after, "switch": max(switches, default=None)}
 
 
-def page(stories: Sequence[Story]) -> str:
+def page(stories: Sequence[Story], unplayed: Sequence[str] = ()) -> str:
     """The report as a page of Markdown."""
     right = sum(each["expected"] for each in stories)
     lines = [
@@ -70,6 +72,7 @@ def page(stories: Sequence[Story]) -> str:
         *_played(stories),
         "",
         f"{right} of {len(stories)} scenarios ended as expected.",
+        *([f"Not played: {', '.join(unplayed)}."] if unplayed else []),
         "",
         "| Scenario | Fault | As expected | DOWN after | Switch | Lost | Repeated | Exposed |",
         "|---|---|---|---|---|---|---|---|",
@@ -124,7 +127,7 @@ def _chapter(story: Story) -> list[str]:
         "",
         f"{story['title']}. {_where(story)}",
         "",
-        *(f"- {seconds:.1f} s: {text}" for seconds, text in sorted(happened)),
+        *(f"- {_at(seconds, story)}: {text}" for seconds, text in sorted(happened)),
         *(f"- {when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
         *(f"- {query}: so many records came to the primary alone that not every sum was proven" for query in doubtful),
         *(["- no secret stands where others may read it"] if story.get("leaks") in ([], ()) else []),
@@ -146,6 +149,11 @@ def _load(load: Mapping[str, Any]) -> str:
         for key in ("acked", "delivered")
     }
     return f"{least['acked']:,} records were acknowledged and {least['delivered']:,} delivered, or more"
+
+
+def _at(seconds: float, story: Story) -> str:
+    """After the first step; the time of day where it did not come to one."""
+    return f"{seconds:.1f} s" if story["struck_at"] else f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S} UTC"
 
 
 def _offset(at: str, story: Story) -> float:

@@ -96,8 +96,12 @@ class Story:
         except (StoryFailed, DockerFailed) as error:
             broke = str(error)
             self._say(broke)
-            with contextlib.suppress(DockerFailed):  # for the report: what was believed until then
+            with contextlib.suppress(DockerFailed, ValueError):  # for the report: what was believed and done until then
                 history = self._history()
+                operations = self._operations(history)
+            if self._struck_at:
+                with contextlib.suppress(DockerFailed, ValueError):
+                    verdict = self._count(0.0)
         sights = self._eye.since(seen)
         return Outcome(
             scenario=self._scenario.name, environment=environment_name, up_seconds=self._up_seconds,

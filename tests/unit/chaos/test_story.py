@@ -13,10 +13,11 @@ import pytest
 
 from chaos import cli, stage
 from chaos.docker import Environment
-from chaos.errors import StoryFailed
+from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import Eye
 from chaos.faults import EAST, Act, Sight, Step, When
-from chaos.outcome import Load, Outcome, judge
+from chaos.outcome import Change, Load, Outcome, judge
+from chaos.report import page, story_of
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage, share
 from chaos.story import Patience, Story
@@ -254,6 +255,23 @@ def test_what_was_believed_until_a_story_broke_is_in_the_report() -> None:
     outcome = tell(scenario("clock-off"), environment, seen)
     assert "the clock of controller-two" in outcome.broke
     assert [each.verdict for each in outcome.changes] == ["DOWN"]
+    assert [each["id"] for each in outcome.operations] == ["o1"]
+    assert outcome.verdict == {"q": EARLIER}
+    assert judge(scenario("clock-off"), outcome) == [outcome.broke, "failover of q began before there was a cause"]
+
+
+def test_what_broke_before_it_struck_is_not_counted_and_its_times_are_those_of_the_day() -> None:
+    environment = Noted(answers())
+    seen = Told([sight()])
+    seen.looks = [sight(verdict="DOWN")]
+    outcome = tell(scenario("kill-cluster"), environment, seen)
+    assert outcome.broke == "it did not come to this: all is well"
+    assert not any("lab verify" in each for each in environment.commands)
+    told = story_of(scenario("kill-cluster"), outcome, {})
+    assert told["seconds"] == {"down": None, "switch": 4.25}
+    text = page([told])
+    assert "- 03:04:14 UTC: east is DOWN\n- 03:04:15 UTC: failover of q begins" in text
+    assert "- not as expected: failover of q began before there was a cause" in text
 
 
 def test_what_is_not_all_replicated_yet_is_counted_again() -> None:
@@ -436,3 +454,38 @@ def test_an_environment_that_never_comes_up_is_not_tried_for_every_scenario(
     assert len(tried) == 2
     assert "did not come up for 2 scenarios in a row" in capsys.readouterr().err
     assert "secured: certificates" in (tmp_path / "report.md").read_text()
+
+
+def test_scenarios_that_it_did_not_come_to_are_named_until_they_are_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def play(self: Stage, scenarios: Sequence[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
+        for each in scenarios:
+            if each.name == "cut-link" and len(scenarios) > 1:
+                raise DockerFailed("docker rm took longer than 120 s")
+            yield each, replace(STAYED, scenario=each.name, deeds=(), changes=CHANGES[each.name])
+
+    def run(*names: str) -> tuple[int, Any, str]:
+        code = cli.main(("run", "--no-build", "--dir", str(tmp_path), *names))
+        return code, json.loads((tmp_path / "report.json").read_text()), (tmp_path / "report.md").read_text()
+
+    monkeypatch.setattr(Stage, "play", play)
+    code, told, text = run("kill-one-broker", "cut-link", "store-away")
+    assert (code, told["expected"], told["unplayed"]) == (2, False, ["cut-link", "store-away"])
+    assert "1 of 1 scenarios ended as expected.\nNot played: cut-link, store-away." in text
+    code, told, text = run("cut-link")
+    assert (code, told["expected"], told["unplayed"]) == (0, False, ["store-away"])
+    code, told, text = run("store-away")
+    assert (code, told["expected"], told["unplayed"]) == (0, True, [])
+    assert "Not played" not in text
+    del told["unplayed"]
+    (tmp_path / "report.json").write_text(json.dumps(told))
+    assert run("store-away")[:1] == (0,), "a report of before has no such names"
+    assert "docker rm took longer" in capsys.readouterr().err
+
+
+CHANGES = {
+    "kill-one-broker": STAYED.changes,
+    "cut-link": (Change(seconds=3.0, cluster="west", verdict="SUSPECT"),),
+    "store-away": (),
+}
