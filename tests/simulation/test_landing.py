@@ -313,7 +313,6 @@ def test_a_stranded_operation_makes_way_at_once_for_a_request_to_go_elsewhere(re
     else:
         world, request = loses_its_standby(world)
         stuck = carried_out(world, request, seconds=5)
-        world.runner.commits = True
     assert stuck.is_open
     began = world.clock.passed
     work = Work(
@@ -322,7 +321,7 @@ def test_a_stranded_operation_makes_way_at_once_for_a_request_to_go_elsewhere(re
     )  # fmt: skip
     if reason == "failing":
         world.runner.start_error = "TopicAuthorizationException"
-        world.clock.lives.append(lambda: heal(world))
+    world.clock.lives.append(lambda: fail_on_west(world, reason))
     (answered,) = work.see_through([world.request(target="east")], seconds=600)
     assert answered.operation not in {None, stuck.id}
     outcomes = {operation.id: operation.outcome for operation in world.store.operations()}
@@ -331,6 +330,8 @@ def test_a_stranded_operation_makes_way_at_once_for_a_request_to_go_elsewhere(re
     assert world.clock.passed - began < 60
 
 
-def heal(world: World) -> None:
-    """The query fails on west only."""
-    world.runner.start_error = "TopicAuthorizationException" if assigned(world).cluster == "west" else None
+def fail_on_west(world: World, reason: str) -> None:
+    """And nowhere else."""
+    is_west = assigned(world).cluster == "west"
+    world.runner.start_error = "TopicAuthorizationException" if is_west and reason == "failing" else None
+    world.runner.commits = not (is_west and reason == "unreachable")

@@ -1,7 +1,6 @@
 """Requests that cannot be taken do not keep the others waiting."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import cast
 
 import pytest
@@ -159,7 +158,7 @@ def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
     beliefs = believe(world, {"east": Verdict.DOWN, "west": Verdict.UP}, term)
     places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
     unasked = Unasked(store=world.store, settings=world.settings, places=places)
-    assert world.store.lead(NAME, "next", timedelta(0)) is None
+    assert world.store.lead(NAME, "next", TTL) is None
     assert world.store.seize(NAME, "next", world.store.leader(NAME).holder, TTL)  # type: ignore[union-attr] # led
     with pytest.raises(StaleTerm):
         unasked.ask(beliefs, term=term)
