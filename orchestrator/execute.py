@@ -17,7 +17,7 @@ from orchestrator.decide.landing import LANDING, calls_off, joins
 from orchestrator.decide.phases import BEFORE_COMMIT
 from orchestrator.decide.plan import plan_json, prepare_request
 from orchestrator.decide.snapshot import Ask, Commit, Findings, GoBack, Land, Resolve, Settle, Snapshot, TakeOver, Wait
-from orchestrator.decide.step import step
+from orchestrator.decide.step import goes_on, step
 from orchestrator.decide.wants import report_of_fact
 from orchestrator.errors import UnknownName
 from orchestrator.journal import Journal
@@ -265,7 +265,8 @@ class Executor:
 
     def _go_back(self, snapshot: Snapshot, back: GoBack, journal: Journal) -> None:
         # Without proof that the old run is quiet, the query stays with the runner that may still be running it.
-        runner = snapshot.chosen_runner if snapshot.proof is not None else None
+        is_quiet = snapshot.proof is not None and not goes_on(snapshot)
+        runner = snapshot.chosen_runner if is_quiet else None
         assignment = replace(
             snapshot.assignment,
             epoch=snapshot.operation.epoch + 1,

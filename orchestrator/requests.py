@@ -158,8 +158,8 @@ class Taker:
         held = self._store.assignment(request.query)
         if held is None or held.cluster != request.target:
             return False
-        now = self._store.now()
-        for each in self._store.open_requests():
+        waiting, now = self._store.open_requests(), self._store.now()
+        for each in waiting:
             of_before = each.created_at > now  # by a clock that was set back since
             earlier = of_before or (each.created_at, each.id) < (request.created_at, request.id)
             if earlier and (each.query, each.kind) == (request.query, request.kind) and each.target != request.target:

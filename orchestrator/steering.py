@@ -60,7 +60,8 @@ def cooldowns(store: Store, settings: Tideover) -> dict[str, Cooldown]:
         if query not in settings.queries or not any(each.actor == AUTOMATIC for each in operations):
             continue
         seen = frozenset(given.operation for given in store.acknowledgements(query))
-        stands = cooldown_of(operations, seen, settings.policy_of(query).cooldown)
+        newest_first = sorted(operations, key=lambda each: each.epoch, reverse=True)
+        stands = cooldown_of(newest_first, seen, settings.policy_of(query).cooldown)
         if stands is not None:
             found[query] = stands
     return found

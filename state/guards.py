@@ -21,6 +21,10 @@ LEASE_TTLS_AHEAD = 2
 """A lease that ends later than so many of its lengths from now was taken before the clock was set back, perhaps by
 somebody who is gone: it may be taken. Whoever does hold it is told by its term."""
 
+CLOCKS_APART = timedelta(minutes=1)
+"""A time that lies further ahead of the store's clock is of before some clock was set back; less than that, two hosts
+may be apart."""
+
 KEPT_BATCHES = 12
 """Batches of positions kept for each query, newest epoch first: enough for a planned batch, the two that Spark may
 still replay, and a spool that is flushed late."""

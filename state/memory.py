@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from state.automation import Acknowledgement, Pause
 from state.errors import Conflict
 from state.guards import (
+    CLOCKS_APART,
     CONTROLLER,
     LEASE_TTLS_AHEAD,
     StepKey,
@@ -244,6 +245,7 @@ class MemoryStore(Store):
             if under_way is not None and (operation is None or operation.id != under_way):
                 self._write(put_back(self._operations[under_way], event), [], [], [])
             if operation is not None:
+                self._withdraw(operation, event.at)
                 self._write(operation, [], [], intents)
             self._append(event)
             self._assignments[assignment.query] = replace(
@@ -267,8 +269,8 @@ class MemoryStore(Store):
                 and (query is None or operation.query == query)
                 and (operation.is_open or not only_open)
             ]
-        epoch = (lambda o: o.epoch) if query is not None else (lambda _: 0)
-        return sorted(found, key=lambda o: (epoch(o), o.started_at, o.id), reverse=True)[:limit]
+        by = query is not None
+        return sorted(found, key=lambda o: (o.epoch if by else 0, o.started_at, o.id), reverse=True)[:limit]
 
     def _open_operation(self, query: str) -> str | None:
         return next((o.id for o in self._operations.values() if o.query == query and o.is_open), None)
@@ -293,6 +295,8 @@ class MemoryStore(Store):
         steps = list(steps)
         stands = self._operations.get(operation.id)
         refuse_other_outcome(stands, operation)
+        if stands is not None and operation.epoch < stands.epoch:
+            raise Conflict(f"operation {operation.id} is at a later epoch than {operation.epoch}", hint="look again")
         if operation.is_open and self._open_operation(operation.query) not in {None, operation.id}:
             raise Conflict(f"another operation of {operation.query} is open")
         known = {(intent.operation, intent.name) for intent in self._intents.values()}
@@ -308,18 +312,16 @@ class MemoryStore(Store):
             {(step.operation, step.sequence): replace(step, detail=plain(step.detail)) for step in steps}
         )
         if not operation.is_open:
-            self._withdraw(operation)
+            self._withdraw(operation, operation.ended_at or self._clock())
         for intent in fresh:
             self._intents[intent.id] = replace(intent, request=plain(intent.request), result=plain(intent.result))
         for event in events:
             self._append(event)
 
-    def _withdraw(self, operation: Operation) -> None:
+    def _withdraw(self, operation: Operation, at: datetime) -> None:
         for intent in list(self._intents.values()):
             if intent.operation == operation.id and intent.state is IntentState.PENDING:
-                self._intents[intent.id] = replace(
-                    intent, state=IntentState.WITHDRAWN, ended_at=operation.ended_at or self._clock()
-                )
+                self._intents[intent.id] = replace(intent, state=IntentState.WITHDRAWN, ended_at=at)
 
     def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
         with self._lock:
@@ -420,7 +422,8 @@ class MemoryStore(Store):
             for sample in samples:
                 key = (sample.cluster, TopicPartition(sample.topic, sample.partition))
                 stands = self._ends.get(key)
-                if stands is None or stands.sampled_at <= sample.sampled_at or stands.sampled_at > self._clock():
+                to_come = self._clock() + CLOCKS_APART
+                if stands is None or stands.sampled_at <= sample.sampled_at or stands.sampled_at > to_come:
                     self._ends[key] = sample
 
     def ends(self, cluster: str) -> dict[TopicPartition, EndSample]:

@@ -9,9 +9,6 @@ from datetime import UTC, datetime, timedelta
 
 from state.ports import Store
 
-_WOBBLE_SECONDS = 1.0
-"""By less than this two clocks come apart without being set: a thread may wait between asking the one and the other."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clocks:
@@ -35,22 +32,21 @@ def store_time(store: Store, monotonic: Callable[[], float] = time.monotonic) ->
 class Onward:
     """Wall time in UTC that is never set back: what one process stamps keeps its order. Safe to be shared by threads.
 
-    Where the host's clock is set back, this one goes on from where it was, by the monotonic clock, until the other has
-    caught up; where it is set forward, this one follows.
+    Where the host's clock is set back, this one goes on from where it was, at half the pace, until the other has caught
+    up: the host may have been right before, or be right now. Where it is set forward, this one follows.
     """
 
     def __init__(self, clocks: Clocks | None = None) -> None:
         self._clocks = clocks or Clocks()
         self._lock = threading.Lock()
-        self._last = self._origin = -math.inf
+        self._last, self._last_at = -math.inf, 0.0
 
     def __call__(self) -> datetime:
         with self._lock:
             at = self._clocks.monotonic()
-            origin = self._clocks.wall() - at
-            if origin > self._origin - _WOBBLE_SECONDS:
-                self._origin = origin
-            self._last = max(self._last, self._origin + at)
+            wall = self._clocks.wall()
+            slowed = self._last + (at - self._last_at) / 2 if self._last > wall else wall
+            self._last, self._last_at = max(wall, slowed), at
             return datetime.fromtimestamp(self._last, UTC)
 
 

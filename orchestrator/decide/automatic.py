@@ -97,7 +97,8 @@ def not_paused(given: Circumstances) -> Gate:
 def fresh_verdict(given: Circumstances) -> Gate | None:
     """Silent where no pause ever ended, or the cluster is not believed down.
 
-    A pause that ended at a time to come, by a clock that was set back since, ended just now.
+    A pause that ended at a time to come, by a clock that was set back since, ended just now: until that time has come,
+    what goes down is left to a person.
     """
     covering = [pause for pause in given.pauses if pause.covers(given.facts.query)]
     over = [pause.over_at for pause in covering if not pause.is_in_force(given.now)]

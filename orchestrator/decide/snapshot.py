@@ -176,7 +176,7 @@ class Commit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoBack:
-    """Give the old cluster the next epoch, and close."""
+    """Leave the query where it is placed, under the next epoch, and close."""
 
     outcome: str
 

@@ -148,7 +148,7 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
         text = f"placed on {snapshot.operation.target} with epoch {snapshot.operation.epoch}: the point of no return"
         return moved(snapshot, Happening.COMMITTED, text, commit, detail=report.as_json())
     if latest.state is IntentState.FAILED and failure(latest).kind == MOVED_ON:
-        if count_failures(snapshot, latest, MOVED_ON) > MOVES_ON:
+        if goes_on(snapshot):
             text = f"{failure(latest).text}, for the {MOVES_ON + 1}th time: something still writes to the checkpoint"
             return given_up(snapshot, "failed", text)
         asked = ask(snapshot, IntentKind.INSPECT, InspectRequest(checkpoint=request.checkpoint).as_json())
@@ -166,9 +166,16 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
     return pursued
 
 
+def goes_on(snapshot: Snapshot) -> bool:
+    """Whether something still writes to the old checkpoint, whatever proved, or who said, that the run has stopped."""
+    latest = snapshot.last(IntentKind.PREPARE)
+    return latest is not None and count_failures(snapshot, latest, MOVED_ON) > MOVES_ON
+
+
 def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     outcome = snapshot.ending or "failed"
-    reason = snapshot.reason or snapshot.operation.sentence
+    # Reconciling writes no step that tells why, only the sentence; what is waited for is added behind a semicolon.
+    reason = snapshot.reason or snapshot.operation.sentence.partition("; ")[0]
     fences = snapshot.of(IntentKind.FENCE)
     latest = snapshot.last(IntentKind.RELEASE)
     if (not fences and latest is None) or (latest is not None and latest.state is IntentState.DONE):

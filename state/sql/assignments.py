@@ -96,6 +96,7 @@ class Assignments(OperationWriter, Part):
             if under_way is not None and (operation is None or operation.id != under_way.id):
                 self._write_operation(connection, put_back(Operation(**under_way._asdict()), event))
             if operation is not None:
+                self._withdraw(connection, operation, event.at)
                 self._write_operation(connection, operation)
             self._write_parts(connection, [], [event], intents)
             return True

@@ -11,6 +11,7 @@ from functools import cache
 
 import sqlalchemy as sa
 
+from state.guards import CLOCKS_APART
 from state.sql.columns import bind_instant
 
 CHUNK_ROWS = 5_000
@@ -32,8 +33,8 @@ def upsert(
     """
     text = statement(table, connection.dialect, newer_by)
     if connection.dialect.name == "sqlite":
-        now = () if newer_by is None else (bind_instant(datetime.now(UTC), "sqlite"),)
-        connection.exec_driver_sql(text, [(*row, *now) for row in rows])
+        to_come = () if newer_by is None else (bind_instant(datetime.now(UTC) + CLOCKS_APART, "sqlite"),)
+        connection.exec_driver_sql(text, [(*row, *to_come) for row in rows])
     else:
         connection.exec_driver_sql(text, tuple(list(column) for column in zip(*rows, strict=True)))
 
@@ -54,5 +55,6 @@ def statement(table: sa.Table, dialect: sa.Dialect, newer_by: str | None) -> str
     text = f"INSERT INTO {table.name} ({', '.join(names)}) {source} ON CONFLICT ({keys}) DO UPDATE SET {changes}"
     if newer_by is None:
         return text
-    stands, now = f"{table.name}.{quote(newer_by)}", "?" if dialect.name == "sqlite" else "clock_timestamp()"
-    return f"{text} WHERE {stands} <= excluded.{quote(newer_by)} OR {stands} > {now}"
+    in_postgresql = f"clock_timestamp() + interval '{CLOCKS_APART.total_seconds():g} seconds'"
+    stands, to_come = f"{table.name}.{quote(newer_by)}", "?" if dialect.name == "sqlite" else in_postgresql
+    return f"{text} WHERE {stands} <= excluded.{quote(newer_by)} OR {stands} > {to_come}"

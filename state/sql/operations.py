@@ -1,9 +1,11 @@
 """Operations with their steps and the intents that they put to runners."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 import sqlalchemy as sa
 
+from state.errors import Conflict
 from state.guards import check_reported, joined_consents
 from state.model import Event, Intent, IntentState, Operation, Phase, Step
 from state.sql.database import Part, upsert, values_of
@@ -15,13 +17,24 @@ class OperationWriter(Part):
     """Writes an operation and what belongs to it, inside a transaction of the caller."""
 
     def _write_operation(self, connection: sa.Connection, operation: Operation) -> None:
-        """Upsert, the consents of a row that stands excepted; closing withdraws the intents that nobody answered."""
-        values = values_of(operation)
-        connection.execute(upsert(self._insert(operations), operations, values, keep=("consents",)))
+        """Upsert, the consents of a row that stands excepted; closing withdraws the intents that nobody answered.
+
+        Raises ``Conflict`` where the row is of a later epoch: whoever writes saw it before it was reconciled.
+        """
+        insert = self._insert(operations)
+        is_known = operations.c.epoch <= insert.excluded.epoch
+        statement = upsert(insert, operations, values_of(operation), is_known, keep=("consents",))
+        if connection.execute(statement.returning(operations.c.id)).first() is None:
+            raise Conflict(f"operation {operation.id} is at a later epoch than {operation.epoch}", hint="look again")
         if not operation.is_open:
-            waiting = sa.and_(intents.c.operation == operation.id, intents.c.state == IntentState.PENDING)
-            ended_at = self._clock() if operation.ended_at is None else operation.ended_at
-            connection.execute(sa.update(intents).where(waiting).values(state=IntentState.WITHDRAWN, ended_at=ended_at))
+            self._withdraw(connection, operation, self._clock() if operation.ended_at is None else operation.ended_at)
+
+    def _withdraw(
+        self, connection: sa.Connection, operation: Operation, at: datetime | sa.ColumnElement[datetime]
+    ) -> None:
+        """Take back what it asked for and nobody answered."""
+        waiting = sa.and_(intents.c.operation == operation.id, intents.c.state == IntentState.PENDING)
+        connection.execute(sa.update(intents).where(waiting).values(state=IntentState.WITHDRAWN, ended_at=at))
 
     def _write_parts(
         self, connection: sa.Connection, written: Iterable[Step], events: Iterable[Event], asked: Iterable[Intent]

@@ -160,14 +160,15 @@ class ClusterTracker(threading.Thread):
         """Wait, at most so long, until the store has the positions of all batches that were told of.
 
         Whoever resolves reads positions from the store: one that is slow, or just back, lacks the newest. A look at
-        the cluster is hardly waited for.
+        the cluster is hardly waited for, unless something is spooled: that is flushed right after it.
         """
         began = time.monotonic()
         needed = _Needed(threading.Event())
         self._flush_at = 0.0
         self.tell(needed)
         while self.is_alive() and not (needed.stored.is_set() and self._kept.is_empty):
-            if time.monotonic() - began >= (_DEAD_LOOK_SECONDS if self._looking else seconds):
+            hangs = self._looking and self._kept.is_empty
+            if time.monotonic() - began >= (_DEAD_LOOK_SECONDS if hangs else seconds):
                 return
             time.sleep(_LOOK_SECONDS)
 
@@ -212,6 +213,7 @@ class ClusterTracker(threading.Thread):
                     self._recorder.end(track)
             case _Needed(stored):
                 self._store_positions()
+                self._flush()
                 stored.set()
 
     def _round(self) -> None:

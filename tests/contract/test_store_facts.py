@@ -226,6 +226,12 @@ def test_an_end_from_a_time_to_come_gives_way(store: Store) -> None:
     assert [each.end for each in store.ends("east").values()] == [120]
 
 
+def test_an_end_of_a_host_whose_clock_is_a_little_ahead_is_the_newest(store: Store) -> None:
+    store.save_ends([samples.end(sampled_at=store.now() + 20 * SECOND, end=120)])
+    store.save_ends([samples.end(end=100)])
+    assert [each.end for each in store.ends("east").values()] == [120]
+
+
 # -- history -----------------------------------------------------------------------------------------------------------
 def test_history_is_numbered_in_order_and_can_be_followed(store: Store) -> None:
     for number in range(6):

@@ -102,6 +102,22 @@ def test_an_operation_that_came_back_open_can_be_written_down_to_be_undone(store
     assert (store.operation(stands.id), store.intents(stands.id)[-1]) == (back, asked)
 
 
+def test_what_saw_an_operation_before_it_was_reconciled_writes_nothing_over_it(store: Store) -> None:
+    """A driver that read it a moment ago goes on, and is told."""
+    term = held(store)
+    stands = store.operations(only_open=True)[0]
+    store.record(stands, term=term, intents=[samples.intent(operation=stands.id)])
+    back = replace(stands, epoch=5, phase=Phase.ABORTED)
+    holds = samples.assignment(epoch=5, desired=Desired.HELD, operation=stands.id)
+    again = samples.intent(epoch=5, operation=stands.id, id="again", name="release#2")
+    assert store.reconcile(holds, from_epoch=2, event=TOLD, operation=back, intents=[again])
+    states = {each.id: each.state for each in store.intents(stands.id)}
+    assert states == {"intent-1": IntentState.WITHDRAWN, "again": IntentState.PENDING}
+    with pytest.raises(Conflict):
+        store.record(replace(stands, sentence="waiting"), term=term)
+    assert store.operation(stands.id) == back
+
+
 def test_an_operation_that_is_closed_is_not_opened_by_reconciling(store: Store) -> None:
     term = held(store)
     stands = store.operations(only_open=True)[0]

@@ -400,6 +400,28 @@ def test_storage_that_stays_away_before_the_commit_ends_the_operation_and_the_qu
     assert_went_back(world, "failed")
 
 
+def test_a_checkpoint_that_something_still_writes_to_is_given_up_and_left_with_its_runner() -> None:
+    """Somebody consented that the silent runner's run was over, and it was not."""
+    world = World()
+    world.clock.wait(1)
+    world.runner.alive, world.other.alive, world.other.evidence = False, True, None
+    world.clock.wait(6)
+    prepare, checkpoint = world.other._prepare, world.checkpoints[f"/cp/{QUERY}"]
+
+    def move_on(request: object, old: object) -> object:
+        checkpoint.batch += 1
+        return prepare(request, old)  # type: ignore[arg-type] # passed through
+
+    world.other._prepare = move_on  # type: ignore[method-assign, assignment] # the fault
+    operation = world.carry_out(world.request(consents=("unfenced",)), seconds=60)
+    assert operation is not None
+    assert operation.outcome == "failed"
+    assert operation.sentence.endswith("for the 11th time: something still writes to the checkpoint")
+    row = world.store.assignment(QUERY)
+    assert row is not None
+    assert (row.desired, row.cluster, row.runner) == (Desired.RUNNING, "east", "a")
+
+
 @pytest.mark.parametrize("failure", [HICCUP, Failure(kind="unreadable", text="commits/7 is cut short")])
 def test_a_fence_is_taken_away_however_often_that_fails(failure: Failure) -> None:
     world = World(settings(policy={"max_exposure": "5s"}))

@@ -322,6 +322,27 @@ def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(dis
     assert (moved.outcome, moved.epoch) == ("done", 5)
 
 
+def test_what_is_undone_waits_for_its_runner_in_one_sentence(disk: Disk) -> None:
+    world = disk.world
+    disk.back_up()
+    world.runner.evidence = None
+    request = world.request()
+    begun = world.carry_out(request, seconds=2)
+    assert begun is not None
+    disk.put_back()
+    lost = lost_of(world.store, QUERY)
+    assert lost is not None
+    say_it_stayed(world, lost)
+    world.runner.alive = False
+    again = replace(request, operation=begun.id)
+    waits = world.carry_out(again, seconds=30)
+    assert waits is not None
+    assert waits.sentence.count("; ") == 1
+    told = len(world.store.history(limit=1_000))
+    world.carry_out(again, seconds=30)
+    assert len(world.store.history(limit=1_000)) == told
+
+
 def test_who_says_that_it_stayed_although_it_went_on_is_told_where_it_went(disk: Disk) -> None:
     world, moved_by = moved_put_back_and_started_anew(disk)
     went_to = world.starts[0].checkpoint

@@ -34,12 +34,19 @@ def test_it_tells_what_the_host_tells() -> None:
     assert clock().utcoffset() == timedelta(0)
 
 
-def test_where_the_host_is_set_back_it_goes_on_at_its_pace_until_the_other_has_caught_up() -> None:
+def test_where_the_host_is_set_back_it_goes_on_at_half_the_pace_until_the_other_has_caught_up() -> None:
     host = Host()
     clock = host.clock()
     read(host, clock, 0)
-    assert [read(host, clock, passed, ahead=-3600) for passed in (1, 2, 3600)] == [1, 2, 3600]
-    assert read(host, clock, 3601, ahead=5) == 3606
+    assert [read(host, clock, passed, ahead=-3600) for passed in (1, 2, 3600)] == [0.5, 1, 1800]
+    assert [read(host, clock, passed, ahead=-3600) for passed in (7200, 7201)] == [3600, 3601]
+
+
+def test_where_the_host_is_set_right_again_it_is_right_at_once() -> None:
+    host = Host()
+    clock = host.clock()
+    read(host, clock, 0)
+    assert [read(host, clock, 10, ahead=-3600), read(host, clock, 11)] == [5, 11]
 
 
 def test_where_the_host_is_set_forward_it_follows() -> None:
@@ -50,7 +57,7 @@ def test_where_the_host_is_set_forward_it_follows() -> None:
 
 
 @pytest.mark.parametrize("wobble", [0.9, -0.9])
-def test_a_wobble_neither_sets_it_back_nor_adds_up(wobble: float) -> None:
+def test_a_wobble_neither_sets_it_back_nor_stays(wobble: float) -> None:
     host = Host()
     clock = host.clock()
     told = [read(host, clock, passed, ahead=ahead) for passed, ahead in ((0, 0.0), (0.5, wobble), (1, 0.0), (10, 0.0))]

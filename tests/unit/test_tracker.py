@@ -19,7 +19,7 @@ from streaming.spark.follow import Batch
 from streaming.spark.hosting import Subject
 from streaming.spark.recorder import Recorder
 from streaming.spark.spool import Spool
-from streaming.spark.tracker import ClusterTracker, _Over, _Seen, _Word
+from streaming.spark.tracker import ClusterTracker, _Needed, _Over, _Seen, _Word
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SUBJECT = Subject("revenue", 1, "east", "/checkpoints/revenue")
@@ -163,6 +163,18 @@ def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) 
     running.join(10.0)
 
 
+def test_what_is_spooled_is_flushed_for_whoever_needs_it_before_a_cluster_that_hangs_is_asked(tmp_path: Path) -> None:
+    store, running = world(tmp_path)
+    store.away = True
+    running._take(seen(4))
+    running._store_positions()
+    store.away = False
+    needed = _Needed(threading.Event())
+    running._take(needed)
+    assert needed.stored.is_set()
+    assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
+
+
 def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Path) -> None:
     store = FragileStore(lambda: NOW)
     store.adopt(ROW)
@@ -178,6 +190,7 @@ def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Pa
     running.tell(seen(4))
     running.start()
     assert hangs.wait(10.0)
+    assert running._kept.is_empty
     waits = threading.Thread(target=running.catch_up, args=(math.inf,))
     waits.start()
     waits.join(10.0)
