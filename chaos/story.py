@@ -130,10 +130,10 @@ class Story:
         for number, step in enumerate(self._scenario.steps):
             self._await_moment(step.when)
             loaded = self._scenario.counted_at.get(number)
-            before = self._count(0.0) if loaded else {}
+            before = self._load() if loaded else {}
             time.sleep(step.after_seconds)
             if loaded:
-                self._loads[loaded] = Load(before=before, after=self._count(0.0))
+                self._loads[loaded] = Load(before=before, after=self._load())
             services = [self._resolve(service, step.act) for service in step.on]
             now = time.time()
             self._struck_at = self._struck_at or now
@@ -253,9 +253,15 @@ class Story:
 
     def _count(self, wait_seconds: float) -> dict[str, Any]:
         """The verdicts of now, by query; it asks the clusters and the sinks, and not the store."""
+        return self._tell("--wait", f"{wait_seconds:g}")
+
+    def _load(self) -> dict[str, Any]:
+        """What was acknowledged and delivered until now, by query: a verdict takes a minute behind an hour of load."""
+        return self._tell("--load")
+
+    def _tell(self, *options: str) -> dict[str, Any]:
         command = ("python", "-m", "lab", "verify", "--dir", "/var/lib/lab", "--config", _CONFIG, "-o", "json")
-        wait = ("--wait", f"{wait_seconds:g}")
-        return dict(json.loads(self._environment.execute(TOOLS, *command, *wait, timeout=_MOST_QUESTIONS)[1]))
+        return dict(json.loads(self._environment.execute(TOOLS, *command, *options, timeout=_MOST_QUESTIONS)[1]))
 
     def _ask(self, *words: str) -> Any:
         return json.loads(self._tideover(*words, "-o", "json"))

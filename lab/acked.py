@@ -46,11 +46,25 @@ def take_run(folder: Path) -> int:
 
 def read(folder: Path, topic: str) -> Iterator[Sent]:
     """Yield what the runs on a topic sent, run by run, in the order in which it became known."""
-    paths = (path for path in folder.glob(f"{topic}.*.ids") if path.name.removeprefix(f"{topic}.").count(".") == 1)
-    for path in sorted(paths, key=lambda path: int(path.suffixes[-2][1:])):
+    for path in _runs(folder, topic):
         whole, _, _ = path.read_text(encoding="ascii").rpartition("\n")  # the last line may be half written
         for line in whole.splitlines():
             yield Sent(*map(int, line.split()))
+
+
+def count(folder: Path, topic: str) -> int:
+    """How many records of a topic were acknowledged; in the memory of one line."""
+    unknown, counted = str(UNKNOWN_OFFSET), 0
+    for path in _runs(folder, topic):
+        with path.open(encoding="ascii") as file:
+            counted += sum(line.endswith("\n") and line.split()[2] != unknown for line in file)
+    return counted
+
+
+def _runs(folder: Path, topic: str) -> list[Path]:
+    """The files of a topic's runs, in their order."""
+    paths = (path for path in folder.glob(f"{topic}.*.ids") if path.name.removeprefix(f"{topic}.").count(".") == 1)
+    return sorted(paths, key=lambda path: int(path.suffixes[-2][1:]))
 
 
 class Ledger:

@@ -134,6 +134,9 @@ def _verify(chosen: argparse.Namespace) -> int:
     place = _place(chosen)
     configuration = Path(chosen.config).resolve() if chosen.config else place.configuration
     verifier = Verifier(place, configuration, say)
+    if chosen.load:
+        print(json.dumps(verifier.counts()))
+        return 0
     _tell_verdicts(chosen, verifier.verdicts(chosen.wait))
     while chosen.every:
         time.sleep(chosen.every)
@@ -215,6 +218,7 @@ def _parser() -> argparse.ArgumentParser:
         help="at most, until sinks have caught up with the standby",
     )
     verify.add_argument("--every", type=float, metavar="SECONDS", help="say it again and again, until stopped")
+    verify.add_argument("--load", action="store_true", help="only how much was acknowledged and delivered, as JSON")
     verify.set_defaults(run=_verify)
     made = verbs.add_parser("topics", parents=[common], help="make a topic on clusters that others run")
     made.add_argument("--config", required=True, help="a configuration of Tideover's that names the clusters")

@@ -13,7 +13,7 @@ from lab.errors import ClusterSilent, LabError
 from lab.java import Say
 from lab.judge import Held, Truth, Verdict
 from lab.log import Log
-from lab.sinks import JUDGES
+from lab.sinks import JUDGES, delivered
 from lab.world import Place
 
 _AGAIN_SECONDS = 1.0
@@ -43,6 +43,19 @@ class Verifier:
             before = found
             time.sleep(min(_AGAIN_SECONDS, max(0.0, deadline - time.monotonic())))
 
+    def counts(self) -> dict[str, dict[str, int]]:
+        """By query, what was acknowledged to producers and delivered to the sink; no cluster is asked.
+
+        Whether there is load, told in a moment and in little memory, however much was sent: no verdict.
+        """
+        found = {}
+        for name, query in self._queries.items():
+            if query["pipeline"] in JUDGES:
+                counted = sum(acked.count(self._world.acked, topic) for topic in _topics(query))
+                arrived = delivered(query["pipeline"], query.get("settings", {}))
+                found[name] = {"acked": counted, "delivered": arrived}
+        return found
+
     def _judge(self) -> dict[str, Verdict]:
         found = {}
         truths: dict[tuple[str, ...], Truth] = {}
@@ -50,7 +63,7 @@ class Verifier:
             judge = JUDGES.get(query["pipeline"])
             if judge is None:
                 continue
-            read = tuple(sorted({topic for source in query["sources"].values() for topic in source.get("topics", ())}))
+            read = _topics(query)
             clusters = tuple(query["clusters"][:2])
             if (*clusters, *read) not in truths:
                 truths[*clusters, *read] = self._truth(read, *clusters)
@@ -88,6 +101,10 @@ class Verifier:
         if (cluster, topic) not in self._logs:
             self._logs[cluster, topic] = Log(self._world.bootstrap(cluster), topic)
         return self._logs[cluster, topic]
+
+
+def _topics(query: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(sorted({topic for source in query["sources"].values() for topic in source.get("topics", ())}))
 
 
 def _read(configuration: Path) -> Mapping[str, Any]:

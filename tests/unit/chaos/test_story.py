@@ -175,8 +175,8 @@ def test_a_soak_counts_once_for_each_part_around_its_own_healing_and_then_moves(
     outcome = tell(soak, environment, Told([sight(), sight(cluster="west", verdict="DOWN")]))
     assert outcome.broke == ""
     assert environment.commands[2:14] == [
-        "kill east-3", f"{VERIFY} --wait 0", f"{VERIFY} --wait 0", "start east-3",
-        "cut east controller-one", "cut east controller-two", f"{VERIFY} --wait 0", f"{VERIFY} --wait 0",
+        "kill east-3", f"{VERIFY} --load", f"{VERIFY} --load", "start east-3",
+        "cut east controller-one", "cut east controller-two", f"{VERIFY} --load", f"{VERIFY} --load",
         "join east controller-one", "join east controller-two", "kill east-1 east-2 east-3", "stop -t 25 traffic",
     ]  # fmt: skip
     shown = {when: (load.before["q"]["acked"], load.after["q"]["acked"]) for when, load in outcome.loads.items()}
@@ -224,7 +224,7 @@ def test_what_stays_goes_on_in_an_environment_that_is_there_with_traffic_started
     outcome = tell(quick(cut), environment, Told([sight(), sight()]), fresh=False)
     assert environment.commands[:2] == ["start traffic", "verifier: tideover list -o json"]
     assert environment.commands[2:6] == [
-        "cut east controller-one", "cut east controller-two", f"{VERIFY} --wait 0", f"{VERIFY} --wait 0",
+        "cut east controller-one", "cut east controller-two", f"{VERIFY} --load", f"{VERIFY} --load",
     ]  # fmt: skip
     assert environment.commands[6:9] == [
         "join east controller-one", "join east controller-two", "stop -t 25 traffic"
