@@ -5,6 +5,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -14,6 +15,7 @@ import pyarrow.parquet
 from lab.judge import Tally, Truth, Verdict, judge_by_id, judge_by_window
 
 Judge = Callable[[Mapping[str, Any], Truth], Verdict]
+Count = Callable[[Path], int]
 
 _DEFAULT_WINDOW_SECONDS = 60
 
@@ -36,23 +38,30 @@ def _archived(settings: Mapping[str, Any], truth: Truth) -> Verdict:
     return judge_by_id(truth, archived(Path(settings["sink"])))
 
 
-JUDGES: Mapping[str, Judge] = {
-    "examples.orders:revenue_per_minute": _windowed(deduplicates=True),
-    "examples.orders:orders_per_minute": _windowed(deduplicates=False),
-    "examples.orders:archive": _archived,
-    "examples.orders:latest_orders": _counted,
+def _sum(query: str) -> Count:
+    return lambda sink: sum(number or 0 for (number,) in _rows(sink, query))
+
+
+def _archived_rows(sink: Path) -> int:
+    return sum(pyarrow.parquet.read_metadata(path).num_rows for path in committed_files(sink / "_spark_metadata"))
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """What is known of the sink of a pipeline."""
+
+    judge: Judge
+    delivered: Count
+    """How many records it got, repeats included; without looking at each."""
+
+
+SINKS: Mapping[str, Sink] = {
+    "examples.orders:revenue_per_minute": Sink(_windowed(deduplicates=True), _sum("SELECT sum(orders) FROM windows")),
+    "examples.orders:orders_per_minute": Sink(_windowed(deduplicates=False), _sum("SELECT sum(orders) FROM windows")),
+    "examples.orders:archive": Sink(_archived, _archived_rows),
+    "examples.orders:latest_orders": Sink(_counted, _sum("SELECT sum(deliveries) FROM orders")),
 }
-"""How the sink of a pipeline is judged."""
-
-
-def delivered(pipeline: str, settings: Mapping[str, Any]) -> int:
-    """How many records a sink got, repeats included; without looking at each."""
-    sink = Path(settings["sink"])
-    if pipeline == "examples.orders:archive":
-        return sum(pyarrow.parquet.read_metadata(path).num_rows for path in committed_files(sink / "_spark_metadata"))
-    counted = {"latest_orders": "SELECT sum(deliveries) FROM orders"}
-    query = counted.get(pipeline.partition(":")[2], "SELECT sum(orders) FROM windows")
-    return sum(number or 0 for (number,) in _rows(sink, query))
+"""By pipeline."""
 
 
 def archived(folder: Path) -> dict[int, int]:

@@ -13,7 +13,7 @@ from lab.errors import ClusterSilent, LabError
 from lab.java import Say
 from lab.judge import Held, Truth, Verdict
 from lab.log import Log
-from lab.sinks import JUDGES, delivered
+from lab.sinks import SINKS
 from lab.world import Place
 
 _AGAIN_SECONDS = 1.0
@@ -28,7 +28,7 @@ class Verifier:
         self._logs: dict[tuple[str, str], Log] = {}
         self._queries = _read(configuration)
         for name, query in self._queries.items():
-            if query["pipeline"] not in JUDGES:
+            if query["pipeline"] not in SINKS:
                 say(f"{name}: skipped, the sink of {query['pipeline']} is not known here")
 
     def verdicts(self, wait_seconds: float) -> dict[str, Verdict]:
@@ -50,24 +50,24 @@ class Verifier:
         """
         found = {}
         for name, query in self._queries.items():
-            if query["pipeline"] in JUDGES:
+            sink = SINKS.get(query["pipeline"])
+            if sink is not None:
                 counted = sum(acked.count(self._world.acked, topic) for topic in _topics(query))
-                arrived = delivered(query["pipeline"], query.get("settings", {}))
-                found[name] = {"acked": counted, "delivered": arrived}
+                found[name] = {"acked": counted, "delivered": sink.delivered(Path(query["settings"]["sink"]))}
         return found
 
     def _judge(self) -> dict[str, Verdict]:
         found = {}
         truths: dict[tuple[str, ...], Truth] = {}
         for name, query in self._queries.items():
-            judge = JUDGES.get(query["pipeline"])
-            if judge is None:
+            sink = SINKS.get(query["pipeline"])
+            if sink is None:
                 continue
             read = _topics(query)
             clusters = tuple(query["clusters"][:2])
             if (*clusters, *read) not in truths:
                 truths[*clusters, *read] = self._truth(read, *clusters)
-            found[name] = judge(query.get("settings", {}), truths[*clusters, *read])
+            found[name] = sink.judge(query.get("settings", {}), truths[*clusters, *read])
         return found
 
     def _truth(self, read: tuple[str, ...], primary: str, standby: str) -> Truth:

@@ -215,6 +215,11 @@ class Intent:
     created_at: datetime
     ended_at: datetime | None
 
+    @staticmethod
+    def name_of(kind: IntentKind, earlier: int) -> str:
+        """What the next asking of a kind is called, after so many of them."""
+        return f"{kind.value}#{earlier + 1}" if earlier else kind.value
+
     @property
     def attempt(self) -> int:
         """Which asking of its step it is, from 1 on; it grows also when the store's clock is set back."""

@@ -79,9 +79,10 @@ def ask(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> 
     if runner is None:
         return None
     earlier = [intent for intent in snapshot.intents if intent.kind is kind]
-    name = kind.value if not earlier else f"{kind.value}#{len(earlier) + 1}"
     pending = tuple(intent.id for intent in earlier if intent.state is IntentState.PENDING)
-    return Ask(name=name, kind=kind, runner=runner.runner, request=request, withdraw=pending)
+    return Ask(
+        name=Intent.name_of(kind, len(earlier)), kind=kind, runner=runner.runner, request=request, withdraw=pending
+    )
 
 
 def pursue(

@@ -135,7 +135,7 @@ def release_of(operation: Operation, held: Assignment, *, asked: int = 0, below:
     ``asked`` is how often the operation asked for that before. ``below`` is where the runner looks for checkpoints
     that were run since the hold, where nobody could tell what runs.
     """
-    name = IntentKind.RELEASE.value + (f"#{asked + 1}" if asked else "")
+    name = Intent.name_of(IntentKind.RELEASE, asked)
     request = ReleaseRequest(
         checkpoint=held.checkpoint, planted=(), prepared=None, operation=operation.id, below=below
     ).as_json()

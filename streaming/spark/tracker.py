@@ -164,7 +164,6 @@ class ClusterTracker(threading.Thread):
         """
         began = time.monotonic()
         needed = _Needed(threading.Event())
-        self._flush_at = 0.0
         self.tell(needed)
         while self.is_alive() and not (needed.stored.is_set() and self._kept.is_empty):
             hangs = self._looking and self._kept.is_empty

@@ -290,7 +290,8 @@ def say_it_stayed(world: World, lost: Lost, *, cluster: str = "east", runner: st
     )  # fmt: skip
 
 
-def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(disk: Disk) -> None:
+def fenced_and_put_back(disk: Disk) -> tuple[Request, Operation, Lost]:
+    """The store is a copy of before an operation that had fenced, and moved nothing; its request as it was asked."""
     world = disk.world
     disk.back_up()
     world.runner.evidence = None
@@ -301,13 +302,19 @@ def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(dis
     disk.put_back()
     lost = lost_of(world.store, QUERY)
     assert lost is not None
+    return replace(request, operation=begun.id), begun, lost
+
+
+def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(disk: Disk) -> None:
+    world = disk.world
+    request, begun, lost = fenced_and_put_back(disk)
     assert (lost.holder, lost.held_epoch) == (begun.id, 2)
     for elsewhere in ({"cluster": "west"}, {"runner": "b"}):
         with pytest.raises(Refused, match="it went on from another"):
             say_it_stayed(world, lost, **elsewhere)
     now = say_it_stayed(world, lost)
     assert (now.epoch, now.desired, now.cluster, now.runner) == (3, Desired.HELD, "east", "a")
-    undone = world.carry_out(replace(request, operation=begun.id))
+    undone = world.carry_out(request)
     assert undone is not None
     assert (undone.outcome, undone.sentence) == (
         "failed", "given up by ann: the store was put back to a copy of before it, and revenue went nowhere"
@@ -324,27 +331,19 @@ def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(dis
 
 def test_what_is_undone_waits_for_its_runner_in_one_sentence(disk: Disk) -> None:
     world = disk.world
-    disk.back_up()
-    world.runner.evidence = None
-    request = world.request()
-    begun = world.carry_out(request, seconds=2)
-    assert begun is not None
-    disk.put_back()
-    lost = lost_of(world.store, QUERY)
-    assert lost is not None
+    request, _, lost = fenced_and_put_back(disk)
     say_it_stayed(world, lost)
     world.runner.alive = False
     for fact in world.store.runners():
         world.store.unregister(fact.runner, fact.instance)
-    again = replace(request, operation=begun.id)
-    waits = world.carry_out(again, seconds=30)
+    waits = world.carry_out(request, seconds=30)
     assert waits is not None
     assert waits.sentence == (
         "given up by ann: the store was put back to a copy of before it, and revenue went nowhere; "
         "no runner of revenue is alive: start one with tideover run --name a"
     )
     told = len(world.store.history(limit=1_000))
-    world.carry_out(again, seconds=30)
+    world.carry_out(request, seconds=30)
     assert len(world.store.history(limit=1_000)) == told
 
 
