@@ -13,8 +13,7 @@ from pathlib import Path
 from chaos.docker import Environment, images, versions
 from chaos.errors import ChaosError, DockerFailed, StoryFailed
 from chaos.report import Story, as_json, joined, page, story_of
-from chaos.scenarios import SCENARIOS, Scenario, expected_of, named
-from chaos.secrecy import COMPOSE_FILE
+from chaos.scenarios import SCENARIOS, SECURED, Scenario, expected_of, named
 from chaos.soak import SMALLER, draw_soak
 from chaos.stage import PROJECT, Stage
 from chaos.story import Patience
@@ -62,10 +61,10 @@ def _soak(chosen: argparse.Namespace) -> int:
 
 def _list(_: argparse.Namespace) -> int:
     for scenario in (*SCENARIOS, *SMALLER):
-        print(f"{scenario.name:<24}{scenario.title}{' (in a soak alone)' if scenario in SMALLER else ''}")
+        print(f"{scenario.name:<27}{scenario.title}{' (in a soak alone)' if scenario in SMALLER else ''}")
         for step in scenario.steps:
-            print(f"{'':<24}  {step}")
-        print(f"{'':<24}  expected: {'; '.join(expected_of(scenario))}")
+            print(f"{'':<27}  {step}")
+        print(f"{'':<27}  expected: {'; '.join(expected_of(scenario))}")
     return 0
 
 
@@ -75,16 +74,16 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
     folder.mkdir(parents=True, exist_ok=True)
     env_file = _env_file(chosen)
     before, missing = _read(folder / _REPORT) if keep else ([], [])
-    if not chosen.no_build:
-        _build(folder, env_file)
-    files = (COMPOSE_FILE,) if chosen.secured else ()
+    ours = _look(folder, env_file, build=not chosen.no_build)
+    files = (SECURED,) if chosen.secured else ()
     stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=Patience())
-    surroundings = _surroundings(chosen, env_file)
+    surroundings = _surroundings(chosen, env_file, ours)
     stories: list[Story] = []
     names = [each.name for each in scenarios]
     with closing(stage.play(scenarios)) as played:
         for scenario, outcome in played:
-            story = story_of(scenario, outcome, surroundings)
+            secured = SECURED in (*files, *scenario.files)
+            story = story_of(scenario, outcome, {**surroundings, "clusters": _CLUSTERS[secured]})
             stories.append(story)
             _say(f"{scenario.name}: {'; '.join(story['problems']) or 'ended as expected'}")
             over = {each["name"] for each in stories}
@@ -117,21 +116,29 @@ def _write(folder: Path, stories: Sequence[Story], unplayed: Sequence[str]) -> N
     (folder / "report.md").write_text(page(stories, unplayed), encoding="utf-8")
 
 
-def _build(folder: Path, env_file: Path | None) -> None:
-    _say("building the images")
+def _look(folder: Path, env_file: Path | None, *, build: bool) -> str:
+    """Build our images where that is wanted, and say what they are. Raises DockerFailed when they are not bare."""
     with (folder / "build.log").open("w", encoding="utf-8") as log:
         environment = Environment(ROOT, project=PROJECT, files=(), env_file=env_file, log=log)
-        try:
-            environment.compose("build", *BUILT, timeout=_BUILD_SECONDS)
-        except DockerFailed as error:
-            hint = error.hint if env_file else "no image registry in reach? conf/images/make makes equivalent images"
-            raise DockerFailed(str(error), hint=hint) from error
-        used = _images(env_file)
+        if build:
+            _build(environment, env_file)
+        used, told = _images(env_file), []
         for variable in OURS:
             user, version, rest = environment.contents(used[variable])
             if user != OUR_USER or rest:
                 raise DockerFailed(f"{used[variable]} runs as user {user}, and holds of its build: {', '.join(rest)}")
-            _say(f"{used[variable]}: {version}, as user {user}, and nothing of its build")
+            told.append(f"{used[variable]} is {version}, as user {user}, with nothing of its build")
+            _say(told[-1])
+    return "; ".join(told)
+
+
+def _build(environment: Environment, env_file: Path | None) -> None:
+    _say("building the images")
+    try:
+        environment.compose("build", *BUILT, timeout=_BUILD_SECONDS)
+    except DockerFailed as error:
+        hint = error.hint if env_file else "no image registry in reach? conf/images/make makes equivalent images"
+        raise DockerFailed(str(error), hint=hint) from error
 
 
 def _images(env_file: Path | None) -> dict[str, str]:
@@ -139,7 +146,7 @@ def _images(env_file: Path | None) -> dict[str, str]:
     return images((ROOT / "docker-compose.yml").read_text(encoding="utf-8"), given, os.environ)
 
 
-def _surroundings(chosen: argparse.Namespace, env_file: Path | None) -> dict[str, str]:
+def _surroundings(chosen: argparse.Namespace, env_file: Path | None, ours: str) -> dict[str, str]:
     return {
         "begun": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "command": chosen.command_line,
@@ -147,7 +154,7 @@ def _surroundings(chosen: argparse.Namespace, env_file: Path | None) -> dict[str
         "machine": f"{os.cpu_count()} cores",
         "containers": versions(),
         "images": ", ".join(sorted(_images(env_file).values())),
-        "clusters": _CLUSTERS[bool(chosen.secured)],
+        "our images": ours,
         "slow link": "a delaying proxy (lab.relay), which holds chunks back; no tc netem is needed",
     }
 

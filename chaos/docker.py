@@ -21,9 +21,10 @@ _IMAGE = re.compile(r"\$\{(\w+_IMAGE):-([^}]+)\}")
 COMPOSE_1 = ["docker-compose"]
 _LABEL = "com.docker.compose"
 _LOOK = (
-    "id -u && tideover --version && for each in pip pip3 uv gcc cc make git; do command -v $each; done;"
+    "id -u && tideover --version && for each in pip pip3 uv gcc cc make git javac; do command -v $each; done;"
     " find / -xdev -name pyproject.toml -not -path '*/site-packages/*' 2>/dev/null;"
-    " find / -xdev -type d '(' -path /src -o -path /dist -o -path '*/site-packages/setuptools' ')' 2>/dev/null; true"
+    " find / -xdev -type d '(' -path /src -o -path /dist -o -path '*/site-packages/setuptools' ')' 2>/dev/null;"
+    " find / -xdev '(' -name '*.whl' -o -name .git -o -path '*/site-packages/tests' ')' 2>/dev/null; true"
 )
 """What is asked of an image; it names what a build leaves behind, and nothing when there is nothing."""
 _SETTINGS = {"VERIFY_EVERY": "36000"}  # counting takes seconds of a core, and is asked for at the end

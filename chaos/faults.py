@@ -9,6 +9,7 @@ from typing import Any
 EAST = ("east-1", "east-2", "east-3")
 CONTROLLERS = ("controller-one", "controller-two")
 RUNNERS = ("runner-a", "runner-b")
+WORKERS = ("worker-1", "worker-2")
 LEADER = "leader"
 """Stands for whichever controller leads when it is struck, and then for the same one, until one is struck again."""
 
@@ -90,6 +91,8 @@ class Deed:
     on: tuple[str, ...]
     """The services that it came to, a leader by its name."""
     when: When
+    found: str = ""
+    """What it met, where that has to be there for the deed to show anything."""
 
     @property
     def strikes_primary(self) -> bool:

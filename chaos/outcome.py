@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chaos.faults import HEALS, Deed, Sight, When
+from chaos.faults import HEALS, WORKERS, Act, Deed, Sight, When
 from chaos.scenarios import Scenario
 
 PRIMARY, STANDBY = "east", "west"
@@ -101,6 +101,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
     return [
         *_unhealed(outcome),
         *_mistimed(scenario, outcome),
+        *_idle(outcome),
         *_unled(outcome),
         *_unreturned(scenario, outcome),
         *_misplaced(scenario, outcome),
@@ -136,6 +137,15 @@ def _mistimed(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
         at = outcome.struck_at + deed.done
         if not any(_unix(each["started_at"]) <= at < _end_of(scenario, each) for each in outcome.operations):
             yield f"{deed.text}: that came too late, or too soon, to meet a move"
+
+
+def _idle(outcome: Outcome) -> Iterable[str]:
+    """A worker without executors of the runner that moves the queries takes nothing with it."""
+    hosts = {runner for _, runner, _ in outcome.places.values()}
+    for deed in outcome.deeds:
+        wanted = deed.when is When.MOVING and deed.act is Act.KILL and {*deed.on} & {*WORKERS}
+        if wanted and not any(f"tideover {runner}" in deed.found for runner in hosts):
+            yield f"{deed.text}: none of the executors was there"
 
 
 def _end_of(scenario: Scenario, operation: Mapping[str, Any]) -> float:

@@ -38,8 +38,21 @@ def story_of(scenario: Scenario, outcome: Outcome, played: Mapping[str, str]) ->
 
 
 def joined(before: Iterable[Story], now: Iterable[Story]) -> list[Story]:
-    """The stories of an earlier report with those that were played now, in the order of the first time."""
-    return list(({each["name"]: each for each in before} | {each["name"]: each for each in now}).values())
+    """The stories of an earlier report with those that were played now, in the order of the first time.
+
+    One that is played again keeps what had not been as expected before, so that no failure is lost by repeating it.
+    """
+    stories = {each["name"]: each for each in before}
+    for each in now:
+        former = stories.get(each["name"])
+        stories[each["name"]] = {**each, "earlier": _failures(former)} if former else each
+    return list(stories.values())
+
+
+def _failures(story: Story) -> list[dict[str, str]]:
+    played = story["played"]
+    own = {"begun": played["begun"], "commit": played["commit"], "problems": "; ".join(story["problems"])}
+    return [*story.get("earlier", ()), *([own] if story["problems"] else [])]
 
 
 def as_json(stories: Sequence[Story], unplayed: Sequence[str] = ()) -> dict[str, Any]:
@@ -103,12 +116,15 @@ def _row(story: Story) -> str:
     return (
         f"| {story['name']} | {story['title']} | {'yes' if story['expected'] else 'no'} "
         f"| {_seconds(seconds['down'])} | {_seconds(seconds['switch'])} "
-        f"| {_most(story, 'lost')} | {repeated} | {_most(story, 'exposed')} |"
+        f"| {_most(story, 'lost')}{_unproven(story)} | {repeated}{_unproven(story)} | {_most(story, 'exposed')} |"
     )
 
 
 def _chapter(story: Story) -> list[str]:
-    happened = [(deed["begun"], f"**{deed['text']}**") for deed in story["deeds"]]
+    happened = [
+        (deed["begun"], f"**{deed['text']}**" + (f": {deed['found']}" if deed.get("found") else ""))
+        for deed in story["deeds"]
+    ]
     happened += [
         (change["seconds"], f"{change['cluster']} is {change['verdict']}")
         for change in story["changes"]
@@ -121,7 +137,7 @@ def _chapter(story: Story) -> list[str]:
         happened.append((_offset(operation["started_at"], story), f"{name} begins"))
         if operation["ended_at"]:
             happened.append((_offset(operation["ended_at"], story), f"{name}: {operation['outcome']}"))
-    doubtful = [query for query, row in sorted(story["verdict"].items()) if row["unproven"]]
+    doubtful = [(query, row["unproven"]) for query, row in sorted(story["verdict"].items()) if row["unproven"]]
     return [
         f"## {story['name']}",
         "",
@@ -129,9 +145,16 @@ def _chapter(story: Story) -> list[str]:
         "",
         *(f"- {_at(seconds, story)}: {text}" for seconds, text in sorted(happened)),
         *(f"- {when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
-        *(f"- {query}: so many records came to the primary alone that not every sum was proven" for query in doubtful),
+        *(
+            f"- {query}: so many records came to the primary alone that the sums of {windows} windows were not proven"
+            for query, windows in doubtful
+        ),
         *(["- no secret stands where others may read it"] if story.get("leaks") in ([], ()) else []),
         *(f"- not as expected: {problem}" for problem in story["problems"]),
+        *(
+            f"- played before, {each['begun']} on {each['commit']}, not as expected: {each['problems']}"
+            for each in story.get("earlier", ())
+        ),
         "",
     ]
 
@@ -162,6 +185,11 @@ def _offset(at: str, story: Story) -> float:
 
 def _most(story: Story, key: str) -> str:
     return f"{max(row[key] for row in story['verdict'].values()):,}" if story["verdict"] else "-"
+
+
+def _unproven(story: Story) -> str:
+    windows = sum(row["unproven"] for row in story["verdict"].values())
+    return f" (but {windows} windows not proven)" if windows else ""
 
 
 def _seconds(number: float | None) -> str:

@@ -8,6 +8,8 @@ from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, STRIKES, Act, Step, W
 
 STAYING = "while nothing moved"
 """When load was shown on the primary, in words."""
+SECURED = "docker-compose.secured.yml"
+"""The compose file with which both clusters are secured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +99,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="cut-link",
-        title="The link between the sites is cut for a while: each site sees its own cluster only",
+        title="The link between the sites is cut for a while: controllers, runners and replicator see one cluster each",
         steps=(
             Step(act=Act.CUT, on=("link", "controller-two", "runner-b"), network="east"),
             Step(act=Act.CUT, on=("controller-one", "runner-a"), network="west"),
@@ -242,6 +244,17 @@ SCENARIOS = (
             Step(act=Act.START, on=("west-1",), when=When.DOWN, after_seconds=30),
         ),
         moves=True, verdicts=_DOWN,
+    ),
+    Scenario(
+        name="secured-kill-cluster",
+        title="All brokers of the primary are killed; both clusters ask for credentials and allow what is documented",
+        steps=(_KILL_EAST,), moves=True, verdicts=_DOWN, files=(SECURED,),
+    ),
+    Scenario(
+        name="secured-runner-and-cluster",
+        title="The runner dies with its cluster, the warm runner takes over; both clusters ask for credentials",
+        steps=(Step(act=Act.KILL, on=(*EAST, "runner-a")),),
+        moves=True, verdicts=_DOWN, runner="b", files=(SECURED,),
     ),
 )  # fmt: skip
 

@@ -17,10 +17,9 @@ from chaos import sieve
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS
+from chaos.faults import WORKERS
 from chaos.outcome import Outcome
 
-COMPOSE_FILE = "docker-compose.secured.yml"
-"""With it the clusters are secured."""
 STORE_PASSWORD = "STORE_PASSWORD"
 """The variable of the compose files for the other secret, which has to be one if it is to be searched for."""
 
@@ -34,7 +33,6 @@ _SHARED, _IN_SHARED = "/var/lib/tideover", "/offsets/"
 """What drivers and executors share; a checkpoint is among it."""
 _WORK, _IN_WORK = "/tmp/work", "/stderr"
 """Where a Spark worker keeps what its executors say."""
-_WORKERS = ("worker-1", "worker-2")
 _SAID = {"secrets": "credentials of ", "west-1": "KafkaRaftServer", "runner-a": "warm"}
 """What the log of a service must say, where that is known."""
 _ARGUMENTS = ("sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null || true")  # one that ends meanwhile is no error
@@ -148,10 +146,10 @@ def _leaks_in_folders(secrets: Mapping[str, str], files: Iterable[str], environm
         if [f"{_MADE}/{name}", name] not in told["hits"]:
             raise StoryFailed(f"the search in {TOOLS} does not find {name} in its own file")
     yield from leaks_in_folder(_SHARED, TOOLS, _IN_SHARED, told)
-    workers = sorted({*environment.running()} & {*_WORKERS})
+    workers = sorted({*environment.running()} & {*WORKERS})
     each = [json.loads(_sift(environment, worker, "look", _WORK, given=given)) for worker in workers]
     both = {key: [found for told in each for found in told[key]] for key in ("read", "unread", "hits")}
-    yield from leaks_in_folder(_WORK, " or ".join(_WORKERS), _IN_WORK, both)  # one that was restarted may have none
+    yield from leaks_in_folder(_WORK, " or ".join(WORKERS), _IN_WORK, both)  # one that was restarted may have none
 
 
 def _sift(environment: Environment, service: str, *words: str, given: str = "") -> bytes:

@@ -12,8 +12,8 @@ from chaos.docker import Environment
 from chaos.errors import DockerFailed
 from chaos.eye import Eye
 from chaos.outcome import Outcome, judge
-from chaos.scenarios import Scenario
-from chaos.secrecy import COMPOSE_FILE, STORE_PASSWORD, searched
+from chaos.scenarios import SECURED, Scenario
+from chaos.secrecy import STORE_PASSWORD, searched
 from chaos.story import Patience, Say, Story
 
 PROJECT = "tideover-chaos"
@@ -49,7 +49,7 @@ class Stage:
             log = stack.enter_context((folder / "docker.log").open("w", encoding="utf-8"))
             environment = Environment(
                 self.root, project=PROJECT, files=tuple(files), env_file=self.env_file, log=log,
-                settings={STORE_PASSWORD: token_urlsafe(24)} if COMPOSE_FILE in files else {},
+                settings={STORE_PASSWORD: token_urlsafe(24)} if SECURED in files else {},
             )  # fmt: skip
             environment.down()
             stack.callback(self._clear, environment, folder / "logs")
@@ -59,7 +59,7 @@ class Stage:
                 self.say(f"{scenario.name}: {scenario.title}")
                 fresh = scenario.name == name
                 outcome = Story(scenario, environment, eye, self.say, fresh=fresh, patience=self.patience).tell(name)
-                if COMPOSE_FILE in files:
+                if SECURED in files:
                     outcome = searched(outcome, environment, folder / "docker.log")
                 yield scenario, outcome
                 if judge(scenario, outcome):

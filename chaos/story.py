@@ -10,15 +10,17 @@ from typing import Any
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS, Eye
-from chaos.faults import LEADER, RUNNERS, STRIKES, Act, Deed, Sight, Step, When
+from chaos.faults import LEADER, RUNNERS, STRIKES, WORKERS, Act, Deed, Sight, Step, When
 from chaos.outcome import MOVED, PRIMARY, Load, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
-from lab.relay import ORDERS, Line
+from lab.relay import ORDERS, TALLY, Line
 
 Say = Callable[[str], None]
 
 _CONFIG = "/etc/tideover/tideover.yaml"
 _PING = ("python", "-m", "lab.ping", "/var/lib/lab", PRIMARY, "link:19091")
+_READ = ("python", "-c", "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=20).read().decode())")
+"""Prints what an address answers."""
 _SLOW_SECONDS = 60.0
 """For the link to have read its orders; it looks twice a second."""
 _FILLER = "/var/lib/kafka/data/filler"
@@ -26,8 +28,8 @@ _FULL = "No space left"
 _VERBS = {Act.KILL: "kill", Act.FREEZE: "pause", Act.THAW: "unpause", Act.START: "start"}
 _EVENTS = "10000"
 """Of the history: more than any story has."""
-_WARM = ("warmed up", "warm-up failed")
-"""What a runner's log says when its warm-up no longer takes anything from the others."""
+_WARM = "warmed up"
+"""What a runner's log says when it is; one whose warm-up fails tries again."""
 _AGAIN_SECONDS = 5.0
 """Between two questions that a command must be started for."""
 _MOST_QUESTIONS = 240.0
@@ -123,8 +125,8 @@ class Story:
         deadline = time.monotonic() + self._patience.running
         while not _may_begin(self._ask("list")):  # asked anew: what the eye saw last may be of long ago
             _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
-        while not all(any(word in self._environment.log_of(each) for word in _WARM) for each in RUNNERS):
-            _wait_again(deadline, "the runners did not end their warm-up")
+        while not all(_WARM in self._environment.log_of(each) for each in RUNNERS):
+            _wait_again(deadline, "the runners did not get warm")
 
     def _strike(self) -> None:
         for number, step in enumerate(self._scenario.steps):
@@ -138,11 +140,12 @@ class Story:
             now = time.time()
             self._struck_at = self._struck_at or now
             self._say(f"{now - self._struck_at:6.1f} s  {step}")
-            self._do(step, services)
+            found = self._do(step, services)
             begun, done = (round(at - self._struck_at, 3) for at in (now, time.time()))
             self._deeds.append(
-                Deed(begun=begun, done=done, text=str(step), act=step.act, on=tuple(services), when=step.when)
-            )
+                Deed(begun=begun, done=done, text=str(step), act=step.act, on=tuple(services), when=step.when,
+                     found=found)
+            )  # fmt: skip
 
     def _await_moment(self, when: When) -> None:
         """Until a moment has come. Raises StoryFailed.
@@ -167,19 +170,20 @@ class Story:
             ).leader
         return str(self._leader)
 
-    def _do(self, step: Step, services: list[str]) -> None:
+    def _do(self, step: Step, services: list[str]) -> str:
+        """Do it, and say what was met there. Raises StoryFailed where it did not come to what was wanted."""
         environment = self._environment
+        found = ""
         match step.act:
             case Act.KILL | Act.FREEZE | Act.THAW | Act.START:
+                found = self._executors_on(services) if step.when is When.MOVING else ""
                 environment.docker(_VERBS[step.act], services)
             case Act.CUT | Act.JOIN:
                 plug = environment.cut if step.act is Act.CUT else environment.join
                 for service in services:
                     plug(step.network, service)
             case Act.SLOW | Act.CLEAR:
-                environment.execute("link", "sh", "-c", f"echo '{step.detail}' > {ORDERS}")
-                if step.act is Act.SLOW:
-                    self._await_delay(Line.parse(step.detail))
+                found = self._order(step.detail)
             case Act.FILL:
                 for service in services:
                     self._fill(service)
@@ -191,6 +195,29 @@ class Story:
             case Act.CLOCK:
                 for service in services:
                     self._check_clock(service, float(step.detail))
+        return found
+
+    def _executors_on(self, services: list[str]) -> str:
+        """Whose executors are on those services that are workers."""
+        found = []
+        for worker in [each for each in services if each in WORKERS]:
+            told = json.loads(self._environment.execute(TOOLS, *_READ, f"http://{worker}.hall:8081/json/")[1])
+            found += [f"an executor of {each['name']}" for each in told["executors"]]
+        return ", ".join(found)
+
+    def _order(self, line: str) -> str:
+        """Tell the link what it is like from now on, and say what it lost until then if it is to be clear again.
+
+        Raises StoryFailed when it does not become slow, or when it was so and lost nothing.
+        """
+        passed, lost = map(int, self._environment.execute("link", "cat", str(TALLY))[1].split())
+        if not line and not lost:
+            raise StoryFailed(f"the link lost none of {passed} chunks")
+        self._environment.execute("link", "sh", "-c", f"echo '{line}' > {ORDERS}")
+        if line:
+            self._await_delay(Line.parse(line))
+            return ""
+        return f"{lost:,} of {passed:,} chunks were lost at first"
 
     def _await_delay(self, line: Line) -> None:
         """Until a round trip through the link takes as long as the line says. Raises StoryFailed."""

@@ -17,6 +17,8 @@ from pathlib import Path
 
 ORDERS = Path("/tmp/link")
 """Where it is told; absent or empty: forward at once."""
+TALLY = Path("/tmp/link.tally")
+"""Where it says how many chunks it has passed on since the orders last changed, and how many of those it stalled."""
 
 _CHUNK = 65536
 _QUEUED = 64
@@ -37,19 +39,25 @@ class Line:
         words = text.split()
         return cls(*(float(word) for word in words[:2]))
 
-    def hold_seconds(self, draw: float) -> float:
-        """How long a chunk is held back; `draw` is in [0, 1)."""
-        stall = _RETRANSMIT_SECONDS + self.delay_ms / 1000 if draw < self.loss_percent / 100 else 0.0
+    def loses(self, draw: float) -> bool:
+        """Whether a chunk is lost at first; `draw` is in [0, 1)."""
+        return draw < self.loss_percent / 100
+
+    def hold_seconds(self, *, lost: bool) -> float:
+        """How long a chunk is held back."""
+        stall = _RETRANSMIT_SECONDS + self.delay_ms / 1000 if lost else 0.0
         return self.delay_ms / 1000 + stall
 
 
 class Relay:
     """Forwards connections, each from one of its ports to one address."""
 
-    def __init__(self, orders: Path, chance: random.Random) -> None:
+    def __init__(self, orders: Path, tally: Path, chance: random.Random) -> None:
         self._orders = orders
+        self._tally = tally
         self._chance = chance
         self._line = Line()
+        self._passed = self._lost = 0
 
     async def serve(self, routes: dict[int, tuple[str, int]]) -> None:
         """Listen on every port until cancelled."""
@@ -66,9 +74,13 @@ class Relay:
                 server.close()
 
     def look(self) -> None:
-        """Read the orders; those that cannot be read change nothing."""
+        """Read the orders, and say what was done; orders that cannot be read change nothing."""
+        line = self._line
         with contextlib.suppress(ValueError):
-            self._line = Line.parse(self._orders.read_text(encoding="ascii") if self._orders.exists() else "")
+            line = Line.parse(self._orders.read_text(encoding="ascii") if self._orders.exists() else "")
+        if line != self._line:
+            self._line, self._passed, self._lost = line, 0, 0
+        self._tally.write_text(f"{self._passed} {self._lost}\n", encoding="ascii")
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, there: int) -> None:
         """Forward one connection to an address, both ways, until both ends have closed."""
@@ -89,12 +101,18 @@ class Relay:
         sending = asyncio.create_task(_send(queue, writer))
         try:
             while chunk := await reader.read(_CHUNK):
-                due = time.monotonic() + self._line.hold_seconds(self._chance.random())
-                await queue.put((due, chunk))
+                await queue.put((time.monotonic() + self._hold_seconds(), chunk))
         except OSError:
             pass  # a reset is an end like any other
         await queue.put((0.0, b""))
         await sending
+
+    def _hold_seconds(self) -> float:
+        """How long the next chunk is held back; it is counted."""
+        lost = self._line.loses(self._chance.random())
+        self._passed += 1
+        self._lost += lost
+        return self._line.hold_seconds(lost=lost)
 
 
 async def _send(queue: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter) -> None:
@@ -128,7 +146,7 @@ def parse_routes(arguments: Sequence[str]) -> dict[int, tuple[str, int]]:
 
 def main(arguments: Sequence[str]) -> None:
     """Serve until the process is ended."""
-    asyncio.run(Relay(ORDERS, random.Random()).serve(parse_routes(arguments)))
+    asyncio.run(Relay(ORDERS, TALLY, random.Random()).serve(parse_routes(arguments)))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def test_a_slow_link_is_seen_by_it(tmp_path: Path) -> None:
     orders.write_text("100 0\n")
 
     async def story(there: str) -> float:
-        relay = Relay(orders, random.Random(1))
+        relay = Relay(orders, tmp_path / "tally", random.Random(1))
         relay.look()
         host, _, port = there.rpartition(":")
         server = await asyncio.start_server(partial(relay.accept, host=host, there=int(port)), "127.0.0.1", 0)

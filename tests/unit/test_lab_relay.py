@@ -20,9 +20,10 @@ def test_orders_are_read_as_delay_and_loss() -> None:
 
 def test_a_lost_chunk_is_held_back_for_a_retransmission_and_the_delay_again() -> None:
     line = Line(delay_ms=200.0, loss_percent=5.0)
-    assert line.hold_seconds(0.05) == pytest.approx(0.2)
-    assert line.hold_seconds(0.049) == pytest.approx(0.6)
-    assert Line().hold_seconds(0.0) == 0.0
+    assert (line.loses(0.049), line.loses(0.05), Line().loses(0.0)) == (True, False, False)
+    assert line.hold_seconds(lost=False) == pytest.approx(0.2)
+    assert line.hold_seconds(lost=True) == pytest.approx(0.6)
+    assert Line().hold_seconds(lost=False) == 0.0
 
 
 def test_routes_are_read_from_the_command_line() -> None:
@@ -30,7 +31,7 @@ def test_routes_are_read_from_the_command_line() -> None:
 
 
 def test_what_is_sent_arrives_whole_in_order_and_as_late_as_ordered(tmp_path: Path) -> None:
-    orders = tmp_path / "orders"
+    orders, tally = tmp_path / "orders", tmp_path / "tally"
     sent = random.Random(5).randbytes(300_000)
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,15 +51,27 @@ def test_what_is_sent_arrives_whole_in_order_and_as_late_as_ordered(tmp_path: Pa
     async def story() -> None:
         server = await asyncio.start_server(echo, "127.0.0.1", 0)
         there = server.sockets[0].getsockname()[1]
-        relay = Relay(orders, random.Random(1))
+        relay = Relay(orders, tally, random.Random(1))
         listening = await asyncio.start_server(partial(relay.accept, host="127.0.0.1", there=there), "127.0.0.1", 0)
         port = listening.sockets[0].getsockname()[1]
         assert (await through(port, sent))[0] == sent
+        relay.look()
+        passed, lost = tally.read_text().split()
+        assert int(passed) > 2
+        assert lost == "0", "a clear line loses nothing"
         orders.write_text("100 0\n")
         relay.look()
         back, seconds = await through(port, sent)
         assert back == sent
         assert seconds >= 0.2, "a hundred milliseconds each way"
+        relay.look()
+        assert 2 <= int(tally.read_text().split()[0]) < 50, "since the orders changed"
+        orders.write_text("100 100\n")
+        relay.look()
+        assert tally.read_text() == "0 0\n"
+        assert (await through(port, b"x"))[1] >= 0.8, "lost each way"
+        relay.look()
+        assert tally.read_text() == "2 2\n"
         orders.write_text("rubbish")
         relay.look()
         assert (await through(port, b"x"))[1] >= 0.2, "orders that cannot be read change nothing"

@@ -164,10 +164,18 @@ def test_every_verdict_of_the_history_counts_whether_anybody_watched_or_not() ->
 
 @pytest.mark.parametrize(("seconds", "right"), [(9.0, False), (10.0, True), (13.0, True), (13.8, False)])
 def test_a_fault_in_the_middle_of_a_move_must_meet_one(seconds: float, right: bool) -> None:
-    met = deed(seconds, "worker-1", when=When.MOVING)  # a move goes on from 10 s to 14 s
+    met = replace(deed(seconds, "worker-1", when=When.MOVING), found="an executor of tideover a")
+    # a move goes on from 10 s to 14 s
     worker = replace(MOVED, deeds=(*MOVED.deeds, met))
     late = "kill worker-1: that came too late, or too soon, to meet a move"
     assert judge(scenario("worker-dies-in-move"), worker) == ([] if right else [late])
+
+
+@pytest.mark.parametrize("found", ["", "an executor of tideover b"])
+def test_a_worker_that_dies_without_an_executor_of_the_moving_runner_shows_nothing(found: str) -> None:
+    met = replace(deed(11.0, "worker-1", when=When.MOVING), found=found)
+    worker = replace(MOVED, deeds=(*MOVED.deeds, met))
+    assert judge(scenario("worker-dies-in-move"), worker) == ["kill worker-1: none of the executors was there"]
 
 
 @pytest.mark.parametrize(("seconds", "right"), [(11.0, True), (12.0, False)])
@@ -320,7 +328,7 @@ def test_what_is_left_behind_with_consent_may_leave_windows_in_doubt_and_the_pag
 
 def story(name: str, outcome: Outcome, commit: str = "abc") -> Story:
     """As the file has it."""
-    told: Story = json.loads(json.dumps(story_of(scenario(name), outcome, {"commit": commit})))
+    told: Story = json.loads(json.dumps(story_of(scenario(name), outcome, {"commit": commit, "begun": "some day"})))
     return told
 
 
@@ -337,11 +345,21 @@ def test_the_report_says_what_was_measured() -> None:
     assert "- not as expected: no query was seen in the end" in text
     assert "- on west after the move: 60 records were acknowledged and 60 delivered, or more" in text
     assert "- 10.0 s: failover of q begins\n- 14.0 s: failover of q: done" in text
-    assert "- kill-cluster, kill-one-broker:\n  - commit: abc" in text
+    assert "- kill-cluster, kill-one-broker:\n  - commit: abc\n  - begun: some day" in text
 
 
 def test_a_scenario_that_is_played_again_takes_its_place_in_the_report_and_says_on_which_commit() -> None:
     before = [story("kill-cluster", replace(MOVED, places={})), story("kill-one-broker", STAYED)]
     now = joined(before, [story("kill-cluster", MOVED, "def")])
     assert [(each["name"], each["expected"]) for each in now] == [("kill-cluster", True), ("kill-one-broker", True)]
-    assert "- kill-cluster:\n  - commit: def\n- kill-one-broker:\n  - commit: abc" in page(now)
+    assert "- kill-cluster:\n  - commit: def\n" in page(now)
+    assert "- kill-one-broker:\n  - commit: abc" in page(now)
+
+
+def test_what_was_not_as_expected_stays_in_the_report_though_the_scenario_is_played_again() -> None:
+    stories = [story("kill-cluster", replace(MOVED, places={}))]
+    for commit in ("def", "fed"):
+        stories = joined(stories, [story("kill-cluster", MOVED, commit)])
+    assert as_json(stories)["expected"]
+    assert "played before, some day on abc, not as expected: no query was seen in the end" in page(stories)
+    assert "on def, not as expected" not in page(stories)

@@ -14,8 +14,10 @@ from chaos import secrecy, sieve, stage
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
 from chaos.eye import TOOLS
+from chaos.faults import WORKERS
 from chaos.outcome import Outcome, judge
 from chaos.report import page, story_of
+from chaos.scenarios import SECURED
 from chaos.secrecy import Place, leaks_in, leaks_in_folder, search, searched, secrets_of
 from chaos.story import Patience
 from tests.unit.chaos.test_outcome import MOVED, scenario
@@ -269,13 +271,12 @@ def test_what_a_container_is_given_and_what_it_answers_are_in_no_log_and_no_argu
 
 def test_what_is_searched_is_where_the_compose_files_have_it() -> None:
     plain, secured = (
-        yaml.safe_load((ROOT / name).read_text("utf-8"))["services"]
-        for name in ("docker-compose.yml", secrecy.COMPOSE_FILE)
+        yaml.safe_load((ROOT / name).read_text("utf-8"))["services"] for name in ("docker-compose.yml", SECURED)
     )
     assert f"secrets:{secrecy._MADE}" in secured["secrets"]["volumes"]
     assert f"secrets:{secrecy._MADE}:ro" in secured[TOOLS]["volumes"]
     assert f"data:{secrecy._SHARED}" in plain[TOOLS]["volumes"]
-    for worker in secrecy._WORKERS:
+    for worker in WORKERS:
         assert f"--work-dir {secrecy._WORK} " in plain[worker]["command"]
         assert f"data:{secrecy._SHARED}" in plain[worker]["volumes"]
     assert {*secrecy._SAID} <= {*plain, *secured}
@@ -285,7 +286,7 @@ def test_what_is_searched_is_where_the_compose_files_have_it() -> None:
     assert "PASSWORD" not in secrecy._DUMP
 
 
-@pytest.mark.parametrize(("files", "leaks"), [((secrecy.COMPOSE_FILE,), ("one stands here",)), ((), None)])
+@pytest.mark.parametrize(("files", "leaks"), [((SECURED,), ("one stands here",)), ((), None)])
 def test_a_secured_environment_is_searched_after_each_scenario_and_before_it_goes_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], leaks: tuple[str, ...] | None
 ) -> None:

@@ -36,6 +36,8 @@ class Noted(Environment):
         self.ahead = 0
         self.said = ""
         self.trips: list[float] = []
+        self.tally = "20 1"
+        self.executors: list[dict[str, str]] = []
 
     def compose(self, *arguments: str, timeout: float = 0) -> str:
         self.commands.append(f"compose {' '.join(arguments)}")
@@ -59,6 +61,10 @@ class Noted(Environment):
             return 0, f"{time.time() + self.ahead:.0f}\n"
         if command[0] == "sh":
             return 1, self.said
+        if command[0] == "cat":
+            return 0, f"{self.tally}\n"
+        if command[-1].startswith("http:"):
+            return 0, json.dumps({"executors": self.executors})
         if "lab.ping" in command:
             return 0, f"{self.trips.pop(0)}\n"
         verb = command[1] if command[0] == "tideover" else command[2]
@@ -419,6 +425,30 @@ def test_a_link_that_shall_be_slow_is_so_by_the_clock(
     slow = quick(replace(scenario("slow-link"), hold_seconds=0.0))
     assert tell(slow, environment, Told([sight()])).broke == broke
     assert "verifier: python -m lab.ping /var/lib/lab east link:19091" in environment.commands
+
+
+@pytest.mark.parametrize(
+    ("tally", "broke", "found"),
+    [("1302 60", "", "60 of 1,302 chunks were lost at first"), ("7 0", "the link lost none of 7 chunks", "")],
+)
+def test_a_link_that_shall_lose_something_has_lost_it(tally: str, broke: str, found: str) -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    environment.trips, environment.tally = [0.4], tally
+    slow = quick(replace(scenario("slow-link"), hold_seconds=0.0))
+    told = tell(slow, environment, Told([sight()]))
+    assert told.broke == broke
+    assert [each.found for each in told.deeds] == (["", found] if found else [""])
+
+
+def test_a_worker_that_is_killed_in_a_move_is_asked_first_whose_executors_it_has() -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    environment.executors = [{"name": "tideover a"}, {"name": "tideover b"}]
+    steps = (Step(act=Act.KILL, on=EAST), Step(act=Act.KILL, on=("worker-1",), when=When.MOVING))
+    moving = replace(scenario("worker-dies-in-move"), steps=steps)
+    told = tell(moving, environment, Told([sight(), sight(phase="RESOLVING"), sight(cluster="west", verdict="DOWN")]))
+    assert [each.found for each in told.deeds] == ["", "an executor of tideover a, an executor of tideover b"]
+    asked = next(number for number, each in enumerate(environment.commands) if "worker-1.hall:8081" in each)
+    assert environment.commands.index("kill worker-1") > asked
 
 
 def test_an_environment_is_cleared_of_what_no_profile_names(monkeypatch: pytest.MonkeyPatch) -> None:
