@@ -1,8 +1,9 @@
 """Warms the JVM up on the standby, so that a move does not pay for class loading and compilation: 1.0 s, not 1.9.
 
 A session alone does not do it: a throw-away query with state is run on a topic of the standby, stopped and started
-again from its checkpoint, which is what a move does. It reads a few records, writes nowhere but to a temporary folder,
-and a failure of it is a line in the log.
+again from its checkpoint, which is what a move does. It reads a few records, writes nowhere but to a temporary folder.
+A failure of it is a line in the log, and it is tried again later: a standby that was away need not leave the runner
+cold for good.
 """
 
 import tempfile
@@ -26,6 +27,9 @@ _BATCH_SECONDS = 30.0
 _LOOK_SECONDS = 0.1
 _RECORDS = "40"
 _CYCLES = 2
+_AGAIN_SECONDS = 30.0
+_AGAIN_AT_MOST_SECONDS = 600.0
+"""A standby that is away for hours is not asked all the time."""
 _PATIENT = {"kafka.default.api.timeout.ms": "20000", "kafka.request.timeout.ms": "10000"}
 """A cold JVM is what this is for: nobody waits for it, so it may be slow."""
 
@@ -33,38 +37,50 @@ _PATIENT = {"kafka.default.api.timeout.ms": "20000", "kafka.request.timeout.ms":
 def begin_warmup(hosting: Hosting, ready: Callable[[], bool], warm: Callable[[], None], over: threading.Event) -> None:
     """Warm up in the background once ``ready`` says so, and call ``warm`` when it is done; ``over`` gives it up."""
 
+    log = bound({"runner": hosting.runner})
+
     def live() -> None:
-        while not ready():
-            if over.wait(_LOOK_SECONDS * 5):
+        pause = _AGAIN_SECONDS
+        while _await(ready, over):
+            began = time.monotonic()
+            try:
+                records = warm_up(hosting, over)
+            except Exception as error:  # noqa: BLE001 - a thread's edge: a cold JVM is slower, not wrong
+                log.warning("warm-up failed", error=cause_of(error), again_in_seconds=pause)
+            else:
+                if records is not None and not over.is_set():
+                    warm()
+                    log.info("warmed up", seconds=round(time.monotonic() - began, 1), records=records)
                 return
-        began = time.monotonic()
-        try:
-            warmed = warm_up(hosting, over)
-        except Exception as error:  # noqa: BLE001 - a thread's edge: a cold JVM is slower, not wrong
-            bound({"runner": hosting.runner}).warning("warm-up failed", error=cause_of(error))
-            return
-        if warmed and not over.is_set():
-            warm()
-            bound({"runner": hosting.runner}).info("warmed up", seconds=round(time.monotonic() - began, 1))
+            if over.wait(pause):
+                return
+            pause = min(2 * pause, _AGAIN_AT_MOST_SECONDS)
 
     threading.Thread(target=live, name="warm-up", daemon=True).start()
 
 
-def warm_up(hosting: Hosting, over: threading.Event) -> bool:
-    """Run the throw-away query on the standby of one query of this runner; False when none has a standby."""
+def _await(ready: Callable[[], bool], over: threading.Event) -> bool:
+    while not ready():
+        if over.wait(_LOOK_SECONDS * 5):
+            return False
+    return True
+
+
+def warm_up(hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
+    """Run the throw-away query on the standby of one query of this runner; how many records each run of it read.
+
+    None when no query has a standby, and when it was given up. Raises what ended the query, and ``TimeoutError``.
+    """
     place = standby_of(hosting.settings, hosting.runner)
     if place is None:
-        return False
+        return None
     query, source, cluster = place
     options = source_options(hosting.settings, hosting.query(query), source, cluster, None)
     few = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": _RECORDS, "failOnDataLoss": "false", **_PATIENT}
     session = hosting.session.newSession()
     with tempfile.TemporaryDirectory(prefix="tideover-warm-", ignore_cleanup_errors=True) as folder:
-        for _ in range(_CYCLES):
-            if over.is_set():
-                return False
-            _run_once(session, overridden(options, few), Path(folder), over)
-    return True
+        runs = [_run_once(session, overridden(options, few), Path(folder), over) for _ in range(_CYCLES)]
+    return None if over.is_set() else tuple(runs)
 
 
 def standby_of(settings: Tideover, runner: str) -> tuple[str, str, str] | None:
@@ -75,7 +91,9 @@ def standby_of(settings: Tideover, runner: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _run_once(session: SparkSession, options: dict[str, str], folder: Path, over: threading.Event) -> None:
+def _run_once(session: SparkSession, options: dict[str, str], folder: Path, over: threading.Event) -> int:
+    if over.is_set():
+        return 0
     frame = (
         read_source(session, options)
         .select("timestamp", sql.col("value").cast("string").alias("value"))
@@ -89,7 +107,7 @@ def _run_once(session: SparkSession, options: dict[str, str], folder: Path, over
         writer = frame.writeStream.outputMode("update").foreachBatch(_collect)
     query = writer.option("checkpointLocation", folder.as_uri()).start()
     try:
-        _await_batch(query, over)
+        return await_batch(query, over)
     finally:
         gate.close()
         query.stop()
@@ -99,13 +117,19 @@ def _collect(frame: DataFrame, _batch: int) -> None:
     frame.collect()
 
 
-def _await_batch(query: StreamingQuery, over: threading.Event) -> None:
-    """Until one batch is through, or the topic turns out to be empty, or it takes too long."""
-    deadline = time.monotonic() + _BATCH_SECONDS
-    while query.isActive and time.monotonic() < deadline and not over.wait(_LOOK_SECONDS):
+def await_batch(query: StreamingQuery, over: threading.Event, seconds: float = _BATCH_SECONDS) -> int:
+    """Wait until one batch is through, or the topic turns out to be empty; how many records it read.
+
+    0 also when it is given up. Raises what ended the query, and ``TimeoutError``: what did not run has warmed nothing.
+    """
+    deadline = time.monotonic() + seconds
+    while query.isActive and time.monotonic() < deadline:
+        if over.wait(_LOOK_SECONDS):
+            return 0
         progress = query.lastProgress
         if progress is not None:
-            return
+            return int(progress["numInputRows"])
     failure = query.exception()
     if failure is not None:
         raise failure
+    raise TimeoutError(f"no batch was through after {seconds:g} s")

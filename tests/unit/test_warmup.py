@@ -1,0 +1,110 @@
+"""A runner says that it is warm once a throw-away query has been through it, and tries again where that failed."""
+
+import threading
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streaming.spark import warmup
+from streaming.spark.hosting import Hosting
+from streaming.spark.warmup import await_batch, begin_warmup
+
+
+@dataclass
+class FakeQuery:
+    """Without any progress until it has been asked so often."""
+
+    asked_before: int = 0
+    isActive: bool = True  # noqa: N815 - Spark's name
+    failure: Exception | None = None
+    asked: int = 0
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        self.asked += 1
+        return {"numInputRows": 40} if self.asked > self.asked_before else None
+
+    def exception(self) -> Exception | None:
+        return self.failure
+
+
+class Hurried(threading.Event):
+    """Waits for nothing, and says for how long it should have waited where that is long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if timeout is not None and timeout >= 1:
+            self.pauses.append(timeout)
+        return self.is_set()
+
+
+@dataclass
+class Tries:
+    """What each try to warm up does."""
+
+    ends: list[Exception | tuple[int, ...] | None]
+    done: int = 0
+    told: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
+        end = self.ends[self.done]
+        self.done += 1
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+
+def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event) -> bool:
+    """Whether it was said, once the thread has ended."""
+    monkeypatch.setattr(warmup, "warm_up", tries)
+    hosting = cast(Hosting, SimpleNamespace(runner="a"))
+    begin_warmup(hosting, lambda: True, tries.told.set, over)
+    for thread in threading.enumerate():
+        if thread.name == "warm-up":
+            thread.join(10)
+    return tries.told.is_set()
+
+
+def waited(query: FakeQuery, seconds: float) -> int:
+    return await_batch(cast(StreamingQuery, query), Hurried(), seconds)
+
+
+def test_a_batch_that_is_through_tells_how_much_it_read() -> None:
+    assert waited(FakeQuery(asked_before=3), 10.0) == 40
+
+
+def test_a_query_that_never_gets_a_batch_through_has_warmed_nothing() -> None:
+    with pytest.raises(TimeoutError, match="no batch was through"):
+        waited(FakeQuery(asked_before=10**9), 0.01)
+    with pytest.raises(TimeoutError):
+        waited(FakeQuery(isActive=False), 10.0)
+
+
+def test_what_ended_the_query_is_told() -> None:
+    with pytest.raises(ConnectionError, match="no route"):
+        waited(FakeQuery(isActive=False, failure=ConnectionError("no route")), 10.0)
+
+
+def test_a_warm_up_that_failed_is_tried_again_after_longer_and_longer_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    over, away = Hurried(), TimeoutError("the standby is away")
+    tries = Tries([*[away] * 7, (40, 40)])
+    assert warmed(monkeypatch, tries, over)
+    assert over.pauses == [30, 60, 120, 240, 480, 600, 600]
+
+
+def test_a_runner_without_a_standby_never_says_that_it_is_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = Tries([None])
+    assert not warmed(monkeypatch, tries, Hurried())
+    assert tries.done == 1
+
+
+def test_a_runner_that_ends_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = Hurried()
+    over.set()
+    assert not warmed(monkeypatch, Tries([(40, 40)]), over)
