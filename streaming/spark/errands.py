@@ -41,10 +41,10 @@ class Overtaken(TideoverError):
 class Errands:
     """Takes intents and reports their results."""
 
-    def __init__(self, hosting: Hosting, hosted_of: HostedOf) -> None:
+    def __init__(self, hosting: Hosting, hosted_of: HostedOf, sinks: FileSinks) -> None:
         self._hosting = hosting
         self._hosted_of = hosted_of
-        self._sinks = FileSinks(hosting)
+        self._sinks = sinks
         self._guard = Guard(
             instance=hosting.instance,
             here=hosting.here,

@@ -1,6 +1,7 @@
 """From a declared query to a writer that is ready to start on one cluster."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -56,8 +57,15 @@ class FileSinks:
         self._lock = threading.Lock()
         self._known: dict[str, FileSink] = {}
 
+    def remember(self, query: str, sink: FileSink) -> None:
+        """Take the answer of a pipeline that was asked for another reason."""
+        self._known[query] = sink
+
     def folder(self, assignment: Assignment) -> str | None:
         """The output folder of a query with a file sink, else None. Raises ``PipelineError``."""
+        known = self._known.get(assignment.query)
+        if known is not None:
+            return known.folder
         with self._lock:
             if assignment.query not in self._known:
                 query = self._hosting.query(assignment.query)
@@ -65,6 +73,29 @@ class FileSinks:
                 writer = _pipeline_writer(self._hosting, assignment, session, Gate())
                 self._known[assignment.query] = file_sink(query, writer)
             return self._known[assignment.query].folder
+
+
+def dry_writer(
+    hosting: Hosting, name: str, cluster: str, options: Mapping[str, str]
+) -> tuple[DataStreamWriter, FileSink]:
+    """A writer of the query's own plan on a cluster, through which no record goes, and which writes nowhere.
+
+    The source reads by ``options`` on top of the query's own, and hands nothing on: the pipeline's function is called,
+    and what it built is planned, compiled and run, but no user's code meets a record. Also what its real sink is.
+    Raises ``PipelineError`` and what Spark raises.
+    """
+    query = hosting.query(name)
+    session = query_session(hosting.session, name, query, 0)
+    sources = {
+        source: read_source(
+            session, overridden(source_options(hosting.settings, query, source, cluster, None), options)
+        ).where("offset < 0")  # Spark cannot know that there is none, so it plans and runs all that comes after
+        for source in query.sources
+    }
+    with gated(Gate()):
+        writer = build_writer(query.pipeline, load_pipeline(query.pipeline), sources, query.settings)
+    sink = file_sink(query, writer)
+    return writer.format("noop"), sink
 
 
 def _pipeline_writer(hosting: Hosting, assignment: Assignment, session: SparkSession, gate: Gate) -> DataStreamWriter:

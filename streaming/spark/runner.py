@@ -18,6 +18,7 @@ from streaming.spark.facts import about, bound
 from streaming.spark.hosted import Hosted
 from streaming.spark.hosting import Hosting, absolute
 from streaming.spark.jvm import jvm_has_ended
+from streaming.spark.launch import FileSinks
 from streaming.spark.obey import Refrain, Start, Stop, decide_runs
 from streaming.spark.refraining import Refraining
 from streaming.spark.registration import Registration
@@ -33,7 +34,7 @@ _SETTLE_SECONDS = 60.0
 class Runner:
     """Hosts what the rows say, until it is told to stop or somebody else takes its name."""
 
-    def __init__(self, hosting: Hosting, registration: Registration) -> None:
+    def __init__(self, hosting: Hosting, registration: Registration, sinks: FileSinks) -> None:
         self._hosting = hosting
         self._registration = registration
         self._store = hosting.store
@@ -41,7 +42,7 @@ class Runner:
         self._retired: list[Hosted] = []
         self._newest: dict[str, int] = {}
         self._strangers: set[str] = set()
-        self._errands = Errands(hosting, self._all_of)
+        self._errands = Errands(hosting, self._all_of, sinks)
         self._refraining = Refraining(hosting, lambda query: not any(each.is_alive for each in self._all_of(query)))
         self._stop = threading.Event()
         self._beaten = 0.0
@@ -77,6 +78,10 @@ class Runner:
         if not hosted:
             return waited >= _IDLE_SECONDS
         return waited >= _SETTLE_SECONDS or all(each.has_committed for each in hosted)
+
+    def hosts(self, query: str) -> bool:
+        """Whether a run of a query is here."""
+        return bool(self._all_of(query))
 
     def close(self, grace_seconds: float) -> bool:
         """Stop all queries and wait until they are quiet; whether they were in time.

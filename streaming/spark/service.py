@@ -18,6 +18,7 @@ from streaming.spark.disk import checkpoint_files, keeps_local_checkpoints
 from streaming.spark.facts import bound
 from streaming.spark.hosting import Hosting
 from streaming.spark.identity import own_identity
+from streaming.spark.launch import FileSinks
 from streaming.spark.partitions import count_partitions
 from streaming.spark.registration import Registration, TakeOver, clear_name
 from streaming.spark.run_errors import RunError
@@ -82,12 +83,13 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_
     )
     registration = Registration(hosting)
     registration.renew()
-    runner = Runner(hosting, registration)
+    sinks = FileSinks(hosting)
+    runner = Runner(hosting, registration, sinks)
     log.info("runner is up", pid=os.getpid(), spark=session.version, master=session.sparkContext.master)
     tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))
     lookout.begin()
     over = threading.Event()
-    begin_warmup(hosting, runner.has_settled, registration.set_warm, over)
+    begin_warmup(hosting, runner, sinks, registration.set_warm, over)
     code, quiet = 0, False
     with _signals(runner):
         try:

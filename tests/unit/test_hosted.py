@@ -301,7 +301,7 @@ def test_every_line_of_a_runner_about_a_query_names_its_epoch_and_its_operation(
     fails = replace(held, epoch=3, desired=Desired.RUNNING, operation="op-4")
     monkeypatch.setattr(FakeRun, "resting", True)
     with capture_logs() as lines:
-        runner = Runner(stage.hosting, cast(Any, None))
+        runner = Runner(stage.hosting, cast(Any, None), cast(Any, None))
         runner._obey([first, stranger])
         until(lambda: is_said(lines, "query started"))
         runner._obey([held, stranger])
@@ -336,7 +336,7 @@ def test_a_runner_tells_why_it_starts_nothing_by_a_row_older_than_one_it_saw(
     first = replace(ROW, checkpoint=str(tmp_path / "held"))
     monkeypatch.setattr(FakeRun, "resting", True)
     with capture_logs() as lines:
-        runner = Runner(stage.hosting, cast(Any, None))
+        runner = Runner(stage.hosting, cast(Any, None), cast(Any, None))
         runner._obey([replace(first, epoch=2, desired=Desired.HELD, operation="lost")])
         plant(LocalFiles(), first.checkpoint, operation="lost", epoch=2, knows=lambda _: True)
         until(is_told)

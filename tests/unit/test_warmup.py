@@ -10,7 +10,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.spark import warmup
 from streaming.spark.hosting import Hosting
-from streaming.spark.warmup import await_batch, begin_warmup
+from streaming.spark.launch import FileSinks
+from streaming.spark.warmup import Host, await_batch, begin_warmup
 
 
 @dataclass
@@ -64,7 +65,10 @@ def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event)
     """Whether it was said, once the thread has ended."""
     monkeypatch.setattr(warmup, "warm_up", tries)
     hosting = cast(Hosting, SimpleNamespace(runner="a"))
-    begin_warmup(hosting, lambda: True, tries.told.set, over)
+    monkeypatch.setattr(warmup, "rehearse", lambda *_: [])
+    begin_warmup(
+        hosting, cast(Host, SimpleNamespace(has_settled=lambda: True)), cast(FileSinks, None), tries.told.set, over
+    )
     for thread in threading.enumerate():
         if thread.name == "warm-up":
             thread.join(10)
