@@ -2,7 +2,7 @@
 
 YAML is read as its version 1.2 does it where that matters to people: ``on``, ``no`` and ``12:30`` stay words, a date
 stays text, and a key given twice is a mistake instead of a silent last-wins. Relative paths are relative to the file,
-so that a verb means the same from every folder.
+so that a verb means the same from every folder; where the file is a link, to the link.
 """
 
 import os
@@ -74,7 +74,9 @@ def locate(given: str | Path | None, environment: Mapping[str, str] = os.environ
     path = Path(given or environment.get(VARIABLE) or DEFAULT)
     if not path.is_file():
         raise ConfigError(f"no configuration: {path} is not a file", hint=_NO_FILE)
-    return path.resolve()
+    # Links are not followed: Kubernetes mounts a file as a link into a folder of its present version. What is read
+    # anew, or written, has to be beside the link: that folder goes when the version does.
+    return path.absolute()
 
 
 def load(given: str | Path | None = None, environment: Mapping[str, str] = os.environ) -> Loaded:

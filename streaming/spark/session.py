@@ -176,6 +176,6 @@ def _quieten(session: SparkSession) -> None:
 
 def search_path(base: Path) -> list[Path]:
     """Where pipelines are looked for, and put there: the working directory, then the configuration's folder."""
-    folders = [Path.cwd(), base.resolve()]
+    folders = [Path.cwd(), base.absolute()]  # a link stays one: what it points to may be replaced while we run
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     return folders

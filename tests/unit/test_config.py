@@ -1,6 +1,7 @@
 """Configuration: every mistake at once, YAML's traps, secrets by reference, paths relative to the file."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -305,6 +306,32 @@ def test_the_file_is_found_by_flag_then_environment_then_folder(
     with pytest.raises(ConfigError, match="-c names no file"):
         locate("", {})
     assert locate(None, {"TIDEOVER_CONFIG": ""}) == path
+
+
+def test_what_is_beside_a_mounted_configuration_is_found_after_its_version_was_replaced(tmp_path: Path) -> None:
+    mount = tmp_path / "etc"
+    sasl = "{protocol: SASL_PLAINTEXT, sasl: {mechanism: PLAIN, username: u, password: file:word}}"
+    text = GOOD.replace("[localhost:19092]}", f"[localhost:19092], security: {sasl}}}")
+    for version, word in (("..2026_1", "swordfish"), ("..2026_2", "herring")):  # as Kubernetes mounts it
+        (mount / version).mkdir(parents=True)
+        (mount / version / "tideover.yaml").write_text(text, encoding="utf-8")
+        (mount / version / "word").write_text(word, encoding="utf-8")
+    (mount / "..data").symlink_to("..2026_1")
+    for name in ("tideover.yaml", "word"):
+        (mount / name).symlink_to(f"..data/{name}")
+
+    loaded = load(mount / "tideover.yaml", {})
+    (mount / "..new").symlink_to("..2026_2")
+    (mount / "..new").replace(mount / "..data")
+    shutil.rmtree(mount / "..2026_1")
+
+    assert loaded.path == mount / "tideover.yaml"
+    found = loaded.settings.clusters["east"].security.sasl
+    assert found is not None
+    assert found.password is not None
+    assert reveal(found.password) == "herring"
+    assert loaded.settings.store.get_secret_value() == f"sqlite:///{mount}/var/tideover.db"
+    assert loaded.settings.queries["revenue"].checkpoint == str(mount / "var/revenue")
 
 
 def test_the_masked_dump_writes_durations_as_the_file_does(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pyspark import SparkConf, SparkContext
 from state.settings import Spark
 from streaming.spark import session
 from streaming.spark.run_errors import SparkMissing
-from streaming.spark.session import session_conf, task_slots
+from streaming.spark.session import search_path, session_conf, task_slots
 
 SECRETS = [
     "spark.hadoop.fs.s3a.secret.key",
@@ -56,6 +56,17 @@ def test_a_secret_is_not_among_the_arguments_that_the_jvm_is_launched_with(monke
     assert launched["spark.driver.memory"] == "2g"
     assert launched[session.INSTANCE_KEY] == "one", "an orphaned driver is told by it"
     assert "hush" not in str(launched)
+
+
+def test_pipelines_are_looked_for_in_a_folder_that_is_a_link_and_not_in_what_it_points_to_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "version").mkdir()
+    (tmp_path / "link").symlink_to("version")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["first"])
+    assert search_path(Path("link")) == [tmp_path, tmp_path / "link"]
+    assert sys.path == [str(tmp_path), str(tmp_path / "link"), "first"]
 
 
 @pytest.mark.parametrize("key", [*SECRETS, "spark.hadoop.fs.s3a.access.key"])
