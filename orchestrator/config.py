@@ -26,6 +26,8 @@ DEFAULT = "tideover.yaml"
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _STORE = re.compile(r"(sqlite(\+pysqlite)?:///|postgresql(\+psycopg)?://).")
+_OLD_KEY = re.compile(rb"-----(BEGIN (?!ENCRYPTED )[A-Z0-9 ]+ PRIVATE KEY)-----")
+"""A private key in a form of its own (PKCS#1, SEC1, OpenSSH): Python reads most of them, Kafka's Java clients none."""
 _NO_FILE = "name one with -c FILE or TIDEOVER_CONFIG, or change to the folder that holds tideover.yaml"
 
 
@@ -144,8 +146,10 @@ class _Resolver:
         match path:
             case ("store",):
                 return self._store(value, path)
-            case ("clusters", _, "security", "ca" | "cert" | "key"):
+            case ("clusters", _, "security", "ca" | "cert"):
                 return self._file(value, path)
+            case ("clusters", _, "security", "key"):
+                return self._key(value, path)
             case ("queries", _, "checkpoint") if value and not _SCHEME.match(value):
                 return str((self._base / value).resolve())
         return value
@@ -174,6 +178,20 @@ class _Resolver:
         if not file.is_file():
             self._wrong(path, f"{file} is not a file")
         return str(file)
+
+    def _key(self, value: str, path: tuple[str, ...]) -> str:
+        file = self._file(value, path)
+        try:
+            old = _OLD_KEY.search(Path(file).read_bytes())
+        except OSError:
+            return file  # it is not there, which is told already, or not ours to read, which a connection will tell
+        if old is not None:
+            self._wrong(
+                path,
+                f"{file} says {old[1].decode('ascii')}, which Kafka's Java clients cannot read; "
+                "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can",
+            )
+        return file
 
     def _wrong(self, path: tuple[str, ...], why: str) -> None:
         self.unresolved.add(".".join(path))

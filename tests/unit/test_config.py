@@ -273,6 +273,39 @@ def test_a_missing_tls_file_is_a_mistake(tmp_path: Path) -> None:
     assert mistakes_of(tmp_path, text) == (f"clusters.east.security.ca: {tmp_path}/ca.pem is not a file",)
 
 
+def with_key(tmp_path: Path, kind: str) -> str:
+    (tmp_path / "t.pem").write_text("any", encoding="ascii")
+    key = f"Bag Attributes\n-----BEGIN {kind}-----\nMIGH\n-----END {kind}-----\n"
+    (tmp_path / "t.key").write_text(key, encoding="ascii")
+    security = "security: {protocol: SSL, cert: t.pem, key: t.key}"
+    return GOOD.replace("[localhost:19092]}", f"[localhost:19092], {security}}}")
+
+
+@pytest.mark.parametrize("kind", [f"{form} PRIVATE KEY" for form in ("RSA", "EC", "DSA", "OPENSSH")])
+def test_a_key_that_javas_clients_cannot_read_is_a_mistake(tmp_path: Path, kind: str) -> None:
+    (mistake,) = mistakes_of(tmp_path, with_key(tmp_path, kind))
+    assert mistake == (
+        f"clusters.east.security.key: {tmp_path}/t.key says BEGIN {kind}, which Kafka's Java clients cannot read; "
+        "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can"
+    )
+
+
+@pytest.mark.parametrize("kind", ["PRIVATE KEY", "ENCRYPTED PRIVATE KEY"])
+def test_a_key_in_pkcs_8_is_taken(tmp_path: Path, kind: str) -> None:
+    assert load(written(tmp_path, with_key(tmp_path, kind)), {}).settings.clusters["east"].security.key is not None
+
+
+def test_a_key_that_this_user_may_not_read_is_left_to_who_connects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    path = written(tmp_path, with_key(tmp_path, "EC PRIVATE KEY"))
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert load(path, {}).settings.clusters["east"].security.key is not None
+
+
 @pytest.mark.parametrize(
     "text",
     [
