@@ -51,6 +51,11 @@ def jvm_has_ended() -> bool:
     return process is not None and process.poll() is not None
 
 
+def has_stopped(session: SparkSession) -> bool:
+    """Whether the application has ended, though its JVM may live on: a cluster manager that takes it away does that."""
+    return bool(java_context(session).isStopped())
+
+
 def root_cause(throwable: JavaObject) -> str:
     """The innermost cause of a Java throwable, as one line: its class and the first line of its message."""
     for _ in range(50):

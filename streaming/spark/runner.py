@@ -45,6 +45,7 @@ class Runner:
         self._errands = Errands(hosting, self._all_of, sinks)
         self._refraining = Refraining(hosting, lambda query: not any(each.is_alive for each in self._all_of(query)))
         self._stop = threading.Event()
+        self._application_over = threading.Event()
         self._beaten = 0.0
         self._away_since: datetime | None = None
         self._log = bound({"runner": hosting.runner})
@@ -64,11 +65,17 @@ class Runner:
                 self._say_away(error)
             if jvm_has_ended():
                 raise SparkMissing("the JVM has ended, so nothing can be hosted any more")
+            if self._application_over.is_set():
+                raise SparkMissing("the Spark application has ended, so nothing can be hosted any more")
             self._stop.wait(max(0.0, _TICK_SECONDS - (time.monotonic() - began)))
 
     def ask_to_stop(self) -> None:
         """End ``run`` soon; safe in a signal handler."""
         self._stop.set()
+
+    def lose_application(self) -> None:
+        """End ``run`` soon, with an error: Spark's context has stopped inside a living JVM."""
+        self._application_over.set()
 
     def has_settled(self) -> bool:
         """Whether every hosted query has committed a batch, or none came for a while: the time to warm up."""

@@ -5,9 +5,12 @@ import os
 import signal
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from state.ports import Store
 from state.settings import Tideover
@@ -18,6 +21,7 @@ from streaming.spark.disk import checkpoint_files, keeps_local_checkpoints
 from streaming.spark.facts import bound
 from streaming.spark.hosting import Hosting
 from streaming.spark.identity import own_identity
+from streaming.spark.jvm import has_stopped
 from streaming.spark.launch import FileSinks
 from streaming.spark.partitions import count_partitions
 from streaming.spark.registration import Registration, TakeOver, clear_name
@@ -31,6 +35,7 @@ from streaming.spark.warmup import begin_warmup
 GRACE_SECONDS = 10.0
 _TRACKER_GRACE_SECONDS = 2.0
 _SPARK_GRACE_SECONDS = 5.0
+_LOOK_SECONDS = 1.0
 STATE = "TIDEOVER_STATE"
 """Names the folder of what the store cannot take for a while; else it is kept beside the configuration."""
 
@@ -90,6 +95,7 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_
     lookout.begin()
     over = threading.Event()
     begin_warmup(hosting, runner, sinks, registration.set_warm, over)
+    watch_application(session, runner.lose_application, over)
     code, quiet = 0, False
     with _signals(runner):
         try:
@@ -105,6 +111,25 @@ def run_runner(settings: Tideover, name: str, *, store: Store, base: Path, take_
     log.info("runner is down", quiet=quiet)
     _end_spark(hosting, code)
     return code
+
+
+def watch_application(session: SparkSession, ended: Callable[[], None], over: threading.Event) -> None:
+    """Call ``ended`` when Spark's context has stopped by itself; ``over`` gives it up.
+
+    A standalone master, YARN or a lost connection to either takes the application away and leaves the JVM. In a thread
+    of its own, so that a JVM which does not answer for a while costs the runner no heartbeat.
+    """
+
+    def live() -> None:
+        while not over.wait(_LOOK_SECONDS):
+            try:
+                if has_stopped(session):
+                    ended()
+                    return
+            except Py4JError:
+                return  # without a JVM there is nobody to ask, and the runner sees that itself
+
+    threading.Thread(target=live, name="spark application", daemon=True).start()
 
 
 def spool_folder(base: Path, environment: Mapping[str, str]) -> Path:

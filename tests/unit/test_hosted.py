@@ -21,7 +21,7 @@ from streaming.spark.hosting import Hosting, NoWatch
 from streaming.spark.identity import Identity
 from streaming.spark.local import LocalFiles
 from streaming.spark.plant import plant
-from streaming.spark.run_errors import PipelineRaised
+from streaming.spark.run_errors import PipelineRaised, SparkMissing
 from streaming.spark.runner import Runner
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -347,3 +347,13 @@ def test_a_runner_tells_why_it_starts_nothing_by_a_row_older_than_one_it_saw(
     fact = stage.store.fact
     assert (fact.epoch, fact.error, fact.held_by, fact.held_epoch) == (1, said, "lost", 2)
     assert "query started" not in {line["event"] for line in lines}
+
+
+def test_a_runner_whose_application_has_ended_ends_though_its_jvm_lives(stage: Stage) -> None:
+    def away() -> None:
+        raise StoreUnavailable("the store is away")
+
+    runner = Runner(stage.hosting, cast(Any, SimpleNamespace(renew=away)), cast(Any, None))
+    runner.lose_application()
+    with pytest.raises(SparkMissing, match="the Spark application has ended"):
+        runner.run()
