@@ -132,6 +132,13 @@ class Spark(Settings):
     master_ui: str | None = None
     """Web address of a standalone master: asked whether a lost driver's application ended (fence evidence)."""
 
+    @model_validator(mode="after")
+    def _ask_standalone_masters_only(self) -> Self:
+        """Where it is set its answer is proof and nothing else, and other managers do not answer so."""
+        if self.master_ui is not None and self.master.startswith(("yarn", "k8s")):
+            raise ValueError(f"master_ui is asked as a standalone master is, and master is {self.master}: leave it out")
+        return self
+
 
 class Runner(Settings):
     """A process that hosts queries (``tideover run --name``)."""

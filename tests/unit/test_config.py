@@ -306,6 +306,16 @@ def test_a_key_that_this_user_may_not_read_is_left_to_who_connects(
     assert load(path, {}).settings.clusters["east"].security.key is not None
 
 
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://one:6443", "spark://one:7077"])
+def test_only_a_standalone_master_has_a_page_that_proves_an_application_ended(tmp_path: Path, master: str) -> None:
+    text = GOOD + f"spark: {{master: '{master}', master_ui: 'http://one:8080'}}\n"
+    if master.startswith("spark:"):
+        assert load(written(tmp_path, text)).settings.spark.master_ui == "http://one:8080"
+    else:
+        (told,) = mistakes_of(tmp_path, text)
+        assert told == f"spark: master_ui is asked as a standalone master is, and master is {master}: leave it out"
+
+
 @pytest.mark.parametrize(
     "text",
     [
