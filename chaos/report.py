@@ -40,7 +40,7 @@ def story_of(scenario: Scenario, outcome: Outcome, played: Mapping[str, str]) ->
 def joined(before: Iterable[Story], now: Iterable[Story]) -> list[Story]:
     """The stories of an earlier report with those that were played now, in the order of the first time.
 
-    One that is played again keeps what had not been as expected before, so that no failure is lost by repeating it.
+    One that is played again by its name keeps what had not been as expected before: repeating it hides no failure.
     """
     stories = {each["name"]: each for each in before}
     for each in now:

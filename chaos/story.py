@@ -202,7 +202,7 @@ class Story:
         found = []
         for worker in [each for each in services if each in WORKERS]:
             told = json.loads(self._environment.execute(TOOLS, *_READ, f"http://{worker}.hall:8081/json/")[1])
-            found += [f"an executor of {each['name']}" for each in told["executors"]]
+            found += [f"an executor of {each['appdesc']['name']}" for each in told["executors"]]
         return ", ".join(found)
 
     def _order(self, line: str) -> str:

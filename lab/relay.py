@@ -80,7 +80,9 @@ class Relay:
             line = Line.parse(self._orders.read_text(encoding="ascii") if self._orders.exists() else "")
         if line != self._line:
             self._line, self._passed, self._lost = line, 0, 0
-        self._tally.write_text(f"{self._passed} {self._lost}\n", encoding="ascii")
+        whole = self._tally.with_suffix(".new")
+        whole.write_text(f"{self._passed} {self._lost}\n", encoding="ascii")
+        whole.replace(self._tally)  # whoever reads meanwhile reads all of the old one
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, there: int) -> None:
         """Forward one connection to an address, both ways, until both ends have closed."""

@@ -26,7 +26,7 @@ DEFAULT = "tideover.yaml"
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _STORE = re.compile(r"(sqlite(\+pysqlite)?:///|postgresql(\+psycopg)?://).")
-_OLD_KEY = re.compile(rb"-----(BEGIN (?!ENCRYPTED )[A-Z0-9 ]+ PRIVATE KEY)-----")
+_OLD_KEY = re.compile(rb"(?m)^-----(BEGIN (?!ENCRYPTED )[A-Z0-9 ]+ PRIVATE KEY)-----")
 """A private key in a form of its own (PKCS#1, SEC1, OpenSSH): Python reads most of them, Kafka's Java clients none."""
 _NO_FILE = "name one with -c FILE or TIDEOVER_CONFIG, or change to the folder that holds tideover.yaml"
 
@@ -76,9 +76,10 @@ def locate(given: str | Path | None, environment: Mapping[str, str] = os.environ
     path = Path(given or environment.get(VARIABLE) or DEFAULT)
     if not path.is_file():
         raise ConfigError(f"no configuration: {path} is not a file", hint=_NO_FILE)
-    # Links are not followed: Kubernetes mounts a file as a link into a folder of its present version. What is read
-    # anew, or written, has to be beside the link: that folder goes when the version does.
-    return path.absolute()
+    # Kubernetes mounts a file as a link into a folder of its present version below the link. What is read anew, or
+    # written, has to be beside the link: that folder goes when the version does. Any other link is only another name.
+    link, target = path.parent.resolve() / path.name, path.resolve()
+    return link if target.is_relative_to(link.parent) else target
 
 
 def load(given: str | Path | None = None, environment: Mapping[str, str] = os.environ) -> Loaded:
@@ -182,14 +183,15 @@ class _Resolver:
     def _key(self, value: str, path: tuple[str, ...]) -> str:
         file = self._file(value, path)
         try:
-            old = _OLD_KEY.search(Path(file).read_bytes())
+            old = _OLD_KEY.search(Path(file).read_bytes()) if Path(file).is_file() else None
         except OSError:
-            return file  # it is not there, which is told already, or not ours to read, which a connection will tell
+            return file  # not ours to read, which a connection will tell
         if old is not None:
             self._wrong(
                 path,
                 f"{file} says {old[1].decode('ascii')}, which Kafka's Java clients cannot read; "
-                "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can",
+                "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can, one without a password: "
+                "leave key_password out beside it",
             )
         return file
 

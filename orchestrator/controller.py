@@ -6,6 +6,7 @@ not lead goes on looking, so that it is warm when it has to take over. With the 
 streams go on, the fault is said once, and what was missed is read from the rows when it is back.
 """
 
+import math
 import socket
 import threading
 import time
@@ -19,6 +20,7 @@ from orchestrator.clock import Clock, SystemClock
 from orchestrator.decide.phases import watched
 from orchestrator.desk import Desk
 from orchestrator.errors import NotLeading
+from orchestrator.execute import HEARTS_SECONDS
 from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import Lead
 from orchestrator.observe import Observer
@@ -67,6 +69,9 @@ class Controller:
     """Between verdicts while every cluster is well: the interval of the looks."""
     _leads: bool = False
     _away: str | None = None
+    _away_since: float = 0.0
+    _hearts_until: float = -math.inf
+    """Until then a living runner may look silent: its heartbeats found no store."""
     _next_view: float = 0.0
     _next_resume: float = 0.0
     _believed: Mapping[str, Belief] = field(default_factory=dict)
@@ -78,7 +83,9 @@ class Controller:
         """One round; returns soon, and raises nothing that another round may mend."""
         now = self.clock.monotonic()
         try:
-            if self._is_leading():
+            leads = self._is_leading()
+            self._wait_for_hearts()
+            if leads:
                 self._work(now)
             elif now >= self._next_view:
                 self._next_view = now + self.rest_seconds
@@ -114,11 +121,19 @@ class Controller:
             }
             if is_due or self._believed is not before:
                 self.unasked.ask(self._believed, term=self.lead.term)
+        if now < self._hearts_until:
+            return
         if now >= self._next_resume:
             self._next_resume = now + RESUME_SECONDS
             self.desk.resume()  # first: what a former leader has begun takes the room of what is asked for
         self.desk.take()
         self._tell_failures()
+
+    def _wait_for_hearts(self) -> None:
+        """Begin nothing for a moment where the store was away for longer: it has answered just now."""
+        now = self.clock.monotonic()
+        if self._away is not None and now - self._away_since >= HEARTS_SECONDS:
+            self._hearts_until = now + HEARTS_SECONDS
 
     @property
     def _is_calm(self) -> bool:
@@ -147,6 +162,7 @@ class Controller:
 
     def _lost_store(self, why: str) -> None:
         if self._away is None:
+            self._away_since = self.clock.monotonic()
             log.error("the store is away or refuses: nothing is decided until it is back", error=why)
         self._away = why
         self._next_view = self._next_resume = 0.0  # it is back when everything can be done, not when nothing is due

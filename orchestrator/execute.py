@@ -36,6 +36,9 @@ from streaming.errors import KafkaError
 
 POLL_SECONDS = 0.025
 STORE_PAUSE_SECONDS = 0.5
+HEARTS_SECONDS = 2.5
+"""Runners beat once a second: so long after a store that was away is back, each living one has been heard again.
+Before, the one that hosts a query may look silent, and another be chosen for no reason."""
 UNREACHABLE_PAUSE_SECONDS = 0.5
 PATIENCE = timedelta(seconds=90)
 """How long a step may fail for a reason that can pass, before it is given up."""
@@ -66,6 +69,7 @@ class Executor:
         is waited for. What this thread logs from now on names the operation and its epoch, whatever ends it included.
         """
         self._findings = None
+        away_since: float | None = None
         while True:
             try:
                 term = self._lead.term
@@ -75,10 +79,14 @@ class Executor:
                 structlog.contextvars.bind_contextvars(operation=operation.id, epoch=operation.epoch)
                 if not operation.is_open or not going_on():
                     return operation
+                if away_since is not None and self._clock.monotonic() - away_since >= HEARTS_SECONDS:
+                    self._clock.wait(HEARTS_SECONDS)
+                away_since = None
                 pause = self._tick(operation, term=term)
             except StoreUnavailable:
                 if not going_on():
                     raise
+                away_since = self._clock.monotonic() if away_since is None else away_since
                 pause = STORE_PAUSE_SECONDS
             if pause:
                 self._clock.wait(pause)

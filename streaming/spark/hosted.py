@@ -25,7 +25,7 @@ from streaming.spark.launch import FileSink, file_sink, prepare_writer
 from streaming.spark.obey import may_run
 from streaming.spark.plant import holder
 from streaming.spark.run import Run
-from streaming.spark.run_errors import AssignmentMoved, FormerRunGoesOn, RunFenced
+from streaming.spark.run_errors import AssignmentMoved, FormerRunGoesOn, RunFenced, SparkMissing
 from streaming.spark.watch import Watch
 
 _LOOK_SECONDS = 0.1
@@ -237,8 +237,8 @@ class Hosted:
         return not self._ledger.is_behind
 
     def unrest_or_error(self) -> str | None:
-        """``unrest`` of this run and of those before it, where a JVM that cannot be asked is unrest as well."""
+        """``unrest`` of this run and of those before it, where a Spark that cannot be asked is unrest as well."""
         try:
             return next((said for each in (self, *self._before) if (said := each.unrest()) is not None), None)
-        except Py4JError as error:
+        except (Py4JError, SparkMissing) as error:
             return one_line(type(error).__name__, str(error))

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from streaming.spark.callbacks import Gate
 from streaming.spark.jvm import JavaObject, java_context, java_query, java_view, root_cause
+from streaming.spark.run_errors import SparkMissing
 
 _IN_BATCH = ("runBatch", "constructNextBatch")
 """Frames of Spark's stream thread that plan a batch or write one (3.5.7, 4.0.0, 4.2.0)."""
@@ -105,8 +106,11 @@ class Run:
 
 
 def active_tasks(session: SparkSession, run_id: str) -> int:
-    """Tasks that the scheduler still knows for a job group."""
-    by_task = java_context(session).taskScheduler().taskIdToTaskSetManager()
+    """Tasks that the scheduler still knows for a job group. Raises ``SparkMissing`` when there is no scheduler."""
+    scheduler = java_context(session).taskScheduler()
+    if scheduler is None:
+        raise SparkMissing("the Spark application has ended, and nobody can say what its executors still do")
+    by_task = scheduler.taskIdToTaskSetManager()
     managers = java_view(session).java.util.Collections.list(by_task.elements())  # a copy: tasks come and go meanwhile
     return [_group_of(manager) for manager in managers].count(run_id)
 

@@ -197,8 +197,8 @@ class Runner:
             return [*self._hosted.values(), *self._retired]
 
     def _restless(self, everything: Sequence[Hosted]) -> list[Hosted]:
-        """What may still write; without a JVM nothing can from here, but executors elsewhere may outlive it a while."""
-        if jvm_has_ended():
+        """What may still write; without Spark nothing can from here, but executors elsewhere may outlive it a while."""
+        if jvm_has_ended() or self._application_over.is_set():
             return [] if self._hosting.spark_master.startswith("local") else list(everything)
         return [each for each in everything if each.unrest_or_error() is not None]
 

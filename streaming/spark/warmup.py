@@ -2,14 +2,15 @@
 
 A session alone does not do it: a throw-away query with state is run on a topic of the standby, stopped and started
 again from its checkpoint, which is what a move does. Then the plan of each query that this runner stands by for is run
-once, with no record going through it and nothing written: its module is imported, its code generated, its state store
-opened, and what kind of sink it has is known before a fence has to ask. What does not work then is told when there is
-time to mend it. A few records are read, and nothing is written but to temporary folders.
+once, with no record going through it and nothing handed to its sink: its module is imported, its code generated, its
+state store opened, and what kind of sink it has is known before a fence has to ask. What does not work then is told
+when there is time to mend it. A few records are read, and nothing is kept: checkpoints are thrown away.
 
-A failure is a line in the log, and it is tried again later: a standby that was away need not leave the runner cold for
-good.
+What failed is a line in the log, and is tried again later: a standby that was away, or a topic that is not there yet,
+need not leave the runner cold for good. Over a topic without records Spark plans no batch, so that warms little.
 """
 
+import contextlib
 import tempfile
 import threading
 import time
@@ -25,7 +26,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from state.settings import Tideover
 from streaming.spark.callbacks import Gate, gated
 from streaming.spark.facts import bound
-from streaming.spark.hosting import Hosting
+from streaming.spark.hosting import Hosting, absolute
 from streaming.spark.jvm import cause_of
 from streaming.spark.launch import FileSinks, dry_writer
 from streaming.spark.source import Options, overridden, read_source, source_options
@@ -37,7 +38,7 @@ _AGAIN_SECONDS = 30.0
 _AGAIN_AT_MOST_SECONDS = 600.0
 """A standby that is away for hours is not asked all the time."""
 _FEW = {
-    "startingOffsets": "earliest", "maxOffsetsPerTrigger": "40", "failOnDataLoss": "false",
+    "startingOffsets": "earliest", "minOffsetsPerTrigger": "1", "maxOffsetsPerTrigger": "40", "failOnDataLoss": "false",
     "kafka.default.api.timeout.ms": "20000", "kafka.request.timeout.ms": "10000",
 }  # fmt: skip
 """A few records; and a cold JVM is what this is for: nobody waits for it, so it may be slow."""
@@ -56,26 +57,35 @@ class Host(Protocol):
 def begin_warmup(
     hosting: Hosting, host: Host, sinks: FileSinks, warm: Callable[[], None], over: threading.Event
 ) -> None:
-    """Warm up in the background once ``host`` has settled, and call ``warm`` when it is done; ``over`` gives it up."""
+    """Warm up in the background once ``host`` has settled, and call ``warm`` when the throw-away query is through.
+
+    What failed is tried again; ``over`` gives it up.
+    """
     log = bound({"runner": hosting.runner})
 
     def live() -> None:
-        pause = _AGAIN_SECONDS
+        pause, is_warm = _AGAIN_SECONDS, False
+        rehearsed: dict[str, int] = {}
         while _settled(host, over):
-            began = time.monotonic()
-            try:
-                records = warm_up(hosting, over)
-            except Exception as error:  # noqa: BLE001 - a thread's edge: a cold JVM is slower, not wrong
-                log.warning("warm-up failed", error=cause_of(error), again_in_seconds=pause)
-            else:
-                if records is not None:
-                    queries = rehearse(hosting, host, sinks, over)
-                    if not over.is_set():
-                        warm()
-                        seconds = round(time.monotonic() - began, 1)
-                        log.info("warmed up", seconds=seconds, records=records, queries=queries)
-                return
-            if over.wait(pause):
+            began, records, failures = time.monotonic(), None, 0
+            if not is_warm:
+                try:
+                    records = warm_up(hosting, over)
+                except Exception as error:  # noqa: BLE001 - a thread's edge: a cold JVM is slower, not wrong
+                    log.warning("warm-up failed", error=cause_of(error), again_in_seconds=pause)
+                    failures += 1
+                else:
+                    if records is None:
+                        return
+                    warm()
+                    is_warm = True
+            if is_warm:
+                failures += rehearse(hosting, host, sinks, over, rehearsed)
+                if over.is_set():
+                    return
+                seconds = round(time.monotonic() - began, 1)
+                log.info("warmed up", seconds=seconds, records=records, queries=rehearsed, failures=failures)
+            if not failures or over.wait(pause):
                 return
             pause = min(2 * pause, _AGAIN_AT_MOST_SECONDS)
 
@@ -101,32 +111,30 @@ def warm_up(hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
     query = hosting.query(name)
     options = overridden(source_options(hosting.settings, query, next(iter(query.sources)), cluster, None), _FEW)
     session = hosting.session.newSession()
-    with _folder() as folder:
-        runs = [_throw_away(session, options, folder, over) for _ in range(_CYCLES)]
+    with _checkpoint(hosting, name) as checkpoint:
+        runs = [_throw_away(session, options, checkpoint, over) for _ in range(_CYCLES)]
     return None if over.is_set() else tuple(runs)
 
 
-def rehearse(hosting: Hosting, host: Host, sinks: FileSinks, over: threading.Event) -> list[str]:
-    """Run the plan of each query that this runner stands by for, once and without records; which of them could be.
+def rehearse(hosting: Hosting, host: Host, sinks: FileSinks, over: threading.Event, rehearsed: dict[str, int]) -> int:
+    """Run the plan of each query that this runner stands by for once, and let nothing of a record through.
 
-    A query that cannot is one that could not be taken over either: a line in the log says so.
+    ``rehearsed`` gets how many records each one read; what stands in it is left out. How many failed: a line in the
+    log says why, which is mostly why the query could not be taken over either.
     """
-    done = []
+    failures = 0
     for name, cluster in standing_by(hosting.settings, hosting.runner):
-        if over.is_set():
-            break
-        if host.hosts(name):
+        if name in rehearsed or not _settled(host, over) or host.hosts(name):
             continue
         try:
             writer, sink = dry_writer(hosting, name, cluster, _FEW)
             sinks.remember(name, sink)
-            with _folder() as folder:
-                run_once(writer, folder, over)
+            with _checkpoint(hosting, name) as checkpoint:
+                rehearsed[name] = run_once(writer, checkpoint, over)
         except Exception as error:  # noqa: BLE001 - the user's code and Spark's analysis raise what they like
-            bound({"runner": hosting.runner, "query": name}).warning("query not warmed up", error=cause_of(error))
-        else:
-            done.append(name)
-    return done
+            bound({"runner": hosting.runner, "query": name}).warning("query stays cold", error=cause_of(error))
+            failures += 1
+    return failures
 
 
 def standing_by(settings: Tideover, runner: str) -> Iterator[tuple[str, str]]:
@@ -136,11 +144,26 @@ def standing_by(settings: Tideover, runner: str) -> Iterator[tuple[str, str]]:
             yield name, query.clusters[1]
 
 
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="tideover-warm-", ignore_cleanup_errors=True)
+@contextlib.contextmanager
+def _checkpoint(hosting: Hosting, query: str) -> Iterator[str]:
+    """A checkpoint that is thrown away: on the driver's disk where its tasks run, else beside the query's own.
+
+    Executors elsewhere have to find there what another one of them wrote. It has one name for each runner, so that what
+    a killed one left goes with the next.
+    """
+    if hosting.spark_master.startswith("local"):
+        with tempfile.TemporaryDirectory(prefix="tideover-warm-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder).as_uri()
+        return
+    folder = f"{absolute(hosting.query(query).checkpoint, hosting.base).rstrip('/')}.warm-{hosting.runner}"
+    hosting.files.delete(folder, recursive=True)
+    try:
+        yield folder
+    finally:
+        hosting.files.delete(folder, recursive=True)
 
 
-def _throw_away(session: SparkSession, options: Options, folder: str, over: threading.Event) -> int:
+def _throw_away(session: SparkSession, options: Options, checkpoint: str, over: threading.Event) -> int:
     frame = (
         read_source(session, options)
         .select("timestamp", sql.col("value").cast("string").alias("value"))
@@ -153,7 +176,11 @@ def _throw_away(session: SparkSession, options: Options, folder: str, over: thre
     with gated(gate):
         writer = frame.writeStream.outputMode("update").foreachBatch(_collect)
     try:
-        return run_once(writer, folder, over)
+        return run_once(writer, checkpoint, over)
+    except Exception as error:
+        if gate.error is None:
+            raise
+        raise RuntimeError(gate.error) from error  # Spark says no more than that Python raised something
     finally:
         gate.close()
 
@@ -162,14 +189,14 @@ def _collect(frame: DataFrame, _batch: int) -> None:
     frame.collect()
 
 
-def run_once(writer: DataStreamWriter, folder: str, over: threading.Event) -> int:
-    """Start a query on a checkpoint in a folder, and stop it after one batch; how many records that read.
+def run_once(writer: DataStreamWriter, checkpoint: str, over: threading.Event) -> int:
+    """Start a query on a checkpoint, and stop it after one batch; how many records that read.
 
     Raises what ended it, and ``TimeoutError``.
     """
     if over.is_set():
         return 0
-    query = writer.option("checkpointLocation", Path(folder).as_uri()).start()
+    query = writer.option("checkpointLocation", checkpoint).start()
     try:
         return await_batch(query, over)
     finally:

@@ -6,6 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streaming.spark.jvm import java_context, jvm_has_ended
+from streaming.spark.run import active_tasks
+from streaming.spark.run_errors import SparkMissing
 from streaming.spark.service import watch_application
 from tests.jars import connector_jars
 
@@ -27,6 +29,8 @@ def test_an_application_that_has_ended_in_a_living_jvm_is_noticed() -> None:
         java_context(session).stop()
         assert ended.wait(10)
         assert not jvm_has_ended()
+        with pytest.raises(SparkMissing, match="has ended"):
+            active_tasks(session, "a run")
     finally:
         over.set()
         session.stop()

@@ -193,7 +193,7 @@ def stage(world: World, tmp_path: Path) -> Iterator[Stage]:
         "sources": {"orders": {"topics": [topic]}},
         "clusters": ["east", "west"],
         "runners": ["a"],
-        "checkpoint": "checkpoints/ids",
+        "checkpoint": str(tmp_path / "checkpoints" / "ids"),
         "trigger": "200ms",
     }
     store_url = f"sqlite:///{tmp_path / 'tideover.db'}"

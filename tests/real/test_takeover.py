@@ -50,7 +50,7 @@ def test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_reco
             "b is there, and warm", lambda: any(each.warm for each in stage.store.runners() if each.runner == "b")
         )
         told = second.log()
-        assert re.search(r"warmed up .*queries=\['ids'\] records=\([1-9]\d*, [1-9]\d*\)", told), told[-3000:]
+        assert re.search(r"warmed up .*queries=\{'ids': [1-9]\d*\} records=\([1-9]\d*, [1-9]\d*\)", told), told[-3000:]
         clock = SystemClock()
         work = Work(
             store=stage.store,

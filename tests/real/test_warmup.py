@@ -115,7 +115,10 @@ def test_what_a_runner_stands_by_for_is_planned_and_run_and_nothing_of_it_is_see
     hosting: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sinks = FileSinks(hosting)
-    assert rehearse(hosting, Standby(), sinks, threading.Event()) == ["noted", "partitioned", "totals", "copies"]
+    rehearsed: dict[str, int] = {}
+    for _ in range(2):
+        assert rehearse(hosting, Standby(), sinks, threading.Event(), rehearsed) == 1, "the misspelt one, each time"
+        assert rehearsed == dict.fromkeys(("noted", "partitioned", "totals", "copies"), 40)
     assert not [*tmp_path.iterdir()], "no trace of a record, of a batch, of a sink or of a checkpoint"
     monkeypatch.setattr(launch, "load_pipeline", unasked)
     assert [sinks.folder(row(name)) for name in ("noted", "partitioned", "totals")] == [None, f"{tmp_path}/out", None]

@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 from structlog.testing import capture_logs
 
+from orchestrator.execute import HEARTS_SECONDS
 from orchestrator.steering import acknowledge, pause, resume
 from state.automation import AUTOMATIC, EVERY
 from state.errors import StoreError
@@ -221,6 +222,22 @@ def test_while_the_store_is_away_nothing_is_decided_and_everything_is_caught_up_
     assert active(world) == "east"
     store.away = False
     pass_time(world, 60, site)
+    assert active(world) == "west"
+
+
+@pytest.mark.parametrize(("away", "waits"), [(1, False), (60, True)])
+def test_nothing_begins_before_runners_could_be_heard_again_after_the_store_was_away(away: float, waits: bool) -> None:
+    world = automatic()
+    store = AwayStore(world.store)
+    site = controller(world, store=cast(Store, store))
+    calm(world, site)
+    store.away = True
+    pass_time(world, away, site)
+    store.away = False
+    world.request(target="west")
+    pass_time(world, HEARTS_SECONDS - 0.5, site)
+    assert bool(list(world.store.operations())) is not waits
+    pass_time(world, 30, site)
     assert active(world) == "west"
 
 

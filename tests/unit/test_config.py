@@ -286,7 +286,8 @@ def test_a_key_that_javas_clients_cannot_read_is_a_mistake(tmp_path: Path, kind:
     (mistake,) = mistakes_of(tmp_path, with_key(tmp_path, kind))
     assert mistake == (
         f"clusters.east.security.key: {tmp_path}/t.key says BEGIN {kind}, which Kafka's Java clients cannot read; "
-        "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can"
+        "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can, one without a password: "
+        "leave key_password out beside it"
     )
 
 
@@ -375,6 +376,19 @@ def test_what_is_beside_a_mounted_configuration_is_found_after_its_version_was_r
     assert reveal(found.password) == "herring"
     assert loaded.settings.store.get_secret_value() == f"sqlite:///{mount}/var/tideover.db"
     assert loaded.settings.queries["revenue"].checkpoint == str(mount / "var/revenue")
+
+
+def test_a_configuration_has_one_place_by_whatever_name_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "srv").mkdir()
+    (tmp_path / "etc").mkdir()
+    path = written(tmp_path / "srv", GOOD)
+    (tmp_path / "etc" / "tideover.yaml").symlink_to("../srv/tideover.yaml")
+    (tmp_path / "link").symlink_to("srv")
+    monkeypatch.chdir(tmp_path / "etc")
+    for name in ("tideover.yaml", "../srv/tideover.yaml", tmp_path / "link" / "tideover.yaml"):
+        assert locate(name, {}) == path
 
 
 def test_the_masked_dump_writes_durations_as_the_file_does(tmp_path: Path) -> None:

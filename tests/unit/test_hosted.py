@@ -357,3 +357,26 @@ def test_a_runner_whose_application_has_ended_ends_though_its_jvm_lives(stage: S
     runner.lose_application()
     with pytest.raises(SparkMissing, match="the Spark application has ended"):
         runner.run()
+
+
+@pytest.mark.parametrize(("master", "quiet"), [("local[4]", True), ("spark://master:7077", False)])
+def test_a_runner_whose_application_has_ended_is_quiet_where_no_executor_can_outlive_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, master: str, quiet: bool
+) -> None:
+    def silent(_: FakeRun) -> str | None:
+        raise SparkMissing("the Spark application has ended")
+
+    given_back: list[str] = []
+    hosting = replace(stage.hosting, spark_master=master)
+    runner = Runner(hosting, cast(Any, SimpleNamespace(give_back=lambda: given_back.append("a"))), cast(Any, None))
+    first = stage.store.assignment("q") or replace(ROW, checkpoint=str(stage.folder))
+    stage.store._assignments["q"] = first
+    runner._obey([first])
+    until(lambda: stage.runs)
+    monkeypatch.setattr(FakeRun, "unrest", silent)
+    runner.lose_application()
+    assert runner.close(0.2) is quiet
+    assert given_back == (["a"] if quiet else [])
+    monkeypatch.setattr(FakeRun, "unrest", lambda _: None)
+    stage.all += runner._everything()
+    until(lambda: not any(each.is_alive for each in stage.all))

@@ -50,6 +50,8 @@ class Tries:
     """What each try to warm up does."""
 
     ends: list[Exception | tuple[int, ...] | None]
+    failures: list[int] = field(default_factory=lambda: [0])
+    """How many queries stay cold after each rehearsal."""
     done: int = 0
     told: threading.Event = field(default_factory=threading.Event)
 
@@ -60,12 +62,16 @@ class Tries:
             raise end
         return end
 
+    def rehearse(self, *_: object) -> int:
+        assert self.told.is_set(), "it may be asked already while its queries are rehearsed"
+        return self.failures.pop(0)
+
 
 def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event) -> bool:
     """Whether it was said, once the thread has ended."""
     monkeypatch.setattr(warmup, "warm_up", tries)
     hosting = cast(Hosting, SimpleNamespace(runner="a"))
-    monkeypatch.setattr(warmup, "rehearse", lambda *_: [])
+    monkeypatch.setattr(warmup, "rehearse", tries.rehearse)
     begin_warmup(
         hosting, cast(Host, SimpleNamespace(has_settled=lambda: True)), cast(FileSinks, None), tries.told.set, over
     )
@@ -108,7 +114,7 @@ def test_a_runner_without_a_standby_never_says_that_it_is_warm(monkeypatch: pyte
     assert tries.done == 1
 
 
-def test_a_runner_that_ends_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    over = Hurried()
-    over.set()
-    assert not warmed(monkeypatch, Tries([(40, 40)]), over)
+def test_queries_that_stay_cold_are_tried_again_without_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    over, tries = Hurried(), Tries([(40, 40)], failures=[2, 1, 0])
+    assert warmed(monkeypatch, tries, over)
+    assert (over.pauses, tries.done, tries.failures) == ([30, 60], 1, [])

@@ -37,7 +37,7 @@ class Noted(Environment):
         self.said = ""
         self.trips: list[float] = []
         self.tally = "20 1"
-        self.executors: list[dict[str, str]] = []
+        self.executors: list[dict[str, object]] = []
 
     def compose(self, *arguments: str, timeout: float = 0) -> str:
         self.commands.append(f"compose {' '.join(arguments)}")
@@ -442,7 +442,7 @@ def test_a_link_that_shall_lose_something_has_lost_it(tally: str, broke: str, fo
 
 def test_a_worker_that_is_killed_in_a_move_is_asked_first_whose_executors_it_has() -> None:
     environment = Noted(answers(history=[], lab=CLEAN))
-    environment.executors = [{"name": "tideover a"}, {"name": "tideover b"}]
+    environment.executors = [{"id": 0, "appdesc": {"name": name}} for name in ("tideover a", "tideover b")]
     steps = (Step(act=Act.KILL, on=EAST), Step(act=Act.KILL, on=("worker-1",), when=When.MOVING))
     moving = replace(scenario("worker-dies-in-move"), steps=steps)
     told = tell(moving, environment, Told([sight(), sight(phase="RESOLVING"), sight(cluster="west", verdict="DOWN")]))
