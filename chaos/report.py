@@ -146,7 +146,7 @@ def _chapter(story: Story) -> list[str]:
         *(f"- {_at(seconds, story)}: {text}" for seconds, text in sorted(happened)),
         *(f"- {when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
         *(
-            f"- {query}: so many records came to the primary alone that the sums of {windows} windows were not proven"
+            f"- {query}: so many records came to the primary alone that not every sum was proven: {windows} were not"
             for query, windows in doubtful
         ),
         *(["- no secret stands where others may read it"] if story.get("leaks") in ([], ()) else []),
@@ -189,7 +189,7 @@ def _most(story: Story, key: str) -> str:
 
 def _unproven(story: Story) -> str:
     windows = sum(row["unproven"] for row in story["verdict"].values())
-    return f" (but {windows} windows not proven)" if windows else ""
+    return f" (sums unproven: {windows})" if windows else ""
 
 
 def _seconds(number: float | None) -> str:
