@@ -72,7 +72,7 @@ class Play:
     def verdicts(self, cluster: str) -> list[str]:
         """All that the controller believed of a cluster, in order."""
         told = [event.text.partition(":")[0] for event in self.scene.store.history(limit=1000)]
-        return [text.split()[2] for text in told if text.startswith(f"{cluster} is ")][::-1]
+        return [text.split()[2] for text in told if text.startswith(f"{cluster} is ")]
 
     def believes(self, cluster: str, verdict: str) -> None:
         self.scene.until(f"{cluster} is {verdict}", lambda: self.verdicts(cluster)[-1:] == [verdict])
