@@ -196,7 +196,9 @@ def run_once(writer: DataStreamWriter, checkpoint: str, over: threading.Event) -
     """
     if over.is_set():
         return 0
-    query = writer.option("checkpointLocation", checkpoint).start()
+    # After the one batch it waits: to stop it inside another one's callback ends in a stack overflow of Spark's own,
+    # harmless and a thousand lines long (``StreamExecution.isInterruptionException`` and its ``PROXY_ERROR``).
+    query = writer.option("checkpointLocation", checkpoint).trigger(processingTime="1 hour").start()
     try:
         return await_batch(query, over)
     finally:

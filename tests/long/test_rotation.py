@@ -70,9 +70,10 @@ class Play:
         self.scene.until(f"{end} are tracked", lambda: self.tracked() == end)
 
     def verdicts(self, cluster: str) -> list[str]:
-        """All that the controller believed of a cluster, in order."""
+        """All that the controller believed of a cluster once it had looked, in order."""
         told = [event.text.partition(":")[0] for event in self.scene.store.history(limit=1000)]
-        return [text.split()[2] for text in told if text.startswith(f"{cluster} is ")]
+        found = [text.split()[2] for text in told if text.startswith(f"{cluster} is ")]
+        return [verdict for verdict in found if verdict != "UNKNOWN"]
 
     def believes(self, cluster: str, verdict: str) -> None:
         self.scene.until(f"{cluster} is {verdict}", lambda: self.verdicts(cluster)[-1:] == [verdict])
