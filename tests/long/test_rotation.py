@@ -175,7 +175,7 @@ def test_what_is_rotated_under_a_running_query_counts_without_a_restart_of_runne
     play.reads(500)
     play.believes(west, "UP")
 
-    assert set(play.verdicts(west)) == {"UP", "CONFIG_ERROR"}
+    assert set(play.verdicts(west)) - {"SUSPECT"} == {"UP", "CONFIG_ERROR"}, "on the way back it may be in doubt"
     assert play.verdicts(east) == ["UP"]
     assert (play.row().epoch, play.scene.drivers["a"].process.pid) == (2, runner)
     assert play.log.count("runner is up") == 1
