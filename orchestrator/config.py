@@ -2,7 +2,7 @@
 
 YAML is read as its version 1.2 does it where that matters to people: ``on``, ``no`` and ``12:30`` stay words, a date
 stays text, and a key given twice is a mistake instead of a silent last-wins. Relative paths are relative to the file,
-so that a verb means the same from every folder; where the file is a link, to the link.
+so that a verb means the same from every folder.
 """
 
 import os

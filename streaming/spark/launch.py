@@ -1,10 +1,10 @@
 """From a declared query to a writer that is ready to start on one cluster."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.model import Assignment
@@ -86,26 +86,30 @@ def dry_writer(
     """
     query = hosting.query(name)
     session = query_session(hosting.session, name, query, 0)
-    sources = {
-        source: read_source(
-            session, overridden(source_options(hosting.settings, query, source, cluster, None), options)
-        ).where("offset < 0")  # Spark cannot know that there is none, so it plans and runs all that comes after
-        for source in query.sources
-    }
-    with gated(Gate()):
-        writer = build_writer(query.pipeline, load_pipeline(query.pipeline), sources, query.settings)
+
+    def read(source: str) -> DataFrame:
+        ours = source_options(hosting.settings, query, source, cluster, None)
+        # Spark cannot know that there is no such offset, so it plans and runs all that comes after.
+        return read_source(session, overridden(ours, options)).where("offset < 0")
+
+    writer = _built(query, read, Gate())
     sink = file_sink(query, writer)
     return writer.format("noop"), sink
 
 
 def _pipeline_writer(hosting: Hosting, assignment: Assignment, session: SparkSession, gate: Gate) -> DataStreamWriter:
     query = hosting.query(assignment.query)
+
+    def read(source: str) -> DataFrame:
+        starting = None if assignment.starting_offsets is None else assignment.starting_offsets.get(source)
+        return read_source(session, source_options(hosting.settings, query, source, assignment.cluster, starting))
+
+    return _built(query, read, gate)
+
+
+def _built(query: Query, read: Callable[[str], DataFrame], gate: Gate) -> DataStreamWriter:
     pipeline = load_pipeline(query.pipeline)
-    sources = {}
-    for name in query.sources:
-        starting = None if assignment.starting_offsets is None else assignment.starting_offsets.get(name)
-        options = source_options(hosting.settings, query, name, assignment.cluster, starting)
-        sources[name] = read_source(session, options)
+    sources = {name: read(name) for name in query.sources}
     with gated(gate):
         return build_writer(query.pipeline, pipeline, sources, query.settings)
 

@@ -64,23 +64,22 @@ def begin_warmup(
     log = bound({"runner": hosting.runner})
 
     def live() -> None:
-        pause, is_warm = _AGAIN_SECONDS, False
+        pause = _AGAIN_SECONDS
+        records: tuple[int, ...] | None = None
         rehearsed: dict[str, int] = {}
         while _settled(host, over):
-            began, records, failures = time.monotonic(), None, 0
-            if not is_warm:
-                try:
+            began = time.monotonic()
+            try:
+                if records is None:
                     records = warm_up(hosting, over)
-                except Exception as error:  # noqa: BLE001 - a thread's edge: a cold JVM is slower, not wrong
-                    log.warning("warm-up failed", error=cause_of(error), again_in_seconds=pause)
-                    failures += 1
-                else:
                     if records is None:
                         return
                     warm()
-                    is_warm = True
-            if is_warm:
-                failures += rehearse(hosting, host, sinks, over, rehearsed)
+            except Exception as error:  # noqa: BLE001 - a thread's edge: a cold JVM is slower, not wrong
+                log.warning("warm-up failed", error=cause_of(error), again_in_seconds=pause)
+                failures = 1
+            else:
+                failures = rehearse(hosting, host, sinks, over, rehearsed)
                 if over.is_set():
                     return
                 seconds = round(time.monotonic() - began, 1)

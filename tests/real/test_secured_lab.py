@@ -4,13 +4,13 @@ import json
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.access import KINDS
+from tests.real.brokers import until
 from tests.world import ROOT, RunningWorld, running_world
 
 REPLICATED_SECONDS = 30.0
@@ -27,10 +27,8 @@ def test_a_secured_world_replicates_and_lets_tideover_look_but_nobody_without_cr
     with running_world(tmp_path, secured=kind) as world:
         foreign = records_on(world, "west")  # the offsets of the clusters differ by them
         assert world.traffic(rate=200, seconds=1)["acked"] == 200
-        deadline = time.monotonic() + REPLICATED_SECONDS
-        while (arrived := records_on(world, "west") - foreign) < 200 and time.monotonic() < deadline:
-            time.sleep(0.5)
-        assert arrived == 200
+        until(lambda: records_on(world, "west") >= foreign + 200, "all is replicated", REPLICATED_SECONDS)
+        assert records_on(world, "west") == foreign + 200
         for cluster in ("east", "west"):
             assert stat.S_IMODE((world.directory / "secrets" / cluster).stat().st_mode) == 0o700
             assert [row["error"] for row in looked(world, cluster, "orders")] == [None] * 4

@@ -369,9 +369,7 @@ def test_a_runner_whose_application_has_ended_is_quiet_where_no_executor_can_out
     given_back: list[str] = []
     hosting = replace(stage.hosting, spark_master=master)
     runner = Runner(hosting, cast(Any, SimpleNamespace(give_back=lambda: given_back.append("a"))), cast(Any, None))
-    first = stage.store.assignment("q") or replace(ROW, checkpoint=str(stage.folder))
-    stage.store._assignments["q"] = first
-    runner._obey([first])
+    runner._obey(stage.store.assignments())
     until(lambda: stage.runs)
     monkeypatch.setattr(FakeRun, "unrest", silent)
     runner.lose_application()
