@@ -468,6 +468,11 @@ def quick(told: Scenario) -> Scenario:
     return replace(told, steps=tuple(replace(step, after_seconds=0.0) for step in told.steps))
 
 
+def bare(_: Environment, image: str) -> tuple[str, str, list[str]]:
+    """What is asked of an image, where there is no Docker to ask."""
+    return cli.OUR_USER, f"{image} 1", []
+
+
 def test_an_environment_that_never_comes_up_is_not_tried_for_every_scenario(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -479,11 +484,13 @@ def test_an_environment_that_never_comes_up_is_not_tried_for_every_scenario(
             tried.append(each.name)
             yield each, Outcome(scenario=each.name, broke="no container")
 
+    monkeypatch.setattr(Environment, "contents", bare)
     monkeypatch.setattr(Stage, "play", play)
     assert cli.main(("run", "--no-build", "--secured", "--dir", str(tmp_path))) == 2
     assert len(tried) == 2
     assert "did not come up for 2 scenarios in a row" in capsys.readouterr().err
     assert "secured: certificates" in (tmp_path / "report.md").read_text()
+    assert f"as user {cli.OUR_USER}, with nothing of its build" in (tmp_path / "report.md").read_text()
 
 
 def test_scenarios_that_it_did_not_come_to_are_named_until_they_are_played(
@@ -499,6 +506,7 @@ def test_scenarios_that_it_did_not_come_to_are_named_until_they_are_played(
         code = cli.main(("run", "--no-build", "--dir", str(tmp_path), *names))
         return code, json.loads((tmp_path / "report.json").read_text()), (tmp_path / "report.md").read_text()
 
+    monkeypatch.setattr(Environment, "contents", bare)
     monkeypatch.setattr(Stage, "play", play)
     code, told, text = run("kill-one-broker", "cut-link", "store-away")
     assert (code, told["expected"], told["unplayed"]) == (2, False, ["cut-link", "store-away"])
