@@ -37,10 +37,22 @@ ENV PATH=/opt/tideover/bin:$PATH \
     PYSPARK_PYTHON=/opt/tideover/bin/python \
     SPARK_HOME=/opt/tideover/lib/python3.11/site-packages/pyspark \
     TIDEOVER_CACHE=/opt/tideover/cache \
-    TIDEOVER_CONFIG=/etc/tideover/tideover.yaml
+    TIDEOVER_CONFIG=/etc/tideover/tideover.yaml \
+    TIDEOVER_PULSE=/tmp/tideover-pulse
 USER 10001:10001
 WORKDIR /var/lib/tideover
 ENTRYPOINT ["tideover"]
+# Whether the loop of `run` or `control` has turned in the last two minutes. It asks neither the store nor a cluster.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=600s --retries=3 \
+  CMD test -n "$(find "$TIDEOVER_PULSE" -newermt '-120 seconds' 2>/dev/null)"
+# Last: a new commit rebuilds nothing but the labels.
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Tideover" \
+      org.opencontainers.image.description="Carries Spark streaming queries from a failed Kafka cluster to its standby" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
 
 FROM runtime AS lab
 USER root
@@ -52,5 +64,6 @@ COPY --from=build /opt/lab /opt/lab
 ENV PYTHONPATH=/opt/lab
 USER 10001:10001
 ENTRYPOINT []
+HEALTHCHECK NONE
 
 FROM runtime

@@ -9,6 +9,7 @@ STAMP   := $(VENV)/.installed-$(SPARK)
 FAULT   ?= kill
 MINUTES ?= 30
 SEED    ?= 1
+COUNT   ?= 66
 COMPILE := uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate -q
 PYTEST  := $(BIN)/python -m pytest -p no:cacheprovider
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
@@ -51,10 +52,13 @@ unit: $(STAMP)
 simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and a clock that are simulated
 	$(PYTEST) -q -n auto -m "not real and not long" tests/simulation
 
-test: check simulate java ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
-	$(PYTEST) -m "real and not long" $(if $(CI),--reruns 1)
+archives: java ## a minute or two, once: archive the classes of Kafka and Spark, so that tests and demo start them in half the time
+	$(BIN)/python -m lab archive
 
-test-long: java ## hours: the full counts; writes docs/reports (carries, alignment, automatic, soak, faults)
+test: check simulate java archives ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
+	$(PYTEST) -m "real and not long"
+
+test-long: java ## hours: every long test; pages go to build/reports/COMMIT, make reports publishes
 	TIDEOVER_FAULTS_REPORT=1 $(PYTEST) -m long --timeout 14400
 
 test-matrix: ## the core of it on Spark 3.5.7 and 4.0.0, each in its own virtual environment
@@ -73,6 +77,12 @@ chaos: $(STAMP) ## faults in the compose environment, needs Docker: all, or SCEN
 chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose environment, then a failover
 	$(BIN)/python -m chaos soak $(if $(SECURED),--secured --dir build/chaos-secured) --minutes $(MINUTES) --seed $(SEED)
 
+reports: java ## about 8 hours, needs Docker: all reports of one clean commit (ONLY=carries,bench STORIES=10)
+	$(BIN)/python -m reports run --only "$(ONLY)" --stories "$(STORIES)"
+
+reports-index: $(STAMP) ## a second: count the ages of the reports again, run nothing
+	$(BIN)/python -m reports index
+
 docs: $(STAMP) ## print the page of verbs, the chapter on phases and the table of faults anew
 	$(BIN)/python -m orchestrator.cli.reference write docs
 	$(BIN)/python -m tests.simulation.faults.table
@@ -86,7 +96,10 @@ lock: ## make the lock files anew (needs uv)
 	@for part in image-build image-lab; do \
 	  $(COMPILE) build/$$part.in --constraint $(LOCK) -o conf/locks/$$part.lock; done
 
+mutants: $(STAMP) ## half an hour: mutants of verdict, gates, lease, fence, carry, resume, store and judges (SEED=1, COUNT=66)
+	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT)
+
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak docs lock clean
+.PHONY: help setup java archives demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean

@@ -1,6 +1,7 @@
 """``python -m bench``: take the measurements, write ``report.json`` and ``report.md``, print the page.
 
-Exit code 0: all were taken, whatever they say; 2: one came to no end, and the report says which and why.
+Exit code 0: all were taken, whatever they say; 2: one came to no end, and the report says which and why, or files
+differ from the commit, and nothing was measured (``--draft`` measures all the same).
 """
 
 import argparse
@@ -12,25 +13,33 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import exact, lookup, many, surroundings, switch, takeover, timeline, tracking, watch
+from bench import environment, exact, lookup, lookup_100k, switch, takeover, timeline, tracking, watch
 from bench.report import Report, Row, to_page, write
 from bench.setting import Setting
 from lab.world import KAFKA_VERSIONS
+from reports.errors import ReportsError
+from reports.origin import origin
+from streaming import class_archive
 
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
-    module.NAME: module.measure for module in (lookup, many, exact, tracking, timeline, switch, takeover, watch)
+    module.NAME: module.measure for module in (lookup, lookup_100k, exact, tracking, timeline, switch, takeover, watch)
 }
-_ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for and report on it."""
     chosen = _parse(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ[class_archive.SETTING] = "off"  # a plain restart has none: both sides start alike
+    try:
+        on = origin(draft=chosen.draft or None)
+    except ReportsError as error:
+        print(error, file=sys.stderr)
+        return 2
     directory = Path(chosen.dir).resolve()
     directory.mkdir(parents=True, exist_ok=True)
     started_at, began = datetime.now(UTC), time.monotonic()
-    machine = surroundings.machine()
+    machine = environment.machine()
     rows: list[Row] = []
     failures: dict[str, str] = {}
     for name in chosen.only or MEASUREMENTS:
@@ -42,11 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             setting.say(f"not measured: {failures[name]}")
     report = Report(
         command="python -m bench " + " ".join(_without_dir(arguments if arguments is not None else sys.argv[1:])),
-        commit=surroundings.commit(_ROOT),
+        origin=on,
         started_at=started_at.isoformat(timespec="seconds"),
         seconds=time.monotonic() - began,
         machine=machine,
-        versions=surroundings.versions(KAFKA_VERSIONS[0]),
+        versions=environment.versions(KAFKA_VERSIONS[0]),
         rows=rows,
         failures=failures,
     )
@@ -79,6 +88,7 @@ def _without_dir(arguments: Sequence[str]) -> list[str]:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Ours and the alternative, side by side.")
     parser.add_argument("--dir", default="build/bench", help="everything is written here; its measurements are emptied")
+    parser.add_argument("--draft", action="store_true", help="measure files that differ from the commit, for no report")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=sorted(MEASUREMENTS), help="some of them")
     parser.add_argument("--runs", type=_positive, default=3, help="whole failovers to measure (default 3)")
     parser.add_argument("--base-port", type=int, default=31600, help="first of 30 ports that nothing else uses")

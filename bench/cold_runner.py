@@ -7,7 +7,7 @@ import sys
 from unittest.mock import patch
 
 from orchestrator.cli import main
-from streaming.spark import service
+from streaming.spark.runner import service
 
 
 def _stay_cold(*_: object) -> None:

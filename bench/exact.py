@@ -19,16 +19,16 @@ from confluent_kafka import Producer
 
 from bench.broker import broker, make_topics
 from bench.errors import BenchError
+from bench.librdkafka_lookup import TheirLookup
 from bench.report import Other, Row
+from bench.samples import Spread
 from bench.setting import Setting
-from bench.spread import Spread
-from bench.theirs_by_time import TheirLookup
-from state.model import TopicPartition
-from state.ring import LIMIT
-from state.settings import Cluster, MethodName
+from state.model.entities import TopicPartition
+from state.model.fingerprints import LIMIT
+from state.settings.keys import Cluster, MethodName
 from streaming.kafka.link import Link
 from streaming.kafka.tail import Tail, read_tails
-from streaming.resolver import resolve
+from streaming.resolve.resolver import resolve
 from streaming.resume.model import Rules, Want
 
 NAME = "exact"

@@ -19,14 +19,14 @@ from confluent_kafka import Producer
 
 from bench.broker import broker, make_topics
 from bench.errors import BenchError
-from bench.ours_by_time import OurLookup
+from bench.librdkafka_lookup import TheirLookup
+from bench.link_lookup import OurLookup
 from bench.report import Row
 from bench.setting import Setting
-from bench.theirs_by_time import TheirLookup
 from bench.timings import Answers, Timings, ask_once
 from lab import java
 from lab.world import KAFKA_VERSIONS
-from state.model import TopicPartition
+from state.model.entities import TopicPartition
 from streaming.jars import jar_paths
 
 NAME = "lookup"

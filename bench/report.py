@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.spread import Spread, is_met, ratio
+from bench.samples import Spread, is_met, ratio
+from reports.entries import BY_FIGURES
+from reports.origin import Origin
+from reports.stamp import Stamp, stamped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +55,7 @@ class Report:
     """All rows of one run, and where they come from."""
 
     command: str
-    commit: str
+    origin: Origin
     started_at: str
     seconds: float
     machine: Mapping[str, object]
@@ -67,15 +70,27 @@ def write(report: Report, directory: Path) -> tuple[Path, Path]:
     directory.mkdir(parents=True, exist_ok=True)
     as_json, as_page = directory / "report.json", directory / "report.md"
     as_json.write_text(json.dumps(to_json(report), indent=2) + "\n", encoding="utf-8")
-    as_page.write_text(to_page(report), encoding="utf-8")
+    as_page.write_text(stamped(to_page(report), stamp_of(report, directory.name)), encoding="utf-8")
     return as_json, as_page
+
+
+def stamp_of(report: Report, name: str) -> Stamp:
+    """What the index of reports says of it; the report is named after its folder."""
+    measured = [row for row in report.rows if row.ours is not None]
+    return Stamp(
+        report=name, command=report.command, commits=(report.origin.commit,), made=report.origin.made,
+        machine=report.origin.machine, judged=BY_FIGURES,
+        exposed="-", stories=len(measured), unit="measurements",
+        broken=sum(row.met is False for row in measured),
+        missing=(*report.failures, *(row.what for row in report.rows if row.ours is None)),
+    )  # fmt: skip
 
 
 def to_json(report: Report) -> dict[str, object]:
     """The report as plain JSON types; what was not measured is null."""
     return {
         "command": report.command,
-        "commit": report.commit,
+        "commit": report.origin.commit,
         "started_at": report.started_at,
         "seconds": round(report.seconds, 1),
         "machine": dict(report.machine),
@@ -87,8 +102,7 @@ def to_json(report: Report) -> dict[str, object]:
 
 def to_page(report: Report) -> str:
     """The report as a page in Markdown."""
-    lines = ["# Measurements", "", f"`{report.command}` at commit `{report.commit}`, {report.started_at}, "]
-    lines[-1] += f"{report.seconds:.0f} s."
+    lines = ["# Measurements", "", f"Command: `{report.command}`, {report.origin.sentence}, {report.seconds:.0f} s."]
     lines += ["", *_facts("Machine", report.machine), *_facts("Versions", report.versions), ""]
     lines.append("Medians, in brackets minimum, maximum and number of samples. *times* is the other median over ours.")
     for measurement in dict.fromkeys(row.measurement for row in report.rows):

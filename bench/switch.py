@@ -23,12 +23,12 @@ from pathlib import Path
 
 import yaml
 
-from bench.anew import WHAT, start_anew
+from bench.baseline_restart import WHAT, start_anew
 from bench.errors import BenchError
 from bench.report import Other, Row
+from bench.samples import Spread
 from bench.setting import Setting
-from bench.spread import Spread
-from lab.rehearsal import Script, open_world
+from lab.scenario import Script, open_world
 from lab.stage import Stage, is_warm, stage
 
 NAME = "switch"

@@ -24,16 +24,16 @@ from pathlib import Path
 from struct import Struct
 
 from bench.report import Other, Row
+from bench.samples import Spread
 from bench.setting import Setting
-from bench.spread import Spread
-from state.model import Fingerprint, TopicPartition
-from state.ring import Ring
-from state.settings import Timeline
-from state.sql.migrate import open_store
-from streaming.spark.follow import Batch
-from streaming.spark.hosting import Subject
-from streaming.spark.recorder import Recorder
-from streaming.spark.track import TAIL, Place, Track
+from state.model.entities import Fingerprint, TopicPartition
+from state.model.fingerprints import Ring
+from state.settings.keys import Timeline
+from state.store.sql.migrate import open_store
+from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.runner.hosting import Subject
+from streaming.spark.tracking.timeline_recorder import Recorder
+from streaming.spark.tracking.track import TAIL, Place, Track
 
 NAME = "timeline"
 PARTITIONS = 3500

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from bench.errors import BenchError
 from bench.report import Other
-from bench.spread import Spread
-from state.model import TopicPartition
+from bench.samples import Spread
+from state.model.entities import TopicPartition
 
 Answers = Mapping[TopicPartition, int]
 

@@ -35,24 +35,24 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bench.broker import broker, make_topics
 from bench.errors import BenchError
 from bench.report import Other, Row
+from bench.samples import Spread, paired_percent
 from bench.setting import Setting
-from bench.spread import Spread, paired_percent
-from state.model import Assignment, Desired
-from state.ports import Store
-from state.protocol import Offsets
-from state.settings import Cluster, Spark, Timeline
-from state.sql.migrate import open_store
+from state.messages import Offsets
+from state.model.entities import Assignment, Desired
+from state.settings.keys import Cluster, Spark, Timeline
+from state.store.controller_store import ControllerStore
+from state.store.sql.migrate import open_store
 from streaming.kafka.link import Link
-from streaming.spark.callbacks import Gate
-from streaming.spark.follow import Follower
-from streaming.spark.hadoop import HadoopFiles
-from streaming.spark.hosting import Subject
-from streaming.spark.jvm import JavaObject, java_query
-from streaming.spark.progress import rows_by_source
-from streaming.spark.run import Run
-from streaming.spark.session import open_session
-from streaming.spark.source import PROMPT, SHORT_WAIT
-from streaming.spark.tracker import Tracker
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.checkpoint.tail import Follower
+from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.jvm import JavaObject, java_query
+from streaming.spark.query.kafka_options import PROMPT, SHORT_WAIT
+from streaming.spark.query.run import Run
+from streaming.spark.query.session import open_session
+from streaming.spark.runner.hosting import Subject
+from streaming.spark.runner.query_report import rows_by_source
+from streaming.spark.tracking.tracker import Tracker
 
 NAME = "tracking"
 LIMIT_PERCENT = 2.0
@@ -119,7 +119,7 @@ def _alternate(query: StreamingQuery, tracking: "_Tracking", batches: int, secon
     return taken
 
 
-def _adopt(store: Store, checkpoint: str) -> None:
+def _adopt(store: ControllerStore, checkpoint: str) -> None:
     """The row without which no position of the query is stored."""
     row = Assignment(
         query="bench",

@@ -24,12 +24,12 @@ from confluent_kafka import Producer
 from bench.broker import make_topics
 from bench.errors import BenchError
 from bench.report import Other, Row
+from bench.samples import Spread
 from bench.setting import Setting
-from bench.spread import Spread
 from lab import topics
-from lab.rehearsal import Script, open_world
+from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, await_verdicts, stage
-from orchestrator.decide.sampling import SAMPLE_LONGEST
+from orchestrator.decide.gates.readiness_schedule import SAMPLE_LONGEST
 
 NAME = "watch"
 ROUNDS = 10

@@ -20,6 +20,7 @@ _DOWN_SECONDS = 300.0
 _IMAGE = re.compile(r"\$\{(\w+_IMAGE):-([^}]+)\}")
 COMPOSE_1 = ["docker-compose"]
 _LABEL = "com.docker.compose"
+_REVISION = "org.opencontainers.image.revision"
 _LOOK = (
     "id -u && tideover --version && for each in pip pip3 uv gcc cc make git javac; do command -v $each; done;"
     " find / -xdev -name pyproject.toml -not -path '*/site-packages/*' 2>/dev/null;"
@@ -56,9 +57,23 @@ class Environment:
 
     def contents(self, image: str) -> tuple[str, str, list[str]]:
         """Whom an image runs as, its `tideover --version`, and what it holds of a build. Raises DockerFailed."""
-        run = ["docker", "run", "--rm", "--network", "none", "--read-only", "--entrypoint", "sh", image, "-c", _LOOK]
-        user, version, *rest = self._run(run, _QUICK_SECONDS)[1].splitlines()
+        user, version, *rest = self.printed(image, "sh", "-c", _LOOK).splitlines()
         return user, version, rest
+
+    def build(self, folder: str, tag: str, arguments: Mapping[str, str], *, timeout: float) -> None:
+        """Build an image of a folder, on a network that reaches packages. Raises DockerFailed."""
+        given = [word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")]
+        self._run(["docker", "build", "--network", "host", *given, "--tag", tag, folder], timeout)
+
+    def printed(self, image: str, *command: str) -> str:
+        """What a command in an image prints, without a network and with a root to read only. Raises DockerFailed."""
+        run = ["docker", "run", "--rm", "--network", "none", "--read-only", "--entrypoint", command[0], image]
+        return self._run([*run, *command[1:]], _QUICK_SECONDS)[1].strip()
+
+    def revision(self, image: str) -> str:
+        """The commit that an image is labelled with; empty where it has no such label. Raises DockerFailed."""
+        look = ["docker", "image", "inspect", "--format", f'{{{{index .Config.Labels "{_REVISION}"}}}}', image]
+        return self._run(look, _QUICK_SECONDS)[1].strip()
 
     def container(self, service: str) -> str:
         """Return the id of a service's container, running or not. Raises DockerFailed when there is none."""

@@ -2,6 +2,7 @@
 
 ChaosError
 ├── DockerFailed     a command of Docker's or Compose's ended with an error; carries what it said
+├── StaleImage      an image is of another commit than the report would name
 └── StoryFailed      the environment did not come as far as the fault, so that nothing was shown
 """
 
@@ -18,6 +19,12 @@ class DockerFailed(ChaosError):
     """A command of Docker's or Compose's ended with an error."""
 
     kind = "docker-failed"
+
+
+class StaleImage(ChaosError):
+    """An image is of another commit than the report would name."""
+
+    kind = "stale-image"
 
 
 class StoryFailed(ChaosError):

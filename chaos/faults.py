@@ -79,7 +79,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deed:
+class Action:
     """A step that was done."""
 
     begun: float

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chaos.faults import HEALS, WORKERS, Act, Deed, Sight, When
+from chaos.faults import HEALS, WORKERS, Act, Action, Sight, When
 from chaos.scenarios import Scenario
 
 PRIMARY, STANDBY = "east", "west"
 _VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
 """How the history tells a verdict."""
 MOVED = f"on {STANDBY} after the move"
-_MOST_UNPROVEN = 2
-"""Windows of a query, where a consent left records behind: in two the replicator's end and its own may lie."""
 _MOST_EXPOSED = 1_000
 """Acknowledged records of a query that may be left behind where nobody consented; 100 were the most that were seen, and
 a replicator that was dead for 90 s left 18,000."""
@@ -54,11 +52,11 @@ class Outcome:
     """Until it could begin."""
     struck_at: float = 0.0
     """Unix time of the first step; 0 where it did not come to one, and then every time here is one as Unix has it."""
-    deeds: Sequence[Deed] = ()
+    deeds: Sequence[Action] = ()
     changes: Sequence[Change] = ()
     leaders: Sequence[tuple[float, str | None]] = ()
     """Seconds after the first fault, and who was seen to lead from then on."""
-    blinks: Sequence[float] = ()
+    reconnects: Sequence[float] = ()
     """Seconds after the first fault at which the watch ended by itself, and was begun anew."""
     places: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     """By query: cluster, runner and state in the end."""
@@ -109,6 +107,7 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
         *_misjudged(scenario, outcome),
         *_unrefused(scenario, outcome),
         *_unloaded(scenario, outcome.loads),
+        *_unjudged(outcome),
         *_miscounted(scenario, outcome.operations, outcome.verdict),
         *(outcome.leaks or ()),
     ]
@@ -233,7 +232,7 @@ def _misjudged(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
 
 
 def _misbelieved(
-    part: Scenario, deeds: Sequence[Deed], begun: float, until: float, changes: Sequence[Change]
+    part: Scenario, deeds: Sequence[Action], begun: float, until: float, changes: Sequence[Change]
 ) -> Iterable[str]:
     """What must be said of a fault that heals must be said while it lasts."""
     healed = min((deed.begun for deed in deeds if deed.act in HEALS and not part.moves), default=until)
@@ -267,6 +266,12 @@ def _unloaded(scenario: Scenario, loads: Mapping[str, Load]) -> Iterable[str]:
                     yield f"{query}: nothing was {word} {when}"
 
 
+def _unjudged(outcome: Outcome) -> Iterable[str]:
+    """A query of which the verdict says nothing."""
+    for query in sorted(outcome.places.keys() - outcome.verdict.keys()) if outcome.verdict else ():
+        yield f"{query} was not judged"
+
+
 def _miscounted(
     scenario: Scenario, operations: Sequence[Mapping[str, Any]], verdict: Mapping[str, Mapping[str, Any]]
 ) -> Iterable[str]:
@@ -280,8 +285,6 @@ def _miscounted(
             yield f"{query}: lost {row['lost']}"
         if row["duplicated"] > allowed:
             yield f"{query}: repeated {row['duplicated']}, announced {allowed}"
-        if row["unproven"] > (_MOST_UNPROVEN if scenario.consented else 0):
-            yield f"{query}: {row['unproven']} windows have too many records in doubt to be proven right"
         if scenario.consented and not row["exposed"]:
             yield f"{query}: nothing was left behind, so there was nothing to consent to"
         if row["exposed"] and (scenario.returns or not scenario.moves):

@@ -10,6 +10,9 @@ from typing import Any
 
 from chaos.outcome import PRIMARY, Outcome, announced_repeats, judge
 from chaos.scenarios import Scenario
+from reports.entries import BY_RECORDS
+from reports.origin import Origin
+from reports.stamp import Stamp
 
 _LEGEND = (
     "DOWN after: from the blow to the primary. Switch: the longest of the queries, from the decision to the first "
@@ -53,6 +56,19 @@ def _failures(story: Story) -> list[dict[str, str]]:
     played = story["played"]
     own = {"begun": played["begun"], "commit": played["commit"], "problems": "; ".join(story["problems"])}
     return [*story.get("earlier", ()), *([own] if story["problems"] else [])]
+
+
+def stamp_of(name: str, stories: Sequence[Story], unplayed: Sequence[str], on: Origin) -> Stamp:
+    """What the index of reports says of it; scenarios of other commits make it a report of several."""
+    played = [each["played"] for each in stories]
+    exposed = [row["exposed"] for each in stories for row in each["verdict"].values() if "exposed" in row]
+    return Stamp(
+        report=name, command="; ".join(dict.fromkeys(each["command"] for each in played)),
+        commits=tuple(dict.fromkeys(each["commit"] for each in played)), made=on.made, machine=on.machine,
+        judged=BY_RECORDS,
+        exposed=f"up to {max(exposed):,}" if exposed else "not counted", stories=len(stories), unit="scenarios",
+        broken=sum(not each["expected"] for each in stories), missing=tuple(unplayed),
+    )  # fmt: skip
 
 
 def as_json(stories: Sequence[Story], unplayed: Sequence[str] = ()) -> dict[str, Any]:
@@ -116,7 +132,7 @@ def _row(story: Story) -> str:
     return (
         f"| {story['name']} | {story['title']} | {'yes' if story['expected'] else 'no'} "
         f"| {_seconds(seconds['down'])} | {_seconds(seconds['switch'])} "
-        f"| {_most(story, 'lost')}{_unproven(story)} | {repeated}{_unproven(story)} | {_most(story, 'exposed')} |"
+        f"| {_most(story, 'lost')} | {repeated} | {_most(story, 'exposed')} |"
     )
 
 
@@ -131,13 +147,13 @@ def _chapter(story: Story) -> list[str]:
         if change["seconds"] >= 0
     ]
     happened += [(seconds, f"{leader or 'nobody'} leads") for seconds, leader in story["leaders"] if seconds >= 0]
-    happened += [(seconds, "the watch ended by itself, and was begun anew") for seconds in story.get("blinks", ())]
+    happened += [(seconds, "the watch ended by itself, and was begun anew") for seconds in story.get("reconnects", ())]
     for operation in story["operations"]:
         name = f"{operation['kind']} of {operation['query']}"
         happened.append((_offset(operation["started_at"], story), f"{name} begins"))
         if operation["ended_at"]:
             happened.append((_offset(operation["ended_at"], story), f"{name}: {operation['outcome']}"))
-    doubtful = [(query, row["unproven"]) for query, row in sorted(story["verdict"].items()) if row["unproven"]]
+    judged = [f"{query} {row['judged']}" for query, row in sorted(story["verdict"].items()) if "judged" in row]
     return [
         f"## {story['name']}",
         "",
@@ -145,10 +161,7 @@ def _chapter(story: Story) -> list[str]:
         "",
         *(f"- {_at(seconds, story)}: {text}" for seconds, text in sorted(happened)),
         *(f"- {when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
-        *(
-            f"- {query}: so many records came to the primary alone that not every sum was proven: {windows} were not"
-            for query, windows in doubtful
-        ),
+        *([f"- judged: {', '.join(judged)}"] if judged else []),
         *(["- no secret stands where others may read it"] if story.get("leaks") in ([], ()) else []),
         *(f"- not as expected: {problem}" for problem in story["problems"]),
         *(
@@ -185,11 +198,6 @@ def _offset(at: str, story: Story) -> float:
 
 def _most(story: Story, key: str) -> str:
     return f"{max(row[key] for row in story['verdict'].values()):,}" if story["verdict"] else "-"
-
-
-def _unproven(story: Story) -> str:
-    windows = sum(row["unproven"] for row in story["verdict"].values())
-    return f" (sums unproven: {windows})" if windows else ""
 
 
 def _seconds(number: float | None) -> str:

@@ -10,11 +10,11 @@ from secrets import token_urlsafe
 
 from chaos.docker import Environment
 from chaos.errors import DockerFailed
-from chaos.eye import Eye
+from chaos.leak_check import STORE_PASSWORD, searched
 from chaos.outcome import Outcome, judge
+from chaos.play import Patience, Say, Story
 from chaos.scenarios import SECURED, Scenario
-from chaos.secrecy import STORE_PASSWORD, searched
-from chaos.story import Patience, Say, Story
+from chaos.watcher import Watcher
 
 PROJECT = "tideover-chaos"
 
@@ -53,12 +53,14 @@ class Stage:
             )  # fmt: skip
             environment.down()
             stack.callback(self._clear, environment, folder / "logs")
-            eye = stack.enter_context(Eye(environment))
+            watcher = stack.enter_context(Watcher(environment))
             while waiting:
                 scenario = waiting.pop(0)
                 self.say(f"{scenario.name}: {scenario.title}")
                 fresh = scenario.name == name
-                outcome = Story(scenario, environment, eye, self.say, fresh=fresh, patience=self.patience).tell(name)
+                outcome = Story(scenario, environment, watcher, self.say, fresh=fresh, patience=self.patience).tell(
+                    name
+                )
                 if SECURED in files:
                     outcome = searched(outcome, environment, folder / "docker.log")
                 yield scenario, outcome

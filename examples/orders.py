@@ -9,12 +9,16 @@ the customer as key; records with a negative id belong to somebody else.
 | orders_per_minute  | window                    | rows by window, replaced           | counts twice                |
 | archive            | none                      | Parquet files, known batch dropped | a second row in a new batch |
 | latest_orders      | none                      | rows by order, counting deliveries | shows in the count          |
+
+The rows of a window are one for each partition of each topic, and beside the count they keep the sum of a hash of the
+ids: so the lab's verifier can tell which records a row stands for, and a lost order cannot cancel out against a
+repeated one. A pipeline that nobody has to verify needs neither.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -37,8 +41,7 @@ def revenue_per_minute(sources: Mapping[str, DataFrame], settings: Mapping[str, 
 def orders_per_minute(sources: Mapping[str, DataFrame], settings: Mapping[str, object]) -> DataStreamWriter:
     """Count orders by window just as they come: without de-duplication any repeat would show.
 
-    The sum of ids goes with the count, so that a lost and a repeated order cannot cancel out. Settings: `sink` (SQLite
-    file), `window_seconds` (60).
+    Settings: `sink` (SQLite file), `window_seconds` (60).
     """
     return _write_windows(_by_window(_orders(sources).withWatermark("timestamp", LATENESS), settings), settings)
 
@@ -49,7 +52,8 @@ def archive(sources: Mapping[str, DataFrame], settings: Mapping[str, object]) ->
     Spark's file sink remembers the batch ids it has written and drops a batch whose id it knows. A query that restarts
     with ids from 0 would lose data in it without a word; carried on with its ids, it does not.
     """
-    return _orders(sources).writeStream.format("parquet").option("path", str(settings["sink"]))
+    orders = _orders(sources).drop("topic", "partition")
+    return orders.writeStream.format("parquet").option("path", str(settings["sink"]))
 
 
 def latest_orders(sources: Mapping[str, DataFrame], settings: Mapping[str, object]) -> DataStreamWriter:
@@ -66,15 +70,25 @@ def latest_orders(sources: Mapping[str, DataFrame], settings: Mapping[str, objec
 def _orders(sources: Mapping[str, DataFrame]) -> DataFrame:
     """Parse the records. Event time is the record's own timestamp, which replication keeps."""
     order = f.from_json(f.col("value").cast("string"), SCHEMA)
-    records = sources["orders"].select("timestamp", f.col("key").cast("string").alias("customer"), order.alias("order"))
-    return records.select("timestamp", "customer", "order.*").where("id >= 0")
+    customer = f.col("key").cast("string").alias("customer")
+    records = sources["orders"].select("timestamp", "topic", "partition", customer, order.alias("order"))
+    return records.select("timestamp", "topic", "partition", "customer", "order.*").where("id >= 0")
 
 
 def _by_window(orders: DataFrame, settings: Mapping[str, object]) -> DataFrame:
     window = f.window("timestamp", f"{settings.get('window_seconds', 60)} seconds")
-    return orders.groupBy(window).agg(
-        f.count("*").alias("orders"), f.sum("amount").alias("amount"), f.sum("id").alias("ids")
-    )
+    return orders.groupBy(window, "topic", "partition").agg(
+        f.count("*").alias("orders"), f.sum("amount").alias("amount"),
+        f.sum(id_hash(1)).alias("hash_high"), f.sum(id_hash(9)).alias("hash_low"),
+    )  # fmt: skip
+
+
+def id_hash(start: int) -> Column:
+    """A number of 32 bits: eight hexadecimal digits of the MD5 of `id`, from the one at `start`, which counts from 1.
+
+    Two such numbers tell ids apart as one of 64 bits would, and the sum of two thousand million of either fits a LONG.
+    """
+    return f.conv(f.substring(f.md5(f.col("id").cast("string")), start, 8), 16, 10).cast("long")
 
 
 def _write_windows(windows: DataFrame, settings: Mapping[str, object]) -> DataStreamWriter:
@@ -83,7 +97,8 @@ def _write_windows(windows: DataFrame, settings: Mapping[str, object]) -> DataSt
     start_ms = f.unix_millis(f.col("window.start")).alias("start_ms")
 
     def write(batch: DataFrame, batch_id: int) -> None:
-        rows: Iterable[tuple[int, ...]] = map(tuple, batch.select(start_ms, "orders", "amount", "ids").collect())
+        columns = batch.select(start_ms, "topic", "partition", "orders", "amount", "hash_high", "hash_low")
+        rows: Iterable[tuple[object, ...]] = map(tuple, columns.collect())
         replace_windows(sink, rows, _stamp(batch, batch_id))
 
     return windows.writeStream.outputMode("update").foreachBatch(write)

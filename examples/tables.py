@@ -14,13 +14,15 @@ _WAIT_SECONDS = 10.0
 
 _WINDOWS = """
 CREATE TABLE IF NOT EXISTS windows (
-    start_ms INTEGER PRIMARY KEY, orders INTEGER NOT NULL, amount INTEGER NOT NULL, ids INTEGER NOT NULL,
-    epoch INTEGER NOT NULL, batch_id INTEGER NOT NULL
+    start_ms INTEGER, topic TEXT, "partition" INTEGER, orders INTEGER NOT NULL, amount INTEGER NOT NULL,
+    hash_high INTEGER NOT NULL, hash_low INTEGER NOT NULL, epoch INTEGER NOT NULL, batch_id INTEGER NOT NULL,
+    PRIMARY KEY (start_ms, topic, "partition")
 )"""
 _REPLACE_WINDOW = """
-INSERT INTO windows (start_ms, orders, amount, ids, epoch, batch_id) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (start_ms) DO UPDATE SET
-    orders = excluded.orders, amount = excluded.amount, ids = excluded.ids,
+INSERT INTO windows (start_ms, topic, "partition", orders, amount, hash_high, hash_low, epoch, batch_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (start_ms, topic, "partition") DO UPDATE SET
+    orders = excluded.orders, amount = excluded.amount, hash_high = excluded.hash_high, hash_low = excluded.hash_low,
     epoch = excluded.epoch, batch_id = excluded.batch_id
 WHERE (excluded.epoch, excluded.batch_id) >= (windows.epoch, windows.batch_id)"""
 
@@ -44,8 +46,11 @@ class Stamp:
     batch_id: int
 
 
-def replace_windows(path: Path, rows: Iterable[Sequence[int]], stamp: Stamp) -> None:
-    """Replace the rows of windows, (start in ms, orders, amount, ids), unless a later batch has written them."""
+def replace_windows(path: Path, rows: Iterable[Sequence[object]], stamp: Stamp) -> None:
+    """Replace the rows of windows, but for those that a later batch has written.
+
+    A row is (start in ms, topic, partition, orders, amount, sum of high hashes, sum of low hashes).
+    """
     with _transaction(path, _WINDOWS) as database:
         database.executemany(_REPLACE_WINDOW, [(*row, stamp.epoch, stamp.batch_id) for row in rows])
 

@@ -9,22 +9,23 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lab import acked, credentials, life, topics, traffic
-from lab.abroad import Abroad
+from lab import archive, credentials, ledger, lifecycle, topics, traffic
 from lab.access import KINDS
-from lab.errors import ClusterSilent, LabError
+from lab.errors import ClusterSilent, LabError, NoSink
+from lab.external_clusters import ExternalClusters
 from lab.faults import FAULTS
 from lab.judge import Verdict
-from lab.shape import Shape
+from lab.load_profile import Shape
 from lab.verify import Verifier
-from lab.world import CLUSTERS, KAFKA_VERSIONS, PRIMARY, SECURED, TOPIC, Options, World, hold
+from lab.world import CLUSTERS, ISOLATIONS, KAFKA_VERSIONS, PRIMARY, SECURED, TOPIC, Options, World, hold
 from state.errors import TideoverError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
     chosen = _parser().parse_args(arguments)
-    chosen.dir = Path(chosen.dir).resolve()
+    if "dir" in chosen:
+        chosen.dir = Path(chosen.dir).resolve()
     run: Callable[[argparse.Namespace], int] = chosen.run
     try:
         return run(chosen)
@@ -54,9 +55,10 @@ def _up(chosen: argparse.Namespace) -> int:
         base_port=chosen.base_port,
         partitions=chosen.partitions,
         secured=chosen.secured,
+        isolation=chosen.isolation,
     )
     with hold(chosen.dir):
-        life.up(chosen.dir, options, say)
+        lifecycle.up(chosen.dir, options, say)
     return 0
 
 
@@ -65,12 +67,18 @@ def _down(chosen: argparse.Namespace) -> int:
         say("there is no world to take down")
         return 0
     with hold(chosen.dir):
-        life.down(chosen.dir, say, now=chosen.now)
+        lifecycle.down(chosen.dir, say, grace_seconds=0.0 if chosen.now else lifecycle.GRACE_SECONDS)
+    return 0
+
+
+def _archive(_: argparse.Namespace) -> int:
+    for path in archive.make(say):
+        print(f"{path.stat().st_size / 1e6:7.0f} MB  {path}")
     return 0
 
 
 def _status(chosen: argparse.Namespace) -> int:
-    told = life.status(World.load(chosen.dir))
+    told = lifecycle.status(World.load(chosen.dir))
     if chosen.output == "json":
         print(json.dumps(told))
         return 0
@@ -91,10 +99,10 @@ def _fault(chosen: argparse.Namespace) -> int:
 
 
 def _topics(chosen: argparse.Namespace) -> int:
-    abroad = Abroad(chosen.dir, Path(chosen.config).resolve())
-    abroad.acked.mkdir(parents=True, exist_ok=True)
-    life.make_topic(abroad, chosen.topic, chosen.partitions)
-    life.permit(abroad, chosen.topic)
+    external = ExternalClusters(chosen.dir, Path(chosen.config).resolve())
+    external.acked.mkdir(parents=True, exist_ok=True)
+    lifecycle.make_topic(external, chosen.topic, chosen.partitions)
+    lifecycle.permit(external, chosen.topic)
     say(f"{chosen.topic} is on {' and '.join(CLUSTERS)}")
     return 0
 
@@ -111,20 +119,20 @@ def _traffic(chosen: argparse.Namespace) -> int:
     stop = traffic.stop_on_signals()
     partitions = _partitions(world, chosen)
     world.acked.mkdir(exist_ok=True)
-    run = acked.take_run(world.acked)
+    run = ledger.take_run(world.acked)
     try:
         shape = Shape(
-            rate=chosen.rate, seconds=chosen.seconds, partitions=partitions, first_id=run * acked.IDS_PER_RUN,
+            rate=chosen.rate, seconds=chosen.seconds, partitions=partitions, first_id=run * ledger.IDS_PER_RUN,
             seed=run if chosen.seed is None else chosen.seed, uneven=chosen.uneven, idle=chosen.idle_partitions,
             burst=chosen.burst, same_payload=chosen.same_payload,
         )  # fmt: skip
     except ValueError as error:
         raise LabError(str(error)) from error
-    if shape.total > acked.IDS_PER_RUN:
-        raise LabError(f"{shape.total:,} records are more than the {acked.IDS_PER_RUN:,} ids of one run")
+    if shape.total > ledger.IDS_PER_RUN:
+        raise LabError(f"{shape.total:,} records are more than the {ledger.IDS_PER_RUN:,} ids of one run")
     say(f"run {run}: {shape.rate:,}/s to {chosen.topic} on {chosen.to} for {shape.seconds:g} s, seed {shape.seed}")
-    with acked.Ledger(world.acked, chosen.topic, run) as ledger:
-        tally = traffic.Sender(world.bootstrap(chosen.to), chosen.topic, shape, ledger).run(stop)
+    with ledger.Ledger(world.acked, chosen.topic, run, chosen.to) as noted:
+        tally = traffic.Sender(world.bootstrap(chosen.to), chosen.topic, shape, noted).run(stop)
     told = {"run": run, "topic": chosen.topic, "cluster": chosen.to, **asdict(tally)}
     print(json.dumps(told) if chosen.output == "json" else ", ".join(f"{key} {value}" for key, value in told.items()))
     return 0
@@ -137,14 +145,15 @@ def _verify(chosen: argparse.Namespace) -> int:
     if chosen.load:
         print(json.dumps(verifier.counts()))
         return 0
-    _tell_verdicts(chosen, verifier.verdicts(chosen.wait))
-    while chosen.every:
-        time.sleep(chosen.every)
+    if not chosen.every:
+        _tell_verdicts(chosen, verifier.verdicts(chosen.wait))
+        return 0
+    while True:
         try:
-            _tell_verdicts(chosen, verifier.verdicts(0))
-        except ClusterSilent as error:
+            _tell_verdicts(chosen, verifier.verdicts(chosen.wait))
+        except (ClusterSilent, NoSink) as error:  # both may pass
             say(str(error))
-    return 0
+        time.sleep(chosen.every)
 
 
 def _tell_verdicts(chosen: argparse.Namespace, verdicts: Mapping[str, Verdict]) -> None:
@@ -152,32 +161,32 @@ def _tell_verdicts(chosen: argparse.Namespace, verdicts: Mapping[str, Verdict]) 
     if chosen.output == "json":
         print(json.dumps(told))
     else:
-        columns = list(told[next(iter(told))]) if told else []
-        print(f"{'query':<16}" + "".join(f"{column:>13}" for column in columns))
+        columns = [column for column in told[next(iter(told))] if column != "judged"]
+        print(f"{'query':<16}" + "".join(f"{column:>13}" for column in columns) + "  judged")
         for name, row in told.items():
             cells = ("-" if row[column] is None else f"{row[column]:,}" for column in columns)
-            print(f"{name:<16}" + "".join(f"{cell:>13}" for cell in cells))
+            print(f"{name:<16}" + "".join(f"{cell:>13}" for cell in cells) + f"  {row['judged']}")
     sys.stdout.flush()
 
 
-def _place(chosen: argparse.Namespace) -> World | Abroad:
+def _place(chosen: argparse.Namespace) -> World | ExternalClusters:
     """The world of this directory; where there is none, clusters that others run, as the configuration names them."""
     if chosen.config and not (chosen.dir / "world.json").exists():
-        return Abroad(chosen.dir, Path(chosen.config).resolve())
+        return ExternalClusters(chosen.dir, Path(chosen.config).resolve())
     return World.load(chosen.dir)
 
 
-def _partitions(world: World | Abroad, chosen: argparse.Namespace) -> int:
+def _partitions(world: World | ExternalClusters, chosen: argparse.Namespace) -> int:
     """Tell how many partitions the topic has, making it on both clusters if it is new."""
-    if isinstance(world, Abroad):
+    if isinstance(world, ExternalClusters):
         return world.partitions(chosen.topic, chosen.to)
     if chosen.topic == TOPIC:  # known without asking: traffic may start while its cluster is dead
         return world.options.partitions
     count = topics.partition_count(world.bootstrap(chosen.to), chosen.topic)
     if not count:
         count = world.options.partitions
-        life.make_topic(world, chosen.topic, count)
-        life.permit(world, chosen.topic)
+        lifecycle.make_topic(world, chosen.topic, count)
+        lifecycle.permit(world, chosen.topic)
     return count
 
 
@@ -195,6 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--base-port", type=int, default=19092, help="first of 20 ports")
     up.add_argument("--partitions", type=int, default=4, help="of the topic orders")
     up.add_argument("--secured", choices=SECURED, help="certificates or passwords, and ACLs; one kind or east,west")
+    up.add_argument("--isolation", choices=ISOLATIONS, default=ISOLATIONS[0], help="isolation.level of the replicator")
     up.set_defaults(run=_up)
     down = verbs.add_parser("down", parents=[common], help="end its processes; data stays")
     down.add_argument("--now", action="store_true", help="kill them: for a world that nobody will bring up again")
@@ -206,6 +216,8 @@ def _parser() -> argparse.ArgumentParser:
         fault = verbs.add_parser(verb, parents=[common], help=text)
         fault.add_argument("name", help="east, west, replicator, or one broker: east-2")
         fault.set_defaults(run=_fault)
+    kept = verbs.add_parser("archive", help="a trial run, a minute or two: everything that starts later starts sooner")
+    kept.set_defaults(run=_archive)
     verify = verbs.add_parser("verify", parents=[common, output], help="what was lost, what came twice, by query")
     verify.add_argument(
         "--config", help="whose queries, and whose clusters where DIR is no world; default: the world's tideover.yaml"

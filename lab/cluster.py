@@ -58,7 +58,7 @@ def start(world: World, parts: Sequence[str], say: Say) -> None:
     brokers = [world.broker(part) for part in parts]
     _format(world, [broker for broker in brokers if not (world.folder(broker.name) / "data").exists()], classpath)
     for broker in brokers:
-        program = java.command("kafka.Kafka", _configuration(world, broker), heap_mb=_HEAP_MB)
+        program = java.command("kafka.Kafka", _configuration(world, broker), heap_mb=_HEAP_MB, class_path=classpath)
         world.start(broker.name, program, classpath)
     for cluster in dict.fromkeys(broker.cluster for broker in brokers):
         _await(world, [broker for broker in brokers if broker.cluster == cluster])
@@ -79,7 +79,8 @@ def _format(world: World, brokers: Sequence[Broker], classpath: str) -> None:
         (folder / "broker.properties").write_text("".join(lines), encoding="utf-8")
         command = java.command(
             "kafka.tools.StorageTool", "format", "--cluster-id", world.cluster_ids[broker.cluster],
-            "--config", _configuration(world, broker), *(access.storage() if access else ()), heap_mb=128,
+            "--config", _configuration(world, broker), *(access.storage() if access else ()),
+            heap_mb=128, class_path=classpath,
         )  # fmt: skip
         with (folder / "format.log").open("wb") as log:
             environment = {**os.environ, "CLASSPATH": classpath}

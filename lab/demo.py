@@ -17,7 +17,7 @@ from typing import Any
 
 import pyspark
 
-from lab.rehearsal import Script, Story, tell
+from lab.scenario import Script, Story, tell
 from lab.stage import StoryFailed
 from streaming.jars import jar_paths
 
@@ -53,8 +53,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def judge(story: Story) -> list[str]:
     """What is wrong with the outcome, in sentences; empty when the promise was kept."""
     problems = [] if story.failover_exit == 0 else [f"tideover failover ended with exit code {story.failover_exit}"]
-    for query, row in story.verdict.items():
-        plan = story.operation(query)["plan"]
+    moved = {operation["query"]: operation["plan"] for operation in story.operations}
+    problems += [] if moved else ["no query was moved"]
+    problems += [f"{query} was not judged" for query in moved.keys() - story.verdict.keys()]
+    problems += [f"{query} was not moved" for query in story.verdict.keys() - moved.keys()]
+    for query in [each for each in story.verdict if each in moved]:
+        row, plan = story.verdict[query], moved[query]
         if not row["delivered"]:
             problems.append(f"{query}: nothing was delivered")
         if row["lost"]:
@@ -62,25 +66,38 @@ def judge(story: Story) -> list[str]:
         if plan["resume"] == "carry" and row["duplicated"]:
             problems.append(f"{query}: repeated {row['duplicated']}")
         if plan["resume"] == "fresh" and row["duplicated"] not in forecasts(plan["totals"]):
-            problems.append(f"{query}: {row['duplicated']} repeated, but {_forecast(plan['totals'])} were forecast")
+            problems.append(f"{query}: {row['duplicated']} repeated, and the forecast was {_forecast(plan['totals'])}")
     return problems
 
 
-def forecasts(totals: Mapping[str, int]) -> set[int]:
-    """The repeats that keep the forecast: without the batch that was in flight, or with it if the sink had it."""
-    return {totals["replay_records"], totals["replay_records"] + totals["possible_replay_records"]}
+def forecasts(totals: Mapping[str, int | None]) -> set[int]:
+    """The repeats that keep the forecast: without the batch that was in flight, or with it if the sink had it.
+
+    None where the plan could not tell: that is no forecast to be kept.
+    """
+    replay, possible = totals["replay_records"], totals["possible_replay_records"]
+    return set() if replay is None else {replay, replay + (possible or 0)}
 
 
-def _forecast(totals: Mapping[str, int]) -> str:
-    possible = totals["possible_replay_records"]
+def judged(story: Story) -> str:
+    """By what each query was judged, in words: queries that were judged alike are named together."""
+    ways: dict[str, list[str]] = {}
+    for query, row in story.verdict.items():
+        ways.setdefault(str(row["judged"]), []).append(query)
+    return "; ".join(f"{', '.join(queries)} {way}" for way, queries in ways.items())
+
+
+def _forecast(totals: Mapping[str, int | None]) -> str:
+    replay, possible = totals["replay_records"], totals["possible_replay_records"]
     in_flight = f" (and {possible:,} more if the sink had the batch in flight)" if possible else ""
-    return f"{totals['replay_records']:,}{in_flight}"
+    return "unknown" if replay is None else f"{replay:,}{in_flight}"
 
 
 def _page(story: Story, problems: Sequence[str]) -> list[str]:
     columns = f"{'acked':>9}{'replicated':>12}{'delivered':>11}{'exposed':>9}{'lost':>6}{'repeated':>10}"
     lines = [f"{'query':<20}{'resume':<8}{columns}{'switch':>9}{'from fault':>12}"]
-    for query, row in story.verdict.items():
+    rows = {query: row for query, row in story.verdict.items() if any(op["query"] == query for op in story.operations)}
+    for query, row in rows.items():
         operation = story.operation(query)
         lines.append(
             f"{query:<20}{operation['plan']['resume']:<8}{_count(row['acked']):>9}{_count(row['replicated']):>12}"
@@ -88,10 +105,11 @@ def _page(story: Story, problems: Sequence[str]) -> list[str]:
             f"{_count(row['duplicated']):>10}{_seconds(operation['measured'].get('switch_seconds')):>9}"
             f"{_seconds(story.fault_to_first_commit_seconds.get(query)):>12}"
         )
-    for query in story.verdict:
+    lines += ["", f"judged: {judged(story)}"]
+    for query, row in rows.items():
         operation = story.operation(query)
         if operation["plan"]["resume"] == "fresh":
-            lines += ["", *_fresh(query, operation, story.verdict[query])]
+            lines += ["", *_fresh(query, operation, row)]
     if story.script.automatic:
         lines += ["", *_events(story)]
     lines += ["", "verdict: " + ("; ".join(problems) if problems else _kept(story))]

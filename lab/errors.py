@@ -4,7 +4,9 @@ LabError
 ├── NoWorld          nothing was ever brought up in this directory
 ├── Refused          asked for something that contradicts what stands; nothing was done
 ├── StartFailed      a process of the world did not come up; carries the end of its log
-└── ClusterSilent    a cluster did not answer in time
+├── ClusterSilent    a cluster did not answer in time
+├── NoSink           a query has written nothing yet
+└── Unjudgeable      what shall be judged is not what the judge knows: nothing was judged
 """
 
 from typing import ClassVar
@@ -42,3 +44,15 @@ class ClusterSilent(LabError):
     """A cluster did not answer in time."""
 
     kind = "cluster-silent"
+
+
+class NoSink(LabError):
+    """A query has written nothing, though records were acknowledged."""
+
+    kind = "no-sink"
+
+
+class Unjudgeable(LabError):
+    """The judge was asked about something that it does not know, and judged nothing."""
+
+    kind = "unjudgeable"

@@ -4,7 +4,7 @@ import signal
 
 from lab.errors import Refused
 from lab.java import Say
-from lab.life import start_parts
+from lab.lifecycle import start_parts
 from lab.processes import send
 from lab.world import World
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from lab import topics
 from lab.access import settings_for
 from lab.errors import ClusterSilent
-from lab.judge import Held
+from lab.truth import Held
 
 _BATCH = 10_000
 _POLL_SECONDS = 0.2

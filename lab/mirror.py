@@ -31,11 +31,18 @@ def properties(world: World) -> dict[str, object]:
         if (guarded := world.access_to(cluster))
         for key, value in guarded.java(access.REPLICATOR).items()
     }
-    return settings_for(bootstrap, replicas=world.options.brokers) | secured
+    return settings_for(bootstrap, replicas=world.options.brokers, isolation=world.options.isolation) | secured
 
 
-def settings_for(bootstrap: Mapping[str, Sequence[str]], *, replicas: int) -> dict[str, object]:
-    """Return MirrorMaker's configuration between the primary and the standby at these addresses."""
+def settings_for(
+    bootstrap: Mapping[str, Sequence[str]], *, replicas: int, isolation: str = "read_committed"
+) -> dict[str, object]:
+    """Return MirrorMaker's configuration between the primary and the standby at these addresses.
+
+    ``isolation`` is that of the consumer that reads the primary: MirrorMaker passes on what is behind
+    ``<source>.consumer.`` (``MirrorMakerConfig.connectorBaseConfig``, ``MirrorConnectorConfig.sourceConsumerConfig``).
+    Its own default, read_uncommitted, copies the records of aborted transactions as ordinary ones.
+    """
     settings: dict[str, object] = {"clusters": ",".join(CLUSTERS)}
     settings |= {f"{cluster}.bootstrap.servers": ",".join(bootstrap[cluster]) for cluster in CLUSTERS}
     route = f"{PRIMARY}->{STANDBY}"
@@ -44,6 +51,7 @@ def settings_for(bootstrap: Mapping[str, Sequence[str]], *, replicas: int) -> di
         f"{STANDBY}->{PRIMARY}.enabled": "false",
         f"{route}.topics": ".*",
         f"{route}.offset.lag.max": 10,
+        f"{PRIMARY}.consumer.isolation.level": isolation,
         f"{route}.consumer.fetch.max.wait.ms": 50,
         f"{route}.consumer.fetch.min.bytes": 65536,  # not every record by itself: fifty milliseconds of them
         "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
@@ -76,8 +84,10 @@ def start(world: World, say: Say) -> None:
     path = folder / "mm2.properties"
     path.touch(mode=0o600)  # it may hold a password
     path.write_text("".join(f"{key}={value}\n" for key, value in properties(world).items()), encoding="utf-8")
-    program = java.command("org.apache.kafka.connect.mirror.MirrorMaker", str(path), heap_mb=_HEAP_MB)
-    world.start(REPLICATOR, program, java.classpath(world.options.kafka, say))
+    classpath = java.classpath(world.options.kafka, say)
+    main_class = "org.apache.kafka.connect.mirror.MirrorMaker"
+    program = java.command(main_class, str(path), heap_mb=_HEAP_MB, class_path=classpath)
+    world.start(REPLICATOR, program, classpath)
 
 
 def await_replicating(world: World, topic: str) -> None:

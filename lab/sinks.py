@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,30 +12,41 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow.parquet
 
-from lab.judge import Tally, Truth, Verdict, judge_by_id, judge_by_window
+from lab.errors import NoSink, Unjudgeable
+from lab.judge import Partition, Verdict, judge_by_id, judge_by_sums, weight
+from lab.truth import Truth
 
-Judge = Callable[[Mapping[str, Any], Truth], Verdict]
+Home = Callable[[str], str]
+"""From the name of a topic that a record was read from to its name on the primary."""
+Settings = Mapping[str, Any]
+Judge = Callable[[Truth], Verdict]
+Read = Callable[[Settings, Home], Judge]
+"""Reads a sink as it is now; what it returns judges that, by clusters that are read afterwards and know all it has."""
 Count = Callable[[Path], int]
 
 _DEFAULT_WINDOW_SECONDS = 60
+_WINDOWS = 'SELECT start_ms, topic, "partition", orders, hash_high, hash_low FROM windows'
 
 
-def _windowed(deduplicates: bool) -> Judge:
-    def judge(settings: Mapping[str, Any], truth: Truth) -> Verdict:
-        rows = _rows(Path(settings["sink"]), "SELECT start_ms, orders, ids FROM windows")
+def _windowed(deduplicates: bool) -> Read:
+    def read(settings: Settings, home: Home) -> Judge:
+        windows: defaultdict[Partition, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for start_ms, topic, partition, *sums in _rows(Path(settings["sink"]), _WINDOWS):
+            windows[home(topic), partition][start_ms] += weight(*sums)
         window_ms = int(settings.get("window_seconds", _DEFAULT_WINDOW_SECONDS)) * 1000
-        windows = {start_ms: Tally(orders, ids) for start_ms, orders, ids in rows}
-        return judge_by_window(truth, windows, window_ms, deduplicates=deduplicates)
+        return lambda truth: judge_by_sums(truth, windows, window_ms, deduplicates=deduplicates)
 
-    return judge
-
-
-def _counted(settings: Mapping[str, Any], truth: Truth) -> Verdict:
-    return judge_by_id(truth, dict(_rows(Path(settings["sink"]), "SELECT id, deliveries FROM orders")))
+    return read
 
 
-def _archived(settings: Mapping[str, Any], truth: Truth) -> Verdict:
-    return judge_by_id(truth, archived(Path(settings["sink"])))
+def _counted(settings: Settings, _: Home) -> Judge:
+    deliveries = dict(_rows(Path(settings["sink"]), "SELECT id, deliveries FROM orders"))
+    return lambda truth: judge_by_id(truth, deliveries)
+
+
+def _archived(settings: Settings, _: Home) -> Judge:
+    deliveries = archived(Path(settings["sink"]))
+    return lambda truth: judge_by_id(truth, deliveries)
 
 
 def _sum(query: str) -> Count:
@@ -50,7 +61,7 @@ def _archived_rows(sink: Path) -> int:
 class Sink:
     """What is known of the sink of a pipeline."""
 
-    judge: Judge
+    read: Read
     delivered: Count
     """How many records it got, repeats included; without looking at each."""
 
@@ -76,8 +87,13 @@ def archived(folder: Path) -> dict[int, int]:
 
 
 def committed_files(log: Path) -> list[Path]:
-    """Return the files that a file sink's log names: the newest compacted entry, and the entries after it."""
+    """Return the files that a file sink's log names: the newest compacted entry, and the entries after it.
+
+    Raises NoSink where no batch was ever committed.
+    """
     entries = {int(path.stem): path for path in sorted(log.glob("[0-9]*"), key=lambda path: path.suffix)}
+    if not entries:
+        raise NoSink(f"no batch was ever committed to the file sink {log.parent}")
     compacted = max((batch for batch, path in entries.items() if path.suffix == ".compact"), default=0)
     lines = [line for batch in sorted(entries) if batch >= compacted for line in _entry_lines(entries[batch])]
     return [Path(unquote(urlparse(json.loads(line)["path"]).path)) for line in lines]
@@ -89,13 +105,18 @@ def _entry_lines(entry: Path) -> list[str]:
 
 
 def _rows(database: Path, query: str) -> list[Any]:
-    """Return all rows, none while the sink has not written yet."""
+    """Return all rows. Raises NoSink while the sink has not written yet."""
     if not database.exists():
-        return []
+        raise NoSink(f"there is no sink {database}")
     with closing(sqlite3.connect(database, timeout=10.0)) as connection:
         try:
             return connection.execute(query).fetchall()
         except sqlite3.OperationalError as error:
             if "no such table" in str(error):
-                return []
+                raise NoSink(f"nothing was written to the sink {database}") from error
+            if "no such column" in str(error):
+                raise Unjudgeable(
+                    f"the sink {database} was written by an earlier version of its pipeline: {error}",
+                    hint="remove the sink and the checkpoint of its query",
+                ) from error
             raise

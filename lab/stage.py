@@ -31,6 +31,8 @@ class Stage:
         self.world = self.directory / "world"
         self.config = self.world / "tideover.yaml"
         self.say = say
+        self.environment: dict[str, str] = {}
+        """What its processes get beside our own."""
         self._started: list[subprocess.Popen[bytes]] = []
 
     def lab(self, *arguments: str, timeout: float = 300.0, check: bool = True) -> str:
@@ -50,7 +52,7 @@ class Stage:
         """Start a process in the background; its log is ``<name>.log``, and it ends with the story."""
         words = [*inside, sys.executable, "-m", *command]
         with (self.directory / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(words, stdout=log, stderr=log, env=_environment())
+            process = subprocess.Popen(words, stdout=log, stderr=log, env=self._environment())
         self._started.append(process)
         return process
 
@@ -88,13 +90,16 @@ class Stage:
             self.lab("down", "--now", check=False)
 
     def _run(self, command: list[str], timeout: float, check: bool) -> tuple[int, str]:
-        done = subprocess.run(command, capture_output=True, timeout=timeout, env=_environment(), check=False)
+        done = subprocess.run(command, capture_output=True, timeout=timeout, env=self._environment(), check=False)
         with (self.directory / "commands.log").open("ab") as log:
             log.write(" ".join(command[2:]).encode() + b"\n" + done.stderr + done.stdout + b"\n")
         if check and done.returncode:
             said = (done.stderr or done.stdout).decode(errors="replace").strip()
             raise StoryFailed(f"{' '.join(command[2:5])} ended with exit code {done.returncode}: {said[-800:]}")
         return done.returncode, done.stdout.decode()
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1", **self.environment}
 
 
 @contextmanager
@@ -143,7 +148,3 @@ def await_verdicts(on: Stage, timeout: float = 60.0) -> None:
 def is_warm(on: Stage, query: str) -> bool:
     """Whether the runner of a query says that it is warmed up."""
     return bool(on.ask("show", query)["runner"]["warm"])
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}

@@ -34,6 +34,11 @@ def partition_count(bootstrap: Sequence[str], topic: str, *, timeout: float = TI
     return 0 if found is None or found.error is not None else len(found.partitions)
 
 
+def names(bootstrap: Sequence[str], *, timeout: float = TIMEOUT_SECONDS) -> set[str]:
+    """Return the topics of a cluster, without Kafka's internal ones."""
+    return {name for name in _metadata(bootstrap, None, timeout).topics if not name.startswith("__")}
+
+
 def create(bootstrap: Sequence[str], topic: str, partitions: int, replicas: int) -> bool:
     """Create a topic; False when it is there already."""
     admin = AdminClient({**settings_for(bootstrap), **QUIET})

@@ -14,8 +14,8 @@ from typing import Any
 from confluent_kafka import Producer
 
 from lab.access import settings_for
-from lab.acked import UNKNOWN_OFFSET, Ledger, Sent
-from lab.shape import Order, Shape, due, orders, timestamp_ms
+from lab.ledger import UNKNOWN_OFFSET, Ledger, Sent
+from lab.load_profile import Order, Shape, due, orders, timestamp_ms
 from lab.topics import QUIET
 
 _TICK_SECONDS = 0.005

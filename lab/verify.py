@@ -1,22 +1,28 @@
-"""The verifier: what producers were acknowledged, what the clusters hold, what the sinks got; a verdict per query."""
+"""The verifier: what producers were acknowledged, what the clusters hold, what the sinks got; a verdict per query.
 
+What cannot be judged is an error with one sentence: a topic that does not exist, a query of an unknown sink, a sink
+that was never written though records were acknowledged. No query is skipped, and none gets a zero for it.
+"""
+
+import re
 import time
-from collections.abc import Iterable, Mapping
-from itertools import chain
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from lab import acked
-from lab.errors import ClusterSilent, LabError
+from lab import ledger, queries, topics
+from lab.errors import ClusterSilent, NoSink, Unjudgeable
 from lab.java import Say
-from lab.judge import Held, Truth, Verdict
+from lab.judge import Verdict, judge_by_id
 from lab.log import Log
-from lab.sinks import SINKS
+from lab.queries import Query
+from lab.sinks import Judge
+from lab.truth import Held, Topic, Truth
 from lab.world import Place
 
 _AGAIN_SECONDS = 1.0
+
+_Read = tuple[str, str, str, str]
+"""Primary, its name of a topic, standby, its name of that topic."""
 
 
 class Verifier:
@@ -26,20 +32,23 @@ class Verifier:
         self._world = world
         self._say = say
         self._logs: dict[tuple[str, str], Log] = {}
-        self._queries = _read(configuration)
-        for name, query in self._queries.items():
-            if query["pipeline"] not in SINKS:
-                say(f"{name}: skipped, the sink of {query['pipeline']} is not known here")
+        self._queries = queries.read(configuration)
 
     def verdicts(self, wait_seconds: float) -> dict[str, Verdict]:
         """Judge; with a wait, only once nothing is missing and two verdicts in a row agree, or the wait is over."""
         deadline = time.monotonic() + wait_seconds
         before: dict[str, Verdict] | None = None
         while True:
-            found = self._judge()
-            settled = found == before and all(not each.lost for each in found.values())
-            if settled or time.monotonic() >= deadline:
-                return found
+            found: dict[str, Verdict] | None = None
+            try:
+                found = self._judge()
+            except NoSink:
+                if time.monotonic() >= deadline:
+                    raise
+            if found is not None:
+                settled = found == before and all(not each.lost for each in found.values())
+                if settled or time.monotonic() >= deadline:
+                    return found
             before = found
             time.sleep(min(_AGAIN_SECONDS, max(0.0, deadline - time.monotonic())))
 
@@ -48,49 +57,106 @@ class Verifier:
 
         Whether there is load, told in a moment and in little memory, however much was sent: no verdict.
         """
-        found = {}
-        for name, query in self._queries.items():
-            sink = SINKS.get(query["pipeline"])
-            if sink is not None:
-                counted = sum(acked.count(self._world.acked, topic) for topic in _topics(query))
-                found[name] = {"acked": counted, "delivered": sink.delivered(Path(query["settings"]["sink"]))}
-        return found
+        return {query.name: self._count(query) for query in self._queries}
+
+    def _count(self, query: Query) -> dict[str, int]:
+        counted = 0
+        for topic in self._sent_to(query):
+            places = {(query.primary, topic), (query.standby, query.on_standby(topic))}
+            counted += sum(ledger.count(self._world.acked, there, cluster) for cluster, there in places)
+        try:
+            delivered = query.sink.delivered(Path(query.settings["sink"]))
+        except NoSink:
+            if counted:
+                raise
+            delivered = 0
+        return {"acked": counted, "delivered": delivered}
 
     def _judge(self) -> dict[str, Verdict]:
+        # The sinks first: what they hold by now the clusters hold a moment later, too, also while records are sent.
+        judges = {query.name: self._read_sink(query) for query in self._queries}
         found = {}
-        truths: dict[tuple[str, ...], Truth] = {}
-        for name, query in self._queries.items():
-            sink = SINKS.get(query["pipeline"])
-            if sink is None:
-                continue
-            read = _topics(query)
-            clusters = tuple(query["clusters"][:2])
-            if (*clusters, *read) not in truths:
-                truths[*clusters, *read] = self._truth(read, *clusters)
-            found[name] = sink.judge(query.get("settings", {}), truths[*clusters, *read])
+        read: dict[_Read, Topic] = {}
+        for query in self._queries:
+            truth = Truth({topic: self._topic(query, topic, read) for topic in self._topics(query)})
+            judge = judges[query.name]
+            if isinstance(judge, NoSink):
+                if not truth.is_empty:
+                    raise judge
+                found[query.name] = judge_by_id(truth, {})
+            else:
+                found[query.name] = judge(truth)
         return found
 
-    def _truth(self, read: tuple[str, ...], primary: str, standby: str) -> Truth:
-        sent = [each for topic in read for each in acked.read(self._world.acked, topic)]
-        # The primary first: what it has by now and the standby does not have a moment later was on its way.
-        on_primary = list(chain.from_iterable(self._peek(primary, topic) for topic in read))
-        on_standby = list(chain.from_iterable(self._read(standby, topic) for topic in read))
-        by_order = sorted(sent, key=lambda each: (not each.acknowledged, each.offset, each.id))
-        told = (Held(each.id, each.partition, each.offset, each.at_ms) for each in by_order)
-        return Truth.gather(
-            acked=(each.id for each in sent if each.acknowledged),
-            standby=on_standby,
-            elsewhere=chain(on_primary, told),
-        )
+    def _read_sink(self, query: Query) -> Judge | NoSink:
+        try:
+            return query.sink.read(query.settings, query.home)
+        except NoSink as missing:  # right as long as nothing was sent
+            return missing
 
-    def _peek(self, cluster: str, topic: str) -> Iterable[Held]:
-        """Return what is known of a topic on a cluster that may be dead."""
-        if self._world.may_answer(cluster):
+    def _topics(self, query: Query) -> list[str]:
+        """The topics of a query by their names on the primary; what matches its patterns on either cluster, too."""
+        if not query.patterns:
+            return list(query.topics)
+        matching = self._sent_to(query)
+        matching |= {each for each in self._peek_names(query.primary) or () if query.reads(each)}
+        there = (query.on_primary(each) for each in topics.names(self._world.bootstrap(query.standby)))
+        matching |= {each for each in there if each is not None and query.reads(each)}
+        for pattern in query.patterns:
+            if not any(re.fullmatch(pattern, each) for each in matching):
+                raise Unjudgeable(f"query {query.name}: no topic matches its pattern {pattern} on either cluster")
+        return sorted(matching)
+
+    def _sent_to(self, query: Query) -> set[str]:
+        """The topics that a query names, and those that match its patterns of which the ledger of traffic knows."""
+        there = {query.on_primary(each) for each in ledger.topics(self._world.acked, query.standby)}
+        known = ledger.topics(self._world.acked, query.primary) | (there - {None})
+        return {*query.topics, *(each for each in known if each is not None and query.reads(each))}
+
+    def _topic(self, query: Query, topic: str, read: dict[_Read, Topic]) -> Topic:
+        """Read one topic of a query on both clusters; queries of the same topic share what was read."""
+        there = query.on_standby(topic)
+        key = query.primary, topic, query.standby, there
+        if key not in read:
+            # The primary first: what it has by now and the standby does not have a moment later was on its way.
+            on_primary = self._peek(query, topic)
+            on_standby = self._on_standby(query, topic, there)
+            direct = ledger.read(self._world.acked, there, query.standby)
+            read[key] = Topic.gather(
+                sent=ledger.read(self._world.acked, topic, query.primary), direct=direct,
+                primary=on_primary, standby=on_standby,
+            )  # fmt: skip
+        return read[key]
+
+    def _peek(self, query: Query, topic: str) -> Iterable[Held]:
+        """Return what is known of a topic on the primary, which may be dead."""
+        names = self._peek_names(query.primary)
+        if names is not None and topic not in names:
+            if topic in query.topics:
+                raise Unjudgeable(f"query {query.name}: topic {topic} does not exist on {query.primary}")
+            return ()  # of a pattern, and made on the standby
+        if names is not None:
             try:
-                return self._read(cluster, topic)
+                return self._read(query.primary, topic)
             except ClusterSilent as error:
                 self._say(str(error))
-        return self._log(cluster, topic).held
+        return self._log(query.primary, topic).held
+
+    def _peek_names(self, cluster: str) -> set[str] | None:
+        """The topics of a cluster that may be dead; None when it does not answer."""
+        if self._world.may_answer(cluster):
+            try:
+                return topics.names(self._world.bootstrap(cluster))
+            except ClusterSilent as error:
+                self._say(str(error))
+        return None
+
+    def _on_standby(self, query: Query, topic: str, there: str) -> Iterable[Held]:
+        if there in topics.names(self._world.bootstrap(query.standby)):
+            return self._read(query.standby, there)
+        if topic in query.topics:
+            raise Unjudgeable(f"query {query.name}: topic {there} does not exist on {query.standby}")
+        return ()  # of a pattern, and not replicated yet
 
     def _read(self, cluster: str, topic: str) -> list[Held]:
         log = self._log(cluster, topic)
@@ -101,15 +167,3 @@ class Verifier:
         if (cluster, topic) not in self._logs:
             self._logs[cluster, topic] = Log(self._world.bootstrap(cluster), topic)
         return self._logs[cluster, topic]
-
-
-def _topics(query: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sorted({topic for source in query["sources"].values() for topic in source.get("topics", ())}))
-
-
-def _read(configuration: Path) -> Mapping[str, Any]:
-    try:
-        queries = yaml.safe_load(configuration.read_text(encoding="utf-8"))["queries"]
-    except (OSError, yaml.YAMLError, TypeError, KeyError) as error:
-        raise LabError(f"no queries can be read from {configuration}: {error}") from error
-    return dict(queries)

@@ -27,6 +27,7 @@ CLUSTERS = ("east", "west")
 PRIMARY, STANDBY = CLUSTERS
 REPLICATOR = "replicator"
 TOPIC = "orders"
+ISOLATIONS = ("read_committed", "read_uncommitted")
 KAFKA_VERSIONS = ("4.3.1", "3.9.1")
 PORTS = 20
 """A world uses the ports [base_port, base_port + PORTS)."""
@@ -68,6 +69,8 @@ class Options:
     """Of the topic `orders`."""
     secured: str | None = None
     """The clusters want certificates (`mtls`) or passwords (`scram`), and allow what they were told to."""
+    isolation: str = "read_committed"
+    """The `isolation.level` of the replicator: whether it copies aborted transactions as ordinary records."""
 
     def __post_init__(self) -> None:
         if self.kafka not in KAFKA_VERSIONS:
@@ -76,6 +79,8 @@ class Options:
             raise Refused(f"a cluster has 1 or 3 brokers, not {self.brokers}")
         if self.secured not in (None, *SECURED):
             raise Refused(f"a world is not secured by {self.secured}", hint=f"choose one of {' '.join(SECURED)}")
+        if self.isolation not in ISOLATIONS:
+            raise Refused(f"no reader is {self.isolation}", hint=f"choose one of {' '.join(ISOLATIONS)}")
         if self.partitions < 1:
             raise Refused(f"a topic cannot have {self.partitions} partitions")
         if not 1024 <= self.base_port <= 65535 - PORTS:
@@ -158,6 +163,8 @@ class World:
 
     def bootstrap(self, cluster: str) -> list[str]:
         """Return the bootstrap servers of a cluster."""
+        if cluster not in CLUSTERS:
+            raise Refused(f"this world has no cluster {cluster}", hint=f"it has {' and '.join(CLUSTERS)}")
         return Servers([f"127.0.0.1:{broker.port}" for broker in self.brokers(cluster)], self.access_to(cluster))
 
     def access_to(self, cluster: str) -> Access | None:

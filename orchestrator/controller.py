@@ -10,31 +10,32 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
 
 from orchestrator.clock import Clock, SystemClock
-from orchestrator.decide.phases import watched
-from orchestrator.desk import Desk
+from orchestrator.decide.operation.phases import watched
 from orchestrator.errors import NotLeading
-from orchestrator.execute import HEARTS_SECONDS
+from orchestrator.facts.gather import Logs, Places
 from orchestrator.housekeeping import Housekeeping
-from orchestrator.lease import Lead
-from orchestrator.observe import Observer
-from orchestrator.places import Logs, Places
-from orchestrator.process import this_process
-from orchestrator.unasked import Unasked
-from orchestrator.watching import Watching
+from orchestrator.lease import Lead, this_process
+from orchestrator.operation.automatic_failover import Unasked
+from orchestrator.operation.execute import HEARTS_SECONDS
+from orchestrator.operation.scheduler import Desk
+from orchestrator.watch import Observer, Watching
 from state.errors import StaleTerm, StoreError
-from state.model import Phase
-from state.ports import Store
-from state.settings import Tideover
-from state.sighting import Belief
-from streaming.eyes import eyes_on
-from streaming.kafka.link import Link
+from state.model.cluster_status import ClusterStatus
+from state.model.entities import Phase
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+from streaming.kafka.link import Links
+from streaming.kafka.probe import probes_on
+from streaming.probe.identities import Identities
+from streaming.pulse import own_pulse
 
 STEP_SECONDS = 0.1
 """How long a look that has ended waits at most until it is judged, while a cluster is in doubt."""
@@ -48,11 +49,11 @@ log = structlog.get_logger()
 
 
 class Watch(Protocol):
-    """What the loop asks of ``orchestrator.watching.Watching``."""
+    """What the loop asks of ``orchestrator.watch.Watching``."""
 
     def report(self) -> None: ...
 
-    def believe(self, term: int) -> Mapping[str, Belief]:
+    def give_verdicts(self, term: int) -> Mapping[str, ClusterStatus]:
         """The same mapping again as long as there is nothing new to judge."""
 
 
@@ -74,10 +75,12 @@ class Controller:
     """Until then a living runner may look silent: its heartbeats found no store."""
     _next_view: float = 0.0
     _next_resume: float = 0.0
-    _believed: Mapping[str, Belief] = field(default_factory=dict)
+    _believed: Mapping[str, ClusterStatus] = field(default_factory=dict)
     _phases: Mapping[str, Phase] = field(default_factory=dict)
     """By cluster: where queries on it are that no operation moves."""
     _told: dict[str, str] = field(default_factory=dict)
+    _defects: dict[str, str] = field(default_factory=dict)
+    """By part of a round, the one that it met last time."""
 
     def tick(self) -> None:
         """One round; returns soon, and raises nothing that another round may mend."""
@@ -93,7 +96,7 @@ class Controller:
         except (NotLeading, StaleTerm) as error:
             log.info("another controller leads", error=str(error))  # what was in hand failed on its old term
         except StoreError as error:  # of any kind: the next round asks again, and to end would help nobody
-            self._lost_store(str(error))
+            self._lost_store(error)
         else:
             self._has_store()
 
@@ -111,23 +114,47 @@ class Controller:
             log.warning("the lease could not be given back: it runs out by itself", error=str(error))
 
     def _work(self, now: float) -> None:
-        is_due = now >= self._next_view
-        if is_due or not self._is_calm:
-            self._next_view = now + self.rest_seconds if is_due else self._next_view
-            before, self._believed = self._believed, self.watching.believe(self.lead.term)
-            self._phases = {
-                cluster: watched(self._phases.get(cluster, Phase.WATCHING), belief.verdict)
-                for cluster, belief in self._believed.items()
-            }
-            if is_due or self._believed is not before:
-                self.unasked.ask(self._believed, term=self.lead.term)
+        if now >= self._next_view or not self._is_calm:
+            with self._apart("watch"):
+                self._watch(now)
         if now < self._hearts_until:
             return
         if now >= self._next_resume:
             self._next_resume = now + RESUME_SECONDS
-            self.desk.resume()  # first: what a former leader has begun takes the room of what is asked for
-        self.desk.take()
-        self._tell_failures()
+            with self._apart("resume"):
+                self.desk.resume()  # first: what a former leader has begun takes the room of what is asked for
+        with self._apart("take"):
+            self.desk.take()
+        with self._apart("tell"):
+            self._tell_failures()
+
+    def _watch(self, now: float) -> None:
+        is_due = now >= self._next_view
+        self._next_view = now + self.rest_seconds if is_due else self._next_view
+        before, self._believed = self._believed, self.watching.give_verdicts(self.lead.term)
+        self._phases = {
+            cluster: watched(self._phases.get(cluster, Phase.WATCHING), status.verdict)
+            for cluster, status in self._believed.items()
+        }
+        if is_due or self._believed is not before:
+            self.unasked.ask(self._believed, term=self.lead.term)
+
+    @contextmanager
+    def _apart(self, part: str) -> Iterator[None]:
+        """A defect in one part of a round is said once, keeps no other part from its work, and ends no controller.
+
+        The next one would only meet the same row.
+        """
+        try:
+            yield
+        except (NotLeading, StoreError):
+            raise
+        except Exception as error:
+            if self._defects.get(part) != repr(error):
+                log.exception("a defect of Tideover; the other parts go on, this one is tried again", part=part)
+            self._defects[part] = repr(error)
+        else:
+            self._defects.pop(part, None)
 
     def _wait_for_hearts(self) -> None:
         """Begin nothing for a moment where the store was away for longer: it has answered just now."""
@@ -160,11 +187,13 @@ class Controller:
         self._leads = leads
         return leads
 
-    def _lost_store(self, why: str) -> None:
+    def _lost_store(self, why: StoreError) -> None:
         if self._away is None:
             self._away_since = self.clock.monotonic()
-            log.error("the store is away or refuses: nothing is decided until it is back", error=why)
-        self._away = why
+            log.error(
+                "the store is away or refuses: nothing is decided until it is back", error=str(why), hint=why.hint
+            )
+        self._away = str(why)
         self._next_view = self._next_resume = 0.0  # it is back when everything can be done, not when nothing is due
 
     def _has_store(self) -> None:
@@ -173,28 +202,8 @@ class Controller:
         self._away = None
 
 
-@dataclass(kw_only=True)
-class _Links:
-    """Links to clusters, each made when first asked for and shared by all threads."""
-
-    settings: Tideover
-    _made: dict[str, Link] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __call__(self, cluster: str) -> Link:
-        with self._lock:
-            if cluster not in self._made:
-                self._made[cluster] = Link(self.settings.clusters[cluster], name=cluster)
-            return self._made[cluster]
-
-    def close(self) -> None:
-        with self._lock:
-            for link in self._made.values():
-                link.close()
-
-
 def assemble(
-    settings: Tideover, *, store: Store, clock: Clock, lead: Lead, watching: Watch, logs: Logs, actor: str
+    settings: Tideover, *, store: ControllerStore, clock: Clock, lead: Lead, watching: Watch, logs: Logs, actor: str
 ) -> Controller:
     """The loop with its parts, on whatever store, clock and clusters."""
     places = Places(store=store, settings=settings, logs=logs, clock=clock)
@@ -211,24 +220,32 @@ def assemble(
     )  # fmt: skip
 
 
-def run_controller(settings: Tideover, name: str | None, *, store: Store, stop: threading.Event) -> int:
+def run_controller(settings: Tideover, name: str | None, *, store: ControllerStore, stop: threading.Event) -> int:
     """Control until ``stop`` is set; returns the exit code."""
     name, instance, clock = name or socket.gethostname(), this_process(), SystemClock()
-    actor, links = f"controller:{name}", _Links(settings=settings)
+    actor, identities = f"controller:{name}", Identities(settings)
+    identities.learn(store)
+    links = Links(settings, identities)
     lead = Lead(store, clock, instance)
-    observer = Observer(settings, name=name, instance=instance, eyes=eyes_on(settings), open_log=links)
-    watching = Watching(store, settings, observer, actor=actor)
+    observer = Observer(settings, name=name, instance=instance, eyes=probes_on(settings, identities), open_log=links)
+    watching = Watching(store, settings, observer, identities=identities, actor=actor)
     controller = assemble(
         settings, store=store, clock=clock, lead=lead, watching=watching, logs=links, actor=actor
     )  # fmt: skip
     housekeeping = Housekeeping(store, settings, logs=links, term=lambda: _term(lead), actor=actor, clock=clock)
     log.info("controller is up", controller=name, clusters=sorted(settings.clusters), queries=len(settings.queries))
+    if "http" in settings.model_fields_set:
+        log.warning(
+            "http is set, but this version has no page and no API: nothing listens", listen=settings.http.listen
+        )
     observer.begin()
     housekeeping.begin()
+    pulse = own_pulse()
     try:
         while not stop.is_set():
             began = time.monotonic()
             controller.tick()
+            pulse.beat(time.monotonic())
             stop.wait(max(0.0, controller.step_seconds - (time.monotonic() - began)))
     finally:
         controller.close()

@@ -9,16 +9,16 @@ TideoverError
 ├── OutcomeUnknown     the time to wait was up; the operation stays open            exit 3
 ├── IllegalMove        a phase met an event that its table does not know            exit 2
 └── OperationFailed    an operation ended without reaching its aim                  exit 2
-Every other branch (store, cluster, runner) is a failure: exit 2.
+Every other branch (store, cluster, runner) is a failure: exit 2. ``run`` and ``control``, which a service manager
+starts, end with 78 on a ``ConfigError`` or an ``UnknownName``: a restart cannot mend either.
 """
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import ClassVar
 
-from orchestrator.decide.phases import IllegalMove
+from orchestrator.decide.operation.phases import IllegalMove
 from state.errors import TideoverError
-from state.model import Request
+from state.model.entities import Request
 
 __all__ = [
     "ConfigError",
@@ -35,18 +35,19 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """What a verb's exit code says."""
+    """What a verb's exit code says. ``MISCONFIGURED`` is ``EX_CONFIG`` of BSD's ``sysexits.h``, which systemd knows."""
 
     DONE = 0
     REFUSED = 1
     FAILED = 2
     UNKNOWN = 3
+    MISCONFIGURED = 78
 
 
 class OrchestratorError(TideoverError):
     """The orchestrator could not do what was asked."""
 
-    exit_code: ClassVar[ExitCode] = ExitCode.FAILED
+    exit_code: ExitCode = ExitCode.FAILED
 
 
 class UsageError(OrchestratorError):

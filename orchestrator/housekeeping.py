@@ -1,4 +1,4 @@
-"""What has to be done now and then, and never on time: readiness samples, counts, measures, and pruning what is over.
+"""What has to be done now and then, and never on time: readiness samples, counts, measures, and clearing what is over.
 
 The one seam of APScheduler 3.11. It goes by the wall clock, and a clock that is set back holds its jobs up for as long;
 a run that hangs blocks the later ones; what it starts it cannot stop. So nothing that must be on time runs here, each
@@ -18,22 +18,22 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
-from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from orchestrator.clock import Clock, SystemClock
-from orchestrator.decide.replication import continued
-from orchestrator.decide.sampling import fact_of, next_samples, told
-from orchestrator.desk import open_operations
-from orchestrator.disorder import measure_disorder
+from orchestrator.decide.gates.readiness_schedule import fact_of, next_samples, told
+from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
-from orchestrator.later import keep_counts
-from orchestrator.places import Logs
-from orchestrator.planning import check_queries
+from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of
+from orchestrator.facts.gather import Logs
+from orchestrator.facts.measure import keep_counts
+from orchestrator.facts.preflight import check_queries
+from orchestrator.facts.timestamp_disorder import measure_disorder
+from orchestrator.operation.open_operations import open_operations
 from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
-from state.ports import Store
-from state.settings import Tideover
-from state.upkeep import Pruned
+from state.model.maintenance import Pruned
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
 
 LOOK_EVERY = timedelta(seconds=5)
 """How often a job looks whether something is due: soon after its controller began to lead."""
@@ -61,7 +61,7 @@ class Housekeeping:
 
     def __init__(
         self,
-        store: Store,
+        store: ControllerStore,
         settings: Tideover,
         *,
         logs: Logs,
@@ -83,7 +83,7 @@ class Housekeeping:
             "readiness": _Job(self.sample),
             "later": _Job(self._when_due(LATER_EVERY, self.count)),
             "disorder": _Job(self._when_due(DISORDER_EVERY, self.measure)),
-            "retention": _Job(self._when_due(RETENTION_EVERY, self.prune, self.prune_timelines)),
+            "retention": _Job(self._when_due(RETENTION_EVERY, self.clean, self.prune, self.prune_timelines)),
         }
         self._scheduler = _scheduler(self._jobs, look_every)
 
@@ -153,6 +153,18 @@ class Housekeeping:
                 kept += 1
         return kept
 
+    def clean(self) -> int:
+        """Ask runners to clean what queries left longer ago than the configuration says; of how many checkpoints.
+
+        Raises ``StoreError``.
+        """
+        keep, asked = keep_of(self._settings.retention), 0
+        for query in self._settings.queries if keep.age is not None else ():
+            if (term := self._leading()) is None:
+                break
+            asked += len(ask_to_clean(self._store, self._settings, query, keep, actor=self._actor, term=term))
+        return asked
+
     def prune(self) -> Pruned:
         """Forget what is older than the configuration says, in bounded rounds; what went. Raises ``StoreError``."""
         until, gone = self._clock.monotonic() + PRUNING_SECONDS, Pruned()
@@ -185,7 +197,11 @@ class Housekeeping:
         return gone
 
     def _when_due(self, every: timedelta, *work: Callable[[], object]) -> Callable[[], None]:
-        """Work that is done by a leader when so much time has passed since it last was; what fails is due still."""
+        """Work that is done by a leader when so much time has passed since it last was; what fails is due still.
+
+        An interval of the scheduler's would count from the start of the process: a new leader would wait for the rest
+        of it, up to an hour, and so would a run that failed.
+        """
         due = 0.0
 
         def run() -> None:
@@ -232,16 +248,12 @@ class _Job:
 
 
 def _scheduler(jobs: dict[str, _Job], every: timedelta) -> BackgroundScheduler:
-    """Each job on a thread of its own, so that one that is slow does not hold up the other."""
+    """Each job runs on a thread of the scheduler's pool, once at a time, so that one that is slow holds up no other."""
     logging.getLogger("apscheduler").setLevel(logging.CRITICAL)  # what goes wrong is told below, once
-    scheduler = BackgroundScheduler(
-        timezone=UTC,
-        executors={name: ThreadPoolExecutor(1) for name in jobs},
-        job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
-    )
+    scheduler = BackgroundScheduler(timezone=UTC, job_defaults={"misfire_grace_time": None})
     seconds, now = every.total_seconds(), datetime.now(UTC)
     for name, job in jobs.items():
-        scheduler.add_job(job, "interval", seconds=seconds, id=name, executor=name, next_run_time=now)
+        scheduler.add_job(job, "interval", seconds=seconds, id=name, next_run_time=now)
     scheduler.add_listener(_tell_defect, EVENT_JOB_ERROR)
     return scheduler
 

@@ -4,17 +4,40 @@ The lease's end is kept by the store's clock; this side counts on the monotonic 
 a slow store makes the lease look shorter, never longer. A process that was frozen finds on waking that its time is up
 and acts no more; what it had in hand fails on its old term. The holder's name is a process, so that a holder on the
 same host that is dead can be succeeded at once.
+
+Which process this is, and whether another one on this host is gone for sure.
+
+A process is named by host, boot, process id and start time, so that a reused id is never taken for the old process.
 """
 
+import os
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 from orchestrator.clock import Clock
 from orchestrator.errors import NotLeading
-from orchestrator.process import is_gone
 from state.errors import StoreUnavailable
-from state.model import Lease
-from state.ports import Store
+from state.model.entities import Lease
+from state.store.controller_store import ControllerStore
+from streaming.process import ROOT, boot_id, host_name, is_over, started_at
+
+
+def this_process(root: Path = ROOT) -> str:
+    """``host:boot_id:pid:start``, unique for ever where ``/proc`` exists; elsewhere parts of it are empty."""
+    pid = os.getpid()
+    return f"{host_name(root)}:{boot_id(root)}:{pid}:{started_at(pid, root) or ''}"
+
+
+def is_gone(name: str, root: Path = ROOT) -> bool:
+    """Whether the process of this name is proven dead: of this host, and not there any more."""
+    parts = name.rsplit(":", 3)
+    if len(parts) != 4 or not parts[2].isdigit() or not parts[3].isdigit():
+        return False
+    host, boot, pid, started = parts
+    here, boot_here = host_name(root), boot_id(root)
+    return bool(is_over(host, boot, int(pid), int(started), here=here, boot_here=boot_here, root=root))
+
 
 NAME = "controller"
 TTL = timedelta(seconds=10)
@@ -25,10 +48,16 @@ AGAIN_EVERY = 0.5
 """Seconds between two tries to lead, while somebody else does."""
 
 
+def is_led(store: ControllerStore) -> bool:
+    """Whether somebody leads now: has the lease, and is not proven dead. Changes nothing."""
+    lease = store.leader(NAME)
+    return lease is not None and lease.expires_at > store.now() and not is_gone(lease.holder)
+
+
 class Lead:
     """The lease as this process holds it, or not. Thread-safe."""
 
-    def __init__(self, store: Store, clock: Clock, holder: str, ttl: timedelta = TTL) -> None:
+    def __init__(self, store: ControllerStore, clock: Clock, holder: str, ttl: timedelta = TTL) -> None:
         self._store = store
         self._clock = clock
         self._holder = holder
@@ -91,6 +120,12 @@ class Lead:
             return self.take()
         except StoreUnavailable:
             return False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process had the lease when it looked last."""
+        with self._lock:
+            return self._lease is not None
 
     def give_up(self) -> None:
         """Let the next process lead at once."""

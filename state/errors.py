@@ -10,7 +10,7 @@ TideoverError
     ├── Conflict          contradicts what stands
     ├── Damaged           what is kept there cannot be read
     ├── SchemaNewer       written by a newer program
-    └── SchemaOlder       older, and this user may not upgrade it
+    └── SchemaOlder       older, or none yet
 """
 
 from typing import ClassVar
@@ -67,6 +67,6 @@ class SchemaNewer(StoreError):
 
 
 class SchemaOlder(StoreError):
-    """The store's schema is older than this version of Tideover, and it may not be upgraded."""
+    """The store's schema is older than this version of Tideover, or there is none yet."""
 
     kind = "schema-older"

@@ -1,4 +1,7 @@
-"""Times of three clocks: the monotonic one that waits are measured by, the host's wall clock, and the store's."""
+"""Times of three clocks: the monotonic one that waits are measured by, the host's wall clock, and the store's.
+
+One point in time by which a call returns, shared by everything the call does.
+"""
 
 import math
 import threading
@@ -6,8 +9,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Self
 
-from state.ports import Store
+from state.store.runner_store import RunnerStore
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +22,7 @@ class Clocks:
     wall: Callable[[], float] = time.time
 
 
-def store_time(store: Store, monotonic: Callable[[], float] = time.monotonic) -> Callable[[float], datetime]:
+def store_time(store: RunnerStore, monotonic: Callable[[], float] = time.monotonic) -> Callable[[float], datetime]:
     """Ask the store for the time, and return what turns this process's monotonic times into it.
 
     Off by half of the question's round trip at most. Raises ``StoreError``.
@@ -69,3 +73,30 @@ class Drift:
         before, self._before = self._before or here, here
         jump = (here[0] - before[0]) - (here[1] - before[1])
         return jump if abs(jump) > self._limit + here[2] + before[2] else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A point on the monotonic clock; passed on whole, so that no step can add a wait of its own."""
+
+    at: float
+    """``time.monotonic()`` seconds."""
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        """Return the deadline that many seconds from now."""
+        return cls(time.monotonic() + seconds)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self.at - time.monotonic())
+
+    @property
+    def passed(self) -> bool:
+        """Whether no time is left."""
+        return time.monotonic() >= self.at
+
+    def soonest(self, seconds: float) -> "Deadline":
+        """Return this deadline, or the one ``seconds`` from now if that comes first."""
+        return Deadline(min(self.at, time.monotonic() + seconds))

@@ -4,7 +4,9 @@ TideoverError
 ├── JarError                a jar set cannot be had as locked
 ├── JavaMissing             no Java new enough to run Spark, Kafka or Ivy
 └── KafkaError              a cluster cannot be looked at
+    ├── ClusterUndeclared   the configuration has no such cluster: it may have been there when a move began
     ├── ClusterUnreachable  no bootstrap server answered in time; retrying can help
+    ├── WrongCluster        another cluster answers under the name than the one that has it
     └── CredentialRefused   our own TLS or SASL settings are at fault: says nothing of the cluster's health
 """
 
@@ -33,11 +35,28 @@ class KafkaError(TideoverError):
     """Whether the same call can succeed later with nothing changed on our side."""
 
 
+class ClusterUndeclared(KafkaError):
+    """The configuration declares no such cluster."""
+
+    kind = "cluster-undeclared"
+
+
 class ClusterUnreachable(KafkaError):
     """No bootstrap server of the cluster answered in time; asking again can help."""
 
     kind = "cluster-unreachable"
     retriable = True
+
+
+class WrongCluster(KafkaError):
+    """Another cluster answers under the name than the one that has it."""
+
+    kind = "wrong-cluster"
+
+    def __init__(self, message: str = "", *, hint: str = "", seen: str) -> None:
+        super().__init__(message, hint=hint)
+        self.seen = seen
+        """The id that it gave itself."""
 
 
 class CredentialRefused(KafkaError):

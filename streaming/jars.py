@@ -25,7 +25,9 @@ from streaming.errors import JarError
 from streaming.ivy import Coordinate, Downloader, download
 from streaming.java import java_home_binary
 
-__all__ = ["JarCache", "LockedJar", "Roots", "jar_paths", "java_home_binary", "parse_lock", "set_names"]
+__all__ = [
+    "JarCache", "LockedJar", "Roots", "cache_root", "held", "jar_paths", "java_home_binary", "parse_lock", "set_names",
+]  # fmt: skip
 
 Progress = Callable[[str], None]
 
@@ -72,7 +74,8 @@ def _kafka(version: str, *extra: str) -> Roots:
 def _connector(scala: str, spark: str, token_provider: str, kafka_clients: str, pool: str) -> Roots:
     """Name the connector's jars one by one: their other dependencies are inside Spark already, in Spark's versions.
 
-    With them comes a local file system that does not start a process for every ``chmod`` (``streaming.spark.disk``).
+    With them comes a local file system that does not start a process for every ``chmod``
+    (``streaming.spark.checkpoint.hadoop_files``).
     """
     coordinates = (
         "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
@@ -89,6 +92,11 @@ def _delta(module: str, version: str) -> Roots:
     return Roots(coordinates=coordinates, transitive=False)
 
 
+def _golden(scala: str, version: str) -> Roots:
+    """Name the jar in which Spark publishes the checkpoints that its own suites restart: tests carry those."""
+    return Roots(coordinates=(f"org.apache.spark:spark-sql_{scala}:{version}:tests",), transitive=False)
+
+
 ROOTS: Mapping[str, Roots] = {
     "kafka-4.3.1": _kafka("4.3.1"),
     "kafka-3.9.1": _kafka("3.9.1", "com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.16.2"),
@@ -97,6 +105,8 @@ ROOTS: Mapping[str, Roots] = {
     "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
     "delta-4.2.0": _delta("delta-spark_2.13", "4.2.0"),
+    "golden-3.5.7": _golden("2.12", "3.5.7"),
+    "golden-4.2.0": _golden("2.13", "4.2.0"),
 }
 
 
@@ -106,7 +116,7 @@ def jar_paths(name: str, *, progress: Progress | None = None) -> list[Path]:
     A returned jar had the locked sha256 when it was fetched and has the recorded size now. Two processes may ask at
     once: the second waits and finds the work done. Raises JarError, or JavaMissing when there is something to fetch.
     """
-    return JarCache(_cache_root(), download).paths(name, _read_lock(name), progress or _silent)
+    return JarCache(cache_root() / "jars", download).paths(name, _read_lock(name), progress or _silent)
 
 
 def set_names() -> list[str]:
@@ -140,7 +150,7 @@ class JarCache:
         """Return the jars of one lock, in its order, fetching those that are not here as locked."""
         if self._missing(locked):
             self._root.mkdir(parents=True, exist_ok=True)
-            with _held(self._root / ".lock", lambda: progress(f"{name}: waiting for another process that fetches")):
+            with held(self._root / ".lock", lambda: progress(f"{name}: waiting for another process that fetches")):
                 missing = self._missing(locked)  # the process we waited for may have done it
                 if missing:
                     self._fetch(name, missing, progress)
@@ -231,9 +241,10 @@ def _locks() -> Path:
     return Path(str(resources.files("streaming"))) / "jarsets"
 
 
-def _cache_root() -> Path:
+def cache_root() -> Path:
+    """The folder of what is fetched or made once on this machine: ``TIDEOVER_CACHE``, or one in the home."""
     configured = os.environ.get("TIDEOVER_CACHE")
-    return (Path(configured).expanduser() if configured else Path.home() / ".cache" / "tideover").resolve() / "jars"
+    return (Path(configured).expanduser() if configured else Path.home() / ".cache" / "tideover").resolve()
 
 
 def _record(jar: Path) -> Path:
@@ -253,8 +264,11 @@ def _write_whole(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def _held(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold an exclusive lock on a file; the kernel lets go of it when the process dies, so none is ever stale."""
+def held(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold an exclusive lock on a file; the kernel lets go of it when the process dies, so none is ever stale.
+
+    ``on_wait`` is called when somebody else holds it.
+    """
     with path.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

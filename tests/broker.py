@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from lab.java import archive
+from streaming import class_archive
 from streaming.jars import jar_paths, java_home_binary
 from tests.ports import free_port
 
@@ -40,15 +42,20 @@ def running_broker(
     configuration.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
     log_settings = folder / "log4j2.yaml"
     log_settings.write_text(_LOGGING, encoding="utf-8")
-    environment = {**os.environ, "CLASSPATH": os.pathsep.join(str(jar) for jar in jar_paths(kafka))}
+    jars = os.pathsep.join(str(jar) for jar in jar_paths(kafka))
+    environment = {**os.environ, "CLASSPATH": jars}
     java = [str(java_home_binary()), "-Xmx512m", f"-Dlog4j2.configurationFile={log_settings}"]
+    formatter, broker = ([*java, *class_archive.options(archive(name, jars))] for name in ("StorageTool", "Kafka"))
     with (folder / "broker.log").open("wb") as log:
         identity = cluster_id or new_cluster_id()
-        format_storage = [*java, "kafka.tools.StorageTool", "format", "-g", "-t", identity, "-c", str(configuration)]
+        format_storage = [*formatter, "kafka.tools.StorageTool", "format", "-g", "-t", identity]
+        format_storage += ["-c", str(configuration)]
         for user, password in (scram or {}).items():
             format_storage += ["-S", f"SCRAM-SHA-512=[name={user},password={password}]"]
         subprocess.run(format_storage, env=environment, stdout=log, stderr=log, timeout=_FORMAT_SECONDS, check=True)
-        process = subprocess.Popen([*java, "kafka.Kafka", str(configuration)], env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [*broker, "kafka.Kafka", str(configuration)], env=environment, stdout=log, stderr=log
+        )
     try:
         _await(process, listen, folder)
         yield listen

@@ -4,16 +4,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.{}StateStoreProvider"
 TopicOffsets = Mapping[str, Mapping[str, int]]
+SourceOffset = TopicOffsets | Mapping[str, int] | int
+"""A Kafka source's, a file source's or a rate source's."""
 
 
 def offset_text(
-    *sources: TopicOffsets | None, version: int = 1, watermark_ms: int = 0, provider: str = "HDFSBacked"
+    *sources: SourceOffset | None, version: int = 1, watermark_ms: int = 0, provider: str = "HDFSBacked"
 ) -> str:
     """An entry of the offset log."""
-    metadata: dict[str, object] = {
+    metadata: dict[str, Any] = {
         "batchWatermarkMs": watermark_ms,
         "batchTimestampMs": 1_795_250_471_909,
         "conf": {"spark.sql.streaming.stateStore.providerClass": PROVIDER.format(provider)},
@@ -27,7 +30,7 @@ def offset_text(
 
 def commit_text(next_watermark_ms: int = 0, ids: object = None) -> str:
     """An entry of the commit log."""
-    metadata: dict[str, object] = {"nextBatchWatermarkMs": next_watermark_ms}
+    metadata: dict[str, Any] = {"nextBatchWatermarkMs": next_watermark_ms}
     if ids is not None:
         metadata["stateUniqueIds"] = ids
     return f"v{1 if ids is None else 2}\n" + json.dumps(metadata, separators=(",", ":"))
@@ -61,12 +64,12 @@ class CheckpointFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def plan(self, batch: int, *sources: TopicOffsets | None) -> None:
+    def plan(self, batch: int, *sources: SourceOffset | None) -> None:
         """Write ``offsets/batch``; the default source moves on by 10 records a batch."""
         text = offset_text(*(sources or (orders(batch),)), version=self.version, watermark_ms=self.watermark_ms)
         self.write(f"offsets/{batch}", text)
 
-    def commit(self, batch: int, *sources: TopicOffsets | None, next_watermark_ms: int = 0) -> None:
+    def commit(self, batch: int, *sources: SourceOffset | None, next_watermark_ms: int = 0) -> None:
         """Write ``offsets/batch``, the state after it and ``commits/batch``."""
         self.plan(batch, *sources)
         self.keep_state(batch + 1)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.decide.verdict import judge
-from state.sighting import Sighting, Verdict
+from state.model.cluster_status import ProbeReport, Verdict
 from streaming.clocks import Clocks
-from streaming.heartbeats import Heartbeats
-from streaming.memory import MemoryCluster
-from streaming.sight import Sight
-from streaming.window import Window, sighting
+from streaming.probe.heartbeats import Heartbeats
+from streaming.probe.report import Sight, Window, probe_report
+from tests.memory_log import MemoryCluster
 from tests.sights import DETECTION, at, sight
 
 INTERVAL = DETECTION.interval.total_seconds()
@@ -23,7 +22,7 @@ CALM = -4.0
 """When everybody has begun to look; the trouble begins at 0."""
 TOPIC = "east.heartbeats"
 
-Happening = tuple[float, Literal["mine", "runner", "judge"], Sight | None]
+Trigger = tuple[float, Literal["mine", "runner", "judge"], Sight | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +76,7 @@ class Course:
                 windows[what] = windows[what].after(look)
                 continue
             mine, told = _seen(windows["mine"], "controller:one"), _seen(windows["runner"], "runner:a")
-            others = [each for each in (told, None if heard is None else heard.sighting(now)) if each is not None]
+            others = [each for each in (told, None if heard is None else heard.probe_report(now)) if each is not None]
             verdict = judge(mine, others, at(now), DETECTION).verdict
             if not changes or changes[-1][1] is not verdict:
                 changes.append((now, verdict))
@@ -91,7 +90,7 @@ class Course:
     def _lives(self, when: float) -> bool:
         return self.dies is None or when < self.dies
 
-    def _happenings(self) -> Iterable[Happening]:
+    def _happenings(self) -> Iterable[Trigger]:
         """Looks when their end is known, and the leader's ticks."""
         for number in range(round(self.until / TICK)):
             yield number * TICK, "judge", None
@@ -126,7 +125,7 @@ class _Hearing:
         clocks = Clocks(monotonic=lambda: self._now)
         self._heartbeats = Heartbeats("east", "west", TOPIC, lambda _: self._west, DETECTION, clocks)
 
-    def sighting(self, now: float) -> Sighting | None:
+    def probe_report(self, now: float) -> ProbeReport | None:
         """What it has to say at a time; called with ever later ones."""
         while self._due <= now:
             self._now = self._due
@@ -134,12 +133,12 @@ class _Hearing:
                 self._west.append(TOPIC, 0, round(at(self._beats.pop(0)[1]).timestamp() * 1000), bytes(16))
             self._due += self._heartbeats.hear()
         self._now = now
-        return self._heartbeats.sighting("1", at)
+        return self._heartbeats.probe_report("1", at)
 
 
 def _beginnings(phase: float, until: float) -> list[float]:
     return [CALM + phase + number * INTERVAL for number in range(max(0, round((until - CALM) / INTERVAL)))]
 
 
-def _seen(window: Window, viewpoint: str) -> Sighting | None:
-    return sighting(window, cluster="east", viewpoint=viewpoint, instance="1", at=at)
+def _seen(window: Window, viewpoint: str) -> ProbeReport | None:
+    return probe_report(window, cluster="east", viewpoint=viewpoint, instance="1", at=at)

@@ -72,6 +72,9 @@ class FakeCluster:
         """Brokers whose replicas are not in sync."""
         self.min_in_sync = 1
         self.delay_seconds = 0.0
+        self.cluster_id = "fake"
+        self.strangers: set[int] = set()
+        """Brokers that are of another cluster."""
         self.asked: list[tuple[int, int, int]] = []
         """Broker, api key and version of every request."""
         self.created: list[str] = []
@@ -107,6 +110,16 @@ class FakeCluster:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
+
+    def hang_up(self, *nodes: int) -> None:
+        """Close every connection to some brokers, or to all, that is open now; new ones work."""
+        for node in nodes or self.ports:
+            listener, *connections = self._sockets[node]
+            for each in connections:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+                each.close()
+            self._sockets[node] = [listener]
 
     def deafen(self) -> None:
         """Let every connection that is open now hear no more, as a middlebox that forgot it; new ones work."""
@@ -190,7 +203,12 @@ class FakeCluster:
             for each, port in self.ports.items()
         ]
         return MetadataResponse(
-            version=version, throttle_time_ms=0, cluster_id="fake", controller_id=0, topics=topics, brokers=brokers
+            version=version,
+            throttle_time_ms=0,
+            cluster_id="other" if node in self.strangers else self.cluster_id,
+            controller_id=0,
+            topics=topics,
+            brokers=brokers,
         )
 
     def _partition(self, version: int, topic: str, number: int) -> Any:

@@ -1,11 +1,12 @@
-"""``docs/reports/faults.md``: which faults were injected into real parts, when, on which commit, and how it ended.
+"""The report ``faults``: which faults were injected into real parts, when, on which commit, and how it ended.
 
-A plugin of pytest, in place where ``TIDEOVER_FAULTS_REPORT=1`` (``make test-long`` sets it). The page is written anew
-whenever one of the table's real tests has ended: a run of any part of them brings its own lines up to date, the others
-stay as they are, each with the commit that it was run on, and a run that is cut off loses nothing.
+A plugin of pytest, in place where ``TIDEOVER_FAULTS_REPORT=1``. The page lies in the folder of the commit and is
+written again whenever one of the table's real tests has ended, so a run that is cut off loses nothing.
+``python -m tests.injected`` runs the tests of the table that have not ended on this commit.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,22 +14,24 @@ from typing import NamedTuple
 
 import pytest
 
-from bench.surroundings import commit
+from reports.entries import entry
+from reports.errors import ReportsError
+from reports.origin import Origin, origin, unchanged
+from reports.stamp import Stamp, stamped
 from tests.simulation.faults import table
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reports" / "faults.md"
 WANTED = 36
 """The faults that were named before anything was built; the others were added later."""
 ABOUT = """
 # Faults that were injected into real parts
 
-Written by the tests themselves: `make test-long`, and `TIDEOVER_FAULTS_REPORT=1 make test` for those of `tests/real`.
-Each line is the last run of its test, on the commit that it names. What each fault does is told in
-[the table of faults](../faults.md). "In part" is a test that leaves out something of its row, as that table says.
+Command: `make reports ONLY=faults`, {sentence}.
+Each line is the last run of its test. [The table of faults](../faults.md) says what each fault does. "In part" is a
+test that leaves out something of its row, as that table says.
 """
 HEAD = "| | Fault | Test | Outcome | Seconds | Commit | Ended (UTC) | Seed |"
-NOT_RUN = "not run"
+NOT_RUN, UNFINISHED = "not run", "not finished"
+AFTER = ", after a failure on the same commit"
 
 
 class Ended(NamedTuple):
@@ -45,20 +48,21 @@ Runs = Mapping[int, Ended]
 
 
 class Injected:
-    """Notes how the tests of ``table.REAL`` end; ``now`` and the rest are arguments for its own test's sake."""
+    """Notes how the tests of ``table.REAL`` end."""
 
     def __init__(
-        self,
-        page: Path = PAGE,
-        *,
-        commit: str,
-        seed: str = "-",
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._page, self._commit, self._seed, self._now = page, commit, seed, now
+        self, page: Path, *, on: Origin, seed: str = "-", now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        still: Callable[[Origin], None] = unchanged,
+    ) -> None:  # fmt: skip
+        self._page, self._on, self._seed, self._now = page, on, seed, now
+        self._still = still
+        self._collected: list[str] = []
         self._phases: dict[str, list[pytest.TestReport]] = {}
         self._cases: dict[str, tuple[bool, float]] = {}
-        self._again: set[str] = set()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Which cases there are: a test with several has ended when all have."""
+        self._collected = [item.nodeid for item in session.items]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Set-up, call and clean-up of one test come one after the other; with the last it has ended."""
@@ -70,27 +74,64 @@ class Injected:
             return
         phases = self._phases.pop(report.nodeid)
         outcomes = {str(each.outcome) for each in phases}
-        if "rerun" in outcomes:
-            self._again.add(report.nodeid)
-            return
         if "skipped" in outcomes:
             return
         self._cases[report.nodeid] = (outcomes == {"passed"}, sum(each.duration for each in phases))
-        write(self._page, {**read(self._page), **{number: self._ended(number) for number in numbers}})
+        self._still(self._on)
+        before = read(self._page)
+        write(
+            self._page, {**before, **{number: self._ended(number, before.get(number)) for number in numbers}}, self._on
+        )
 
-    def _ended(self, number: int) -> Ended:
-        """All cases of a test that ended in this run are one line."""
+    def _ended(self, number: int, before: Ended | None) -> Ended:
+        """All cases of a test that ended in this run are one line; an earlier failure on the commit is not hidden."""
         mine = [node for node in self._cases if number in rows_of(node)]
         outcome = "passed" if all(self._cases[node][0] for node in mine) else "**failed**"
+        expected = sum(number in rows_of(node) for node in self._collected)
         cases = f" ({len(mine)} cases)" if len(mine) > 1 else ""
-        again = ", tried again" if self._again & set(mine) else ""
+        if outcome == "passed" and len(mine) < expected:
+            outcome, cases = UNFINISHED, f" ({len(mine)} of {expected} cases)"
+        if outcome == "passed" and before and ("failed" in before.outcome or before.outcome.endswith(AFTER)):
+            cases += AFTER
         seconds = f"{sum(self._cases[node][1] for node in mine):,.0f}"
-        return Ended(outcome + cases + again, seconds, f"`{self._commit}`", f"{self._now():%Y-%m-%d %H:%M}", self._seed)
+        return Ended(outcome + cases, seconds, f"`{self._on.commit}`", f"{self._now():%Y-%m-%d %H:%M}", self._seed)
 
 
 def plugin() -> Injected:
-    """The plugin for this checkout."""
-    return Injected(commit=commit(ROOT), seed=os.environ.get("SEED", "-"))
+    """The plugin for this checkout. Raises DirtyTree."""
+    on = origin()
+    return Injected(page_of(on), on=on, seed=os.environ.get("SEED", "-"))
+
+
+def page_of(on: Origin) -> Path:
+    return on.folder() / "faults.md"
+
+
+def main() -> int:
+    """Run the tests whose rows have not ended on this commit; 0 when all rows have passed."""
+    try:
+        on = origin()
+    except ReportsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    left = missing(read(page_of(on)))
+    tests = dict.fromkeys(table.REAL[number] for number in left)
+    if tests:
+        os.environ["TIDEOVER_FAULTS_REPORT"] = "1"
+        options = ["-p", "no:cacheprovider", "-m", "real or long", "--timeout", "14400"]
+        pytest.main([*options, *tests])
+    runs = read(page_of(on))
+    return 1 if missing(runs) or failed(runs) else 0
+
+
+def missing(runs: Runs) -> list[int]:
+    """The rows whose test has not ended, with all its cases."""
+    return [n for n in sorted(table.REAL) if n not in runs or runs[n].outcome.startswith((NOT_RUN, UNFINISHED))]
+
+
+def failed(runs: Runs) -> list[int]:
+    """The rows whose test failed."""
+    return [number for number in sorted(runs) if runs[number].outcome.startswith("**failed")]
 
 
 def rows_of(node: str) -> list[int]:
@@ -112,17 +153,23 @@ def read(page: Path) -> Runs:
     return found
 
 
-def write(page: Path, runs: Runs) -> None:
-    """The whole page, each row of the table that has a real test."""
+def write(page: Path, runs: Runs, on: Origin) -> None:
+    """The whole page, each row of the table that has a real test, with its stamp."""
     rows = {row.number: row for row in table.rows()}
     empty = Ended(NOT_RUN, "-", "-", "-", "-")
     lines = [
         f"| {number} | {rows[number].injected} | {_test(number)} | {' | '.join(runs.get(number, empty))} |"
         for number in sorted(table.REAL)
     ]
-    parts = [ABOUT.strip(), f"{HEAD}\n|---|---|---|---|---|---|---|---|\n" + "\n".join(lines), summary(runs)]
+    about = ABOUT.format(sentence=on.sentence).strip()
+    parts = [about, f"{HEAD}\n|---|---|---|---|---|---|---|---|\n" + "\n".join(lines), summary(runs)]
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    facts = Stamp(
+        report="faults", command="make reports ONLY=faults", commits=(on.commit,), made=on.made, machine=on.machine,
+        judged=entry("faults").judged, exposed="-", stories=len(table.REAL) - len(left := missing(runs)),
+        unit="faults", broken=len(failed(runs)), missing=tuple(f"row {number}" for number in left),
+    )  # fmt: skip
+    page.write_text(stamped("\n\n".join(parts), facts), encoding="utf-8")
 
 
 def summary(runs: Runs) -> str:
@@ -142,3 +189,9 @@ def whole_rows(numbers: Iterable[int]) -> list[int]:
 
 def _test(number: int) -> str:
     return table.link(table.REAL[number], "../..") + (", in part" if number in table.IN_PART else "")
+
+
+if __name__ == "__main__":
+    from tests import injected
+
+    sys.exit(injected.main())

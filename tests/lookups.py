@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import NamedTuple, Protocol
 
-from state.model import TopicPartition
-from streaming.log import Log, Looked, Spec
+from state.model.entities import TopicPartition
+from streaming.cluster_log import Log, Looked, Spec
 
 GZIP, LZ4 = {"producer": "gzip"}, {"compression.type": "lz4"}
 NOW = 1_763_000_000_000

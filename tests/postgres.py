@@ -15,10 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
+from state.store.sql.migrate import upgrade_store
 from tests.ports import free_port
 
 _HOMES = Path("/usr/lib/postgresql")
@@ -44,6 +46,12 @@ class Postgres:
         with psycopg.connect(host="127.0.0.1", port=self.port, user="postgres", autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
+
+    def new_store(self) -> str:
+        """Make a database with an empty store in it, and return its URL."""
+        url = self.new_database()
+        upgrade_store(url)
+        return url
 
     def guard(self, database: str, user: str, password: str) -> str:
         """Give a database to a new user, who is let in by a password alone; returns the URL with it."""
@@ -133,7 +141,9 @@ def server_user() -> str:
 
 def as_server_user(*command: str) -> None:
     """Run a command to its end, not as root. The output goes to a file: a server would keep a pipe open."""
-    user = {"user": server_user(), "group": pwd.getpwnam(server_user()).pw_gid} if os.geteuid() == 0 else {}
+    user: dict[str, Any] = (
+        {"user": server_user(), "group": pwd.getpwnam(server_user()).pw_gid} if os.geteuid() == 0 else {}
+    )
     if user:
         user["extra_groups"] = []
     with tempfile.TemporaryFile() as output:

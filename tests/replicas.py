@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from state.model import TopicPartition
-from streaming.log import Looked, Spec
-from streaming.memory import MemoryCluster
+from state.model.entities import TopicPartition
+from streaming.cluster_log import Looked, Spec
+from tests.memory_log import MemoryCluster
 
 
 class CatchingUp(MemoryCluster):

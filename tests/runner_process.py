@@ -7,18 +7,19 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from state.errors import TideoverError
-from state.settings import Tideover
-from state.sql.migrate import open_store
-from streaming.logs import set_up_logs
-from streaming.spark.service import run_runner
+from state.settings.keys import Tideover
+from state.store.sql.migrate import open_store
+from streaming.logging_setup import set_up_logs
+from streaming.spark.runner.service import run_runner
 
 
 class RunnerProcess:
     """``python -m tests.runner_process`` with a settings file; its log is kept beside it."""
 
-    def __init__(self, settings: Mapping[str, object], folder: Path, *, name: str = "a") -> None:
+    def __init__(self, settings: Mapping[str, Any], folder: Path, *, name: str = "a") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "settings.json"
         path.write_text(json.dumps(settings), encoding="utf-8")

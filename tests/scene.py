@@ -18,8 +18,8 @@ from typing import Any
 
 from lab import faults
 from lab.world import CLUSTERS, TOPIC, World
-from state.model import IntentState, Operation, Phase
-from state.ports import Store
+from state.model.entities import IntentState, Operation, Phase
+from state.store.controller_store import ControllerStore
 from tests.streams import Cluster
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,6 +89,11 @@ class Controller:
         """Whether it leads, by what it said last."""
         return leads(self.log())
 
+    def stop(self) -> None:
+        """It gives its lease back, so that the next one leads at once."""
+        self.process.terminate()
+        self.process.wait(30)
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -108,9 +113,8 @@ class Driver:
         self._ended = False
         self._log = config.parent / f"runner-{name}.log"
         command = [sys.executable, "-m", "orchestrator", "-c", str(config), "run", "--name", name]
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)
 
     def log(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
@@ -161,7 +165,7 @@ class Scene:
     """What a test acts on; ``settings`` is the configuration file as data."""
 
     folder: Path
-    store: Store
+    store: ControllerStore
     settings: Mapping[str, Any]
     clusters: Mapping[str, Cluster]
     drivers: dict[str, Driver] = field(default_factory=dict)
@@ -205,6 +209,9 @@ class Scene:
         return self.type("failover", query, "--to", to, "--yes", "-o", "json", *more)
 
     def close(self) -> None:
+        for typed in self.typed:
+            if typed.process.poll() is None:
+                typed.kill()
         for controller in self.controllers.values():
             controller.kill()
         for driver in self.drivers.values():
@@ -284,7 +291,7 @@ class Stage(Scene):
             self.start(name)
 
 
-def one_query(world: World, url: str, folder: Path, name: str, pipeline: str) -> dict[str, object]:
+def one_query(world: World, url: str, folder: Path, name: str, pipeline: str) -> dict[str, Any]:
     """Settings of one query of ``tests.real.pipelines`` that keeps its rows by batch, hosted by runner ``a``."""
     east, west = CLUSTERS
     return {

@@ -7,7 +7,7 @@ log, before the earliest, bounded count).
 
 import pytest
 
-from streaming.log import Spec
+from streaming.cluster_log import Spec
 from tests.fakecluster import BASE_MS, SEGMENT_RECORDS, STEP_MS
 
 RECORDS = 10 * SEGMENT_RECORDS

@@ -1,12 +1,11 @@
-"""Looks and sightings for tests, on one time axis: seconds after ``START``, on every clock alike."""
+"""Looks and probe reports for tests, on one time axis: seconds after ``START``, on every clock alike."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from state.settings import Detection
-from state.sighting import Fault, Layer, Sighting
-from streaming.sight import Health, Passed, Sight, Trouble
-from streaming.window import Window, sighting
+from state.model.cluster_status import Fault, Layer, ProbeReport
+from state.settings.keys import Detection
+from streaming.probe.report import Health, Passed, Sight, Trouble, Window, probe_report
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DETECTION = Detection()
@@ -15,6 +14,7 @@ TROUBLES = {
     "refused": Trouble(kind="refused", text="connection refused", fault=Fault.THEIRS, retriable=True),
     "silent": Trouble(kind="silent", text="no answer in 1 s", fault=Fault.THEIRS, retriable=True),
     "credential": Trouble(kind="credential", text="SASL: bad password", fault=Fault.OURS, retriable=False),
+    "identity": Trouble(kind="identity", text="east leads to cluster B", fault=Fault.OURS, retriable=False),
     "no-network": Trouble(kind="network", text="network is unreachable", fault=Fault.HERE, retriable=True),
 }
 WHOLE = {"brokers": 3, "brokers_silent": 0, "partitions": 12, "leaderless": 0, "unreadable": 0, "under_replicated": 0,
@@ -50,7 +50,7 @@ def row(script: str) -> tuple[Sight, ...]:
     return tuple(sight(float(when), what) for what, _, when in (word.partition("@") for word in script.split()))
 
 
-def seen(source: Window | str, viewpoint: str = "controller:one", cluster: str = "east") -> Sighting | None:
-    """A window, or a script of looks, as a sighting."""
+def seen(source: Window | str, viewpoint: str = "controller:one", cluster: str = "east") -> ProbeReport | None:
+    """A window, or a script of looks, as a probe report."""
     window_ = window(*row(source)) if isinstance(source, str) else source
-    return sighting(window_, cluster=cluster, viewpoint=viewpoint, instance="1", at=at)
+    return probe_report(window_, cluster=cluster, viewpoint=viewpoint, instance="1", at=at)

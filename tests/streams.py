@@ -1,6 +1,7 @@
 """Two real clusters with shifted offsets, and queries whose output shows every record lost or read twice."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +14,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from state.protocol import CheckpointReport, PrepareRequest, Treatment
-from streaming.spark.carry import prepare
-from streaming.spark.checkpoint import read_checkpoint
-from streaming.spark.hadoop import HadoopFiles
-from streaming.spark.plant import plant
+from examples.orders import id_hash
+from lab.judge import weigh, weight
+from state.messages import CheckpointReport, PrepareRequest, Treatment
+from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.checkpoint.log_fence import plant
+from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.query.kafka_options import SHORT_WAIT
 
 SHIFT = {"0": 17, "1": 23}
 """Foreign records that lie on the standby before the replicated ones, per partition."""
@@ -68,9 +72,8 @@ class Cluster:
 
 def read(session: SparkSession, cluster: Cluster, topic: str, **options: str) -> DataFrame:
     """The topic as ids, keys and event times."""
-    reader = session.readStream.format("kafka").options(
-        **{"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}, **options
-    )
+    place = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    reader = session.readStream.format("kafka").options(**place | SHORT_WAIT | options)
     value = functions.col("value").cast("string")
     number = functions.get_json_object(value, "$.id").cast("long").alias("id")
     at = functions.timestamp_millis(functions.get_json_object(value, "$.at_ms").cast("long")).alias("at")
@@ -91,9 +94,9 @@ def run(writer: DataStreamWriter, checkpoint: str) -> str | None:
 
 @dataclass
 class Ledger:
-    """A keyed sink: count and sum of ids per window and key, so that a loss and a repeat cannot cancel out."""
+    """A keyed sink: what the ids of each window and key weigh, so that losses and repeats cannot cancel out."""
 
-    rows: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
+    rows: dict[tuple[int, str], int] = field(default_factory=dict)
     failing: Literal["before", "after"] | None = None
     """Fail before or after the rows of a batch are written."""
     batches: list[int] = field(default_factory=list)
@@ -103,12 +106,14 @@ class Ledger:
         windowed = records.withWatermark("at", "1 hour").groupBy(
             functions.window("at", "30 seconds").alias("window"), "key"
         )
-        summed = windowed.agg(functions.count("*").alias("count"), functions.sum("id").alias("sum"))
-        flat = summed.select(functions.unix_millis(functions.col("window.start")).alias("start"), "key", "count", "sum")
+        count, high, low = functions.count("*"), functions.sum(id_hash(1)), functions.sum(id_hash(9))
+        summed = windowed.agg(count.alias("count"), high.alias("high"), low.alias("low"))
+        start = functions.unix_millis(functions.col("window.start")).alias("start")
+        flat = summed.select(start, "key", "count", "high", "low")
         return flat.writeStream.outputMode("update").foreachBatch(self._write)
 
     def _write(self, rows: DataFrame, batch: int) -> None:
-        found = {(row["start"], row["key"]): (row["count"], row["sum"]) for row in rows.collect()}
+        found = {(row["start"], row["key"]): weight(row["count"], row["high"], row["low"]) for row in rows.collect()}
         if self.failing == "before":
             raise RuntimeError("the sink is down")
         self.rows |= found
@@ -117,15 +122,13 @@ class Ledger:
             raise RuntimeError("the driver is gone")
 
     @staticmethod
-    def truth(end: int) -> dict[tuple[int, str], tuple[int, int]]:
+    def truth(end: int) -> dict[tuple[int, str], int]:
         """What the sink must hold after the ids below ``end``, each once."""
-        expected: dict[tuple[int, str], tuple[int, int]] = {}
+        expected: Counter[tuple[int, str]] = Counter()
         for number in range(end):
             at = _T0_MS + number * 1000
-            key = (at - at % 30_000, f"k{number % 3}")
-            count, total = expected.get(key, (0, 0))
-            expected[key] = (count + 1, total + number)
-        return expected
+            expected[at - at % 30_000, f"k{number % 3}"] += weigh(number)
+        return dict(expected)
 
 
 @dataclass(frozen=True)
@@ -148,8 +151,26 @@ class Parquet:
 
     def ids(self, session: SparkSession) -> Mapping[int, int]:
         """Each id with how often it was delivered."""
-        rows = session.read.parquet(str(self.folder)).groupBy("id").count().collect()
+        rows = session.read.schema("id long").parquet(str(self.folder)).groupBy("id").count().collect()
         return {row["id"]: row["count"] for row in rows}
+
+
+@dataclass(frozen=True)
+class Files:
+    """A folder of JSON files with ids, which a query reads beside Kafka."""
+
+    folder: Path
+
+    def add(self, *ids: int) -> None:
+        """Put one file there, whole as soon as it is seen."""
+        self.folder.mkdir(exist_ok=True)
+        draft = self.folder / f".{ids[0]}"
+        draft.write_text("".join(json.dumps({"id": number}) + "\n" for number in ids))
+        draft.rename(self.folder / f"{ids[0]}.json")
+
+    def read(self, session: SparkSession) -> DataFrame:
+        self.folder.mkdir(exist_ok=True)
+        return session.readStream.schema("id long").json(str(self.folder))
 
 
 def uncommit(checkpoint: Path) -> int:

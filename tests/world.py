@@ -2,9 +2,6 @@
 
 import contextlib
 import json
-import os
-import random
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.world import PORTS
+from lab import cluster
+from lab.ports import free_base_port
+from lab.world import CLUSTERS, Options, World
 
 ROOT = Path(__file__).resolve().parents[1]
-_LOWEST, _HIGHEST = 20_000, 32_000
-"""Below the ports that the kernel gives to clients, so nobody takes one while we look."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class RunningWorld:
 
 
 @contextlib.contextmanager
-def running_world(tmp_path: Path, **options: object) -> Iterator[RunningWorld]:
+def running_world(tmp_path: Path, **options: Any) -> Iterator[RunningWorld]:
     """Bring a world up in `tmp_path/world`; options as `lab up` takes them, such as `brokers=3` or `kafka="3.9.1"`."""
     world = RunningWorld(tmp_path / "world")
     options.setdefault("base_port", free_base_port())
@@ -83,6 +80,19 @@ def running_world(tmp_path: Path, **options: object) -> Iterator[RunningWorld]:
         run_lab(world.directory, "down", "--now", exit_code=None)
 
 
+@contextlib.contextmanager
+def running_clusters(directory: Path, *names: str, **options: Any) -> Iterator[World]:
+    """Only the brokers of a world, of both clusters or of those named: no replicator, and no topic."""
+    world = World(directory=directory, options=Options(base_port=free_base_port(), **options))
+    directory.mkdir(parents=True, exist_ok=True)
+    parts = [part for name in names or CLUSTERS for part in world.parts(name)]
+    try:
+        cluster.start(world, parts, print)
+        yield world
+    finally:
+        world.end(parts, 0.0)
+
+
 def run_lab(directory: Path, *arguments: str, timeout: float = 300.0, exit_code: int | None = 0) -> str:
     """Run a verb of the lab as a user does."""
     command = [sys.executable, "-m", "lab", *arguments, "--dir", str(directory)]
@@ -90,23 +100,3 @@ def run_lab(directory: Path, *arguments: str, timeout: float = 300.0, exit_code:
     if exit_code is not None:
         assert done.returncode == exit_code, f"{' '.join(command[2:])}: exit code {done.returncode}\n{done.stderr}"
     return done.stdout
-
-
-def free_base_port() -> int:
-    """Return a base port such that all ports of a world are free; workers start looking at different places."""
-    chance = random.Random(os.getpid() ^ random.SystemRandom().getrandbits(30))
-    for _ in range(200):
-        base = chance.randrange(_LOWEST, _HIGHEST, PORTS)
-        if all(_is_free(port) for port in range(base, base + PORTS)):
-            return base
-    raise AssertionError("no free ports for a world")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

@@ -3,63 +3,67 @@
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module
 
 import click
 
-from orchestrator.cli.act import failover, plan
-from orchestrator.cli.ends import offsets
-from orchestrator.cli.live import watch
-from orchestrator.cli.look import history, list_queries, show, show_operation
-from orchestrator.cli.mend import reconcile
-from orchestrator.cli.ready import check
+from orchestrator.cli.context import World
+from orchestrator.cli.json_shapes import asked_row
 from orchestrator.cli.render import print_error, talk
-from orchestrator.cli.serve import control, run
-from orchestrator.cli.settings import config
-from orchestrator.cli.shapes import asked_row
-from orchestrator.cli.steer import ack, pause, resume
-from orchestrator.cli.timeline import timeline
-from orchestrator.cli.world import World
 from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError, exit_code
 from state.errors import TideoverError
 
+VERBS = {
+    "accept-cluster": "act.accept_cluster:accept_cluster",
+    "ack": "act.ack:ack",
+    "check": "inspect.check:check",
+    "clean": "act.clean:clean",
+    "config": "serve.config:config",
+    "control": "serve.control:control",
+    "failover": "act.failover:failover",
+    "forget": "act.forget:forget",
+    "history": "inspect.history:history",
+    "list": "inspect.list:list_queries",
+    "offsets": "inspect.offsets:offsets",
+    "pause": "act.pause:pause",
+    "plan": "act.plan:plan",
+    "reconcile": "act.reconcile:reconcile",
+    "resume": "act.resume:resume",
+    "run": "serve.run:run",
+    "show": "inspect.show:show",
+    "show-op": "inspect.show_op:show_operation",
+    "store": "serve.store:store",
+    "timeline": "inspect.timeline:timeline",
+    "watch": "inspect.watch:watch",
+}
+"""Each verb's module, and its name there."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+
+class Verbs(click.Group):
+    """The verbs, each imported when it is typed: whoever looks need not wait for what moves queries."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module, _, name = VERBS.get(cmd_name, "").partition(":")
+        verb: click.Command | None = getattr(import_module(f"orchestrator.cli.{module}"), name) if module else None
+        return verb
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("-c", "--config", metavar="FILE", help="Configuration. Default: $TIDEOVER_CONFIG, else ./tideover.yaml.")
-@click.version_option(metadata.version("tideover"), prog_name="tideover")
+@click.version_option(package_name="tideover", prog_name="tideover")
 @click.pass_context
 def cli(context: click.Context, config: str | None) -> None:
     """Carry Spark streaming queries from a failed Kafka cluster to its standby, state kept.
 
     \b
-    Exit codes: 0 done, 1 refused by a gate, 2 failed or bad usage, 3 unknown.
+    Exit codes: 0 done, 1 refused by a gate, 2 failed or bad usage, 3 unknown;
+    run and control: 78 where the configuration has mistakes.
     """
     context.obj = World(config=config)
     context.call_on_close(context.obj.close)
-
-
-for verb in (
-    *(
-        run,
-        control,
-        list_queries,
-        show,
-        plan,
-        failover,
-        pause,
-        resume,
-        ack,
-        check,
-        history,
-        show_operation,
-        offsets,
-        timeline,
-        config,
-    ),
-    watch,
-    reconcile,
-):
-    cli.add_command(verb)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,8 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print_error("system", f"the operating system refused: {error}", "", given)
         return ExitCode.FAILED
-    except SystemExit:  # the parser ends the process when nobody reads its help
-        return ExitCode.FAILED
+    except SystemExit as ended:  # the parser ends the process when it has completed a word, or nobody reads its help
+        return ExitCode.FAILED if ended.code else ExitCode.DONE
     except Exception as error:  # noqa: BLE001 # the outermost edge: a defect must not look like a refusal
         talk(traceback.format_exc())
         print_error(

@@ -1,20 +1,24 @@
-"""Progress lines of operations, as they are recorded, and what waits for its turn: on stderr, for people."""
+"""Progress of operations, and what came of them."""
 
 from collections.abc import Sequence
 
+from orchestrator.cli import json_shapes, render
 from orchestrator.cli.render import talk
-from orchestrator.decide.turn import waits
-from orchestrator.desk import open_operations
-from orchestrator.requests import standing_of
+from orchestrator.decide.operation.phases import waits
+from orchestrator.decide.times import iso
+from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
+from orchestrator.operation.open_operations import open_operations
+from orchestrator.operation.requests import standing_of
+from orchestrator.operation.wait import outcome_of
 from state.errors import StoreUnavailable
-from state.model import Request
-from state.ports import Store
+from state.model.entities import Operation, Request
+from state.store.controller_store import ControllerStore
 
 
 class Progress:
     """Says each recorded line of the operations of these requests once."""
 
-    def __init__(self, store: Store, requests: Sequence[Request], *, at_once: int) -> None:
+    def __init__(self, store: ControllerStore, requests: Sequence[Request], *, at_once: int) -> None:
         self._store = store
         self._requests = requests
         self._at_once = at_once
@@ -58,3 +62,72 @@ class Progress:
             if why is not None:
                 talk(why)
                 self._waiting.add(request.id)
+
+
+_WORST_LAST = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILED)
+_COLUMNS = ("id", "query", "from", "to", "phase", "outcome", "sentence")
+
+_JOIN = "the same command again joins what became of it"
+_SEE_GATES = "tideover plan failover shows every gate"
+
+Answered = tuple[Request, Operation | None]
+
+
+def nothing_done(output: str, *, many: bool) -> int:
+    """Every query is there already: no operation, and no error."""
+    if output in {"json", "yaml"}:
+        render.document([] if many else None, output)
+    return ExitCode.DONE
+
+
+def answer(store: ControllerStore, requests: Sequence[Request], output: str, *, many: bool) -> int:
+    """Print what became of the requests and return the exit code.
+
+    ``many`` prints an array, in which a request that became no operation is ``{"query", "error": {...}}``. Raises
+    ``Refused`` or ``OutcomeUnknown`` when none became one.
+    """
+    answered: list[Answered] = [(request, outcome_of(store, request)) for request in requests]
+    if not any(operation for _, operation in answered):
+        return _answer_nothing(answered, output, many=many)
+    values = [_value(store, request, operation) for request, operation in answered]
+    if output in {"json", "yaml"}:
+        render.document(values if many else values[0], output)
+    else:
+        render.show([value for value in values if "id" in value], output, columns=_COLUMNS)
+        for request, operation in answered:
+            if operation is None:
+                render.talk(_sentence(request))
+    return max((_code(*each) for each in answered), key=_WORST_LAST.index)
+
+
+def _answer_nothing(answered: Sequence[Answered], output: str, *, many: bool) -> int:
+    turned_down = [request for request, operation in answered if _code(request, operation) is not ExitCode.DONE]
+    if not turned_down:
+        return nothing_done(output, many=many)
+    sentences = "\n".join(_sentence(request) for request in turned_down)
+    if any(request.refused is None for request in turned_down):
+        open_yet = [request for request in turned_down if request.refused is None]
+        raise OutcomeUnknown(sentences, hint=_JOIN, asked=open_yet)
+    raise Refused(sentences, hint=_SEE_GATES)
+
+
+def _sentence(request: Request) -> str:
+    if request.refused is not None:
+        return f"{request.query}: {request.refused}"
+    return f"{request.query}: request {request.id} is not taken yet; nobody takes it after {iso(request.expires_at)}"
+
+
+def _value(store: ControllerStore, request: Request, operation: Operation | None) -> dict[str, object]:
+    if operation is not None:
+        return json_shapes.operation_json(operation, store.steps(operation.id))
+    kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", _SEE_GATES)
+    return {**json_shapes.asked_row(request), **render.error_json(kind, _sentence(request), hint)}
+
+
+def _code(request: Request, operation: Operation | None) -> ExitCode:
+    if request.refused is not None:
+        there = request.refused.startswith("not-already-there")
+        return ExitCode.DONE if there else ExitCode.REFUSED
+    if operation is None or operation.outcome is None:
+        return ExitCode.UNKNOWN
+    return {"done": ExitCode.DONE, "refused": ExitCode.REFUSED}.get(operation.outcome, ExitCode.FAILED)

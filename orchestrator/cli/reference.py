@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from orchestrator.decide.phases import diagram, meanings
+from orchestrator.decide.operation.phases import diagram, meanings
 
 _HEAD = """# Reference
 
@@ -26,6 +26,7 @@ Printed by `make docs` from the program itself.
 | 1 | refused by a gate, or by the person who was asked; nothing was moved, or it was taken back |
 | 2 | failed, or bad usage; `offsets`: a row has an error, the other rows are still right |
 | 3 | unknown: the operation is still open (the same command joins it), or the verb was interrupted |
+| 78 | `run` and `control` only: the configuration has mistakes; correct it before you start the service again |
 
 Data goes to stdout, talk to stderr; [for programs](programs.md) shows the JSON of each verb. A reader that goes away
 (`| head`) does not stop a verb.
@@ -66,8 +67,9 @@ def page(root: click.Group) -> str:
 
 
 def _verbs(group: click.Group, above: click.Context) -> Iterator[tuple[str, str]]:
-    for name in sorted(group.commands):
-        command = group.commands[name]
+    for name in sorted(group.list_commands(above)):
+        command = group.get_command(above, name)
+        assert command is not None, f"{name} is listed"
         here = click.Context(command, info_name=name, parent=above)
         if isinstance(command, click.Group):
             yield from _verbs(command, here)

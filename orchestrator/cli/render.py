@@ -2,6 +2,9 @@
 
 A reader that went away (``| head``, a closed terminal) does not stop a verb: what it does to queries matters more than
 who looks on, and its exit code stays its own.
+
+Tables are twenty lines of our own. The package ``rich`` brings three others and 30 ms more at every verb, and takes
+nearly as many lines to be told to leave widths, markup and trailing blanks alone.
 """
 
 import contextlib

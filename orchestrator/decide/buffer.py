@@ -14,11 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from orchestrator.decide.rules import DEFAULT_BUFFER
-from orchestrator.decide.wants import newest_of
-from state.model import Assignment, Position
-from state.ring import back
-from state.upkeep import Disorder, TopicDisorder
+from orchestrator.decide.lookup_wants import DEFAULT_BUFFER, newest_of
+from state.model.entities import Assignment, Position
+from state.model.fingerprints import back
+from state.model.maintenance import Disorder, TopicDisorder
 from streaming.resume.model import Want
 
 LEAST_STEPS = 60

@@ -1,17 +1,131 @@
-"""What gates and plans look at: one frozen value, of which a part may not be known yet."""
+"""What gates and plans look at, and what becomes of the batch in flight."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from orchestrator.decide.buffer import Buffer
-from orchestrator.decide.treatment import Choice
-from state.model import Assignment, OperationKind, QueryFact, RunnerFact, TopicPartition
-from state.protocol import CheckpointReport, Treatment
-from state.settings import Policy, Query, Resume, Route
-from streaming.log import TopicFacts
-from streaming.resume.model import Resolution
-from streaming.resume.reset import Goto
-from streaming.resume.truncation import Standing
+from state.messages import CheckpointReport, Offsets, Planned, SinkState, Treatment
+from state.model.entities import Assignment, Operation, OperationKind, QueryFact, RunnerFact, TopicPartition
+from state.model.pins import Pin, Placement
+from state.settings.keys import Policy, Query, Resume, Route, Sink
+from streaming.cluster_log import TopicFacts
+from streaming.resume.model import Resolution, Target
+from streaming.resume.truncation import Goto, Standing
+
+Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """The treatment, and how many records it may hand to the sink a second time."""
+
+    treatment: Treatment
+    repeats: int | None
+    """0 when proven to be none; None when it cannot be told."""
+    text: str
+
+
+def choose_treatment(
+    report: CheckpointReport, resolution: Resolution, planned_resolution: Resolution | None, sink: Sink
+) -> Choice:
+    """First that holds: nothing planned, replan, promote, bridge.
+
+    A batch planned again over the same records ends right in a sink that overwrites or drops what it has already. One
+    that appends keeps both: there promoting goes first, and else the batch's records are the possible repeat.
+    """
+    planned = report.planned
+    if planned is None:
+        return Choice(treatment=Treatment.NONE, repeats=0, text="no batch was planned beyond the last committed one")
+    appends = _appends(report, sink)
+    repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
+    promoted = planned.sink is SinkState.HAS and not report.stateful
+    promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
+    same = planned_resolution is not None and _same_records(resolution, planned_resolution)
+    if same and not (appends and promoted):
+        return Choice(
+            treatment=Treatment.REPLAN,
+            repeats=repeats if appends else 0,
+            text=f"batch {planned.batch} is planned again over the same records on the standby{_of_sink(report, sink)}",
+        )
+    if promoted:
+        return Choice(
+            treatment=Treatment.PROMOTE, repeats=0, text=f"the sink has batch {planned.batch}: taken as consumed"
+        )
+    text = f"batch {planned.batch} becomes an empty batch, so that its id is not used for other records"
+    return Choice(treatment=Treatment.BRIDGE, repeats=repeats, text=text + _of_sink(report, sink))
+
+
+def _appends(report: CheckpointReport, sink: Sink) -> bool:
+    """Whether a batch that runs a second time stays in the sink twice.
+
+    Delta's and Iceberg's own sinks know a batch by query id and batch id. A carried checkpoint has a new query id, so
+    for them no batch is one that they have (Spark's migration guide for 4.2; SPARK-55058).
+    """
+    if sink is Sink.BATCH_ID:
+        return report.sink_by_query_id
+    return sink is Sink.APPEND and not report.sink_keeps_batch_ids
+
+
+def _of_sink(report: CheckpointReport, sink: Sink) -> str:
+    if sink is Sink.BATCH_ID and report.sink_by_query_id:
+        return "; its sink knows a batch by the query's id too, which changes, so it may take that batch twice"
+    return ""
+
+
+def choose_fresh(report: CheckpointReport) -> Choice:
+    """A fresh start reads the planned batch again, and the sink gets it twice if it has it already."""
+    planned = report.planned
+    if planned is None or planned.sink is SinkState.HAS_NOT:
+        return Choice(treatment=Treatment.NONE, repeats=0, text="a fresh start plans its batches anew")
+    text = f"a fresh start reads batch {planned.batch} again, which the sink may have"
+    return Choice(treatment=Treatment.NONE, repeats=_records_between(report.offsets, planned), text=text)
+
+
+def _by_key(targets: Iterable[Target]) -> dict[Key, Target]:
+    return {(target.source, target.topic, target.partition): target for target in targets}
+
+
+def _same_records(first: Resolution, second: Resolution) -> bool:
+    """Whether both ends of the batch are proven and nothing was sent again between them.
+
+    Order is kept, so between two exact places lie the same records; a replicator's re-sent copies would make the
+    standby's range longer than the old one. Transaction markers and compaction may make it shorter.
+    """
+    starts, ends = _by_key(first.targets), _by_key(second.targets)
+    if not ends or set(starts) != set(ends):
+        return False
+    for key, end in ends.items():
+        start = starts[key]
+        if not (start.is_proven and end.is_proven) or start.target_offset is None or end.target_offset is None:
+            return False
+        if start.target_partition != end.target_partition or start.target_topic != end.target_topic:
+            return False
+        if not 0 <= end.target_offset - start.target_offset <= end.offset - start.offset:
+            return False
+        if end.offset > start.offset and end.target_offset == start.target_offset:
+            return False
+    return True
+
+
+def _records_between(offsets: Offsets, planned: Planned) -> int | None:
+    """Upper bound of the records of the planned batch: offsets between its ends. None where it reads other sources
+    than Kafka, too."""
+    if planned.others_read:
+        return None
+    total = 0
+    for source, topics in planned.offsets.items():
+        for topic, partitions in topics.items():
+            for partition, end in partitions.items():
+                start = offsets.get(source, {}).get(topic, {}).get(partition)
+                if start is None:
+                    return None
+                total += max(0, end - start)
+    return total
+
+
+PENDING, UNPROVEN = "pending", "none"
+"""What stands for the evidence of a fence: nothing was stopped yet, or nothing proves that it stopped."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +137,26 @@ class Standby:
     limit_seconds: float
     error: str = ""
     topics: Mapping[str, TopicFacts] | None = None
+    stranger: str | None = None
+    """The id of another cluster that answered under the name; the standby itself did not, then."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Named:
+    """Who has the name of a cluster, and who answers under it."""
+
+    cluster: str
+    configured: str | None
+    pin: Pin | None
+    seen: Mapping[str, str]
+    """By who looked, the id of the cluster that answered."""
+
+    @property
+    def expected(self) -> str | None:
+        return self.configured or (self.pin.id if self.pin is not None else None)
+
+    def answered_by(self, who: str, seen: str) -> "Named":
+        return replace(self, seen={**self.seen, who: seen})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,6 +199,8 @@ class Facts:
     open_operation: str | None = None
     runners: tuple[RunnerFact, ...] | None = None
     """Eligible runners with a fresh heartbeat."""
+    names: tuple[Named, ...] | None = None
+    """Of the cluster that is left, and of the one that the query goes to."""
     standby: Standby | None = None
     topics: Mapping[str, str | None] | None = None
     """Old topic to its name on the standby; None where the route does not name it."""
@@ -80,11 +216,27 @@ class Facts:
     """Of those positions whose log was cut, where they go on; None as long as the standby was not asked."""
     buffers: tuple[Buffer, ...] = ()
     """Of each topic, where they are measured."""
+    departure: Operation | None = None
+    """The last move away from the cluster to which the query goes; None where it never left it."""
     choice: Choice | None = None
     fence: str | None = None
-    """``pending`` or the evidence."""
+    """The evidence that the old run has stopped, ``PENDING`` before anything is stopped, or ``UNPROVEN``."""
     epoch: int | None = None
     operation: str | None = None
+
+    def replaced_at(self, cluster: str) -> datetime | None:
+        """When another cluster took this name over; what was known of the name before is not of the one that has it."""
+        pins = (each.pin for each in self.names or () if each.cluster == cluster)
+        return next((pin.replaced_at for pin in pins if pin is not None), None)
+
+    @property
+    def left(self) -> Placement | None:
+        """Where the query stands, if another cluster has taken over the name of the one that it reads."""
+        if self.assignment is None:
+            return None
+        pins = [each.pin for each in self.names or () if each.cluster == self.source and each.pin is not None]
+        placed = self.assignment.placed_epoch
+        return next((found for pin in pins if (found := pin.former_of(self.query, placed)) is not None), None)
 
     @property
     def fresh(self) -> bool:

@@ -8,6 +8,14 @@ is not followed: nobody can tell there.
 
 Exposure is measured on the old cluster, once that can be asked: what it held when the place was looked up, behind the
 last record that the standby had by then.
+
+What a plan keeps by partition of the standby, to be looked at as the query reads on there. Pure.
+
+Records that a query never read and that lie before its place on a cluster to which it comes back. Pure.
+
+When it left that cluster, the other one lacked some records: the exposure of that move. The query goes on behind what
+it has read on the other cluster since, and that lies behind those records, for a replicator appends. How many they
+are, and from which offset on, was measured when the cluster answered again; before that it is not known.
 """
 
 from collections import Counter
@@ -15,16 +23,46 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from orchestrator.decide.reread import MOST_REMEMBERED, Key, Plan, Reached, keyed, read_until
-from state.model import Fingerprint, Operation
-from streaming.log import LogRecord
+from state.model.entities import Fingerprint, Operation
+from state.settings.keys import MethodName
+from streaming.cluster_log import LogRecord
 from streaming.resume.model import Target
+from streaming.resume.sent_again import read_until_ms
+
+MOST_REMEMBERED = 4_096
+"""Fingerprints that one list of a plan keeps with the operation, shared among its partitions."""
+
+Plan = Mapping[str, Any]
+Reached = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Source, topic, partition: how far the query has read."""
+
+
+class Key(NamedTuple):
+    """A partition of the standby as one source reads it."""
+
+    source: str
+    topic: str
+    partition: int
+
+
+def keyed(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Key, Mapping[str, Any]]]:
+    """Kept rows, each with its partition."""
+    return [(Key(row["source"], row["topic"], row["partition"]), row) for row in rows]
+
+
+def read_until(reached: Reached, key: Key, row: Mapping[str, Any]) -> int:
+    """How far the query has read a partition; where it says nothing, as far as somebody has looked."""
+    until: int = reached.get(key.source, {}).get(key.topic, {}).get(str(key.partition), row["offset"])
+    return until
+
 
 MOST_EACH = 16
 MARGIN = 256
-"""So many offsets behind the forecast are looked at: a forecast that is too small must show."""
+"""So many offsets behind the standby's end at the look-up are looked at: a forecast that is too small must show."""
 MARGINS = 65_536
 """The same of all partitions together."""
+MOST_FOLLOWED = 200_000
+"""Of one partition no more offsets are looked at; where more lay behind its place, what was repeated is not known."""
 
 
 class Left(NamedTuple):
@@ -39,7 +77,7 @@ class Left(NamedTuple):
 
 def followed_json(targets: Iterable[Target], asked_at: datetime) -> dict[str, object]:
     """What is kept to measure by; ``asked_at``: when the places were looked up."""
-    known = [target for target in targets if target.last and target.target_offset is not None]
+    known = [target for target in targets if _is_followed(target)]
     each = min(MOST_EACH, MOST_REMEMBERED // max(1, len(known)))
     margin = min(MARGIN, MARGINS // max(1, len(known)))
     return {
@@ -49,15 +87,27 @@ def followed_json(targets: Iterable[Target], asked_at: datetime) -> dict[str, ob
     }
 
 
+def _is_followed(target: Target) -> bool:
+    """Whether it is known which records were read of the partition that this one stands for; or that none was."""
+    return target.target_offset is not None and (bool(target.last) or _is_unread(target.offset, target.method))
+
+
+def _is_unread(offset: object, method: object) -> bool:
+    return offset == 0 and method == MethodName.EXACT
+
+
 def _row(target: Target, most: int, margin: int) -> dict[str, object]:
-    later = set(target.later)
+    later, place = set(target.later), target.target_offset or 0
+    end = place if target.end is None else target.end
     return {
         "source": target.source,
         "topic": target.target_topic,
         "partition": target.target_partition,
-        "offset": target.target_offset,
-        "until": (target.target_offset or 0) + (target.replay_records or 0) + margin,
+        "offset": place,
+        "until": min(place + MOST_FOLLOWED, max(place + (target.replay_records or 0), end) + margin),
         "seen": 0,
+        "new": 0,
+        "new_after_ms": read_until_ms(target.last) if target.last else None,
         "repeated": 0,
         "exposed": None,
         "records": _witnesses([each for each in target.last if each not in later], most, target.after_last),
@@ -94,13 +144,14 @@ def _looked_at(row: Mapping[str, Any], last: int, records: Sequence[LogRecord]) 
     for text in row["records"]:
         at, digest, following = text.split(":")
         witnesses[bytes.fromhex(digest)] = (int(at), int(following))
-    seen, repeated = row["seen"], row["repeated"]
+    seen, new, repeated, new_after_ms = row["seen"], row.get("new", 0), row["repeated"], row.get("new_after_ms")
     for record in records:
         seen += 1
+        new += new_after_ms is not None and not record.append_time and record.timestamp_ms > new_after_ms
         at, following = witnesses.get(record.digest, (None, 0))
         if at is not None and (record.append_time or at == record.timestamp_ms):
-            repeated = max(repeated, seen + following)
-    return {**row, "offset": last, "seen": seen, "repeated": repeated}
+            repeated = max(repeated, seen - new + following)
+    return {**row, "offset": last, "seen": seen, "new": new, "repeated": repeated}
 
 
 def to_compare(plan: Plan) -> tuple[int, list[Left]]:
@@ -117,11 +168,37 @@ def to_compare(plan: Plan) -> tuple[int, list[Left]]:
     return followed["asked_at_ms"], left
 
 
-def with_compared(plan: Plan, exposed: Mapping[Key, int | None]) -> dict[str, Any]:
-    """The plan once the cluster that was left has been looked at; that is done until it tells something."""
-    rows = [{**row, "exposed": exposed.get(key)} for key, row in _rows(plan)]
-    compared = any(number is not None for number in exposed.values())
+def with_compared(plan: Plan, exposed: Mapping[Key, tuple[int | None, int]]) -> dict[str, Any]:
+    """The plan once the cluster that was left has been looked at; that is done until it tells something.
+
+    ``exposed``: how many records the standby lacked, and the offset of the first one there.
+    """
+    found = {key: exposed.get(key, (None, None)) for key, _ in _rows(plan)}
+    rows = [{**row, "exposed": found[key][0], "exposed_from": found[key][1]} for key, row in _rows(plan)]
+    compared = any(number is not None for number, _ in exposed.values())
     return {**plan, "followed": {**plan["followed"], "compared": compared, "partitions": rows}}
+
+
+class Exposed(NamedTuple):
+    """What the standby lacked of one partition of the cluster that was left."""
+
+    read_to: int
+    """How far the query had read there."""
+    records: int | None
+    first: int | None
+    """The first offset of these records there; both None until they were measured."""
+
+
+def exposed_of(operation: Operation) -> dict[Key, Exposed]:
+    """What a move left behind, by the partitions of the cluster that it came from."""
+    plan = operation.plan or {}
+    measured = dict(_rows(plan))
+    found = {}
+    for there, row in _planned(plan).items():
+        known = measured.get(there, {})
+        key = Key(row["source"], row["topic"], row["partition"])
+        found[key] = Exposed(row["offset"], known.get("exposed"), known.get("exposed_from"))
+    return found
 
 
 def outcome_rows(operation: Operation) -> list[dict[str, object]]:
@@ -143,12 +220,27 @@ def outcome_rows(operation: Operation) -> list[dict[str, object]]:
     ]
 
 
+def totals_of(operation: Operation) -> dict[str, int | None]:
+    """Of all partitions together; ``None`` as long as one of them is not known."""
+    rows = outcome_rows(operation)
+    return {name: _sum([row[name] for row in rows]) for name in ("replay_records", "exposure_records")}
+
+
+def _sum(numbers: Sequence[Any]) -> int | None:
+    return None if not numbers or None in numbers else sum(numbers)
+
+
 def _replayed(planned: Mapping[str, Any], row: Mapping[str, Any] | None) -> int | None:
-    """So far; where no record was known again, that is 0 by count only if it was so by forecast."""
-    if row is None or row["seen"] == 0 or not row["records"]:
+    """Once the query has read what the standby held at the look-up; what comes behind that can only add to it.
+
+    Where no record was known again, that is 0 by count only if it was so by forecast.
+    """
+    if row is None or row["offset"] < planned["end"]:
         return None
     repeated: int = min(row["repeated"], row["seen"])
-    return repeated if repeated or planned["replay_records"] == 0 else None
+    if _is_unread(planned.get("offset"), planned.get("method")) or planned["end"] == planned.get("target_offset"):
+        return repeated
+    return repeated if row["records"] and (repeated or planned["replay_records"] == 0) else None
 
 
 def _planned(plan: Plan) -> dict[Key, Mapping[str, Any]]:
@@ -157,3 +249,54 @@ def _planned(plan: Plan) -> dict[Key, Mapping[str, Any]]:
 
 def _rows(plan: Plan) -> list[tuple[Key, Mapping[str, Any]]]:
     return keyed(plan.get("followed", {}).get("partitions", ()))
+
+
+class LeftBehind(NamedTuple):
+    """One partition of the cluster that the query comes back to."""
+
+    key: Key
+    records: int | None
+    """At most so many; None where it was not measured."""
+    operation: str
+    """The move away, whose exposure they were."""
+    lacking: str
+    """The cluster that lacked them."""
+
+    @property
+    def note(self) -> str:
+        """For the partition's row."""
+        what = "records" if self.records is None else f"up to {self.records} records"
+        known = ": how many was not measured" if self.records is None else ""
+        return f"{what} that {self.lacking} lacked at {self.operation} lie before this place and were never read{known}"
+
+    def as_json(self) -> dict[str, object]:
+        """One row of a plan."""
+        return {
+            "source": self.key.source,
+            "topic": self.key.topic,
+            "partition": self.key.partition,
+            "records": self.records,
+            "operation": self.operation,
+        }
+
+
+def left_behind(departure: Operation | None, targets: Iterable[Target]) -> tuple[LeftBehind, ...]:
+    """What lies before these places of what was exposed at the ``departure``; partitions without any are left out."""
+    if departure is None:
+        return ()
+    exposed, found = exposed_of(departure), []
+    for target in targets:
+        key = Key(target.source, target.target_topic, target.target_partition)
+        records = _before(target.target_offset, exposed.get(key))
+        if records != 0:
+            found.append(LeftBehind(key, records, departure.id, departure.target))
+    return tuple(found)
+
+
+def _before(place: int | None, exposed: Exposed | None) -> int | None:
+    if place is None or exposed is None or place <= exposed.read_to:
+        return 0
+    if exposed.records is None or exposed.first is None:
+        return None
+    read = max(0, exposed.read_to - exposed.first)
+    return min(max(0, exposed.records - read), max(0, place - exposed.first - read))

@@ -12,8 +12,8 @@ and they name their operation. One that the store does not know was done after t
 from dataclasses import replace
 from datetime import datetime
 
-from state.folders import read_folder
-from state.model import (
+from state.messages import ReleaseRequest
+from state.model.entities import (
     Assignment,
     Desired,
     Intent,
@@ -23,8 +23,8 @@ from state.model import (
     OperationKind,
     Phase,
     QueryFact,
+    read_folder,
 )
-from state.protocol import ReleaseRequest
 
 
 def is_put_back(assignment: Assignment | None, fact: QueryFact | None) -> bool:

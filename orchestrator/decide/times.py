@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-from state.written import parse_duration
+from state.settings.values import parse_duration
 
 _AHEAD = re.compile(r"\+?\s*(\d+(?:\.\d+)?\s*(?:ms|s|m|h|d))")
 _MILLISECONDS = re.compile(r"\d+", re.ASCII)

@@ -2,7 +2,7 @@
 
 A standby's log is not cut with it: where the very records that were read are found there, the query goes on behind
 them, and what the new leader wrote instead comes after. Else the position denotes records that may never have been
-copied, and the reset table of the KIP-320 draft decides (``streaming.resume.reset``): back to the offset of divergence
+copied, and the reset table of the KIP-320 draft decides (``streaming.resume.truncation``): back to where the logs part
 where that is known, as Kafka's consumer does, else by policy; under ``fail`` the move is refused, as the consumer
 raises ``LogTruncationException``. The consent ``gap`` stands for the row ``closest``.
 """
@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.decide.facts import Facts, Reset
-from orchestrator.decide.gate import Gate, answer
-from orchestrator.decide.wants import is_cut_off, is_made_anew, newest_of
-from state.model import EndSample, Position, TopicPartition
-from state.protocol import Offsets
+from orchestrator.decide.gates.gate import Gate, answer
+from orchestrator.decide.lookup_wants import is_cut_off, is_made_anew, newest_of
+from state.messages import Offsets
+from state.model.entities import EndSample, Position, TopicPartition
 from streaming.resume.model import Resolution, Target, Want
-from streaming.resume.reset import TABLE, Goto
-from streaming.resume.truncation import Finding, Standing, truncation_of
+from streaming.resume.truncation import TABLE, Finding, Goto, Standing, truncation_of
 
 Place = tuple[str, str, int]
 """Source, old topic, partition."""
@@ -71,7 +70,7 @@ class Proof:
     @property
     def holds(self) -> bool:
         """Whether the standby holds what was read, up to the position itself and not only up to a ring before it."""
-        return self.target.exact and self.want.ring_offset == self.want.offset
+        return self.target.is_proven and self.want.ring_offset == self.want.offset
 
 
 def proofs(wants: Iterable[Want], found: Resolution) -> list[Proof]:

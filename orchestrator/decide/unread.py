@@ -9,11 +9,11 @@ is committed here: from then on other records precede the position than those re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.decide.snapshot import newest_report
-from orchestrator.decide.wants import standby_topic
-from state.model import Intent, IntentKind, IntentState, Position
-from state.protocol import CheckpointReport, Offsets, PrepareReport, PrepareRequest, Treatment
-from state.settings import Route
+from orchestrator.decide.lookup_wants import standby_topic
+from orchestrator.decide.operation.snapshot import newest_report
+from state.messages import CheckpointReport, Offsets, PrepareReport, PrepareRequest, Treatment
+from state.model.entities import Intent, IntentKind, IntentState, Position
+from state.settings.keys import Route
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

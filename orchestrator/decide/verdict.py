@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from state.model import Event
-from state.settings import Detection
-from state.sighting import WELL, Belief, Fault, Sighting, Verdict
+from state.model.cluster_status import WELL, ClusterStatus, Fault, ProbeReport, Verdict
+from state.model.entities import Event
+from state.settings.keys import Detection
 
 _FUTURE = timedelta(seconds=1)
 """Evidence from further ahead than this comes from a clock that was set back since, and is none."""
@@ -38,24 +38,24 @@ class Judgement(NamedTuple):
 class View:
     """Everything that a rule may look at."""
 
-    mine: Sighting
-    others: tuple[Sighting, ...]
+    mine: ProbeReport
+    others: tuple[ProbeReport, ...]
     now: datetime
     detection: Detection
 
     @property
-    def witnesses(self) -> list[Sighting]:
+    def witnesses(self) -> list[ProbeReport]:
         """All others who have evidence that the cluster lives, the newest first."""
         known = [each for each in self.others if each.last_ok_at is not None and each.last_ok_at <= self.now + _FUTURE]
         return sorted(known, key=_produced_at, reverse=True)
 
     @property
-    def witness(self) -> Sighting | None:
+    def witness(self) -> ProbeReport | None:
         """Whose evidence is the newest."""
         return next(iter(self.witnesses), None)
 
     @property
-    def awaited(self) -> Sighting | None:
+    def awaited(self) -> ProbeReport | None:
         """Who has seen it live, and whose silence says nothing yet."""
         return next((each for each in self.witnesses if self._may_speak(each)), None)
 
@@ -65,16 +65,16 @@ class View:
         seen = None if self.witness is None else self.witness.last_ok_at
         return sum(1 for each in self.mine.failed_at if seen is None or each > seen)
 
-    def contradicts(self, other: Sighting) -> bool:
+    def contradicts(self, other: ProbeReport) -> bool:
         """Whether it has seen the cluster live since the looks of this process fail."""
         return self.mine.first_failed_at is not None and _produced_at(other) >= self.mine.first_failed_at
 
-    def until(self, other: Sighting) -> datetime:
+    def until(self, other: ProbeReport) -> datetime:
         """How long a witness is waited for."""
         due = other.due_at or _produced_at(other) + self.detection.timeout + 2 * self.detection.interval
         return due + stale_after(self.detection) if self.contradicts(other) else due
 
-    def _may_speak(self, other: Sighting) -> bool:
+    def _may_speak(self, other: ProbeReport) -> bool:
         enough = self.detection.failures if self.contradicts(other) else 1
         return self.now < self.until(other) and _denials(other) < enough
 
@@ -89,8 +89,8 @@ def stale_after(detection: Detection) -> timedelta:
     return detection.timeout + 2 * detection.interval + _SLACK
 
 
-def judge(mine: Sighting | None, others: Iterable[Sighting], now: datetime, detection: Detection) -> Judgement:
-    """The verdict on one cluster. ``now`` and all sightings are on the store's clock.
+def judge(mine: ProbeReport | None, others: Iterable[ProbeReport], now: datetime, detection: Detection) -> Judgement:
+    """The verdict on one cluster. ``now`` and all probe reports are on the store's clock.
 
     ``mine`` is what this process saw; ``others`` what every other viewpoint reported of the same cluster, however old.
     """
@@ -184,11 +184,17 @@ RULES: tuple[Callable[[View], Judgement | None], ...] = (
 
 
 def form(
-    cluster: str, judgement: Judgement, mine: Sighting | None, *, standing: Belief | None, now: datetime, term: int
-) -> Belief:
+    cluster: str,
+    judgement: Judgement,
+    mine: ProbeReport | None,
+    *,
+    standing: ClusterStatus | None,
+    now: datetime,
+    term: int,
+) -> ClusterStatus:
     """The judgement as a row for the store."""
     same = standing is not None and standing.verdict is judgement.verdict
-    return Belief(
+    return ClusterStatus(
         cluster=cluster,
         verdict=judgement.verdict,
         since=standing.since if standing and same else now,
@@ -204,7 +210,7 @@ def form(
     )
 
 
-def _down_since(verdict: Verdict, standing: Belief | None, now: datetime) -> datetime | None:
+def _down_since(verdict: Verdict, standing: ClusterStatus | None, now: datetime) -> datetime | None:
     """Only a cluster that was seen well has come back; not knowing is no return.
 
     Where the store's clock was set back it is down since now: else it would seem to go down after a pause that ended.
@@ -217,24 +223,24 @@ def _down_since(verdict: Verdict, standing: Belief | None, now: datetime) -> dat
     return min(before, now)
 
 
-def told(belief: Belief, *, standing: Belief | None, actor: str) -> Event:
+def told(status: ClusterStatus, *, standing: ClusterStatus | None, actor: str) -> Event:
     """The line of history for a verdict that has changed."""
     before = None if standing is None else standing.verdict.value
     return Event(
         sequence=None,
-        at=belief.decided_at,
+        at=status.decided_at,
         kind="verdict",
         query=None,
         operation=None,
         epoch=None,
         actor=actor,
-        text=f"{belief.cluster} is {belief.verdict}: {belief.reasons[0]}",
+        text=f"{status.cluster} is {status.verdict}: {status.reasons[0]}",
         detail={
-            "cluster": belief.cluster,
-            "verdict": belief.verdict.value,
+            "cluster": status.cluster,
+            "verdict": status.verdict.value,
             "before": before,
-            "reasons": list(belief.reasons),
-            "first_failed_at": None if belief.first_failed_at is None else belief.first_failed_at.isoformat(),
+            "reasons": list(status.reasons),
+            "first_failed_at": None if status.first_failed_at is None else status.first_failed_at.isoformat(),
         },
     )
 
@@ -243,7 +249,7 @@ def _one(verdict: Verdict, reason: str) -> Judgement:
     return Judgement(verdict, (reason,))
 
 
-def _ailments(seen: Sighting) -> tuple[str, ...]:
+def _ailments(seen: ProbeReport) -> tuple[str, ...]:
     counted = (
         (seen.brokers_silent, seen.brokers, "brokers do not answer"),
         (seen.leaderless, seen.partitions, "partitions have no leader"),
@@ -254,16 +260,16 @@ def _ailments(seen: Sighting) -> tuple[str, ...]:
     return tuple(f"{count} of {whole} {what}" for count, whole, what in counted if count)
 
 
-def _row(seen: Sighting) -> str:
+def _row(seen: ProbeReport) -> str:
     since = "" if seen.first_failed_at is None else f" since {_clock(seen.first_failed_at)}"
     return f"{seen.failures_in_a_row} {'look' if seen.failures_in_a_row == 1 else 'looks'} failed in a row{since}"
 
 
-def _why(seen: Sighting) -> str:
+def _why(seen: ProbeReport) -> str:
     return seen.text or seen.kind or "no answer"
 
 
-def _says(view: View, other: Sighting) -> str:
+def _says(view: View, other: ProbeReport) -> str:
     """What another viewpoint adds, in one sentence."""
     name, evidence = other.viewpoint, other.last_ok_at
     when = "never saw it live" if evidence is None else f"saw it live at {_clock(evidence)}"
@@ -273,13 +279,13 @@ def _says(view: View, other: Sighting) -> str:
     return f"{name} {when}" + (f", and does not now: {_why(other)}" if other.fault is not None else "")
 
 
-def _produced_at(seen: Sighting) -> datetime:
+def _produced_at(seen: ProbeReport) -> datetime:
     if seen.last_ok_at is None:
         raise ValueError(f"{seen.viewpoint} has no evidence")
     return seen.last_ok_at
 
 
-def _denials(seen: Sighting) -> int:
+def _denials(seen: ProbeReport) -> int:
     """Looks of a witness that failed since its evidence; none where that came by another way than by its looks."""
     if seen.first_failed_at is not None and seen.first_failed_at <= _produced_at(seen):
         return 0

@@ -1,27 +1,65 @@
-"""A bounded link to one Kafka cluster: the port ``streaming.log.Log``, answered by real brokers.
+"""A bounded link to one Kafka cluster: the port ``streaming.cluster_log.Log``, answered by real brokers.
 
 It is built on the library's protocol and network layer, not on its consumer and admin clients: those answer "no
 record" for a partition without a leader, lose all answers over one partition's error, may create topics, and may wait
 for ever.
+
+Holds Python's cyclic garbage collector back while a large answer is taken apart.
+
+Decoding 100,000 partitions makes half a million objects that all live to the end; the collector would walk them
+again and again and double the time. Small answers do not pay for the switch.
 """
 
-from collections.abc import Collection, Mapping
+import gc
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from state.model import TopicPartition
-from state.settings import Cluster
-from streaming.deadline import Deadline
-from streaming.kafka import epochs as leader_epochs
-from streaming.kafka import fetch, offsets, segments
-from streaming.kafka.collector import Collector
-from streaming.kafka.contact import Contact
-from streaming.kafka.metadata import Metadata
+from state.model.entities import TopicPartition
+from state.settings.keys import Cluster, Tideover
+from streaming.clocks import Deadline
+from streaming.cluster_log import Entries, Entry, EpochEnd, Fetched, Looked, Segments, TopicFacts
+from streaming.errors import ClusterUndeclared
+from streaming.kafka.metadata import Contact, Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions
-from streaming.kafka.records import parts, whole
+from streaming.kafka.requests import epochs as leader_epochs
+from streaming.kafka.requests import fetch, offsets, segments
+from streaming.kafka.requests.records import parts, whole
 from streaming.kafka.security import Credentials, library_settings
-from streaming.log import Entries, Entry, EpochEnd, Fetched, Looked, Segments, TopicFacts
+from streaming.probe.identities import Identify, Identities, anyone
+
+_LARGE = 2000
+
+
+class Collector:
+    """The one switch of this process: held back while any thread has a large answer at hand."""
+
+    _lock = threading.Lock()
+    _holders = 0
+    _was_enabled = False
+
+    @classmethod
+    @contextmanager
+    def held_back(cls, size: int) -> Iterator[None]:
+        """Keep the collector off during the block if ``size`` answers are worth it."""
+        if size < _LARGE:
+            yield
+            return
+        with cls._lock:
+            if not cls._holders:
+                cls._was_enabled = gc.isenabled()
+                gc.disable()
+            cls._holders += 1
+        try:
+            yield
+        finally:
+            with cls._lock:
+                cls._holders -= 1
+                if not cls._holders and cls._was_enabled:
+                    gc.enable()
 
 
 class Link:
@@ -30,9 +68,10 @@ class Link:
     Certificates and passwords are read by each new connection, so what has changed there counts without a restart.
     """
 
-    def __init__(self, cluster: Cluster, *, name: str = "cluster") -> None:
+    def __init__(self, cluster: Cluster, *, name: str = "cluster", identify: Identify = anyone) -> None:
+        """``identify`` is asked by every connection; where it raises ``WrongCluster``, every question does."""
         self._name = name
-        self._network = Network(library_settings(cluster), Credentials(cluster.security))
+        self._network = Network(library_settings(cluster), Credentials(cluster.security), identify)
         self._metadata = Metadata(self._network, Contact(self._network, name))
         self._partitions = Partitions(self._network, self._metadata)
 
@@ -125,3 +164,29 @@ class Link:
             needs_bytes=fetched.needs_bytes,
             error=fetched.error,
         )
+
+
+class Links:
+    """Links to the declared clusters, each made when first asked for and shared by all threads."""
+
+    def __init__(self, settings: Tideover, identities: Identities) -> None:
+        self._settings = settings
+        self._identities = identities
+        self._made: dict[str, Link] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, cluster: str) -> Link:
+        """The link to a cluster. Raises ``ClusterUndeclared``."""
+        declared = self._settings.clusters
+        with self._lock:
+            if cluster not in declared:
+                known = ", ".join(sorted(declared)) or "none"
+                raise ClusterUndeclared(f"cluster {cluster!r} is not declared", hint=f"declared clusters: {known}")
+            if cluster not in self._made:
+                self._made[cluster] = Link(declared[cluster], name=cluster, identify=self._identities.of(cluster))
+            return self._made[cluster]
+
+    def close(self) -> None:
+        with self._lock:
+            for link in self._made.values():
+                link.close()

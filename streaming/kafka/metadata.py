@@ -1,22 +1,117 @@
-"""Who leads which partition, kept warm; and what a topic looks like to an outsider."""
+"""Finding a broker that answers, and asking it who leads which partition."""
 
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from state.model import TopicPartition
-from streaming.deadline import Deadline
-from streaming.errors import ClusterUnreachable
-from streaming.kafka.answers import UNKNOWN, code_error, unknown_partition
-from streaming.kafka.contact import Contact, metadata_request
-from streaming.kafka.network import Network
-from streaming.kafka.permissions import DESCRIBE, explained
-from streaming.log import PartitionError, PartitionFacts, TopicFacts
+from state.model.entities import TopicPartition
+from streaming.clocks import Deadline
+from streaming.cluster_log import PartitionError, PartitionFacts, TopicFacts
+from streaming.errors import ClusterUnreachable, CredentialRefused
+from streaming.kafka.errors import (
+    DESCRIBE,
+    UNKNOWN,
+    code_error,
+    explained,
+    in_words,
+    refuse_strangers,
+    silent,
+    unknown_partition,
+)
+from streaming.kafka.network import Network, Node, Question, metadata_request
+from streaming.kafka.security import refusal
+
+_FIRST_PAUSE_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 0.25
+_PATIENCE_SECONDS = 0.25
+
+
+def pauses() -> Callable[[Deadline], None]:
+    """Return a function that waits a little longer each time, never past the deadline."""
+    length = _FIRST_PAUSE_SECONDS
+
+    def pause(deadline: Deadline) -> None:
+        nonlocal length
+        time.sleep(min(length, deadline.remaining))
+        length = min(_LONGEST_PAUSE_SECONDS, length * 2)
+
+    return pause
+
+
+class Contact:
+    """Questions that any broker can answer."""
+
+    def __init__(self, network: Network, cluster: str) -> None:
+        self._network = network
+        self._cluster = cluster
+        self._home: Node | None = None
+
+    def ask(self, make_request: Callable[[], Any], deadline: Deadline) -> Any:
+        """Return the response of the broker that answered last, or of whichever answers first now.
+
+        Raises ClusterUnreachable when none does by the deadline, CredentialRefused when our settings are at fault,
+        WrongCluster when what answers is not the cluster that has the name.
+        """
+        home, pause, seen = self._home, pauses(), dict[Node, Any]()
+        if home is not None:
+            # A home that went silent may use half of the time; the others get the rest.
+            first = deadline.soonest(max(_PATIENCE_SECONDS, deadline.remaining / 2))
+            outcome = self._network.ask([Question(home, make_request())], first)[0]
+            if _is_response(outcome):
+                return outcome
+        while True:
+            node, outcomes = self._find_home(deadline)
+            if node is not None:
+                outcome = self._network.ask([Question(node, make_request())], deadline)[0]
+                if _is_response(outcome):
+                    return outcome
+                outcomes = {node: outcome}
+            self._give_up_when_refused(outcomes)
+            # The last attempt is cut short by the deadline: what an earlier one was told says more than its silence.
+            seen.update(
+                {node: outcome for node, outcome in outcomes.items() if not silent(outcome) or node not in seen}
+            )
+            if deadline.passed:
+                raise self._unreachable(seen)
+            pause(deadline)
+
+    def _find_home(self, deadline: Deadline) -> tuple[Node | None, dict[Node, Any]]:
+        nodes = self._network.nodes
+        winner, outcomes = self._network.race([Question(node, metadata_request([])) for node in nodes], deadline)
+        if winner is None:
+            return None, dict(zip(nodes, outcomes, strict=True))
+        self._network.learn_brokers(outcomes[winner])
+        self._home = nodes[winner]
+        return nodes[winner], {}
+
+    def _give_up_when_refused(self, outcomes: dict[Node, Any]) -> None:
+        refuse_strangers(outcomes.values())
+        for node, outcome in outcomes.items():
+            if isinstance(outcome, CredentialRefused):
+                raise CredentialRefused(f"{self._cluster}: {outcome}", hint=outcome.hint)
+            reason = refusal(outcome)
+            if reason:
+                raise CredentialRefused(
+                    f"{self._cluster}: {self._network.address(node)} refuses us: {reason}",
+                    hint="check this cluster's security settings; its brokers may be well",
+                )
+
+    def _unreachable(self, outcomes: dict[Node, Any]) -> ClusterUnreachable:
+        reasons = "; ".join(f"{self._network.address(node)}: {in_words(out)}" for node, out in outcomes.items())
+        return ClusterUnreachable(
+            f"{self._cluster}: no broker answered in time ({reasons})",
+            hint="check that the brokers run and that this host reaches their listeners",
+        )
+
+
+def _is_response(outcome: Any) -> bool:
+    return outcome is not None and not isinstance(outcome, BaseException)
+
 
 _TOPIC_RESOURCE = 2
 _TIMESTAMP_TYPE = "message.timestamp.type"

@@ -8,15 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from state.model import TopicPartition
-from streaming.deadline import Deadline
+from state.model.entities import TopicPartition
+from streaming.clocks import Deadline
+from streaming.cluster_log import PartitionError
 from streaming.errors import ClusterUnreachable
-from streaming.kafka.answers import broken, no_leader, silent, unknown_partition
-from streaming.kafka.contact import pauses
-from streaming.kafka.metadata import Metadata
+from streaming.kafka.errors import DESCRIBE, broken, explained, no_leader, refuse_strangers, silent, unknown_partition
+from streaming.kafka.metadata import Metadata, pauses
 from streaming.kafka.network import Network, Question
-from streaming.kafka.permissions import DESCRIBE, explained
-from streaming.log import PartitionError
 
 T = TypeVar("T")
 Reply = tuple[TopicPartition, T | PartitionError]
@@ -57,7 +55,8 @@ class Partitions:
     ) -> dict[TopicPartition, T]:
         """Return an answer for each partition, in the wanted order.
 
-        Raises ClusterUnreachable or CredentialRefused only if not even the leaders' names can be had.
+        Raises ClusterUnreachable or CredentialRefused only if not even the leaders' names can be had, and WrongCluster
+        where a leader is of another cluster.
         """
         answers: dict[TopicPartition, T] = {}
         failures: dict[TopicPartition, PartitionError] = {}
@@ -117,6 +116,7 @@ class Partitions:
         deadline: Deadline,
     ) -> None:
         outcomes = self._network.ask([question for _, question in questions], deadline)
+        refuse_strangers(outcomes)
         for (chunk, question), outcome in zip(questions, outcomes, strict=True):
             if outcome is None or isinstance(outcome, BaseException):
                 error = broken(outcome, self._network.address(question.node))

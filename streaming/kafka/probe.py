@@ -1,4 +1,4 @@
-"""One layered look at one cluster under one deadline: the port ``streaming.sight.Eye``, looking at real brokers.
+"""One layered look at one cluster under one deadline: a ``ClusterProbe`` of real brokers.
 
 The layers: a connection (all servers raced), TLS and SASL, metadata; every few seconds leaders and in-sync replicas;
 then every broker is asked something, and each leader to look into its log. Connections are kept between looks; a kept
@@ -8,29 +8,31 @@ A cluster fails a look when nobody answers the first question, or when no more t
 last and nothing can be read. Anything better is a cluster that lives, whole or not: the dead broker of three has
 partitions that nobody can read until others lead them, and moving every query would take longer. An empty topic reads
 as well as a busy one: what is asked for is the end of the log.
+
+Opens eyes on real clusters, for a controller and for runners.
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from state.model import TopicPartition
-from state.settings import Cluster
-from state.sighting import Fault, Layer
-from streaming.deadline import Deadline
-from streaming.errors import CredentialRefused, KafkaError
-from streaming.kafka import offsets
-from streaming.kafka.answers import in_words
-from streaming.kafka.chart import Chart, Memory, draw
-from streaming.kafka.contact import metadata_request
-from streaming.kafka.faults import summed, trouble_of
+from state.model.cluster_status import Fault, Layer
+from state.model.entities import TopicPartition
+from state.settings.keys import Cluster, Tideover
+from streaming.clocks import Deadline
+from streaming.cluster_log import PartitionError, Spec
+from streaming.errors import CredentialRefused, KafkaError, WrongCluster
+from streaming.kafka.cluster_state import Chart, Memory, draw
+from streaming.kafka.errors import DESCRIBE, in_words, is_denied, no_acl, refuse_strangers
 from streaming.kafka.metadata import config_request, topic_error
-from streaming.kafka.network import Milestones, Network, Node, Question
-from streaming.kafka.permissions import DESCRIBE, is_denied, no_acl
+from streaming.kafka.network import Milestones, Network, Node, Question, metadata_request
+from streaming.kafka.probe_faults import summed, trouble_of
+from streaming.kafka.requests import offsets
 from streaming.kafka.security import Credentials, library_settings
-from streaming.log import PartitionError, Spec
-from streaming.sight import Health, Passed, Sight, Trouble
+from streaming.probe.identities import Identify, Identities, anyone
+from streaming.probe.report import ClusterProbe, Health, Passed, Sight, Trouble
+from streaming.spark.query.kafka_options import topics_of
 
 _LEAST_PATIENCE_SECONDS = 0.25
 _READ_PATIENCE = 0.4
@@ -64,6 +66,7 @@ class _Course:
 
     began: float
     deadline: Deadline
+    cluster_id: str | None = None
     passed: list[Passed] = field(default_factory=list)
 
     def connected(self, stones: Milestones | None) -> float:
@@ -84,8 +87,17 @@ class _Course:
 class Probe:
     """Looks at one cluster, from one thread at a time; ``memory`` is shared by all probes of that cluster."""
 
-    def __init__(self, cluster: Cluster, *, name: str, topics: Collection[str], memory: Memory) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        name: str,
+        topics: Collection[str],
+        memory: Memory,
+        identify: Identify = anyone,
+    ) -> None:
         self._cluster = cluster
+        self._identify = identify
         self._name = name
         self._topics = sorted(set(topics))
         self._memory = memory
@@ -106,6 +118,9 @@ class Probe:
             health = self._read(network, chart, course, timeout)
         except _Met as met:
             trouble = met.trouble
+        except WrongCluster as wrong:
+            trouble = Trouble(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
+            course.cluster_id = wrong.seen
         except CredentialRefused as refused:
             trouble = Trouble(kind="credential", text=str(refused), fault=Fault.OURS, retriable=False)
         except KafkaError as error:
@@ -119,6 +134,7 @@ class Probe:
             seconds=ended - began,
             passed=tuple(course.passed),
             trouble=trouble,
+            cluster_id=course.cluster_id,
             health=health,
             notes=tuple(f"topic {topic} does not exist" for topic in seen.missing) if seen and not trouble else (),
         )
@@ -136,7 +152,9 @@ class Probe:
     # -- layers ----------------------------------------------------------------------------------------------------
     def _connect(self) -> Network:
         if self._network is None:
-            self._network = Network(library_settings(self._cluster), Credentials(self._cluster.security))
+            self._network = Network(
+                library_settings(self._cluster), Credentials(self._cluster.security), self._identify
+            )
             if self._memory.metadata is not None:
                 self._network.learn_brokers(self._memory.metadata)
         return self._network
@@ -154,7 +172,10 @@ class Probe:
         return None
 
     def _ask_all(self, course: _Course) -> Any:
-        """Metadata without topics from whichever broker answers first, on new connections. Raises ``_Met``."""
+        """Metadata without topics from whichever broker answers first, on new connections.
+
+        Raises ``_Met``, and ``WrongCluster`` where none answers that is of the cluster.
+        """
         network = self._connect()
         nodes = network.nodes
         winner, outcomes = network.race([Question(node, metadata_request([])) for node in nodes], course.deadline)
@@ -162,11 +183,13 @@ class Probe:
             self._home = nodes[winner]
             return self._answered(network, self._home, outcomes[winner], course)
         self._note_farthest(network, nodes, course)
+        refuse_strangers(outcomes)
         raise _Met(summed(self._troubles(network, nodes, outcomes)))
 
     def _answered(self, network: Network, node: Node, metadata: Any, course: _Course) -> Any:
         course.answered(Layer.METADATA, course.connected(network.milestones(node)))
         network.learn_brokers(metadata)
+        course.cluster_id = metadata.cluster_id
         self._memory.metadata, self._memory.answered = metadata, True
         return metadata
 
@@ -186,6 +209,7 @@ class Probe:
         home = self._home if self._home is not None else live[0]
         outcome = network.ask([Question(home, metadata_request(self._topics))], course.deadline)[0]
         if not _is_response(outcome):
+            refuse_strangers([outcome])
             raise _Met(summed(self._troubles(network, [home], [outcome])))
         failed = {topic.name: error for topic in outcome.topics if (error := topic_error(topic)) is not None}
         refused = [topic for topic, error in failed.items() if is_denied(error)]
@@ -224,6 +248,7 @@ class Probe:
         outcomes = dict(
             zip(asked, network.ask(questions, course.deadline, patience=timeout * _READ_PATIENCE), strict=True)
         )
+        refuse_strangers(outcomes.values())
         silent = [broker for broker in asked if not _is_response(outcomes[broker])]
         unreadable, readable = sum(len(chart.led.get(broker, ())) for broker in silent), 0
         for broker in asked:
@@ -293,3 +318,28 @@ def _some(items: Sequence[T], count: int, turn: int) -> Sequence[T]:
 
 def _is_response(outcome: Any) -> bool:
     return outcome is not None and not isinstance(outcome, BaseException)
+
+
+OpenProbe = Callable[[], ClusterProbe]
+
+
+def probes_on(
+    settings: Tideover, identities: Identities, queries: Collection[str] | None = None
+) -> Mapping[str, OpenProbe]:
+    """By cluster, what opens probes of it for the topics that these queries read there; without ``queries``, all.
+
+    A cluster that none of the given queries can run on is left out. The probes of a cluster share what they learn.
+    """
+    topics: dict[str, set[str]] = {cluster: set() for cluster in settings.clusters} if queries is None else {}
+    for name in settings.queries if queries is None else queries:
+        for cluster in settings.queries[name].clusters:
+            named = topics_of(settings, settings.queries[name], cluster).values()
+            topics.setdefault(cluster, set()).update(topic for source in named for topic in source)
+    return {cluster: _opening(settings, identities, cluster, topics[cluster]) for cluster in sorted(topics)}
+
+
+def _opening(settings: Tideover, identities: Identities, cluster: str, topics: Collection[str]) -> OpenProbe:
+    memory = Memory()
+    return lambda: Probe(
+        settings.clusters[cluster], name=cluster, topics=topics, memory=memory, identify=identities.of(cluster)
+    )

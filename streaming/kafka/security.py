@@ -12,7 +12,7 @@ from typing import Any
 from kafka import errors
 from pydantic import SecretStr
 
-from state.settings import Cluster, Security
+from state.settings.keys import Cluster, Security
 from streaming.errors import CredentialRefused
 from streaming.secrets import Broken, reveal
 

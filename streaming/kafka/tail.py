@@ -2,21 +2,23 @@
 
 Offsets are no record count: markers, aborted transactions and compaction leave holes. So a reader that finds too few
 records steps back, twice as far each time, until it has enough, meets the log's start, or has tried often enough.
-Fetches go through the port, read_committed: only what an application could have seen.
+Fetches go through the port under the isolation level of the query: just what it could have seen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from state.model import TopicPartition
-from state.ring import Ring
-from streaming.deadline import Deadline
-from streaming.log import Fetched, Log, LogRecord, Looked, PartitionError, Spec
+from state.model.entities import TopicPartition
+from state.model.fingerprints import Ring
+from streaming.clocks import Deadline
+from streaming.cluster_log import Fetched, Log, LogRecord, Looked, PartitionError, Spec
 
 _OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 _FIRST_BYTES = 32 << 10
 _MOST_BYTES = 4 << 20
 _SLACK = 4
+_MOST_RECORDS = 256
+"""Of a tail that is made longer for the sake of committed records."""
 _MOST_STEPS = 8
 """With the distance doubled each time: 255 times the wanted count, plenty for markers, bounded for compacted logs."""
 
@@ -48,6 +50,8 @@ def read_tails(
 ) -> Mapping[TopicPartition, Tail]:
     """Read the last ``count`` data records before each end offset, within ``timeout`` seconds.
 
+    A read_uncommitted tail has more of them, up to 256, where fewer than half of ``count`` are committed: a replicator
+    may copy only those.
     Who knows the records before some offset already says so by ``known``: nothing before it is read.
     Raises what ``log.fetch`` raises when the cluster cannot be reached at all; a partition's error is in its tail.
     """
@@ -133,7 +137,8 @@ class _Search:
         self._stretch = []
         self._covered = self.upper = self.lower
         self._steps += 1
-        if len(self._newer) >= self.count or self.lower <= self._first or self._steps >= _MOST_STEPS:
+        enough = self._wanted(self._newer) <= len(self._newer)
+        if enough or self.lower <= self._first or self._steps >= _MOST_STEPS:
             self.over = True
             return
         self.lower = self.position = max(self._first, self.lower - (self.count << self._steps))
@@ -143,16 +148,26 @@ class _Search:
         """Where reading back ends at the latest."""
         return max(self.known, self._log_start)
 
+    def _wanted(self, records: Sequence[LogRecord]) -> int:
+        """How many of the last of these records make a tail; more than there are while it is too short."""
+        committed = self.count // 2
+        for back, record in enumerate(reversed(records), 1):
+            committed -= not record.uncommitted
+            if (committed <= 0 and back >= self.count) or back >= _MOST_RECORDS:
+                return back
+        return max(self.count, len(records) + 1)
+
     def _stop(self, error: PartitionError) -> None:
         self._error, self.over = error, True
 
     def tail(self) -> Tail:
         """Return what was found; unfinished stretches do not count, as newer records of theirs are missing."""
-        records = self._newer[-self.count :]
-        start = records[0].offset if len(self._newer) >= self.count else self._covered
+        wanted = self._wanted(self._newer)
+        records = self._newer[-wanted:]
+        start = records[0].offset if len(self._newer) >= wanted else self._covered
         error = self._error or (None if self.over else _timed_out())
         return Tail(
-            records=Ring.of(record[:3] for record in records),
+            records=Ring.of((each[:3] for each in records), [each.offset for each in records if each.uncommitted]),
             start=start,
             dense=len(records) == self.end - start,
             leader_epoch=records[-1].leader_epoch if records else None,

@@ -6,8 +6,8 @@ and a replicator keeps it. So an age is a good sign that a partition is copied, 
 
 from dataclasses import KW_ONLY, dataclass
 
-from state.model import EndSample
-from streaming.log import Looked, PartitionError
+from state.model.entities import EndSample
+from streaming.cluster_log import Looked, PartitionError
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from state.settings import MethodName
-from streaming.log import LogRecord, Looked, Segments
-from streaming.resume.exact import Found, NoPlace
-from streaming.resume.syncs import Syncs
+from state.settings.keys import MethodName
+from streaming.cluster_log import LogRecord, Looked, Segments
+from streaming.resume.methods.content_search import Found, NoPlace
+from streaming.resume.offset_syncs import Syncs
+from streaming.resume.sent_again import NOTHING, Resent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,8 @@ class Facts:
     """The replicator's offset syncs of the old partition, or why there are none; empty when they were not asked for."""
     copy: Found | str = ""
     """The place where both sides keep the same offsets, once proven, or why it is not; empty when not asked for."""
+    resent: Resent = NOTHING
+    """What was sent again behind the place found by content."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

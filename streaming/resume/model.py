@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.model import Fingerprint, TopicPartition
-from state.settings import MethodName
+from state.model.entities import Fingerprint, TopicPartition
+from state.settings.keys import MethodName
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +37,8 @@ class Want:
     """X of ``T - X`` for this partition; None: that of the rules."""
     read_to: int | None = None
     """How far was read, where the old log was cut since and ``offset`` is not that far; None: to ``offset``."""
+    uncommitted: frozenset[int] = frozenset()
+    """Offsets in ``ring`` of records whose transaction was aborted, or had not ended as far as was read."""
     lost: str | None = None
     """The old log was cut, and nobody knows where: no method may go by this position, only this policy."""
 
@@ -50,8 +52,8 @@ class Rules:
     """X of ``T - X``, for the methods ``timestamp`` and ``segment``, where a want has none of its own."""
     on_no_match: str = "fail"
     """``closest``, ``earliest``, ``latest`` or ``fail``: what holds when no method does."""
-    read_committed: bool = False
-    """The source's ``isolation.level``."""
+    committed_only: frozenset[str] = frozenset()
+    """Sources whose ``isolation.level`` is read_committed."""
     context: int = 16
     """K: how many fingerprints must agree."""
     keeps_offsets: bool = False
@@ -108,6 +110,13 @@ class Target:
     number: by them they are known when they are read again."""
     after_last: int = 0
     """So many records were read after the last of them."""
+    sent_again: bool = False
+    """The place would be exact, if no records that were read lay behind it a second time, or if that could be told."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the place is right behind the first copy of the last record read, whatever lies behind it."""
+        return self.exact or self.sent_again
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

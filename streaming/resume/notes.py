@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from streaming.log import PartitionError
-from streaming.resume.exact import Cause, Found, NoPlace
+from streaming.cluster_log import PartitionError
 from streaming.resume.facts import Facts
+from streaming.resume.methods.content_search import Cause, Found, NoPlace
 
 NO_TIMESTAMP = "no time of a consumed record is known, so the standby cannot be asked by time"
 NOTHING_READ = "nothing was read yet: resumed at the standby's begin"
@@ -92,6 +92,14 @@ def unproven_copy(reason: str) -> str:
 def before_syncs(offset: int, oldest: int) -> str:
     """No sync is old enough."""
     return f"the oldest offset sync is of {oldest}, after {offset}"
+
+
+def unread_behind(offsets: int) -> str:
+    """Too much to look through for records that were sent again."""
+    return (
+        f"{offsets} offsets lie behind the place, too many to look through for records that the replicator sent again: "
+        "how many are read twice is not known"
+    )
 
 
 def unconfirmed(agreeing: int, known: int) -> str:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from state.model import EndSample
+from state.model.entities import EndSample
 from streaming.resume import notes
-from streaming.resume.exact import Cause, Found, NoPlace
+from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.model import Want
 
 

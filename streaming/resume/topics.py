@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from streaming.log import Looked, PartitionError, TopicFacts
+from streaming.cluster_log import Looked, PartitionError, TopicFacts
 from streaming.resume import notes
-from streaming.resume.exact import Cause, Found, NoPlace
+from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.model import Want
 
 UNKNOWN = PartitionError(

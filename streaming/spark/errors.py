@@ -1,4 +1,6 @@
-"""What can go wrong with a checkpoint; ``kind`` is what a runner reports as the kind of a ``Failure``.
+"""What can go wrong with a checkpoint or around a running query; ``kind`` is what a ``Failure`` carries.
+
+What can go wrong with a checkpoint; ``kind`` is what a runner reports as the kind of a ``Failure``.
 
 TideoverError
 └── CheckpointError        a checkpoint cannot be read or written
@@ -7,18 +9,39 @@ TideoverError
     ├── HalfWritten        it is a checkpoint, but a file that must be there is not
     ├── MalformedEntry     a log entry is not what Spark writes
     ├── AmbiguousSources   nobody can tell which line of the offset log belongs to which source
+    ├── CleanedAway        it was left long ago, and its state was deleted since
+    ├── NotFenced          no fence holds it: it may be in use
+    ├── LinkedElsewhere    it, or a folder in it, is a link
     ├── MovedOn            it is not in the place that the request names any more
     ├── HeldByStranger     an operation that the store does not know holds it
     ├── TargetTaken        the folder of the new checkpoint is somebody else's
     │   └── AlreadyRun     it was made, and run, by this very operation before
     ├── NoSpace            the file system is full
     ├── AccessDenied       our user may not
+    ├── UnsafeFileSystem   two drivers could both create one file there
     └── FileSystemError    the file system refused for a reason of its own; trying again can help
         └── FileVanished   a file was purged between listing and reading
+
+What can go wrong around a running query; ``kind`` is what facts, logs and a ``Failure`` carry.
+
+TideoverError
+└── RunError                  a query cannot be run here
+    ├── PipelineError         the pipeline function is at fault
+    │   ├── PipelineMissing   its module does not import, or has no such function
+    │   ├── PipelineRaised    it raised
+    │   ├── PipelineMisfit    what it returned cannot be started as it is
+    │   └── PlanMisfit        what it returned keeps other state than the checkpoint in use
+    ├── AssignmentMoved       the assignment no longer asks for this run
+    ├── FormerRunGoesOn       what this process ran from the same checkpoint before is not quiet yet
+    ├── OtherCluster          another cluster has the name of the one that the query reads
+    ├── RunFenced             the run was told to stop before this could happen
+    ├── SparkMissing          no Spark session can be had
+    ├── UnsafeCheckpoint      its checkpoint is on a file system that lets two drivers run it
+    └── NameTaken             another live process runs under this runner's name
 """
 
 from state.errors import TideoverError
-from state.protocol import ALREADY_RUN, HELD, MOVED_ON
+from state.messages import ALREADY_RUN, CLEANED_AWAY, HELD, MOVED_ON
 
 
 class CheckpointError(TideoverError):
@@ -49,6 +72,24 @@ class MalformedEntry(CheckpointError):
 
 class AmbiguousSources(CheckpointError):
     """The lines of the offset log cannot be told apart."""
+
+
+class CleanedAway(CheckpointError):
+    """The query left the checkpoint long ago, and its state was deleted since."""
+
+    kind = CLEANED_AWAY
+
+
+class NotFenced(CheckpointError):
+    """Nothing keeps the checkpoint from being run."""
+
+    kind = "not-fenced"
+
+
+class LinkedElsewhere(CheckpointError):
+    """The checkpoint, or a folder in it, is a symbolic link."""
+
+    kind = "link"
 
 
 class MovedOn(CheckpointError):
@@ -87,6 +128,12 @@ class AccessDenied(CheckpointError):
     kind = "access-denied"
 
 
+class UnsafeFileSystem(CheckpointError):
+    """The file system is not known to create a file for one of two drivers only."""
+
+    kind = "unsafe-file-system"
+
+
 class FileSystemError(CheckpointError):
     """The file system refused."""
 
@@ -95,3 +142,71 @@ class FileSystemError(CheckpointError):
 
 class FileVanished(FileSystemError):
     """A file is gone."""
+
+
+class RunError(TideoverError):
+    """The query cannot be run."""
+
+    kind = "run"
+
+
+class PipelineError(RunError):
+    """The pipeline cannot be used."""
+
+    kind = "pipeline"
+
+
+class PipelineMissing(PipelineError):
+    """The pipeline function is not there."""
+
+
+class PipelineRaised(PipelineError):
+    """The pipeline function raised."""
+
+
+class PipelineMisfit(PipelineError):
+    """The pipeline function did not return a writer that can be started."""
+
+
+class PlanMisfit(PipelineError):
+    """The plan of the pipeline cannot go on from the checkpoint in use."""
+
+
+class AssignmentMoved(RunError):
+    """The assignment no longer asks for this run."""
+
+    kind = "moved-on"
+
+
+class FormerRunGoesOn(RunError):
+    """What this process ran from the same checkpoint before is not quiet yet."""
+
+
+class OtherCluster(RunError):
+    """Another cluster has the name of the one that the query reads."""
+
+    kind = "wrong-cluster"
+
+
+class RunFenced(RunError):
+    """This run has been fenced and may write nothing more."""
+
+    kind = "fenced"
+
+
+class SparkMissing(RunError):
+    """Spark cannot be started."""
+
+    kind = "spark"
+
+
+class UnsafeCheckpoint(RunError):
+    """The checkpoint is on a file system where two drivers could both run the query."""
+
+    kind = "unsafe-checkpoint"
+
+
+class NameTaken(RunError):
+    """Another live process runs under this name."""
+
+    kind = "name-taken"

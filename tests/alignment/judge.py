@@ -16,8 +16,6 @@ class Verdict:
     """Unread records that the standby has, all copies before the place: the place is too late."""
     repeated: int
     """Records that were read and whose first copy lies at the place or after it: the place is earlier than need be."""
-    aborted: int
-    """Such records of aborted transactions, which nobody remembers; only a query that reads uncommitted sees them."""
     resent: int
     """Records that were read and lie at the place or after it only because the replicator sent them again."""
     absent: int
@@ -32,11 +30,10 @@ class Verdict:
 class Judge:
     """Judges places of one partition.
 
-    ``old`` is what the query sees of the primary, ``committed`` what of it was committed, ``here`` all of the standby.
+    ``old`` is what the query sees of the primary, ``here`` all of the standby.
     """
 
-    def __init__(self, old: Sequence[Kept], here: Sequence[Kept], committed: Sequence[Kept] | None = None) -> None:
-        self._committed = {record.number for record in (old if committed is None else committed)}
+    def __init__(self, old: Sequence[Kept], here: Sequence[Kept]) -> None:
         self._offsets = [record.offset for record in old]
         self._numbers = [record.number for record in old]
         self._copies: dict[int, list[int]] = defaultdict(list)
@@ -49,16 +46,10 @@ class Judge:
         split = bisect_left(self._offsets, position)
         numbers = [number for number in self._numbers[:split] if number is not None]
         read = [self._copies.get(number, []) for number in numbers]
-        again = [
-            number in self._committed
-            for number, copies in zip(numbers, read, strict=True)
-            if copies and min(copies) >= place
-        ]
         unread = [self._copies.get(number, []) for number in self._numbers[split:] if number is not None]
         return Verdict(
             lost=sum(bool(copies) and max(copies) < place for copies in unread),
-            repeated=sum(again),
-            aborted=len(again) - sum(again),
+            repeated=sum(bool(copies) and min(copies) >= place for copies in read),
             resent=sum(bool(copies) and min(copies) < place <= max(copies) for copies in read),
             absent=sum(not copies for copies in read),
         )

@@ -4,7 +4,8 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -48,14 +49,17 @@ class Pair:
     def replicate(self) -> None:
         """Start the replicator; it replicates some seconds later."""
         route = f"{PRIMARY}->{STANDBY}"
-        settings = settings_for({PRIMARY: [self.east], STANDBY: [self.west]}, replicas=1) | {
+        settings = settings_for(
+            {PRIMARY: [self.east], STANDBY: [self.west]}, replicas=1, isolation="read_uncommitted"
+        ) | {
             f"{route}.sync.topic.configs.enabled": "false",  # the sides of a case differ on purpose
             f"{route}.sync.topic.acls.enabled": "false",
         }
         path = self.folder / "mm2.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
-        environment = {**os.environ, "CLASSPATH": java.classpath(KAFKA_VERSIONS[0], print)}
-        command = java.command("org.apache.kafka.connect.mirror.MirrorMaker", str(path), heap_mb=700)
+        jars = java.classpath(KAFKA_VERSIONS[0], print)
+        environment = {**os.environ, "CLASSPATH": jars}
+        command = java.command("org.apache.kafka.connect.mirror.MirrorMaker", str(path), heap_mb=700, class_path=jars)
         with (self.folder / "mm2.log").open("ab") as log:
             self._replicator = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
@@ -99,7 +103,9 @@ class Pair:
 def running_pair(folder: Path) -> Iterator[Pair]:
     """Start both brokers; the replicator is started by who needs it, and ends with them."""
     first, second = (folder / name for name in CLUSTERS)
-    with running_broker(first, settings=_BROKER) as east, running_broker(second, settings=_BROKER) as west:
+    with ExitStack() as running, ThreadPoolExecutor() as pool:
+        brokers = [running_broker(each, settings=_BROKER) for each in (first, second)]
+        east, west = pool.map(running.enter_context, brokers)
         pair = Pair(east, west, folder)
         try:
             yield pair

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from state.memory import MemoryStore
-from state.ports import Store
-from state.sql.migrate import open_store
+from state.store.controller_store import ControllerStore
+from state.store.sql.migrate import open_store, upgrade_store
+from tests.memory_store import MemoryStore
 from tests.postgres import Postgres, running_postgres
 
 real = pytest.mark.real
@@ -24,9 +24,7 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(scope="session")
 def migrated(postgres: Postgres) -> str:
     """Name of a database with the schema in it, to be copied."""
-    url = postgres.new_database()
-    open_store(url).close()
-    return url.rpartition("/")[2]
+    return postgres.new_store().rpartition("/")[2]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=real)])
@@ -34,14 +32,21 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'folder' / 'store.db'}"
-    return request.getfixturevalue("postgres").new_database()
+    return str(request.getfixturevalue("postgres").new_database())
+
+
+@pytest.fixture
+def made(url: str) -> str:
+    """A database of each kind with an empty store in it."""
+    upgrade_store(url)
+    return url
 
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=real)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControllerStore]:
     """An empty store of each kind."""
     if request.param == "memory":
-        store: Store = MemoryStore(lambda: datetime.now(UTC))
+        store: ControllerStore = MemoryStore(lambda: datetime.now(UTC))
     elif request.param == "sqlite":
         store = open_store(f"sqlite:///{tmp_path / 'store.db'}")
     else:

@@ -2,12 +2,13 @@
 
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import sqlalchemy as sa
 
-from state.guards import CONTROLLER
-from state.sql.migrate import open_store
+from state.store.preconditions import CONTROLLER
+from state.store.sql.migrate import open_store, upgrade_store
 from tests.contract import samples
 
 
@@ -25,8 +26,9 @@ def lead(url: str, holder: str, seconds: str) -> None:
     store.close()
 
 
-def open_it(url: str) -> None:
-    """Open a store that may not exist yet, and write one event."""
+def make(url: str) -> None:
+    """Make a store that may not exist yet, and write one event."""
+    upgrade_store(url)
     store = open_store(url)
     store.note(samples.event())
     store.close()
@@ -38,7 +40,7 @@ def die(url: str) -> None:
     term = samples.term_of(store)
     store.adopt(samples.assignment())
 
-    @sa.event.listens_for(store._engines.write, "commit")
+    @sa.event.listens_for(store._engines.write, "commit")  # type: ignore[attr-defined] # the SQL store's own
     def wait(_: sa.Connection) -> None:
         print("written", flush=True)
         time.sleep(600)
@@ -47,4 +49,5 @@ def die(url: str) -> None:
 
 
 if __name__ == "__main__":
-    {"lead": lead, "open": open_it, "die": die}[sys.argv[1]](*sys.argv[2:])
+    verbs: dict[str, Callable[..., None]] = {"lead": lead, "make": make, "die": die}
+    verbs[sys.argv[1]](*sys.argv[2:])

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from state.guards import CONTROLLER
-from state.model import (
+from state.model.cluster_status import ClusterStatus, Layer, ProbeReport, Verdict
+from state.model.entities import (
     Assignment,
     Desired,
     EndSample,
@@ -23,16 +23,18 @@ from state.model import (
     RunState,
     Step,
 )
-from state.ports import Store
-from state.sighting import Belief, Layer, Sighting, Verdict
-from state.upkeep import Copy, Disorder, ReadinessFact, Replication, TopicDisorder
+from state.model.maintenance import Copy, Disorder, ReadinessFact, Replication, TopicDisorder
+from state.model.pins import Pin
+from state.store.controller_store import ControllerStore
+from state.store.preconditions import CONTROLLER
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 TTL = timedelta(seconds=30)
 SECOND = timedelta(seconds=1)
+EAST_ID, OTHER_ID = "MkU3OEVBNTcwNTJENDM2Qg", "4L6g3nShT-eMCtK--X86sw"
 
 
-def term_of(store: Store, holder: str = "one") -> int:
+def term_of(store: ControllerStore, holder: str = "one") -> int:
     """Take the controllers' lease, whoever has it: a lease without time to live lapses at once."""
     lease = store.lead(CONTROLLER, holder, timedelta(0))
     assert lease is not None
@@ -145,6 +147,7 @@ def runner(**change: Any) -> RunnerFact:
         "spark_master": "local[*]",
         "application_id": None,
         "warm": True,
+        "plans": {"revenue": "", "sums": "source orders is not read"},
         "started_at": AT,
         "seen_at": AT,
     }
@@ -228,7 +231,7 @@ def end(**change: Any) -> EndSample:
     return EndSample(**(values | change))
 
 
-def sighting(**change: Any) -> Sighting:
+def probe_report(**change: Any) -> ProbeReport:
     values: dict[str, Any] = {
         "cluster": "east",
         "viewpoint": "controller:one",
@@ -241,10 +244,10 @@ def sighting(**change: Any) -> Sighting:
         "latency_ms": 1.25,
         "seen_at": AT,
     }
-    return Sighting(**(values | change))
+    return ProbeReport(**(values | change))
 
 
-def belief(**change: Any) -> Belief:
+def status(**change: Any) -> ClusterStatus:
     values: dict[str, Any] = {
         "cluster": "east",
         "verdict": Verdict.UP,
@@ -259,7 +262,12 @@ def belief(**change: Any) -> Belief:
         "decided_at": AT,
         "term": 1,
     }
-    return Belief(**(values | change))
+    return ClusterStatus(**(values | change))
+
+
+def pin(**change: Any) -> Pin:
+    values: dict[str, Any] = {"cluster": "east", "id": EAST_ID, "pinned_at": AT}
+    return Pin(**(values | change))
 
 
 def readiness(**change: Any) -> ReadinessFact:
@@ -300,7 +308,7 @@ def disorder(**change: Any) -> Disorder:
     return Disorder(**(values | change))
 
 
-def held(store: Store) -> int:
+def held(store: ControllerStore) -> int:
     """One held query; returns the term."""
     store.adopt(assignment())
     term = term_of(store)

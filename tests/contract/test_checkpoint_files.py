@@ -5,13 +5,19 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished
-from streaming.spark.filesystem import CheckpointFiles, join
-from streaming.spark.local import LocalFiles
+from state.settings.keys import Tideover
+from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles, join
+from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, UnsafeCheckpoint, UnsafeFileSystem
+from streaming.spark.query.jvm import java_context
+from streaming.spark.runner.service import require_exclusive_create
 from tests.jars import connector_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(params=["local", pytest.param("hadoop", marks=pytest.mark.real)])
@@ -26,12 +32,26 @@ def files(request: pytest.FixtureRequest) -> Iterator[CheckpointFiles]:
 def hadoop_files() -> Iterator[CheckpointFiles]:
     from pyspark.sql import SparkSession
 
-    from streaming.spark.hadoop import HadoopFiles
+    from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 
     conf = {"spark.ui.enabled": "false", "spark.jars": connector_jars()}
-    session = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
+    session = SparkSession.builder.master("local[1]").config(map={**conf}).getOrCreate()
     yield HadoopFiles(session)
     session.stop()
+
+
+@pytest.fixture
+def default_on_s3a(hadoop_files: CheckpointFiles) -> Iterator["SparkSession"]:
+    """A session, while Hadoop's default file system is an object store."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    conf = java_context(session).hadoopConfiguration()
+    before = conf.get("fs.defaultFS")
+    conf.set("fs.defaultFS", "s3a://bucket")
+    yield session
+    conf.set("fs.defaultFS", before)
 
 
 @pytest.fixture(params=["path", "uri"])
@@ -59,6 +79,24 @@ def test_a_tree_is_listed_with_sizes_and_relative_paths(files: CheckpointFiles, 
     files.make_dirs(join(folder, "empty"))
     files.replace(join(folder, "a", ".e.tmp"), b"333")
     assert dict(files.walk(folder)) == {"a/.e.tmp": 3, "a/c/d": 2, "b": 1}
+
+
+@pytest.mark.parametrize("name", ["a;b", "a; isDirectory=true", "a; isDirectory=false; length=9", "a,b=ä (1)"])
+def test_a_name_of_any_characters_is_listed(files: CheckpointFiles, tmp_path: Path, name: str) -> None:
+    folder = str(tmp_path)
+    for each in (f"{name}.x", join(name, f"{name}.x"), join("z", f"{name}.x")):
+        files.replace(join(folder, each), b"four")
+    files.replace(join(folder, "z", "zz"), b"")
+    assert dict(files.walk(folder)) == {f"{name}.x": 4, f"{name}/{name}.x": 4, f"z/{name}.x": 4, "z/zz": 0}
+    assert list(files.list_names(folder)) == sorted([f"{name}.x", name, "z"])
+
+
+def test_a_link_is_known_from_what_it_leads_to(files: CheckpointFiles, folder: str, tmp_path: Path) -> None:
+    files.replace(join(folder, "there", "x"), b"1")
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    (tmp_path / "broken").symlink_to(tmp_path / "none")
+    found = [files.is_link(join(folder, name)) for name in ("link", "broken", "there", "link/x", "none")]
+    assert found == [True, True, False, False, False]
 
 
 def test_bytes_come_back_as_they_were_written(files: CheckpointFiles, folder: str) -> None:
@@ -99,6 +137,30 @@ def test_of_those_who_race_for_a_name_exactly_one_wins(files: CheckpointFiles, f
             assert files.read_bytes(path) == contents[won.index(True)]
 
 
+@pytest.mark.real
+@pytest.mark.parametrize("path", ["s3a://bucket/x", "viewfs://all/x", "/by-default/x"])
+def test_nothing_is_created_where_two_could_win(
+    hadoop_files: CheckpointFiles, default_on_s3a: "SparkSession", path: str
+) -> None:
+    with pytest.raises(UnsafeFileSystem, match="two drivers could both create one entry"):
+        hadoop_files.create_atomically(path, b"mine")
+
+
+@pytest.mark.real
+def test_a_runner_refuses_a_default_file_system_where_two_could_win(default_on_s3a: "SparkSession") -> None:
+    query = {"pipeline": "a:b", "sources": {"o": {"topics": ["o"]}}, "clusters": ["east", "west"], "runners": ["a"]}
+    settings = Tideover.model_validate({
+        "store": "sqlite:///x.db",
+        "clusters": {name: {"bootstrap": [f"{name}:9092"]} for name in ("east", "west")},
+        "routes": [{"from": "east", "to": "west"}],
+        "runners": {"a": {}, "b": {}},
+        "queries": {"revenue": {**query, "checkpoint": "/var/revenue"}},
+    })  # fmt: skip
+    require_exclusive_create(default_on_s3a, settings, "b", Path("/"))
+    with pytest.raises(UnsafeCheckpoint, match=r"queries.revenue.checkpoint: /var/revenue is on s3a, by fs.defaultFS"):
+        require_exclusive_create(default_on_s3a, settings, "a", Path("/"))
+
+
 def test_many_files_are_copied_over_what_was_there(files: CheckpointFiles, folder: str) -> None:
     for index in range(30):
         files.replace(join(folder, "from", str(index)), f"text {index}".encode())
@@ -109,7 +171,7 @@ def test_many_files_are_copied_over_what_was_there(files: CheckpointFiles, folde
     ]
 
 
-def test_what_is_gone_is_told_as_gone(files: CheckpointFiles, folder: str) -> None:
+def test_a_vanished_file_raises_file_vanished(files: CheckpointFiles, folder: str) -> None:
     with pytest.raises(FileVanished):
         files.read_bytes(join(folder, "none"))
     with pytest.raises(FileVanished):
@@ -147,7 +209,7 @@ def test_free_space_is_told_for_a_folder_that_is_still_to_be_made(files: Checkpo
 @pytest.mark.parametrize(
     ("number", "kind"), [(errno.EACCES, AccessDenied), (errno.EPERM, AccessDenied), (errno.EIO, FileSystemError)]
 )
-def test_what_no_second_try_can_heal_is_told_apart(
+def test_errors_that_no_retry_can_heal_have_their_own_kind(
     number: int, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Path) -> bytes:

@@ -1,5 +1,6 @@
 """The documents say what the program says."""
 
+import functools
 import re
 from pathlib import Path
 from typing import get_args
@@ -9,11 +10,11 @@ from pydantic import BaseModel
 
 from orchestrator.cli.app import cli
 from orchestrator.cli.reference import page, phases, with_phases
-from orchestrator.config import load
-from orchestrator.decide.automatic import AUTOMATIC_GATES
-from orchestrator.decide.gates import GATES
-from orchestrator.decide.readiness import READINESS_GATES
-from state.settings import Tideover
+from orchestrator.config.load import load
+from orchestrator.decide.gates.automatic import AUTOMATIC_GATES
+from orchestrator.decide.gates.checks import GATES
+from orchestrator.decide.gates.readiness import READINESS_GATES
+from state.settings.keys import Tideover
 from tests.injected import whole_rows
 from tests.simulation.faults import table
 
@@ -49,7 +50,7 @@ def test_a_fault_that_is_said_to_be_injected_into_real_parts_has_that_test(numbe
 
 def test_at_least_fifteen_of_the_first_faults_are_played_whole_on_real_parts() -> None:
     assert table.IN_PART.keys() <= table.REAL.keys()
-    assert table.PLAYED_IN_PART.keys() <= table.ROWS.keys()
+    assert table.PLAYED_IN_PART.keys() <= {row.number for row in table.rows()}
     assert len(whole_rows(table.REAL)) >= 15
 
 
@@ -73,11 +74,32 @@ def test_the_annotated_configuration_is_valid() -> None:
     assert load(ROOT / "conf" / "tideover.yaml").settings.queries
 
 
-@pytest.mark.parametrize("page_path", sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")]), ids=lambda p: p.name)
-def test_every_link_to_a_file_leads_somewhere(page_path: Path) -> None:
-    text = page_path.read_text(encoding="utf-8")
-    links = re.findall(r"\]\((?!http)([^)#]+)", text)
-    assert [link for link in links if not (page_path.parent / link).exists()] == []
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.parametrize("page_path", PAGES, ids=lambda p: p.name)
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page_path: Path) -> None:
+    links = re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]+))?\)", page_path.read_text(encoding="utf-8"))
+    assert [(file, anchor) for file, anchor in links if not leads_somewhere(page_path, file, anchor)] == []
+
+
+def leads_somewhere(page_path: Path, file: str, anchor: str) -> bool:
+    target = page_path.parent / file if file else page_path
+    return target.exists() and (not anchor or anchor in anchors_of(target))
+
+
+def anchors_of(page_path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page_path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_each_of_twenty_night_call_questions_has_an_answer_and_a_heading() -> None:
+    page = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8")
+    questions = re.findall(r"^(\d+)\. \*\*.+?[?.]\*\* .+?\n?.*?\[.+?\]\((\w+\.md)#([\w-]+)\)$", page, re.MULTILINE)
+    assert [int(number) for number, _, _ in questions] == list(range(1, 21))
+    assert [anchor for _, file, anchor in questions if anchor not in anchors_of(ROOT / "docs" / file)] == []
 
 
 def test_the_annotated_configuration_names_every_key() -> None:
@@ -99,3 +121,34 @@ def keys_of(group: type[BaseModel]) -> set[str]:
             else:
                 below += get_args(here)
     return found
+
+
+QUOTED = {
+    "runbook.md": [
+        "the store was put back to an older copy", "it is among the newest ", ", and kept for ", " runs from it",
+        "retention.checkpoints is not set", " is not declared", " did not clean it: ", "it does not lie in ",
+        "no runner reports that ", "the JVM does not answer", "query stays cold", "query not started", "query failed",
+        "runner is down", "fenced by tideover: epoch ", "what the standby lacks is within the limit",
+        "proven after the stop, before anything else", "the standby lags: ",
+    ],
+    "upgrade.md": [
+        "an upgrade needs all operations closed", "the store cannot be reached or is locked",
+        "this user may not bring it to ", ", and this version of Tideover needs ",
+        ", and this version of Tideover knows up to ",
+    ],
+    "failback.md": ["the standby lags", " lacked at "],
+}  # fmt: skip
+"""What the pages quote of the product's messages."""
+
+
+@pytest.mark.parametrize(("name", "quote"), [(name, quote) for name in QUOTED for quote in QUOTED[name]])
+def test_a_message_that_a_page_quotes_is_one_that_the_product_says(name: str, quote: str) -> None:
+    assert quote.strip(" ,:") in (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert quote in said_by_the_product()
+
+
+@functools.cache
+def said_by_the_product() -> str:
+    """All source of the product, with the parts of each string literal put together."""
+    files = [file for part in ("orchestrator", "streaming", "state") for file in (ROOT / part).rglob("*.py")]
+    return re.sub(r'"\s*\n\s*f?"', "", "\n".join(file.read_text(encoding="utf-8") for file in files))

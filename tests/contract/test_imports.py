@@ -15,22 +15,19 @@ SEAMS = {
     "crc32c": ("streaming/kafka/",),
     "pyspark": ("streaming/spark/", "streaming/ivy.py", "streaming/jars.py"),
     "py4j": ("streaming/spark/",),
-    "sqlalchemy": ("state/sql/", "state/migrations/"),
-    "alembic": ("state/sql/", "state/migrations/"),
-    "psycopg": ("state/sql/",),
-    "sqlite3": ("state/sql/",),
-    "yaml": ("orchestrator/config.py", "orchestrator/cli/"),
+    "sqlalchemy": ("state/store/sql/", "state/store/migrations/"),
+    "alembic": ("state/store/sql/", "state/store/migrations/"),
+    "psycopg": ("state/store/sql/",),
+    "sqlite3": ("state/store/sql/",),
+    "yaml": ("orchestrator/config/load.py", "orchestrator/cli/"),
     "click": ("orchestrator/cli/",),
     "apscheduler": ("orchestrator/housekeeping.py",),
-    "starlette": ("orchestrator/web/",),
-    "uvicorn": ("orchestrator/web/",),
-    "prometheus_client": ("orchestrator/web/",),
 }
 
 PURE = (
-    *("state/model.py", "state/automation.py", "state/sighting.py", "state/settings.py", "state/protocol.py"),
-    *("state/upkeep.py", "state/written.py", "state/consistency.py", "state/folders.py", "state/ring.py"),
-    *("streaming/resume/", "streaming/sight.py", "streaming/window.py", "orchestrator/decide/"),
+    *(f"state/model/{name}.py" for name in ("automation", "cluster_status", "entities", "fingerprints", "maintenance")),
+    *("state/settings/", "state/messages.py"),
+    *("streaming/resume/", "streaming/probe/report.py", "orchestrator/decide/"),
 )
 
 # What pure code may import: data types and arithmetic. Clocks, sockets, files, threads, logs and randomness are absent.
@@ -71,15 +68,15 @@ def test_a_foreign_library_is_imported_only_by_its_seam(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in modules() if relative(path).startswith(PURE)], ids=relative)
 def test_pure_modules_know_values_only(path: Path) -> None:
-    allowed_own = ("state.model", "state.automation", "state.sighting", "state.settings", "state.protocol",
-                   "state.upkeep", "state.written", "state.consistency", "state.folders", "state.ring",
-                   "state.errors", "streaming.resume", "streaming.log", "streaming.sight",
-                   "orchestrator.decide")  # fmt: skip
+    allowed_own = (
+        "state.model", "state.settings", "state.messages", "state.errors", "streaming.resume", "streaming.cluster_log",
+        "streaming.probe.report", "orchestrator.decide",
+    )  # fmt: skip
     strangers = {
         name
         for name in imported(path)
         if not (name.split(".")[0] in PURE_STDLIB or name == "pydantic" or name.startswith(allowed_own))
-        and not (relative(path) == "state/settings.py" and name == "pathlib")
+        and not (relative(path) == "state/settings/keys.py" and name == "pathlib")
     }
     assert strangers == set(), f"{relative(path)} is not pure"
 

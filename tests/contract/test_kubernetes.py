@@ -1,19 +1,23 @@
 """The manifests for Kubernetes: what its schemas allow, names that agree, known verbs, no secret, no broad right."""
 
 import copy
+import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 from kubernetes_validate import ValidationError, validate
 
 from orchestrator.cli.app import cli
-from orchestrator.config import load
-from streaming.spark import service
+from orchestrator.config.load import load
+from streaming.pulse import PULSE, Pulse
+from streaming.spark.runner import service
 from tests.wheel import ROOT
 
 FOLDER = ROOT / "conf" / "kubernetes"
@@ -33,11 +37,23 @@ def workloads() -> list[dict[str, Any]]:
 
 
 def pods() -> list[dict[str, Any]]:
-    return [each["spec"]["template"]["spec"] for each in workloads()]
+    return [each["spec"]["template"]["spec"] for each in (*workloads(), upgrade()["spec"]["jobTemplate"])]
+
+
+def upgrade() -> dict[str, Any]:
+    """What makes and upgrades the store."""
+    (found,) = (each for each in documents() if each["kind"] == "CronJob")
+    return found
 
 
 def containers() -> list[dict[str, Any]]:
-    return [container for pod in pods() for container in pod["containers"]]
+    return [container for each in workloads() for container in each["spec"]["template"]["spec"]["containers"]]
+
+
+def verb_of(name: str) -> Any:
+    verb = cli.get_command(click.Context(cli), name)
+    assert verb is not None
+    return verb
 
 
 def rendered() -> list[dict[str, Any]]:
@@ -81,7 +97,7 @@ def test_a_field_that_must_be_there_is_missed() -> None:
         validate(broken, VERSIONS[0], strict=True)
 
 
-def test_what_kustomize_renders_is_taken_with_the_image_replaced_and_the_configuration_by_its_hashed_name() -> None:
+def test_the_rendered_kustomization_is_valid_with_image_and_config_replaced() -> None:
     objects = rendered()
     for each in objects:
         assert validate(each, VERSIONS[0], strict=True) == VERSIONS[0]
@@ -98,12 +114,14 @@ def test_what_kustomize_renders_is_taken_with_the_image_replaced_and_the_configu
 def test_every_selector_finds_the_pods_that_it_is_for() -> None:
     labels = {each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"].items() for each in workloads()}
     for document in documents():
+        if document["kind"] == "CronJob":
+            continue
         wanted = document["spec"]["selector"]
         wanted = wanted.get("matchLabels", wanted)
         assert labels[document["metadata"]["name"]] >= wanted.items(), document["kind"]
 
 
-def test_what_is_mounted_is_a_volume_and_the_reverse() -> None:
+def test_every_mount_has_a_volume_and_every_volume_a_mount() -> None:
     for each in workloads():
         pod, claims = each["spec"]["template"]["spec"], each["spec"].get("volumeClaimTemplates", [])
         volumes = {volume["name"] for volume in pod["volumes"]} | {claim["metadata"]["name"] for claim in claims}
@@ -114,16 +132,44 @@ def test_there_are_two_controllers_and_one_of_each_runner() -> None:
     assert {each["kind"]: each["spec"]["replicas"] for each in workloads()} == {"Deployment": 2, "StatefulSet": 1}
 
 
+def test_the_store_is_upgraded_by_a_verb_and_only_when_somebody_says_so() -> None:
+    assert upgrade()["spec"]["suspend"] is True
+    job = upgrade()["spec"]["jobTemplate"]["spec"]
+    assert job["backoffLimit"] == 0
+    (container,) = job["template"]["spec"]["containers"]
+    assert container["command"][:3] == ["tideover", "-c", "/etc/tideover/tideover.yaml"]
+    group, verb, *rest = container["command"][3:]
+    command = verb_of(group).commands[verb]
+    assert set(rest) <= {option for parameter in command.params for option in parameter.opts}
+
+
 @pytest.mark.parametrize("container", containers(), ids=lambda each: each["name"])
 def test_commands_and_probes_are_verbs_with_options_that_they_have(container: dict[str, Any]) -> None:
-    commands = [
-        container["command"],
-        *(container[probe]["exec"]["command"] for probe in ("startupProbe", "readinessProbe")),
-    ]
-    for command in commands:
+    for command in (container["command"], container["readinessProbe"]["exec"]["command"]):
         assert command[:3] == ["tideover", "-c", "/etc/tideover/tideover.yaml"]
-        known = {option for parameter in cli.commands[command[3]].params for option in parameter.opts}
+        known = {option for parameter in verb_of(command[3]).params for option in parameter.opts}
         assert {word for word in command[4:] if word.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("container", containers(), ids=lambda each: each["name"])
+@pytest.mark.parametrize("probe", ["startupProbe", "livenessProbe"])
+def test_a_hung_loop_fails_the_probe(container: dict[str, Any], probe: str, tmp_path: Path) -> None:
+    pulse = tmp_path / "pulse"
+
+    def passes() -> bool:
+        command = container[probe]["exec"]["command"]
+        return subprocess.run(command, env={**os.environ, PULSE: str(pulse)}, stderr=subprocess.DEVNULL).returncode == 0
+
+    assert not passes(), "the loop has not begun"
+    Pulse.of({PULSE: str(pulse)}).beat(0.0)
+    assert passes()
+    os.utime(pulse, (time.time() - 130,) * 2)
+    assert not passes(), "the loop has not turned for 130 s"
+
+
+def test_a_runner_is_found_by_its_name_while_it_is_not_ready() -> None:
+    services = [each["spec"] for each in documents() if each["kind"] == "Service"]
+    assert [each["publishNotReadyAddresses"] for each in services] == [True]
 
 
 @pytest.mark.parametrize("pod", pods(), ids=lambda pod: pod["containers"][0]["name"])

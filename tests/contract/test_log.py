@@ -7,18 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from state.model import Fingerprint, TopicPartition
-from state.settings import Cluster, Security
-from streaming.deadline import Deadline
-from streaming.errors import ClusterUnreachable, CredentialRefused
-from streaming.kafka import offsets
+from state.model.entities import Fingerprint, TopicPartition
+from state.settings.keys import Cluster, Security, Tideover
+from streaming.clocks import Deadline
+from streaming.cluster_log import Log, Spec
+from streaming.errors import ClusterUnreachable, CredentialRefused, WrongCluster
 from streaming.kafka.link import Link
-from streaming.kafka.records import digest
+from streaming.kafka.requests import offsets
+from streaming.kafka.requests.records import digest
 from streaming.kafka.tail import read_tails
-from streaming.log import Log, Spec
-from streaming.lookup import ask
-from streaming.memory import MemoryCluster
+from streaming.probe.identities import Identities
+from streaming.resolve.ask_many import ask
 from tests.fakecluster import BASE_MS, EPOCH_STARTS, SEGMENT_RECORDS, STEP_MS, FakeCluster, silent_server
+from tests.memory_log import MemoryCluster
 from tests.segments import RECORDS, over_segments, written_at
 
 PARTITIONS = [TopicPartition("t", number) for number in range(6)]
@@ -91,7 +92,7 @@ def test_a_negative_time_is_refused_before_any_request(link: Link, fake: FakeClu
     assert fake.asked == []
 
 
-def test_one_partition_may_be_asked_for_several_times_although_a_broker_refuses_that_in_one_request(log: Log) -> None:
+def test_one_partition_may_be_asked_for_several_times_at_once(log: Log) -> None:
     times = [BASE_MS, BASE_MS + 5 * STEP_MS, Spec.LATEST, BASE_MS]
     questions = [(partition, time) for time in times for partition in PARTITIONS]
     answers = ask(log, questions, Deadline.after(5))
@@ -101,7 +102,7 @@ def test_one_partition_may_be_asked_for_several_times_although_a_broker_refuses_
         assert looked.offset == {BASE_MS: 0, BASE_MS + 5 * STEP_MS: 5, Spec.LATEST: RECORDS}[asked]
 
 
-def test_what_is_committed_is_asked_for_in_a_version_that_knows_isolation() -> None:
+def test_a_read_committed_question_uses_a_version_that_knows_isolation() -> None:
     """Version 1 has no isolation level: an older broker would answer what an open transaction wrote (KIP-98)."""
     for time_ms, oldest in ((BASE_MS, 2), (Spec.LATEST, 2), (Spec.MAX_TIMESTAMP, 7)):
         request = offsets.inquiry({PARTITIONS[0]: time_ms}, read_committed=True).request(PARTITIONS[:1])
@@ -120,7 +121,7 @@ def test_the_same_partition_twice_in_one_request_is_an_error_of_the_protocol(lin
     assert (error.name, error.retriable) == ("INVALID_REQUEST", False)
 
 
-def test_what_does_not_exist_does_not_hide_what_does(log: Log) -> None:
+def test_missing_partitions_do_not_hide_the_answers_of_others(log: Log) -> None:
     strangers = [TopicPartition("t", 99), TopicPartition("nowhere", 0)]
     answers = log.offsets(dict.fromkeys([*PARTITIONS, *strangers], Spec.LATEST), timeout=5)
     assert [answers[partition].offset for partition in PARTITIONS] == [RECORDS] * 6
@@ -142,7 +143,7 @@ def test_all_topics_are_named(log: Log) -> None:
     assert set(log.names(timeout=5)) == {"t"}
 
 
-def test_what_no_pattern_matches_is_not_named(link: Link, fake: FakeCluster) -> None:
+def test_names_lists_no_internal_topic_and_creates_none(link: Link, fake: FakeCluster) -> None:
     fake.topics |= {"__consumer_offsets": 1, "u": 1}
     assert set(link.names(timeout=5)) == {"t", "u"}
     assert fake.created == []
@@ -245,7 +246,7 @@ def test_segments_are_named_newest_first_and_minus_one_is_the_latest(
 
 
 @pytest.mark.parametrize(("asked", "limit"), [(Spec.MAX_TIMESTAMP, 1), (-4, 1), (0, 0)])
-def test_what_a_segment_level_search_cannot_answer_is_refused(old_log: Log, asked: int, limit: int) -> None:
+def test_a_segment_question_that_cannot_be_answered_is_refused(old_log: Log, asked: int, limit: int) -> None:
     with pytest.raises(ValueError, match=r"segment|-4"):
         old_log.segments({PARTITIONS[0]: asked}, limit=limit, timeout=5)
 
@@ -281,9 +282,7 @@ def test_the_segments_of_the_seed_are_found_as_it_tells() -> None:
     assert cluster.segments({PARTITIONS[0]: 100}, timeout=1)[PARTITIONS[0]].offsets == (3,)
 
 
-def test_a_newer_broker_is_not_asked_for_segments_in_words_that_mean_something_else(
-    fake: FakeCluster, link: Link
-) -> None:
+def test_a_newer_broker_is_not_asked_for_segments_in_a_changed_protocol(fake: FakeCluster, link: Link) -> None:
     answers = link.segments(dict.fromkeys(PARTITIONS, BASE_MS), timeout=5)
     assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
     assert all(answer.error and "Kafka 4.0 removed it" in answer.error.text for answer in answers.values())
@@ -375,7 +374,7 @@ def test_a_cluster_that_refuses_is_unreachable_and_says_why(fake: FakeCluster, l
 
 def test_a_partition_without_a_leader_is_told_and_the_others_answered(fake: FakeCluster, link: Link) -> None:
     fake.leaderless.add(("t", 1))
-    answers = link.offsets(BY_TIME, timeout=0.3)
+    answers = link.offsets(BY_TIME, timeout=2)
     assert [answer.offset for answer in answers.values()] == [5, None, 5, 5, 5, 5]
     error = answers[PARTITIONS[1]].error
     assert error is not None
@@ -429,13 +428,13 @@ def test_an_old_broker_does_not_misread_a_question_for_the_largest_time() -> Non
         assert [answer.offset for answer in link.offsets(BY_TIME, timeout=5).values()] == [5] * 6
 
 
-def test_a_broker_that_cannot_tell_an_epoch_from_another_is_not_asked_where_one_ends() -> None:
+def test_a_broker_without_leader_epochs_is_not_asked_where_one_ends() -> None:
     with FakeCluster({"t": 6}, version=(1, 0)) as old, Link(Cluster(bootstrap=old.bootstrap)) as link:
         answers = link.epoch_ends(dict.fromkeys(PARTITIONS, 0), timeout=5)
         assert {answer.error and answer.error.name for answer in answers.values()} == {"UNSUPPORTED_VERSION"}
 
 
-def test_a_certificate_that_is_missing_is_our_fault_and_told_without_a_connection() -> None:
+def test_a_missing_certificate_is_our_fault_and_told_without_a_connection() -> None:
     security = Security.model_validate({"protocol": "SSL", "ca": "/nowhere/ca.pem"})
     cluster = Cluster(bootstrap=("127.0.0.1:1",), security=security)
     told = r"east: the certificate authority /nowhere/ca\.pem"
@@ -448,3 +447,28 @@ def test_a_memory_cluster_can_be_out_of_reach() -> None:
     cluster.unreachable = True
     with pytest.raises(ClusterUnreachable):
         cluster.describe(["t"], timeout=1)
+
+
+QUESTIONS: dict[str, Callable[[Link], object]] = {
+    "describe": lambda link: link.describe(["t"], timeout=5),
+    "names": lambda link: link.names(timeout=5),
+    "offsets": lambda link: link.offsets(BY_TIME, timeout=5),
+    "fetch": lambda link: link.fetch(dict.fromkeys(PARTITIONS, (0, 100)), timeout=5),
+    "epoch_ends": lambda link: link.epoch_ends(dict.fromkeys(PARTITIONS, 0), timeout=5),
+    "entries": lambda link: link.entries(PARTITIONS[0], (0, 100), timeout=5),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_another_cluster_behind_remembered_leaders_answers_nothing(fake: FakeCluster, question: str) -> None:
+    known = Identities(Tideover.model_validate({"store": "sqlite://", "clusters": {"east": {"bootstrap": ["e:1"]}}}))
+    with Link(Cluster(bootstrap=fake.bootstrap), name="east", identify=known.of("east")) as link:
+        assert link.offsets(BY_TIME, timeout=5)[PARTITIONS[0]].offset == 5
+        fake.cluster_id = "other"
+        fake.hang_up()
+        for _ in range(2):
+            with pytest.raises(WrongCluster, match="east leads to cluster other") as raised:
+                QUESTIONS[question](link)
+            assert raised.value.seen == "other"
+        fake.cluster_id = "fake"
+        QUESTIONS[question](link)

@@ -7,8 +7,8 @@ table is ``tests.lookups``; ``tests/real/test_lookups.py`` asks it of real broke
 
 import pytest
 
-from streaming.memory import MemoryCluster
 from tests.lookups import CASES, Case, Commit, Delete, Elect, Write, follow
+from tests.memory_log import MemoryCluster
 
 
 class MemoryWriter:

@@ -5,37 +5,85 @@ import sys
 import tomllib
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
-from streaming.jars import set_names
+from streaming.jars import parse_lock, set_names
 from tests.contract.test_imports import ROOT, imported
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 OURS = ("orchestrator", "streaming", "state", "lab", "examples")
+WORKBENCH = ("tests", "bench", "chaos", "reports")
+NEIGHBOURS = {"replication", "replicator", "standby"}
+"""Modules that lie beside the tests that import them."""
+
+PUBLISHED = [
+    "3.5.6", "3.5.7", "3.5.8", "3.5.9", "4.0.0", "4.0.1", "4.0.2", "4.0.3", "4.0.4", "4.0.5",
+    "4.1.0", "4.1.1", "4.1.2", "4.1.3", "4.1.4", "4.2.0", "4.2.1", "4.3.0",
+]  # fmt: skip
+"""Versions of pyspark on its index in November 2026, from the last one before ours on."""
 
 # Where a module is called otherwise than its distribution, or comes with another one that pins it.
 DISTRIBUTION = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
-    "prometheus_client": "prometheus-client",
+    "kubernetes_validate": "kubernetes-validate",
     "py4j": "pyspark",
     "pydantic_core": "pydantic",
-    "snappy": "python-snappy",
     "yaml": "PyYAML",
 }
+
+
+TOOLS = {
+    "build", "import-linter", "mypy", "pytest-randomly", "pytest-timeout", "pytest-xdist", "ruff", "setuptools",
+    "types-pyyaml",
+}  # fmt: skip
+"""Of the extra ``dev``: what the Makefile or a tool runs, and no test imports."""
 
 
 def names(requirements: list[str]) -> set[str]:
     return {re.split(r"[\[<>=!~; ]", each, maxsplit=1)[0].lower() for each in requirements}
 
 
+def distributions(*packages: str) -> set[str]:
+    """What the packages import that is neither ours nor Python's, each by the name that is installed."""
+    modules = {
+        name.partition(".")[0] for each in packages for path in (ROOT / each).rglob("*.py") for name in imported(path)
+    }
+    foreign = modules - {*OURS, *WORKBENCH} - sys.stdlib_module_names - NEIGHBOURS
+    return {DISTRIBUTION.get(name, name).lower() for name in foreign}
+
+
 @pytest.mark.parametrize("package", OURS)
-def test_what_a_package_imports_is_installed_with_it(package: str) -> None:
+def test_every_import_of_a_package_is_among_its_requirements(package: str) -> None:
     brought = names(PROJECT["dependencies"])
     if package == "lab":
         brought |= names(PROJECT["optional-dependencies"]["lab"])
-    modules = {name.partition(".")[0] for path in (ROOT / package).rglob("*.py") for name in imported(path)}
-    foreign = modules - set(OURS) - sys.stdlib_module_names
-    assert {DISTRIBUTION.get(name, name).lower() for name in foreign} - brought == set()
+    assert distributions(package) - brought == set()
+
+
+def test_every_requirement_is_imported() -> None:
+    assert names(PROJECT["dependencies"]) - distributions(*OURS) == set()
+
+
+def test_the_dev_extra_brings_the_imports_of_tests_and_reports_and_the_tools() -> None:
+    extra, product = names(PROJECT["optional-dependencies"]["dev"]), names(PROJECT["dependencies"])
+    used = distributions(*WORKBENCH)
+    assert used - product - extra == set()
+    assert extra - used == TOOLS
+
+
+def test_kafkas_codecs_come_with_the_client_that_reads_them() -> None:
+    (client,) = (each for each in PROJECT["dependencies"] if each.startswith("kafka-python"))
+    assert set(re.findall(r"\w+", client.partition("[")[2].partition("]")[0])) == {"lz4", "snappy", "zstd"}
+
+
+def test_the_metadata_names_no_host_and_no_python_that_is_not_tested() -> None:
+    assert "urls" not in PROJECT, "the project has no address yet"
+    assert all("@" not in author.get("email", "") for author in PROJECT["authors"])
+    tested = [each.rpartition(" ")[2] for each in PROJECT["classifiers"] if re.search(r"Python :: 3\.", each)]
+    assert PROJECT["requires-python"] == f">={tested[0]}"
+    assert tested == [PYPROJECT["tool"]["mypy"]["python_version"]]
 
 
 def test_the_image_of_the_lab_has_what_the_lab_needs() -> None:
@@ -43,8 +91,42 @@ def test_the_image_of_the_lab_has_what_the_lab_needs() -> None:
     assert names(PROJECT["optional-dependencies"]["lab"]) == set(re.findall(r"^([\w-]+)==", lock, re.MULTILINE))
 
 
-def test_an_installation_brings_no_spark_newer_than_the_connectors_jars_that_are_locked() -> None:
+def test_an_installation_brings_only_a_spark_whose_connector_jars_are_locked() -> None:
     (pyspark,) = (each for each in PROJECT["dependencies"] if each.startswith("pyspark"))
-    newest = re.search(r"<=([\d.]+)$", pyspark)
-    assert newest is not None, "a bound below a version that is not there yet lets in what nobody ran"
-    assert f"spark-{newest[1]}" in set_names()
+    admitted = {f"spark-{each}" for each in SpecifierSet(pyspark.removeprefix("pyspark")).filter(PUBLISHED)}
+    assert admitted == {each for each in set_names() if each.startswith("spark-")}
+
+
+def test_the_page_for_a_package_index_has_no_link_into_the_checkout() -> None:
+    page = (ROOT / PROJECT["readme"]).read_text(encoding="utf-8")
+    assert re.findall(r"\]\((?!https?://)[^)]*\)", page) == []
+
+
+def test_the_licence_and_who_wrote_it_are_declared() -> None:
+    assert PROJECT["license"] == "Apache-2.0"
+    for name in PROJECT["license-files"]:
+        assert (ROOT / name).is_file(), name
+    assert PROJECT["authors"] == [{"name": "Tideover contributors"}]
+
+
+def test_the_notice_names_every_project_whose_jars_an_image_holds() -> None:
+    project = {
+        "spark": "Apache Spark",
+        "kafka": "Apache Kafka",
+        "commons": "Commons Pool",
+        "globalmentor": "GlobalMentor",
+    }
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    for name in set_names():
+        if name.startswith("spark-"):
+            for jar in parse_lock((ROOT / "streaming/jarsets" / f"{name}.lock").read_text(encoding="utf-8")):
+                found = [named for key, named in project.items() if key in jar.coordinate.group]
+                assert found, f"NOTICE says nothing of {jar.coordinate}"
+                assert found[0] in notice
+
+
+def test_every_package_that_says_it_is_typed_has_the_marker() -> None:
+    data = PYPROJECT["tool"]["setuptools"]["package-data"]
+    typed = {package for package, files in data.items() if "py.typed" in files}
+    assert typed == {"orchestrator", "streaming", "state"}
+    assert {package for package in OURS if (ROOT / package / "py.typed").is_file()} == typed

@@ -3,19 +3,20 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from state.errors import Conflict, StaleTerm
-from state.guards import CONTROLLER
-from state.model import RESIGNED, Desired, OperationKind, Phase
-from state.ports import Store
+from state.model.entities import RESIGNED, Desired, OperationKind, Phase
+from state.store.controller_store import ControllerStore
+from state.store.preconditions import CONTROLLER
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, TTL, held, term_of
 
 
 # -- leading -----------------------------------------------------------------------------------------------------------
-def test_the_first_to_lead_has_a_term_and_keeps_it_while_renewing(store: Store) -> None:
+def test_the_first_to_lead_has_a_term_and_keeps_it_while_renewing(store: ControllerStore) -> None:
     before = store.now()
     lease = store.lead(CONTROLLER, "one", TTL)
     assert lease is not None
@@ -29,18 +30,18 @@ def test_the_first_to_lead_has_a_term_and_keeps_it_while_renewing(store: Store) 
     assert store.leader(CONTROLLER) == renewed
 
 
-def test_nobody_else_leads_while_a_lease_runs(store: Store) -> None:
+def test_nobody_else_leads_while_a_lease_runs(store: ControllerStore) -> None:
     lease = store.lead(CONTROLLER, "one", TTL)
     assert store.lead(CONTROLLER, "two", TTL) is None
     assert store.leader(CONTROLLER) == lease
     assert store.lead("other", "two", TTL) is not None
 
 
-def test_a_lapsed_lease_goes_to_the_next_with_a_higher_term(store: Store) -> None:
+def test_a_lapsed_lease_goes_to_the_next_with_a_higher_term(store: ControllerStore) -> None:
     assert term_of(store, "one") < term_of(store, "two") < term_of(store, "one")
 
 
-def test_a_resigned_lease_is_free_at_once_but_only_its_holder_can_resign(store: Store) -> None:
+def test_a_resigned_lease_is_free_at_once_but_only_its_holder_can_resign(store: ControllerStore) -> None:
     lease = store.lead(CONTROLLER, "one", TTL)
     assert lease is not None
     store.resign(replace(lease, holder="two"))
@@ -52,7 +53,7 @@ def test_a_resigned_lease_is_free_at_once_but_only_its_holder_can_resign(store: 
     assert taken.term > lease.term
 
 
-def test_a_resigned_lease_is_free_also_when_the_clock_was_set_back(store: Store) -> None:
+def test_a_resigned_lease_is_free_also_when_the_clock_was_set_back(store: ControllerStore) -> None:
     lease = store.lead(CONTROLLER, "one", TTL)
     assert lease is not None
     store.resign(lease)
@@ -61,7 +62,7 @@ def test_a_resigned_lease_is_free_also_when_the_clock_was_set_back(store: Store)
     assert resigned.expires_at < store.now() - timedelta(days=365)
 
 
-def test_a_lease_of_before_the_clock_was_set_back_holds_nobody_up(store: Store) -> None:
+def test_a_lease_of_before_the_clock_was_set_back_holds_nobody_up(store: ControllerStore) -> None:
     ahead = store.lead(CONTROLLER, "one", 3 * TTL)
     assert ahead is not None
     taken = store.lead(CONTROLLER, "two", TTL)
@@ -70,12 +71,12 @@ def test_a_lease_of_before_the_clock_was_set_back_holds_nobody_up(store: Store) 
     assert store.lead(CONTROLLER, "one", TTL) is None
 
 
-def test_a_lease_that_may_end_as_late_as_it_does_is_left_to_its_holder(store: Store) -> None:
+def test_a_lease_that_may_end_as_late_as_it_does_is_left_to_its_holder(store: ControllerStore) -> None:
     assert store.lead(CONTROLLER, "one", 2 * TTL) is not None
     assert store.lead(CONTROLLER, "two", TTL) is None
 
 
-def test_a_dead_holder_is_replaced_before_its_lease_ends(store: Store) -> None:
+def test_a_dead_holder_is_replaced_before_its_lease_ends(store: ControllerStore) -> None:
     assert store.seize(CONTROLLER, "two", "one", TTL) is None
     lease = store.lead(CONTROLLER, "one", TTL)
     assert lease is not None
@@ -87,7 +88,7 @@ def test_a_dead_holder_is_replaced_before_its_lease_ends(store: Store) -> None:
     assert store.seize(CONTROLLER, "three", "one", TTL) is None
 
 
-def test_a_stale_leader_can_write_nothing(store: Store) -> None:
+def test_a_stale_leader_can_write_nothing(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
     store.ask(samples.request())
     stale = term_of(store, "one")
@@ -115,16 +116,16 @@ def test_a_stale_leader_can_write_nothing(store: Store) -> None:
     assert store.assignments() == [samples.assignment(epoch=2, desired=Desired.HELD, operation="op-1")]
 
 
-def test_a_write_before_anybody_led_is_refused(store: Store) -> None:
+def test_a_write_before_anybody_led_is_refused(store: ControllerStore) -> None:
     with pytest.raises(StaleTerm):
         store.record(samples.operation(), term=1)
     assert store.operation("op-1") is None
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
-def test_a_request_waits_until_it_is_answered(store: Store) -> None:
+def test_a_request_waits_until_it_is_answered(store: ControllerStore) -> None:
     later = samples.request(id="request-2", created_at=AT + SECOND, target=None, expect_active="east", consents=())
-    for request in (later, samples.request(), samples.request(reason="typed twice")):
+    for request in (later, samples.request(), samples.request()):
         store.ask(request)
     assert store.open_requests() == [samples.request(), later]
     term = term_of(store)
@@ -136,7 +137,19 @@ def test_a_request_waits_until_it_is_answered(store: Store) -> None:
     assert store.request("request-3") is None
 
 
-def test_a_leader_asks_with_its_term_and_nobody_for_a_time_that_is_over(store: Store) -> None:
+@pytest.mark.parametrize("other", [{"query": "clicks"}, {"target": "north"}, {"reason": "typed by somebody else"}])
+def test_two_requests_never_share_an_id(store: ControllerStore, other: dict[str, Any]) -> None:
+    store.ask(samples.request())
+    with pytest.raises(Conflict, match="request-1 exists already"):
+        store.ask(samples.request(**other))
+    store.answer("request-1", term=term_of(store), operation="op-1")
+    store.ask(samples.request())
+    with pytest.raises(Conflict):
+        store.ask(samples.request(**other))
+    assert store.request("request-1") == samples.request(operation="op-1")
+
+
+def test_a_leader_asks_with_its_term_and_nobody_for_a_time_that_is_over(store: ControllerStore) -> None:
     stale = term_of(store, "one")
     term = term_of(store, "two")
     with pytest.raises(StaleTerm):
@@ -149,7 +162,7 @@ def test_a_leader_asks_with_its_term_and_nobody_for_a_time_that_is_over(store: S
     assert [request.id for request in store.open_requests()] == ["request-1", "request-2"]
 
 
-def test_a_request_is_answered_once(store: Store) -> None:
+def test_a_request_is_answered_once(store: ControllerStore) -> None:
     store.ask(samples.request())
     term = term_of(store)
     store.answer("request-1", term=term, operation="op-1")
@@ -162,7 +175,7 @@ def test_a_request_is_answered_once(store: Store) -> None:
         store.answer("request-1", term=term)
 
 
-def test_an_answer_and_its_line_of_history_are_one_write(store: Store) -> None:
+def test_an_answer_and_its_line_of_history_are_one_write(store: ControllerStore) -> None:
     store.ask(samples.request())
     term = term_of(store)
     for _ in range(2):
@@ -177,7 +190,7 @@ def test_an_answer_and_its_line_of_history_are_one_write(store: Store) -> None:
 
 
 # -- assignments -------------------------------------------------------------------------------------------------------
-def test_the_first_to_adopt_a_query_has_it(store: Store) -> None:
+def test_the_first_to_adopt_a_query_has_it(store: ControllerStore) -> None:
     assert store.adopt(samples.assignment(runner="a")) == samples.assignment(runner="a")
     assert store.adopt(samples.assignment(runner="b")).runner == "a"
     other = samples.assignment(query="late", starting_offsets=None)
@@ -187,13 +200,13 @@ def test_the_first_to_adopt_a_query_has_it(store: Store) -> None:
     assert store.assignment("unknown") is None
 
 
-def test_many_who_adopt_at_once_agree(store: Store) -> None:
+def test_many_who_adopt_at_once_agree(store: ControllerStore) -> None:
     with ThreadPoolExecutor(8) as pool:
         stands = set(pool.map(lambda i: store.adopt(samples.assignment(runner=f"r{i}")).runner, range(24)))
     assert len(stands) == 1
 
 
-def test_a_hold_takes_the_next_epoch_and_opens_the_operation(store: Store) -> None:
+def test_a_hold_takes_the_next_epoch_and_opens_the_operation(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
     term = term_of(store)
     held = store.hold(
@@ -210,7 +223,7 @@ def test_a_hold_takes_the_next_epoch_and_opens_the_operation(store: Store) -> No
     assert store.history() == [samples.event(sequence=1, at=AT + SECOND)]
 
 
-def test_a_second_hold_of_a_query_writes_nothing(store: Store) -> None:
+def test_a_second_hold_of_a_query_writes_nothing(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
     term = term_of(store)
     assert store.hold(samples.operation(), from_epoch=1, term=term, step=samples.step(), event=samples.event())
@@ -224,7 +237,7 @@ def test_a_second_hold_of_a_query_writes_nothing(store: Store) -> None:
     assert len(store.history()) == 1
 
 
-def test_two_who_hold_at_once_open_one_operation(store: Store) -> None:
+def test_two_who_hold_at_once_open_one_operation(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
     term = term_of(store)
 
@@ -238,20 +251,26 @@ def test_two_who_hold_at_once_open_one_operation(store: Store) -> None:
     assert len(store.operations()) == len(store.history()) == 1
 
 
-def test_a_hold_that_names_the_wrong_epoch_is_a_mistake(store: Store) -> None:
+def test_a_hold_that_names_the_wrong_epoch_is_a_mistake(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
     operation = samples.operation(epoch=1)
     with pytest.raises(ValueError, match="epoch"):
         store.hold(operation, from_epoch=1, term=term_of(store), step=samples.step(), event=samples.event())
 
 
-def test_a_commit_keeps_the_epoch_of_the_hold(store: Store) -> None:
+def test_a_commit_keeps_the_epoch_of_the_hold(store: ControllerStore) -> None:
     term = held(store)
     place = {"placed_epoch": 2, "cluster": "west", "checkpoint": "/c/2"}
     moved = samples.assignment(epoch=2, starting_offsets=None, operation="op-1", **place)
     starting = samples.operation(phase=Phase.STARTING)
     step = samples.step(sequence=2, name="commit", ended_at=AT, outcome="done", detail={"files": 3})
-    done = {"operation": starting, "from_epoch": 2, "term": term, "steps": [step], "event": samples.event(kind="moved")}
+    done: dict[str, Any] = {
+        "operation": starting,
+        "from_epoch": 2,
+        "term": term,
+        "steps": [step],
+        "event": samples.event(kind="moved"),
+    }
     assert store.place(moved, **done)
     assert store.assignment("revenue") == moved
     assert store.operation("op-1") == starting
@@ -259,10 +278,10 @@ def test_a_commit_keeps_the_epoch_of_the_hold(store: Store) -> None:
     assert [event.kind for event in store.history()] == ["held", "moved"]
 
 
-def test_an_abort_gives_back_with_the_next_epoch_and_happens_once(store: Store) -> None:
+def test_an_abort_gives_back_with_the_next_epoch_and_happens_once(store: ControllerStore) -> None:
     term = held(store)
     back = samples.assignment(epoch=3)
-    aborted = samples.operation(phase=Phase.ABORTED, outcome="aborted", ended_at=AT)
+    aborted = samples.operation(phase=Phase.ABORTED, outcome="refused", ended_at=AT)
     for expected in (True, False):
         placed = store.place(back, operation=aborted, from_epoch=2, term=term, steps=[], event=samples.event())
         assert placed is expected
@@ -274,12 +293,16 @@ def test_an_abort_gives_back_with_the_next_epoch_and_happens_once(store: Store) 
 
 
 @pytest.mark.parametrize("change", [{"cluster": "west"}, {"checkpoint": "/c/2"}])
-def test_a_query_does_not_move_without_being_placed_by_the_epoch_that_moves_it(
-    store: Store, change: dict[str, str]
-) -> None:
+def test_a_query_moves_only_by_the_epoch_that_places_it(store: ControllerStore, change: dict[str, str]) -> None:
     term = held(store)
     stands = store.assignment("revenue")
-    done = {"operation": samples.operation(), "from_epoch": 2, "term": term, "steps": [], "event": samples.event()}
+    done: dict[str, Any] = {
+        "operation": samples.operation(),
+        "from_epoch": 2,
+        "term": term,
+        "steps": [],
+        "event": samples.event(),
+    }
     with pytest.raises(Conflict):
         store.place(samples.assignment(epoch=2, **change), **done)
     with pytest.raises(ValueError, match="no commit"):
@@ -289,7 +312,7 @@ def test_a_query_does_not_move_without_being_placed_by_the_epoch_that_moves_it(
     assert store.place(samples.assignment(epoch=3, placed_epoch=2, **change), **done), "held again where it is"
 
 
-def test_after_an_abort_the_query_can_be_held_again(store: Store) -> None:
+def test_after_an_abort_the_query_can_be_held_again(store: ControllerStore) -> None:
     term = held(store)
     aborted = samples.operation(phase=Phase.ABORTED, outcome="aborted", ended_at=AT)
     store.place(
@@ -299,7 +322,7 @@ def test_after_an_abort_the_query_can_be_held_again(store: Store) -> None:
     assert store.hold(again, from_epoch=3, term=term, step=samples.step(operation="op-2"), event=samples.event())
 
 
-def test_a_place_that_conflicts_leaves_everything_as_it_was(store: Store) -> None:
+def test_a_place_that_conflicts_leaves_everything_as_it_was(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(outcome="failed", ended_at=AT), term=term)
     before = (store.assignment("revenue"), store.operation("op-1"), store.steps("op-1"), store.history())
@@ -316,7 +339,7 @@ def test_a_place_that_conflicts_leaves_everything_as_it_was(store: Store) -> Non
 
 
 # -- operations --------------------------------------------------------------------------------------------------------
-def test_an_operation_is_recorded_with_its_steps_events_and_intents(store: Store) -> None:
+def test_an_operation_is_recorded_with_its_steps_events_and_intents(store: ControllerStore) -> None:
     term = held(store)
     ended = samples.step(ended_at=AT + SECOND, outcome="done", detail={"epoch": 2})
     following = samples.step(sequence=2, name="fence")
@@ -337,13 +360,13 @@ def test_an_operation_is_recorded_with_its_steps_events_and_intents(store: Store
 
 
 @pytest.mark.parametrize("kind", OperationKind)
-def test_an_operation_that_never_held_anything_can_be_recorded(store: Store, kind: OperationKind) -> None:
+def test_an_operation_that_never_held_anything_can_be_recorded(store: ControllerStore, kind: OperationKind) -> None:
     refused = samples.operation(kind=kind, phase=Phase.BLOCKED, outcome="refused", ended_at=AT, consents=())
     store.record(refused, term=term_of(store))
     assert store.operations() == [refused]
 
 
-def test_a_closed_operation_is_never_opened_again_but_may_learn_more(store: Store) -> None:
+def test_a_closed_operation_is_never_opened_again_but_may_learn_more(store: ControllerStore) -> None:
     term = term_of(store)
     closed = samples.operation(phase=Phase.SETTLED, outcome="done", ended_at=AT)
     store.record(closed, term=term)
@@ -355,7 +378,18 @@ def test_a_closed_operation_is_never_opened_again_but_may_learn_more(store: Stor
     assert store.history() == []
 
 
-def test_consents_are_added_to_an_open_operation_and_told_once(store: Store) -> None:
+def test_nobody_who_saw_an_earlier_epoch_overwrites_a_later_row(store: ControllerStore) -> None:
+    """A takeover has raised the epoch; who read the operation before that is late, be it by one."""
+    term = held(store)
+    placed: dict[str, Any] = {"from_epoch": 2, "term": term, "steps": [], "event": samples.event()}
+    taken_over = samples.operation(phase=Phase.STARTING, epoch=3)
+    assert store.place(samples.assignment(epoch=3, desired=Desired.HELD), operation=taken_over, **placed)
+    with pytest.raises(Conflict):
+        store.record(samples.operation(phase=Phase.VERIFYING, epoch=2), term=term, events=[samples.event()])
+    assert store.operation("op-1") == taken_over
+
+
+def test_consents_are_added_to_an_open_operation_and_told_once(store: ControllerStore) -> None:
     term = held(store)
     said = samples.event(kind="consent", text="operator consents")
     assert store.consent("op-1", ("unfenced", "loss"), term=term, event=said)
@@ -364,7 +398,7 @@ def test_consents_are_added_to_an_open_operation_and_told_once(store: Store) -> 
     assert [event.kind for event in store.history()] == ["held", "consent"]
 
 
-def test_a_write_of_the_operation_never_undoes_a_consent(store: Store) -> None:
+def test_a_write_of_the_operation_never_undoes_a_consent(store: ControllerStore) -> None:
     term = held(store)
     store.consent("op-1", ("unfenced",), term=term, event=samples.event())
     everything = ("loss", "repeats", "unfenced")
@@ -377,7 +411,7 @@ def test_a_write_of_the_operation_never_undoes_a_consent(store: Store) -> None:
     assert store.operation("op-1") == replace(starting, consents=everything)
 
 
-def test_a_closed_or_unknown_operation_takes_no_consent(store: Store) -> None:
+def test_a_closed_or_unknown_operation_takes_no_consent(store: ControllerStore) -> None:
     term = term_of(store)
     closed = samples.operation(phase=Phase.SETTLED, outcome="done", ended_at=AT)
     store.record(closed, term=term)
@@ -389,7 +423,7 @@ def test_a_closed_or_unknown_operation_takes_no_consent(store: Store) -> None:
         store.consent("op-1", ("unfenced",), term=term + 1, event=samples.event())
 
 
-def test_an_operation_on_its_way_back_takes_no_new_consent(store: Store) -> None:
+def test_an_operation_on_its_way_back_takes_no_new_consent(store: ControllerStore) -> None:
     term = held(store)
     aborted = samples.operation(phase=Phase.ABORTED)
     store.record(aborted, term=term)
@@ -399,7 +433,7 @@ def test_an_operation_on_its_way_back_takes_no_new_consent(store: Store) -> None
     assert [event.kind for event in store.history()] == ["held"]
 
 
-def test_consents_given_while_an_operation_is_driven_are_all_kept(store: Store) -> None:
+def test_consents_given_while_an_operation_is_driven_are_all_kept(store: ControllerStore) -> None:
     term = held(store)
     names = [f"consent-{number}" for number in range(12)]
 
@@ -418,7 +452,7 @@ def test_consents_given_while_an_operation_is_driven_are_all_kept(store: Store) 
     assert set(operation.consents) == {"loss", "repeats", *names}
 
 
-def test_a_query_has_at_most_one_open_operation(store: Store) -> None:
+def test_a_query_has_at_most_one_open_operation(store: ControllerStore) -> None:
     term = term_of(store)
     store.record(samples.operation(), term=term)
     with pytest.raises(Conflict):
@@ -428,7 +462,9 @@ def test_a_query_has_at_most_one_open_operation(store: Store) -> None:
     assert store.history() == []
 
 
-def test_operations_of_a_query_are_in_the_order_of_their_epochs_whatever_the_clock_was_set_to(store: Store) -> None:
+def test_operations_of_a_query_are_ordered_by_epoch_not_by_clock(
+    store: ControllerStore,
+) -> None:
     term = term_of(store)
     for number in (1, 2, 3):
         store.record(
@@ -440,7 +476,7 @@ def test_operations_of_a_query_are_in_the_order_of_their_epochs_whatever_the_clo
     assert [operation.id for operation in store.operations()] == ["op-1", "op-2", "op-3"]
 
 
-def test_operations_are_listed_newest_first_and_can_be_narrowed(store: Store) -> None:
+def test_operations_are_listed_newest_first_and_can_be_narrowed(store: ControllerStore) -> None:
     term = term_of(store)
     for number in range(1, 6):
         outcome = None if number == 5 else "done"
@@ -455,7 +491,7 @@ def test_operations_are_listed_newest_first_and_can_be_narrowed(store: Store) ->
             term=term,
         )
 
-    def ids(**narrow: object) -> list[str]:
+    def ids(**narrow: Any) -> list[str]:
         return [operation.id for operation in store.operations(**narrow)]
 
     assert ids() == ["op-5", "op-4", "op-3", "op-2", "op-1"]

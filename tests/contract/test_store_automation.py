@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from state.automation import EVERY, Acknowledgement, Pause
 from state.errors import Conflict
-from state.ports import Store
+from state.model.automation import EVERY, Acknowledgement, Pause
+from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held
 
@@ -16,11 +16,11 @@ HOUR = timedelta(hours=1)
 SEEN = Acknowledgement(operation="op-1", query="revenue", actor="ann@desk", reason="looked at it", at=AT)
 
 
-def kinds(store: Store) -> list[str]:
+def kinds(store: ControllerStore) -> list[str]:
     return [event.kind for event in store.history()]
 
 
-def test_a_pause_holds_until_somebody_resumes_and_is_kept_with_its_end(store: Store) -> None:
+def test_a_pause_holds_until_somebody_resumes_and_is_kept_with_its_end(store: ControllerStore) -> None:
     store.pause(PAUSE, event=samples.event(kind="pause", operation=None))
     assert store.pauses() == [PAUSE]
     ended = store.resume("revenue", at=AT + SECOND, event=samples.event(kind="resume", operation=None))
@@ -29,7 +29,7 @@ def test_a_pause_holds_until_somebody_resumes_and_is_kept_with_its_end(store: St
     assert kinds(store) == ["pause", "resume"]
 
 
-def test_nothing_is_resumed_or_noted_where_no_pause_is_in_force(store: Store) -> None:
+def test_nothing_is_resumed_or_noted_where_no_pause_is_in_force(store: ControllerStore) -> None:
     event = samples.event(kind="resume", operation=None)
     assert store.resume("revenue", at=AT, event=event) is None
     store.pause(replace(PAUSE, until=AT + HOUR), event=samples.event(kind="pause", operation=None))
@@ -40,7 +40,7 @@ def test_nothing_is_resumed_or_noted_where_no_pause_is_in_force(store: Store) ->
     assert kinds(store) == ["pause", "resume"]
 
 
-def test_what_was_resumed_is_not_in_force_again_when_the_clock_is_set_back(store: Store) -> None:
+def test_a_resumed_pause_stays_ended_when_the_clock_is_set_back(store: ControllerStore) -> None:
     store.pause(PAUSE, event=samples.event(kind="pause", operation=None))
     ended = store.resume("revenue", at=AT + HOUR, event=samples.event(kind="resume", operation=None))
     assert ended is not None
@@ -48,7 +48,7 @@ def test_what_was_resumed_is_not_in_force_again_when_the_clock_is_set_back(store
     assert store.resume("revenue", at=AT, event=samples.event(kind="resume", operation=None)) is None
 
 
-def test_a_new_pause_replaces_the_one_of_its_scope_and_no_other(store: Store) -> None:
+def test_a_new_pause_replaces_the_one_of_its_scope_and_no_other(store: ControllerStore) -> None:
     everything = replace(PAUSE, scope=EVERY, until=AT + HOUR)
     longer = replace(PAUSE, since=AT + SECOND, until=AT + 2 * HOUR, reason="it takes longer")
     for pause in (PAUSE, everything):
@@ -59,13 +59,13 @@ def test_a_new_pause_replaces_the_one_of_its_scope_and_no_other(store: Store) ->
 
 
 @pytest.mark.parametrize(("scope", "until"), [("", None), ("revenue", AT), ("revenue", AT - SECOND)])
-def test_a_pause_that_makes_no_sense_is_not_written(store: Store, scope: str, until: object) -> None:
+def test_a_pause_that_makes_no_sense_is_not_written(store: ControllerStore, scope: str, until: object) -> None:
     with pytest.raises(ValueError, match="pause"):
         store.pause(replace(PAUSE, scope=scope, until=until), event=samples.event())  # type: ignore[arg-type] # a table
     assert (store.pauses(), store.history()) == ([], [])
 
 
-def test_an_operation_is_acknowledged_once(store: Store) -> None:
+def test_an_operation_is_acknowledged_once(store: ControllerStore) -> None:
     held(store)
     assert store.acknowledge(SEEN, event=samples.event(kind="ack"))
     assert not store.acknowledge(replace(SEEN, actor="bob@desk"), event=samples.event(kind="ack"))
@@ -74,7 +74,7 @@ def test_an_operation_is_acknowledged_once(store: Store) -> None:
     assert kinds(store) == ["held", "ack"]
 
 
-def test_acknowledgements_come_newest_first(store: Store) -> None:
+def test_acknowledgements_come_newest_first(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(outcome="done"), term=term)
     store.record(samples.operation(id="op-2", outcome="done"), term=term)
@@ -85,7 +85,9 @@ def test_acknowledgements_come_newest_first(store: Store) -> None:
 
 
 @pytest.mark.parametrize("given", [replace(SEEN, operation="op-9"), replace(SEEN, query="other")])
-def test_an_operation_that_is_not_the_querys_is_not_acknowledged(store: Store, given: Acknowledgement) -> None:
+def test_an_operation_that_is_not_the_querys_is_not_acknowledged(
+    store: ControllerStore, given: Acknowledgement
+) -> None:
     held(store)
     with pytest.raises(Conflict):
         store.acknowledge(given, event=samples.event(kind="ack"))

@@ -3,19 +3,21 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from state.errors import Conflict, StaleTerm
-from state.guards import KEPT_BATCHES
-from state.model import IntentKind, IntentState, Phase, RunState, TopicPartition
-from state.ports import Store
+from state.model.entities import IntentKind, IntentState, Phase, RunState, TopicPartition
+from state.model.fingerprints import Ring
+from state.store.controller_store import ControllerStore
+from state.store.preconditions import KEPT_BATCHES
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of
 
 
 # -- intents -----------------------------------------------------------------------------------------------------------
-def test_an_intent_is_asked_once(store: Store) -> None:
+def test_an_intent_is_asked_once(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(), term=term, intents=[samples.intent()])
     again = samples.intent(id="intent-2", request={"other": True})
@@ -24,7 +26,7 @@ def test_an_intent_is_asked_once(store: Store) -> None:
     assert store.pending_intents("a") == [samples.intent(), newer]
 
 
-def test_an_intent_is_answered_once(store: Store) -> None:
+def test_an_intent_is_answered_once(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(), term=term, intents=[samples.intent()])
     done = samples.intent(state=IntentState.DONE, result={"planted": [4]}, ended_at=AT + SECOND)
@@ -37,7 +39,7 @@ def test_an_intent_is_answered_once(store: Store) -> None:
         store.report(samples.intent())
 
 
-def test_only_who_leads_takes_back_what_it_asked(store: Store) -> None:
+def test_only_who_leads_takes_back_what_it_asked(store: ControllerStore) -> None:
     stale = held(store)
     store.record(samples.operation(), term=stale, intents=[samples.intent()])
     term = term_of(store, "two")
@@ -49,7 +51,7 @@ def test_only_who_leads_takes_back_what_it_asked(store: Store) -> None:
     assert store.intents("op-1") == [taken_back]
 
 
-def test_closing_an_operation_withdraws_what_nobody_did(store: Store) -> None:
+def test_closing_an_operation_withdraws_what_nobody_did(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(), term=term, intents=[samples.intent()])
     closed = samples.operation(phase=Phase.ABORTED, outcome="aborted", ended_at=AT + SECOND)
@@ -60,14 +62,14 @@ def test_closing_an_operation_withdraws_what_nobody_did(store: Store) -> None:
     assert not store.report(samples.intent(state=IntentState.DONE, result={}, ended_at=AT))
 
 
-def test_an_intent_of_an_unknown_operation_is_a_conflict(store: Store) -> None:
+def test_an_intent_of_an_unknown_operation_is_a_conflict(store: ControllerStore) -> None:
     with pytest.raises(Conflict):
         store.record(samples.operation(), term=term_of(store), intents=[samples.intent(operation="op-9")])
     assert store.operation("op-1") is None
 
 
 # -- facts -------------------------------------------------------------------------------------------------------------
-def test_a_second_instance_of_a_runner_is_told_of_the_first(store: Store) -> None:
+def test_a_second_instance_of_a_runner_is_told_of_the_first(store: ControllerStore) -> None:
     before = store.now()
     assert store.register(samples.runner()) is None
     (stands,) = store.runners()
@@ -83,7 +85,7 @@ def test_a_second_instance_of_a_runner_is_told_of_the_first(store: Store) -> Non
     assert [fact.instance for fact in store.runners()] == ["a-2"]
 
 
-def test_only_the_registered_instance_unregisters(store: Store) -> None:
+def test_only_the_registered_instance_unregisters(store: ControllerStore) -> None:
     store.register(samples.runner())
     store.unregister("a", "a-2")
     assert len(store.runners()) == 1
@@ -91,14 +93,14 @@ def test_only_the_registered_instance_unregisters(store: Store) -> None:
     assert store.runners() == []
 
 
-def test_of_instances_that_register_at_once_one_stands(store: Store) -> None:
+def test_of_instances_that_register_at_once_one_stands(store: ControllerStore) -> None:
     with ThreadPoolExecutor(6) as pool:
         told = list(pool.map(lambda i: store.register(samples.runner(instance=f"a-{i}")), range(6)))
     assert told.count(None) == 1
     assert {fact.instance for fact in told if fact} == {store.runners()[0].instance}
 
 
-def test_a_fact_of_an_old_epoch_never_replaces_a_newer_one(store: Store) -> None:
+def test_a_fact_of_an_old_epoch_never_replaces_a_newer_one(store: ControllerStore) -> None:
     assert store.report_query(samples.fact(epoch=2))
     assert not store.report_query(samples.fact(epoch=1, state=RunState.FAILED, error="gone"))
     assert store.query_facts() == [samples.fact(epoch=2)]
@@ -108,7 +110,7 @@ def test_a_fact_of_an_old_epoch_never_replaces_a_newer_one(store: Store) -> None
     assert store.query_facts() == [samples.fact(query="late"), newer]
 
 
-def test_of_one_epoch_only_a_start_takes_a_query_over_from_another_instance(store: Store) -> None:
+def test_of_one_epoch_only_a_start_takes_a_query_over_from_another_instance(store: ControllerStore) -> None:
     assert store.report_query(samples.fact())
     other = {"instance": "a-2", "pid": 4712, "host": "elsewhere", "application_id": "app-1"}
     for state in (RunState.RUNNING, RunState.FAILED, RunState.STOPPED):
@@ -131,13 +133,21 @@ def test_of_one_epoch_only_a_start_takes_a_query_over_from_another_instance(stor
 
 # -- positions ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("length", [0, 1, 4, 32, 256])
-def test_a_ring_comes_back_as_it_went_in(store: Store, length: int) -> None:
+def test_a_ring_comes_back_as_it_went_in(store: ControllerStore, length: int) -> None:
     saved = samples.position(ring=samples.ring(length, 2**40))
     store.save_positions([saved])
     assert store.positions("revenue") == [saved]
 
 
-def test_positions_are_upserted_and_come_back_in_order(store: Store) -> None:
+def test_which_records_of_a_ring_were_not_committed_comes_back(store: ControllerStore) -> None:
+    saved = samples.position(ring=Ring.of(samples.ring(32, 2**40), [2**40 - 3, 2**40 - 1]))
+    store.save_positions([saved])
+    (found,) = store.positions("revenue")
+    assert Ring.of(found.ring).uncommitted == {2**40 - 1, 2**40 - 3}
+    assert found == saved
+
+
+def test_positions_are_upserted_and_come_back_in_order(store: ControllerStore) -> None:
     one = samples.position(partition=10, timestamp_ms=None, leader_epoch=None, dense=True, ring=())
     two = samples.position(partition=9, topic_id="id", dense=False)
     three = samples.position(batch=2)
@@ -150,7 +160,7 @@ def test_positions_are_upserted_and_come_back_in_order(store: Store) -> None:
     assert store.positions("unknown") == []
 
 
-def test_the_newest_batches_are_kept(store: Store) -> None:
+def test_the_newest_batches_are_kept(store: ControllerStore) -> None:
     for batch in range(1, 20):
         store.save_positions(samples.position(batch=batch, partition=p, tracked_at=AT + batch * SECOND) for p in (0, 1))
     store.save_positions([samples.position(query="late", batch=1)])
@@ -159,23 +169,23 @@ def test_the_newest_batches_are_kept(store: Store) -> None:
     assert len(store.positions("late")) == 1
 
 
-def test_a_spool_flushed_late_drops_nothing_newer(store: Store) -> None:
+def test_a_spool_flushed_late_drops_nothing_newer(store: ControllerStore) -> None:
     store.save_positions(samples.position(batch=batch, tracked_at=AT + batch * SECOND) for batch in (5, 6))
     store.save_positions([samples.position(batch=4, tracked_at=AT + 4 * SECOND)])
     assert [position.batch for position in store.positions("revenue")] == [4, 5, 6]
 
 
-def test_a_checkpoint_made_anew_under_its_epoch_drops_what_the_old_one_left(store: Store) -> None:
+def test_a_checkpoint_made_anew_under_its_epoch_drops_what_the_old_one_left(store: ControllerStore) -> None:
     store.save_positions(samples.position(batch=batch) for batch in range(100, 106))
     store.save_positions([samples.position(batch=0, tracked_at=AT + SECOND)])
     assert [position.batch for position in store.positions("revenue")] == [0]
 
 
-def kept(store: Store) -> list[tuple[int, int]]:
+def kept(store: ControllerStore) -> list[tuple[int, int]]:
     return [(position.epoch, position.batch) for position in store.positions("revenue")]
 
 
-def test_what_was_tracked_under_an_epoch_is_not_touched_by_another(store: Store) -> None:
+def test_positions_of_one_epoch_are_not_touched_by_another(store: ControllerStore) -> None:
     east = [samples.position(batch=batch, tracked_at=AT + batch * SECOND) for batch in (100, 101)]
     west = [samples.position(batch=batch, epoch=2, cluster="west", offset=7) for batch in (100, 101)]
     store.save_positions(east)
@@ -185,7 +195,7 @@ def test_what_was_tracked_under_an_epoch_is_not_touched_by_another(store: Store)
     assert store.positions("revenue", batch=101) == [east[1], west[1]]
 
 
-def test_a_higher_epoch_displaces_a_lower_one_whatever_its_batches(store: Store) -> None:
+def test_a_higher_epoch_displaces_a_lower_one_whatever_its_batches(store: ControllerStore) -> None:
     store.save_positions(samples.position(batch=batch) for batch in range(100, 100 + KEPT_BATCHES))
     for batch in range(3):
         store.save_positions([samples.position(batch=batch, epoch=2, tracked_at=AT - batch * SECOND)])
@@ -198,13 +208,13 @@ def test_a_higher_epoch_displaces_a_lower_one_whatever_its_batches(store: Store)
     assert kept(store) == newest, "what an earlier epoch left behind comes too late"
 
 
-def test_more_positions_than_one_chunk_are_saved(store: Store) -> None:
+def test_more_positions_than_one_chunk_are_saved(store: ControllerStore) -> None:
     saved = [samples.position(partition=number, ring=()) for number in range(12_001)]
     store.save_positions(saved)
     assert store.positions("revenue") == saved
 
 
-def test_ends_are_kept_by_partition_and_only_move_forward_in_time(store: Store) -> None:
+def test_ends_are_kept_by_partition_and_only_move_forward_in_time(store: ControllerStore) -> None:
     newer = samples.end(sampled_at=AT + SECOND, end=101, newest_timestamp_ms=5, leader_epoch=None, topic_id=None)
     store.save_ends([samples.end(), samples.end(partition=10), samples.end(partition=9), samples.end(cluster="west")])
     store.save_ends([newer])
@@ -218,7 +228,7 @@ def test_ends_are_kept_by_partition_and_only_move_forward_in_time(store: Store) 
     assert store.ends("unknown") == {}
 
 
-def test_an_end_from_a_time_to_come_gives_way(store: Store) -> None:
+def test_an_end_from_a_time_to_come_gives_way(store: ControllerStore) -> None:
     """Its clock was set back since, and what is sampled now counts."""
     store.save_ends([samples.end(sampled_at=store.now() + timedelta(hours=1), end=100)])
     store.save_ends([samples.end(end=120)])
@@ -226,18 +236,18 @@ def test_an_end_from_a_time_to_come_gives_way(store: Store) -> None:
     assert [each.end for each in store.ends("east").values()] == [120]
 
 
-def test_an_end_of_a_host_whose_clock_is_a_little_ahead_is_the_newest(store: Store) -> None:
+def test_an_end_of_a_host_whose_clock_is_a_little_ahead_is_the_newest(store: ControllerStore) -> None:
     store.save_ends([samples.end(sampled_at=store.now() + 20 * SECOND, end=120)])
     store.save_ends([samples.end(end=100)])
     assert [each.end for each in store.ends("east").values()] == [120]
 
 
 # -- history -----------------------------------------------------------------------------------------------------------
-def test_history_is_numbered_in_order_and_can_be_followed(store: Store) -> None:
+def test_history_is_numbered_in_order_and_can_be_followed(store: ControllerStore) -> None:
     for number in range(6):
         store.note(samples.event(text=str(number), query="late" if number % 2 else "revenue", operation=f"op-{number}"))
 
-    def texts(**narrow: object) -> str:
+    def texts(**narrow: Any) -> str:
         return "".join(event.text for event in store.history(**narrow))
 
     assert [event.sequence for event in store.history()] == [1, 2, 3, 4, 5, 6]
@@ -251,7 +261,7 @@ def test_history_is_numbered_in_order_and_can_be_followed(store: Store) -> None:
     assert texts(after=6) == ""
 
 
-def test_every_event_written_at_once_gets_its_own_number(store: Store) -> None:
+def test_every_event_written_at_once_gets_its_own_number(store: ControllerStore) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda i: store.note(samples.event(text=str(i))), range(40)))
     events = store.history()
@@ -259,7 +269,7 @@ def test_every_event_written_at_once_gets_its_own_number(store: Store) -> None:
     assert {event.text for event in events} == {str(i) for i in range(40)}
 
 
-def test_text_and_detail_survive_any_alphabet(store: Store) -> None:
+def test_text_and_detail_survive_any_alphabet(store: ControllerStore) -> None:
     event = samples.event(sequence=1, text="naïve – 東\n\"'%s", detail={"κλειδί": ["\u0000", 1.5, None, {"n": 2**53}]})
     store.note(event)
     assert store.history() == [event]

@@ -7,9 +7,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from orchestrator.cli.world import World
+from orchestrator.cli.context import World
 from state.errors import StoreError, StoreUnavailable
-from state.sql.engine import make_engines
+from state.store.sql.engine import make_engines
+from state.store.sql.migrate import upgrade_store
 from tests.contract import samples
 from tests.postgres import Postgres
 
@@ -31,6 +32,7 @@ def test_a_changed_password_counts_from_the_next_connection_on(
 ) -> None:
     file = tmp_path / "url"
     file.write_text(postgres.guard(postgres.new_database().rpartition("/")[2], USER, FIRST), encoding="utf-8")
+    upgrade_store(world.store_url)
     world.store.adopt(samples.assignment())
     with psycopg.connect(postgres.url("postgres").replace("+psycopg", ""), autocommit=True) as administrator:
         administrator.execute(f"ALTER ROLE {USER} PASSWORD '{SECOND}'")

@@ -8,23 +8,22 @@ import pytest
 import sqlalchemy as sa
 
 from state.errors import StaleTerm
-from state.guards import CONTROLLER
-from state.memory import MemoryStore
-from state.ports import Store
-from state.sql.schema import leases
-from state.sql.store import SqlStore
+from state.store.controller_store import ControllerStore
+from state.store.preconditions import CONTROLLER
+from state.store.sql.schema import leases
+from state.store.sql.store import SqlStore
 from tests.contract import samples
 from tests.contract.samples import TTL, term_of
-from tests.simulation import stores
+from tests.memory_store import MemoryStore
 
-Take = Callable[[Store, str], int]
+Take = Callable[[ControllerStore, str], int]
 
 
-def by_time(store: Store, holder: str) -> int:
+def by_time(store: ControllerStore, holder: str) -> int:
     return term_of(store, holder)
 
 
-def by_proof(store: Store, holder: str) -> int:
+def by_proof(store: ControllerStore, holder: str) -> int:
     """As the successor of a holder that is proven dead."""
     lease = store.seize(CONTROLLER, holder, "zero", TTL)
     assert lease is not None
@@ -32,15 +31,15 @@ def by_proof(store: Store, holder: str) -> int:
 
 
 @pytest.mark.parametrize("has_led", [False, True])
-def test_no_term_is_given_a_second_time_after_a_copy_was_put_back(store: Store, has_led: bool) -> None:
+def test_no_term_is_given_a_second_time_after_a_copy_was_put_back(store: ControllerStore, has_led: bool) -> None:
     refuse_the_old(store, by_time, has_led=has_led)
 
 
-def test_no_term_is_seized_a_second_time_after_a_copy_was_put_back(store: Store) -> None:
+def test_no_term_is_seized_a_second_time_after_a_copy_was_put_back(store: ControllerStore) -> None:
     refuse_the_old(store, by_proof, has_led=True)
 
 
-def refuse_the_old(store: Store, take: Take, *, has_led: bool) -> None:
+def refuse_the_old(store: ControllerStore, take: Take, *, has_led: bool) -> None:
     """One leads, the store is put back, another leads: what the first one writes before it notices is refused."""
     if has_led:
         term_of(store, "zero")
@@ -53,10 +52,10 @@ def refuse_the_old(store: Store, take: Take, *, has_led: bool) -> None:
     store.record(samples.operation(), term=new)
 
 
-def back_up(store: Store) -> Callable[[], None]:
+def back_up(store: ControllerStore) -> Callable[[], None]:
     """Copy the store, or of PostgreSQL the leases; what is returned puts the copy back in its place."""
     if isinstance(store, MemoryStore):
-        return stores.back_up(store)
+        return store.back_up()
     assert isinstance(store, SqlStore)
     return back_up_file(store) if store._engines.dialect == "sqlite" else back_up_leases(store)
 

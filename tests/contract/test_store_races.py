@@ -5,20 +5,19 @@ import sys
 import threading
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from state.errors import StaleTerm, StoreUnavailable
-from state.guards import CONTROLLER
-from state.model import Phase
-from state.sql.engine import make_engines
-from state.sql.history import append
-from state.sql.migrate import building, open_store
-from state.sql.schema import leases
-from state.sql.store import SqlStore
+from state.errors import StaleTerm
+from state.model.entities import Phase
+from state.store.preconditions import CONTROLLER
+from state.store.sql.engine import make_engines
+from state.store.sql.history import append
+from state.store.sql.migrate import open_store
+from state.store.sql.schema import leases
+from state.store.sql.store import SqlStore
 from tests.contract import samples
 from tests.contract.samples import held, term_of
 
@@ -52,10 +51,10 @@ def opened(url: str) -> SqlStore:
     return store
 
 
-def test_no_term_ever_has_two_holders(url: str) -> None:
-    store = opened(url)
+def test_no_term_ever_has_two_holders(made: str) -> None:
+    store = opened(made)
     holders = defaultdict(set)
-    for name, printed in enumerate(outputs([racer("lead", url, f"holder-{n}", "1.5") for n in range(6)])):
+    for name, printed in enumerate(outputs([racer("lead", made, f"holder-{n}", "1.5") for n in range(6)])):
         for term in map(int, printed.split()):
             holders[term].add(name)
     assert len(holders) > 1, "nobody ever took over: the race proves nothing"
@@ -66,23 +65,8 @@ def test_no_term_ever_has_two_holders(url: str) -> None:
     store.close()
 
 
-def test_processes_that_open_a_new_store_at_once_build_it_once(url: str) -> None:
-    outputs([racer("open", url) for _ in range(4)])
-    store = opened(url)
-    assert len(store.history()) == 4
-    store.close()
-
-
-def test_while_one_builds_nobody_else_does(url: str) -> None:
-    engines = make_engines(url)
-    with building(engines), pytest.raises(StoreUnavailable):
-        open_store(url, timedelta(milliseconds=300))
-    opened(url).close()
-    engines.dispose()
-
-
-def test_read_modify_write_by_threads_loses_nothing(url: str) -> None:
-    store = opened(url)
+def test_read_modify_write_by_threads_loses_nothing(made: str) -> None:
+    store = opened(made)
     before = term_of(store)
     one = leases.c.name == CONTROLLER
 
@@ -99,8 +83,8 @@ def test_read_modify_write_by_threads_loses_nothing(url: str) -> None:
     store.close()
 
 
-def test_a_takeover_cannot_slip_between_the_check_of_a_term_and_the_write(url: str) -> None:
-    store, rival = opened(url), opened(url)
+def test_a_takeover_cannot_slip_between_the_check_of_a_term_and_the_write(made: str) -> None:
+    store, rival = opened(made), opened(made)
     term = term_of(store, "one")
     taking = threading.Event()
 
@@ -122,8 +106,8 @@ def test_a_takeover_cannot_slip_between_the_check_of_a_term_and_the_write(url: s
     rival.close()
 
 
-def test_a_write_that_waited_for_a_takeover_is_refused(url: str) -> None:
-    store, rival = opened(url), opened(url)
+def test_a_write_that_waited_for_a_takeover_is_refused(made: str) -> None:
+    store, rival = opened(made), opened(made)
     term = term_of(store, "one")
     with ThreadPoolExecutor(1) as pool:
         with rival._writing() as connection:
@@ -139,8 +123,8 @@ def test_a_write_that_waited_for_a_takeover_is_refused(url: str) -> None:
     rival.close()
 
 
-def test_a_consent_that_waited_for_a_write_of_its_operation_loses_nothing_of_either(url: str) -> None:
-    store, rival = opened(url), opened(url)
+def test_a_consent_and_a_write_of_its_operation_at_once_lose_nothing(made: str) -> None:
+    store, rival = opened(made), opened(made)
     term = held(store)
     resolving = samples.operation(phase=Phase.RESOLVING)
     with ThreadPoolExecutor(1) as pool:
@@ -155,15 +139,15 @@ def test_a_consent_that_waited_for_a_write_of_its_operation_loses_nothing_of_eit
     rival.close()
 
 
-def test_a_process_killed_before_its_commit_leaves_nothing_half_written(url: str) -> None:
-    process = racer("die", url)
+def test_a_process_killed_before_its_commit_leaves_nothing_half_written(made: str) -> None:
+    process = racer("die", made)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
     finally:
         process.kill()
         process.communicate(timeout=SECONDS)
-    store = opened(url)
+    store = opened(made)
     assert store.assignments() == [samples.assignment()]
     assert (store.operations(), store.steps("op-1"), store.history()) == ([], [], [])
     assert store.hold(
@@ -172,8 +156,8 @@ def test_a_process_killed_before_its_commit_leaves_nothing_half_written(url: str
     store.close()
 
 
-def test_events_become_visible_in_the_order_of_their_numbers(url: str) -> None:
-    store = opened(url)
+def test_events_become_visible_in_the_order_of_their_numbers(made: str) -> None:
+    store = opened(made)
     with ThreadPoolExecutor(1) as pool:
         with store._writing() as connection:
             append(connection, [samples.event(text="first")])
@@ -186,10 +170,10 @@ def test_events_become_visible_in_the_order_of_their_numbers(url: str) -> None:
     store.close()
 
 
-def test_readers_do_not_wait_for_a_writer(url: str) -> None:
-    store = opened(url)
+def test_readers_do_not_wait_for_a_writer(made: str) -> None:
+    store = opened(made)
     store.adopt(samples.assignment())
-    with make_engines(url).write.begin() as connection:
+    with make_engines(made).write.begin() as connection:
         connection.execute(sa.text("UPDATE assignments SET epoch = 2"))
         assert store.assignments() == [samples.assignment()]
     store.close()

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from state.errors import Conflict
-from state.model import Desired, IntentState, Phase
-from state.ports import Store
+from state.model.entities import Desired, IntentState, Phase
+from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, held
 
@@ -14,7 +14,7 @@ RUNS = samples.assignment(epoch=7, placed_epoch=6, cluster="west", checkpoint="/
 TOLD = samples.event(kind="reconcile", operation=None, epoch=7, text="revenue is taken as it runs")
 
 
-def test_what_runs_replaces_what_the_store_said_and_the_open_operation_is_closed(store: Store) -> None:
+def test_reconcile_writes_the_running_state_and_closes_the_open_operation(store: ControllerStore) -> None:
     term = held(store)
     store.record(samples.operation(), term=term, intents=[samples.intent()])
     store.report_query(samples.fact(epoch=6))
@@ -29,34 +29,34 @@ def test_what_runs_replaces_what_the_store_said_and_the_open_operation_is_closed
     )  # fmt: skip
 
 
-def test_a_row_that_is_gone_is_written_anew(store: Store) -> None:
+def test_a_row_that_is_gone_is_written_anew(store: ControllerStore) -> None:
     store.report_query(samples.fact(epoch=6))
     assert store.reconcile(RUNS, from_epoch=None, event=TOLD)
     assert store.assignments() == [RUNS]
 
 
 @pytest.mark.parametrize("from_epoch", [None, 2])
-def test_nothing_is_written_where_the_store_moved_on(store: Store, from_epoch: int | None) -> None:
+def test_nothing_is_written_where_the_store_moved_on(store: ControllerStore, from_epoch: int | None) -> None:
     store.adopt(samples.assignment())
     assert not store.reconcile(RUNS, from_epoch=from_epoch, event=TOLD)
     assert (store.assignments(), store.history()) == ([samples.assignment()], [])
 
 
-def test_nothing_is_written_where_what_runs_moved_on(store: Store) -> None:
+def test_nothing_is_written_where_what_runs_moved_on(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
     store.report_query(samples.fact(epoch=7))
     assert not store.reconcile(RUNS, from_epoch=1, event=TOLD)
     assert (store.assignments(), store.history()) == ([samples.assignment()], [])
 
 
-def test_a_reconciled_epoch_lies_above_the_stored_one(store: Store) -> None:
+def test_a_reconciled_epoch_lies_above_the_stored_one(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
     with pytest.raises(ValueError, match="does not lie above"):
         store.reconcile(replace(RUNS, epoch=1), from_epoch=1, event=TOLD)
 
 
 @pytest.mark.parametrize("from_epoch", [1, 5, 6])
-def test_a_place_that_stays_keeps_the_epoch_that_placed_it(store: Store, from_epoch: int) -> None:
+def test_a_place_that_stays_keeps_the_epoch_that_placed_it(store: ControllerStore, from_epoch: int) -> None:
     store.adopt(samples.assignment())
     for epoch in range(2, from_epoch + 1):
         stands = store.assignment("revenue")
@@ -67,13 +67,13 @@ def test_a_place_that_stays_keeps_the_epoch_that_placed_it(store: Store, from_ep
     assert store.assignment("revenue") == stays
 
 
-def test_a_new_place_under_the_epoch_that_stands_is_placed_by_it(store: Store) -> None:
+def test_a_new_place_under_the_epoch_that_stands_is_placed_by_it(store: ControllerStore) -> None:
     held(store)
     assert store.reconcile(replace(RUNS, epoch=3, placed_epoch=2), from_epoch=2, event=TOLD)
     assert store.assignment("revenue") == replace(RUNS, epoch=3, placed_epoch=2)
 
 
-def test_a_new_place_must_say_which_epoch_placed_it(store: Store) -> None:
+def test_a_new_place_must_say_which_epoch_placed_it(store: ControllerStore) -> None:
     held(store)
     with pytest.raises(Conflict):
         store.reconcile(replace(RUNS, placed_epoch=1), from_epoch=2, event=TOLD)
@@ -82,7 +82,7 @@ def test_a_new_place_must_say_which_epoch_placed_it(store: Store) -> None:
     assert (stands.epoch, len(store.history())) == (2, 1)
 
 
-def test_an_operation_that_was_lost_is_written_down_again_and_holds_the_query(store: Store) -> None:
+def test_reconcile_writes_a_lost_operation_again_and_it_holds_the_query(store: ControllerStore) -> None:
     store.adopt(samples.assignment())
     holds = samples.assignment(epoch=5, desired=Desired.HELD, operation="op-1")
     lost = samples.operation(epoch=5, phase=Phase.ABORTED)
@@ -92,7 +92,7 @@ def test_an_operation_that_was_lost_is_written_down_again_and_holds_the_query(st
     assert (store.operation("op-1"), store.intents("op-1")) == (lost, [asked])
 
 
-def test_an_operation_that_came_back_open_can_be_written_down_to_be_undone(store: Store) -> None:
+def test_an_operation_that_came_back_open_can_be_written_down_to_be_undone(store: ControllerStore) -> None:
     held(store)
     stands = store.operations(only_open=True)[0]
     holds = samples.assignment(epoch=5, desired=Desired.HELD, operation=stands.id)
@@ -102,7 +102,7 @@ def test_an_operation_that_came_back_open_can_be_written_down_to_be_undone(store
     assert (store.operation(stands.id), store.intents(stands.id)[-1]) == (back, asked)
 
 
-def test_what_saw_an_operation_before_it_was_reconciled_writes_nothing_over_it(store: Store) -> None:
+def test_a_driver_from_before_a_reconcile_writes_nothing_over_it(store: ControllerStore) -> None:
     """A driver that read it a moment ago goes on, and is told."""
     term = held(store)
     stands = store.operations(only_open=True)[0]
@@ -118,7 +118,7 @@ def test_what_saw_an_operation_before_it_was_reconciled_writes_nothing_over_it(s
     assert store.operation(stands.id) == back
 
 
-def test_an_operation_that_is_closed_is_not_opened_by_reconciling(store: Store) -> None:
+def test_an_operation_that_is_closed_is_not_opened_by_reconciling(store: ControllerStore) -> None:
     term = held(store)
     stands = store.operations(only_open=True)[0]
     store.record(replace(stands, outcome="failed", ended_at=samples.AT), term=term)
@@ -129,9 +129,24 @@ def test_an_operation_that_is_closed_is_not_opened_by_reconciling(store: Store) 
     assert row.epoch == 2
 
 
-def test_a_lost_operation_takes_the_place_of_one_that_came_back_open(store: Store) -> None:
+def test_a_lost_operation_takes_the_place_of_one_that_came_back_open(store: ControllerStore) -> None:
     held(store)
     holds = samples.assignment(epoch=5, desired=Desired.HELD, operation="op-2")
     lost = samples.operation(id="op-2", epoch=5, phase=Phase.ABORTED)
     assert store.reconcile(holds, from_epoch=2, event=TOLD, operation=lost)
     assert [each.id for each in store.operations(only_open=True)] == ["op-2"]
+
+
+def test_a_refused_reconcile_writes_nothing_at_all(store: ControllerStore) -> None:
+    term = held(store)
+    store.record(samples.operation(), term=term, intents=[samples.intent()])
+    over = samples.operation(id="op-9", query="late", outcome="done", phase=Phase.SETTLED, ended_at=AT)
+    store.record(over, term=term)
+    before, told = store.assignments(), store.history()
+    with pytest.raises(Conflict):
+        store.reconcile(RUNS, from_epoch=2, event=TOLD, operation=replace(over, outcome="failed"))
+    opened = store.operation("op-1")
+    assert opened is not None
+    assert opened.is_open
+    assert [intent.state for intent in store.intents("op-1")] == [IntentState.PENDING]
+    assert (store.assignments(), store.history()) == (before, told)

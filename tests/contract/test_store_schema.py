@@ -4,21 +4,21 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
-from state.errors import Conflict, SchemaNewer, SchemaOlder, StoreError, StoreUnavailable
-from state.model import Phase
-from state.sql.engine import make_engines, translated
-from state.sql.migrate import HEAD, open_store
-from state.sql.schema import VERSION_TABLE, metadata
-from state.sql.store import SqlStore
+from state.errors import Conflict, StoreError, StoreUnavailable
+from state.model.entities import Phase
+from state.store.sql import positions
+from state.store.sql.engine import make_engines, translated
+from state.store.sql.migrate import open_store, upgrade_store
+from state.store.sql.schema import VERSION_TABLE, metadata
+from state.store.sql.store import SqlStore
 from tests.contract import samples
 from tests.contract.samples import AT, TTL, held
 from tests.postgres import Postgres
@@ -27,17 +27,11 @@ SHORT = timedelta(milliseconds=300)
 
 
 @pytest.fixture
-def opened(url: str) -> Iterator[SqlStore]:
-    store = open_store(url)
+def opened(made: str) -> Iterator[SqlStore]:
+    store = open_store(made)
     assert isinstance(store, SqlStore)
     yield store
     store.close()
-
-
-def test_the_program_writes_the_newest_version() -> None:
-    config = Config()
-    config.set_main_option("script_location", "state:migrations")
-    assert ScriptDirectory.from_config(config).get_current_head() == HEAD
 
 
 def test_the_tables_are_those_that_the_program_knows(opened: SqlStore) -> None:
@@ -46,35 +40,13 @@ def test_the_tables_are_those_that_the_program_knows(opened: SqlStore) -> None:
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
 
 
-def test_a_store_is_found_again_as_it_was_left(url: str) -> None:
-    store = open_store(url)
+def test_a_store_is_found_again_as_it_was_left(made: str) -> None:
+    store = open_store(made)
     store.adopt(samples.assignment())
     store.close()
-    again = open_store(url)
+    again = open_store(made)
     assert again.assignments() == [samples.assignment()]
     again.close()
-
-
-def test_a_newer_schema_is_refused(url: str) -> None:
-    open_store(url).close()
-    engines = make_engines(url)
-    with engines.write.begin() as connection:
-        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
-    with pytest.raises(SchemaNewer, match="9999") as refused:
-        open_store(url)
-    assert "newer version of Tideover" in refused.value.hint
-    engines.dispose()
-
-
-def test_a_schema_that_cannot_be_made_rolls_back_as_a_whole(url: str) -> None:
-    engines = make_engines(url)
-    with engines.write.begin() as connection:
-        connection.execute(sa.text("CREATE TABLE history (sequence integer)"))
-    with pytest.raises(StoreError):
-        open_store(url)
-    with engines.write.connect() as connection:
-        assert sa.inspect(connection).get_table_names() == ["history"]
-    engines.dispose()
 
 
 BROKEN_RULES = {
@@ -117,8 +89,8 @@ def filled(opened: SqlStore) -> SqlStore:
     opened.record(samples.operation(), term=term, intents=asked)
     opened.report(samples.intent(id="intent-3", state="done", result={}, ended_at=AT))
     opened.report_query(samples.fact())
-    opened.see([samples.sighting()])
-    opened.believe(samples.belief(term=term), term=term, event=samples.event())
+    opened.see([samples.probe_report()])
+    opened.record_status(samples.status(term=term), term=term, event=samples.event())
     opened.prune(AT, keep=1, limit=1, term=term)
     return opened
 
@@ -138,17 +110,17 @@ def test_no_line_of_history_goes_before_anything_was_said_of_what_is_kept(opened
 
 @pytest.mark.real
 def test_history_is_not_truncated(postgres: Postgres) -> None:
-    store = open_store(postgres.new_database())
+    store = open_store(postgres.new_store())
     assert isinstance(store, SqlStore)
     with pytest.raises(Conflict, match="append-only"), translated(), store._engines.write.begin() as connection:
         connection.execute(sa.text("TRUNCATE history"))
     store.close()
 
 
-def test_a_locked_store_is_unavailable_in_bounded_time(url: str) -> None:
-    store = open_store(url, SHORT)
+def test_a_locked_store_is_unavailable_in_bounded_time(made: str) -> None:
+    store = open_store(made, SHORT)
     store.lead("controller", "one", TTL)
-    engines = make_engines(url)
+    engines = make_engines(made)
     with engines.write.begin() as connection:
         connection.execute(sa.text("UPDATE leases SET term = term + 1"))
         began = time.monotonic()
@@ -158,6 +130,23 @@ def test_a_locked_store_is_unavailable_in_bounded_time(url: str) -> None:
     assert store.lead("controller", "one", TTL) is not None
     store.close()
     engines.dispose()
+
+
+def test_a_batch_of_positions_is_stored_whole_or_not_at_all(opened: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    write = positions.upsert
+
+    def fail_the_second(connection: sa.Connection, table: sa.Table, rows: list[tuple[object, ...]], *more: Any) -> None:
+        if written:
+            raise sa.exc.OperationalError("INSERT", {}, Exception("the server went away"))
+        written.append(len(rows))
+        write(connection, table, rows, *more)
+
+    monkeypatch.setattr(positions, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(positions, "upsert", fail_the_second)
+    with pytest.raises(StoreUnavailable):
+        opened.save_positions([samples.position(partition=number) for number in range(3)])
+    assert (written, opened.positions("revenue")) == ([2], [])
 
 
 @pytest.mark.parametrize("url", ["mysql://host/db", "sqlite://", "sqlite:///:memory:", "nonsense"])
@@ -204,8 +193,7 @@ def test_a_lost_connection_is_unavailable_whatever_the_driver_calls_it() -> None
 
 @pytest.mark.real
 def test_a_server_that_was_demoted_is_left_for_the_primary(postgres: Postgres) -> None:
-    url = postgres.new_database()
-    open_store(url).close()
+    url = postgres.new_store()
     name = url.rpartition("/")[2]
     engines = make_engines(url)
     with engines.write.begin() as connection:
@@ -222,7 +210,7 @@ def test_a_server_that_was_demoted_is_left_for_the_primary(postgres: Postgres) -
 
 @pytest.mark.real
 def test_a_restarted_server_is_met_by_the_next_call(postgres: Postgres) -> None:
-    store = open_store(postgres.new_database())
+    store = open_store(postgres.new_store())
     term = held(store)
     store.assignments()
     postgres.stop()
@@ -241,20 +229,10 @@ def test_a_restarted_server_is_met_by_the_next_call(postgres: Postgres) -> None:
 
 
 @pytest.mark.real
-def test_a_user_who_may_not_build_is_told(postgres: Postgres) -> None:
-    url = postgres.new_database()
-    engines = make_engines(url)
-    with engines.write.begin() as connection:
-        connection.execute(sa.text("CREATE ROLE reader LOGIN"))
-    with pytest.raises(SchemaOlder) as refused:
-        open_store(url.replace("postgres@", "reader@"))
-    assert "create tables" in refused.value.hint
-    engines.dispose()
-
-
-@pytest.mark.real
 def test_a_database_without_an_encoding_keeps_every_character(postgres: Postgres) -> None:
-    store = open_store(postgres.new_database("template0 ENCODING 'SQL_ASCII' LOCALE 'C'"))
+    url = postgres.new_database("template0 ENCODING 'SQL_ASCII' LOCALE 'C'")
+    upgrade_store(url)
+    store = open_store(url)
     store.note(samples.event(operation=None, query=None, text="ausgefallen: Köln → 東京"))
     assert [event.text for event in store.history()] == ["ausgefallen: Köln → 東京"]
     store.close()

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import event
 
 from state.errors import StoreUnavailable
-from state.model import Phase
-from state.sql.migrate import open_store
-from state.sql.store import SqlStore
+from state.model.entities import Phase
+from state.store.sql.migrate import open_store
+from state.store.sql.store import SqlStore
 from tests.contract import samples
 from tests.contract.samples import held, term_of
 from tests.postgres import Postgres

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from state.automation import Acknowledgement
 from state.errors import StaleTerm
-from state.model import Phase
-from state.ports import Store
-from state.upkeep import Pruned
+from state.model.automation import Acknowledgement
+from state.model.entities import Phase
+from state.model.maintenance import Pruned
+from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of
 
@@ -17,7 +17,9 @@ LATER = AT + DAY
 NOTHING = Pruned()
 
 
-def closed(store: Store, term: int, name: str, *, days: int, phase: Phase = Phase.ABORTED, query: str = "late") -> None:
+def closed(
+    store: ControllerStore, term: int, name: str, *, days: int, phase: Phase = Phase.ABORTED, query: str = "late"
+) -> None:
     """An operation that began so many days after ``AT`` and ended within a second, with all that belongs to it."""
     at = AT + days * DAY
     under_way = samples.operation(id=name, query=query, started_at=at)
@@ -35,16 +37,18 @@ def closed(store: Store, term: int, name: str, *, days: int, phase: Phase = Phas
     store.acknowledge(given, event=samples.event(at=at, operation=name, text=f"{name} seen"))
 
 
-def names(store: Store) -> list[str]:
+def names(store: ControllerStore) -> list[str]:
     return sorted(operation.id for operation in store.operations())
 
 
-def told(store: Store) -> list[str]:
+def told(store: ControllerStore) -> list[str]:
     return [event.text for event in store.history()]
 
 
 # -- readiness ---------------------------------------------------------------------------------------------------------
-def test_readiness_enters_history_when_the_answer_changes_and_keeps_its_beginning_while_it_stays(store: Store) -> None:
+def test_readiness_enters_history_only_when_its_answer_changes(
+    store: ControllerStore,
+) -> None:
     term = term_of(store)
     assert store.keep_readiness(samples.readiness(), term=term, event=samples.event(text="ready"))
     later = samples.readiness(since=LATER, sampled_at=LATER, target="south", gates=())
@@ -59,7 +63,7 @@ def test_readiness_enters_history_when_the_answer_changes_and_keeps_its_beginnin
     assert told(store) == ["ready", "ready: False", "ready: None", "late"]
 
 
-def test_readiness_of_a_stale_term_changes_nothing(store: Store) -> None:
+def test_readiness_of_a_stale_term_changes_nothing(store: ControllerStore) -> None:
     stale = term_of(store, "one")
     term_of(store, "two")
     with pytest.raises(StaleTerm):
@@ -67,7 +71,9 @@ def test_readiness_of_a_stale_term_changes_nothing(store: Store) -> None:
     assert (store.readiness(), store.history(), store.replication("revenue")) == ([], [], None)
 
 
-def test_a_sample_of_replication_comes_and_goes_with_the_readiness_that_it_was_taken_for(store: Store) -> None:
+def test_a_replication_sample_comes_and_goes_with_its_readiness(
+    store: ControllerStore,
+) -> None:
     term = term_of(store)
     assert store.replication("revenue") is None
     first, second = samples.replication(), samples.replication(copies=(), latencies={"orders": (7, -9)})
@@ -84,7 +90,7 @@ def test_a_sample_of_replication_comes_and_goes_with_the_readiness_that_it_was_t
 
 
 # -- disorder ----------------------------------------------------------------------------------------------------------
-def test_the_last_measure_of_disorder_stands(store: Store) -> None:
+def test_the_last_measure_of_disorder_stands(store: ControllerStore) -> None:
     term = term_of(store)
     assert store.disorder("revenue") is None
     moved = samples.disorder(placed_epoch=3, cluster="west", topics=(), measured_at=LATER)
@@ -100,7 +106,7 @@ def test_the_last_measure_of_disorder_stands(store: Store) -> None:
 
 
 # -- pruning -----------------------------------------------------------------------------------------------------------
-def test_an_operation_goes_with_all_that_belongs_to_it(store: Store) -> None:
+def test_an_operation_goes_with_all_that_belongs_to_it(store: ControllerStore) -> None:
     term = term_of(store)
     for number in range(3):
         closed(store, term, f"x{number}", days=number)
@@ -112,7 +118,7 @@ def test_an_operation_goes_with_all_that_belongs_to_it(store: Store) -> None:
     assert store.prune(AT + DAY, keep=1, limit=10, term=term) == NOTHING
 
 
-def test_the_newest_operations_that_placed_a_query_stay_and_the_newest_that_did_not(store: Store) -> None:
+def test_pruning_keeps_the_newest_placing_and_the_newest_other_operations(store: ControllerStore) -> None:
     term = term_of(store)
     closed(store, term, "placed-0", days=0, phase=Phase.SETTLED)
     closed(store, term, "placed-1", days=1, phase=Phase.SETTLED)
@@ -124,7 +130,7 @@ def test_the_newest_operations_that_placed_a_query_stay_and_the_newest_that_did_
     assert set(told(store)) == {text for name in names(store) for text in (name, f"{name} seen")}
 
 
-def test_what_is_open_and_what_an_assignment_names_stays_with_its_lines(store: Store) -> None:
+def test_pruning_keeps_open_and_assigned_operations_with_their_lines(store: ControllerStore) -> None:
     store.adopt(samples.assignment(operation="x0"))
     term = term_of(store)
     closed(store, term, "x0", days=0, query="revenue")
@@ -136,7 +142,7 @@ def test_what_is_open_and_what_an_assignment_names_stays_with_its_lines(store: S
     assert "revenue is held" in told(store)
 
 
-def test_lines_of_history_go_by_age_and_numbers_are_never_given_again(store: Store) -> None:
+def test_lines_of_history_go_by_age_and_numbers_are_never_given_again(store: ControllerStore) -> None:
     term = term_of(store)
     for number in range(3):
         store.note(samples.event(at=AT + number * SECOND, operation=None, text=str(number)))
@@ -149,7 +155,7 @@ def test_lines_of_history_go_by_age_and_numbers_are_never_given_again(store: Sto
     assert store.history(after=4) == []
 
 
-def test_requests_go_when_they_are_over_and_never_while_they_wait(store: Store) -> None:
+def test_requests_go_when_they_are_over_and_never_while_they_wait(store: ControllerStore) -> None:
     term = term_of(store)
     closed(store, term, "x0", days=0)
     closed(store, term, "x1", days=1)
@@ -167,29 +173,29 @@ def test_requests_go_when_they_are_over_and_never_while_they_wait(store: Store) 
     ]  # fmt: skip
 
 
-def test_what_nobody_renews_goes(store: Store) -> None:
+def test_pruning_removes_sightings_and_readiness_that_nobody_renews(store: ControllerStore) -> None:
     term = term_of(store)
-    store.see([samples.sighting(), samples.sighting(viewpoint="runner:a", seen_at=LATER)])
+    store.see([samples.probe_report(), samples.probe_report(viewpoint="runner:a", seen_at=LATER)])
     for query, at in (("revenue", LATER), ("gone", AT)):
         store.keep_readiness(samples.readiness(query=query, sampled_at=at), term=term, event=samples.event(at=LATER))
-    assert store.prune(LATER, keep=1, limit=10, term=term) == Pruned(sightings=1, readiness=1)
-    assert [seen.viewpoint for seen in store.sightings()] == ["runner:a"]
+    assert store.prune(LATER, keep=1, limit=10, term=term) == Pruned(probe_reports=1, readiness=1)
+    assert [seen.viewpoint for seen in store.probe_reports()] == ["runner:a"]
     assert [fact.query for fact in store.readiness()] == ["revenue"]
 
 
-def test_one_round_takes_no_more_than_it_may_and_the_oldest_first(store: Store) -> None:
+def test_one_round_takes_no_more_than_it_may_and_the_oldest_first(store: ControllerStore) -> None:
     term = term_of(store)
     for number in range(5):
         at = AT + number * DAY
         closed(store, term, f"x{number}", days=number)
         store.ask(samples.request(id=f"r{number}", created_at=at))
         store.answer(f"r{number}", term=term, refused="no")
-        store.see([samples.sighting(viewpoint=f"runner:{number}", seen_at=at)])
+        store.see([samples.probe_report(viewpoint=f"runner:{number}", seen_at=at)])
     assert store.prune(AT + 30 * DAY, keep=1, limit=2, term=term) == Pruned(
-        operations=2, requests=2, sightings=2, events=2
+        operations=2, requests=2, probe_reports=2, events=2
     )
     assert names(store) == ["x2", "x3", "x4"]
-    assert [seen.viewpoint for seen in store.sightings()] == ["runner:2", "runner:3", "runner:4"]
+    assert [seen.viewpoint for seen in store.probe_reports()] == ["runner:2", "runner:3", "runner:4"]
     assert (store.request("r1"), store.request("r2") is None) == (None, False)
     assert told(store)[:2] == ["x1", "x1 seen"]
     rounds = [store.prune(AT + 30 * DAY, keep=1, limit=2, term=term) for _ in range(5)]
@@ -197,7 +203,7 @@ def test_one_round_takes_no_more_than_it_may_and_the_oldest_first(store: Store) 
     assert names(store) == ["x4"]
 
 
-def test_a_stale_term_and_a_time_to_come_prune_nothing(store: Store) -> None:
+def test_a_stale_term_and_a_time_to_come_prune_nothing(store: ControllerStore) -> None:
     stale = term_of(store, "one")
     store.note(samples.event(operation=None))
     term = term_of(store, "two")
@@ -209,7 +215,7 @@ def test_a_stale_term_and_a_time_to_come_prune_nothing(store: Store) -> None:
     assert len(store.history()) == 1
 
 
-def test_pruning_with_an_earlier_time_than_before_is_harmless(store: Store) -> None:
+def test_pruning_with_an_earlier_time_than_before_is_harmless(store: ControllerStore) -> None:
     """Somebody chose to keep more from now on: what is gone is gone, and the rest stays."""
     term = held(store)
     store.note(samples.event(operation=None, text="alone"))

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from orchestrator.cli.app import cli
+from orchestrator.errors import ExitCode
 from tests.wheel import ROOT
 
 UNITS = sorted((ROOT / "conf" / "systemd").glob("*.service"))
@@ -57,7 +59,8 @@ def test_the_unit_starts_a_verb_that_exists_with_options_that_it_has(unit: Path)
     program, *words = service(unit)["ExecStart"].split()
     assert program == PROGRAM
     assert words[:2] == ["-c", "/etc/tideover/tideover.yaml"]
-    verb = cli.commands[words[2]]
+    verb = cli.get_command(click.Context(cli), words[2])
+    assert verb is not None
     known = {option for parameter in verb.params for option in parameter.opts}
     assert {word for word in words[3:] if word.startswith("--")} <= known
 
@@ -70,12 +73,24 @@ def test_no_unit_hides_the_processes_of_its_host(unit: Path) -> None:
 
 
 def test_a_runner_is_told_to_stop_alone_and_has_the_time_for_it() -> None:
-    from streaming.spark import service as parts
+    from streaming.spark.runner import service as parts
 
     runner = service(next(unit for unit in UNITS if "@" in unit.name))
     needed = parts.GRACE_SECONDS + parts._TRACKER_GRACE_SECONDS + parts._SPARK_GRACE_SECONDS
     assert runner["KillMode"] == "mixed"
     assert int(runner["TimeoutStopSec"]) >= 2 * needed
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_no_unit_restarts_on_a_configuration_mistake(unit: Path) -> None:
+    assert service(unit)["RestartPreventExitStatus"] == str(int(ExitCode.MISCONFIGURED))
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_hung_loop_is_ended_by_the_watchdog(unit: Path) -> None:
+    keys = service(unit)
+    assert (keys["Type"], keys["NotifyAccess"]) == ("notify", "main")
+    assert int(keys["WatchdogSec"]) >= 60, "a turn may wait for a store that answers slowly, each call up to 11 s"
 
 
 def test_no_secret_stands_in_a_unit() -> None:

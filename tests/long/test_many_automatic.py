@@ -1,39 +1,40 @@
-"""Ten failovers that nobody typed, of each fault; writes ``docs/reports/automatic.md``.
+"""Ten failovers that a controller decides, of each fault: the report ``automatic``.
 
-``AUTOMATIC=n`` changes the count and ``SEED=n`` the first seed: story i uses seed + i.
+``AUTOMATIC=n`` changes the count and ``SEED=n`` the first seed: story i uses seed + i. Every story is noted when it
+ends, and the page holds all stories of one commit.
 """
 
 import os
-import platform
-import random
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lab.demo import judge
-from lab.rehearsal import Fault, Script, tell
-from tests.long.test_many_carries import ROOT, commit_of
-from tests.ports import free_base_port
+from lab.demo import judge, judged
+from lab.ports import free_base_port
+from lab.scenario import Fault, Script, tell
+from reports.entries import entry
+from reports.origin import origin
+from tests.long.notes import FAULTS, Notes, broken_in, exposed_in, problems_in
 
 pytestmark = pytest.mark.long
 
-REPORT = ROOT / "docs" / "reports" / "automatic.md"
 DOWN_SECONDS: dict[Fault, float] = {"kill": 2.0, "freeze": 3.0}
 """What the 95th percentile of the seconds to the verdict shall keep below."""
 COMMIT_SECONDS = (3.0, 5.0)
 """The same of the first commit, median and 95th percentile: set for a kill, and a freeze is held to it, too."""
-TITLE = "# Failovers that nobody typed"
 ABOUT = """
-## By {fault}
+# Failovers that the controller decides
 
-Command: `SEED={seed} AUTOMATIC={count} make test-long`, commit `{commit}`, {cores} cores, Python {python}.
+Command: `{command}`, {sentence}.
 Each story is a new world (two Kafka clusters, MirrorMaker 2), four queries, 2,000 records/s, one controller with
-`policy.automatic: true`, a fault at a random moment, and nobody at the keyboard. Seconds from the fault: to the
-verdict DOWN, and to the first batch committed on the standby of the first and of the last of the three carried
-queries, all moved at once.
+`policy.automatic: true`, a fault at a random moment, and no operator. Seconds from the fault: to the verdict DOWN,
+and to the first batch committed on the standby of the first and of the last of the three carried queries, all moved
+at once. Exposed records were acknowledged and never came to the standby. Judged says by what the delivered records
+were told apart: by ids, or by so many sums of their hashes, one for each window and partition.
 """
 WHY_LATE = (
     "Of the median {commit:.2f} s, {down:.2f} s pass until the verdict; in the rest all queries switch at once, on the"
@@ -50,16 +51,21 @@ class Told:
     down: float
     """Until the verdict DOWN."""
     commits: tuple[float, ...]
+    exposed: int
+    """Records that were acknowledged and never came to the standby."""
+    judged: str
+    """By what each query was judged."""
     problems: tuple[str, ...]
 
 
 @pytest.mark.parametrize("fault", ["kill", "freeze"])
 def test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing(fault: Fault, tmp_path: Path) -> None:
     count = int(os.environ.get("AUTOMATIC", "10"))
-    seed = int(os.environ.get("SEED", str(random.SystemRandom().randrange(10**6))))
-    told = [_tell(seed + number, fault, tmp_path / str(number)) for number in range(count)]
-    _append(told, seed, fault)
-    assert [f"seed {each.seed}: {problem}" for each in told for problem in each.problems] == []
+    notes = Notes("automatic", origin())
+    for number, seed in notes.left(count, fault=fault):
+        notes.add(asdict(_tell(seed, fault, tmp_path / str(number))))
+        _write(notes, count)
+    assert problems_in([note for note in notes.all() if note["fault"] == fault]) == []
 
 
 def _tell(seed: int, fault: Fault, directory: Path) -> Told:
@@ -77,30 +83,53 @@ def _tell(seed: int, fault: Fault, directory: Path) -> Told:
         seed=seed,
         down=story.fault_to_verdict_seconds,
         commits=tuple(commits),
+        exposed=max((row["exposed"] for row in story.verdict.values()), default=0),
+        judged=judged(story),
         problems=tuple(judge(story)),
     )
 
 
-def _append(told: Sequence[Told], seed: int, fault: Fault) -> None:
-    about = ABOUT.format(
-        seed=seed, count=len(told), commit=commit_of(ROOT), cores=os.cpu_count(), python=platform.python_version(),
-        fault=fault,
+def _write(kept: Notes, count: int) -> None:
+    notes = kept.all()
+    fewest = min(sum(note["fault"] == fault for note in notes) for fault in FAULTS)
+    command = kept.command(count)
+    kept.write(
+        page([_told(note) for note in notes], command, kept.on.sentence), command=command,
+        judged=entry("automatic").judged, exposed=exposed_in(notes), stories=fewest,
+        unit="stories of each fault", broken=broken_in(notes),
     )  # fmt: skip
-    is_first = fault == "kill"
-    lines = [
-        *([TITLE] if is_first else []), "", *about.strip().splitlines(), "",
-        "| fault | seed | DOWN | first commit | last commit | verdict |",
-        "|---|---|---|---|---|---|",
-        *(
-            f"| {each.fault} | {each.seed} | {each.down:.2f} s | {each.commits[0]:.2f} s | {each.commits[-1]:.2f} s |"
-            f" {'; '.join(each.problems) or 'kept'} |"
-            for each in told
-        ),
-        "", _sum_up(told), "",
-    ]  # fmt: skip
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    with REPORT.open("w" if is_first else "a", encoding="utf-8") as file:
-        file.write("\n".join(lines))
+
+
+def _told(note: Mapping[str, Any]) -> Told:
+    return Told(**{**note, "commits": tuple(note["commits"]), "problems": tuple(note["problems"])})
+
+
+def page(stories: Sequence[Told], command: str, sentence: str) -> str:
+    """The page of these stories, a chapter for each fault."""
+    lines = ABOUT.format(command=command, sentence=sentence).strip().splitlines()
+    full = entry("automatic").stories or 0
+    for fault in FAULTS:
+        told = [each for each in stories if each.fault == fault]
+        fewer = f" of the {full} of a full report" if len(told) < full else ""
+        unit = "story" if len(told) == 1 else "stories"
+        lines += ["", f"## By {fault}", "", f"{len(told)} {unit}{fewer}."]
+        if told:
+            lines += [
+                "",
+                "| fault | seed | DOWN | first commit | last commit | exposed | judged | verdict |",
+                "|---|---|---|---|---|---|---|---|",
+                *map(_row, told),
+                "",
+                _sum_up(told),
+            ]
+    return "\n".join(lines)
+
+
+def _row(told: Told) -> str:
+    return (
+        f"| {told.fault} | {told.seed} | {told.down:.2f} s | {told.commits[0]:.2f} s | {told.commits[-1]:.2f} s |"
+        f" {told.exposed:,} | {told.judged or 'not judged'} | {'; '.join(told.problems) or 'kept'} |"
+    )
 
 
 def _sum_up(told: Sequence[Told]) -> str:

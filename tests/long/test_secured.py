@@ -12,7 +12,7 @@ import pytest
 
 from lab import topics
 from lab.world import STANDBY, World
-from state.sql.migrate import open_store
+from state.store.sql.migrate import open_store
 from tests.guarded import documented, in_capitals
 from tests.long.test_watch_faults import store_of
 from tests.long.unattended import unattended
@@ -23,12 +23,12 @@ COPIES, RATE = "copies", 200
 REPLICATOR = "replicator:east->west"
 
 
-def test_a_primary_that_wants_passwords_is_left_for_a_standby_that_wants_certificates(tmp_path: Path) -> None:
+def test_a_query_leaves_a_password_cluster_for_a_certificate_cluster(tmp_path: Path) -> None:
     with (
         unattended(tmp_path, secured="scram,mtls", rate=RATE, prepare=add_sink_and_syncs) as world,
         closing(open_store(store_of(world.on))) as store,
     ):
-        (heard,) = (each for each in store.sightings("east") if each.viewpoint == REPLICATOR)
+        (heard,) = (each for each in store.probe_reports("east") if each.viewpoint == REPLICATOR)
         assert (heard.fault, heard.last_ok_at is None) == (None, False), "heartbeats are read on the standby"
         world.lab("kill", "east")
         world.until("every query has left", world.has_moved)

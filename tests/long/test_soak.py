@@ -1,10 +1,9 @@
 """Twenty minutes of everything that is no failure: pauses and cuts shorter than the limits, and load. Nothing moves.
 
-``SOAK_MINUTES=n`` changes the length and ``SEED=n`` what is drawn; writes ``docs/reports/soak.md``.
+``SOAK_MINUTES=n`` changes the length and ``SEED=n`` what is drawn; the report ``soak``.
 """
 
 import os
-import platform
 import random
 import signal
 import subprocess
@@ -15,18 +14,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.long.test_many_carries import ROOT, commit_of
+from reports.entries import entry
+from reports.origin import origin
+from tests.long.notes import write_page
 from tests.long.unattended import Unattended, cut_off, number, stopped, unattended
 from tests.namespace import Namespace
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(14400)]
 
-REPORT = ROOT / "docs" / "reports" / "soak.md"
+COMMAND = "SEED={seed} SOAK_MINUTES={minutes} make reports ONLY=soak"
 ABOUT = """
 # What is no failure moves nothing
 
-Command: `SEED={seed} SOAK_MINUTES={minutes} pytest -m long tests/long/test_soak.py`, commit `{commit}`, {cores} cores,
-Python {python}. Two Kafka clusters, MirrorMaker 2, four queries under load, automatic mode, two controllers. Struck at
+Command: `{command}`, {sentence}.
+Two Kafka clusters, MirrorMaker 2, four queries under load, automatic mode, two controllers. Struck at
 random: the primary's broker stands still for less than the limit, once or several times in a row; one controller or
 both stand still for 1 to 6 s, the broker at times with them; no packet passes between the controllers and the primary
 for 0.3 to 10 s; every core is busy for 2 to 5 s.
@@ -40,7 +41,7 @@ lost 0, repeated 0.
 """
 
 PAUSE_SECONDS = (0.2, 0.9)
-"""By default an outage below 1 s, and a freeze below 2 s, is never DOWN: ``state.settings.Detection``."""
+"""By default an outage below 1 s, and a freeze below 2 s, is never DOWN: ``state.settings.keys.Detection``."""
 FREEZE_SECONDS = (0.5, 1.7)
 LATE_SECONDS = (1.0, 6.0)
 """A controller that stands still loses its window, and not its lease."""
@@ -48,7 +49,8 @@ LOAD_SECONDS = (2.0, 5.0)
 CUT_SECONDS = (0.3, 10.0)
 
 
-def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> None:
+def test_faults_shorter_than_the_limits_never_move_a_query(tmp_path: Path) -> None:
+    on = origin()
     seed, minutes = number("SEED", random.SystemRandom().randrange(10**6)), number("SOAK_MINUTES", 20)
     draw, done = random.Random(seed), Counter[str]()
     with unattended(tmp_path, controllers=()) as world, cut_off(world, ("one", "two")) as cables:
@@ -62,8 +64,9 @@ def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> 
             assert [each.poll() for each in world.controllers.values()] == [None, None], "both live"
         world.until("both are UP", lambda: world.verdicts("east")[-1:] in ([], ["UP"]))
         verdicts, moves = Counter(world.verdicts("east")), len(world.held())
+        command = COMMAND.format(seed=seed, minutes=minutes)
         text = ABOUT.format(
-            seed=seed, minutes=minutes, commit=commit_of(ROOT), cores=os.cpu_count(), python=platform.python_version(),
+            command=command, sentence=on.sentence,
             strikes="\n".join(f"| {name} | {times} |" for name, times in sorted(done.items())),
             verdicts=", ".join(f"{name} {times}" for name, times in verdicts.most_common()), moves=moves,
         )  # fmt: skip
@@ -74,7 +77,10 @@ def test_what_is_shorter_than_the_limits_never_moves_a_query(tmp_path: Path) -> 
         world.until("what is a failure still moves them", world.has_moved)
         world.assert_moved_once()
         world.assert_nothing_lost()
-    REPORT.write_text(text.lstrip(), encoding="utf-8")
+    write_page(
+        on, "soak", text.lstrip(), command=command, judged=entry("soak").judged, exposed="not counted",
+        stories=done.total(), unit="strikes", broken=0,
+    )  # fmt: skip
 
 
 def _freeze_broker(world: Unattended, cables: Namespace, draw: random.Random) -> None:

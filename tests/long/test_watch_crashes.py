@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from state.model import Phase
-from state.ports import Store
-from state.sql.migrate import open_store
+from state.model.entities import Phase
+from state.store.controller_store import ControllerStore
+from state.store.sql.migrate import open_store
 from tests.long.test_watch_faults import below, signalled, store_of
 from tests.long.unattended import unattended
 
@@ -23,9 +23,7 @@ BEHIND = {Phase.PREPARING, Phase.STARTING, Phase.VERIFYING}
 
 
 @pytest.mark.parametrize("phases", [BEFORE, BEHIND], ids=["before the places", "behind the places"])
-def test_a_leader_killed_in_the_middle_of_its_moves_is_succeeded_by_one_that_finishes_them(
-    tmp_path: Path, phases: set[Phase]
-) -> None:
+def test_a_leader_killed_among_its_moves_is_succeeded_by_one_that_ends_them(tmp_path: Path, phases: set[Phase]) -> None:
     with (
         unattended(tmp_path, controllers=("one", "two")) as world,
         closing(open_store(store_of(world.on))) as store,
@@ -48,7 +46,7 @@ def test_a_leader_killed_in_the_middle_of_its_moves_is_succeeded_by_one_that_fin
         world.assert_nothing_lost()
 
 
-def test_a_runner_killed_with_its_cluster_is_followed_by_one_that_proves_it_gone(tmp_path: Path) -> None:
+def test_a_runner_killed_with_its_cluster_is_proven_gone_by_its_successor(tmp_path: Path) -> None:
     with (
         unattended(tmp_path, rate=200, helped=True) as world,  # two runners are a load by themselves
         closing(open_store(store_of(world.on))) as store,
@@ -70,7 +68,7 @@ def test_with_both_clusters_killed_the_move_waits_for_the_standby(tmp_path: Path
         for each in brokers:
             os.kill(each, signal.SIGKILL)
         for name in ("east", "west"):
-            world.until(f"{name} is DOWN", lambda name=name: world.verdicts(name)[-1:] == ["DOWN"])
+            world.until(f"{name} is DOWN", lambda name=name: world.verdicts(name)[-1:] == ["DOWN"])  # type: ignore[misc] # a lambda's own name in a loop
         time.sleep(20.0)
         assert world.held() == []
         told = {event["query"] for event in world.events("not-moved") if "standby-up" in event["text"]}
@@ -81,7 +79,7 @@ def test_with_both_clusters_killed_the_move_waits_for_the_standby(tmp_path: Path
         world.assert_nothing_lost()
 
 
-def test_a_standby_killed_when_some_queries_have_moved_makes_none_go_to_and_fro(tmp_path: Path) -> None:
+def test_a_standby_killed_among_the_moves_makes_no_query_go_to_and_fro(tmp_path: Path) -> None:
     one_by_one = {"operations": {"at_once": 1}}
     with (
         unattended(tmp_path, changes=one_by_one) as world,
@@ -117,7 +115,7 @@ def test_a_primary_that_returns_after_the_move_changes_nothing(tmp_path: Path) -
         world.assert_nothing_lost(announced=True)
 
 
-def await_phase(store: Store, phases: set[Phase]) -> None:
+def await_phase(store: ControllerStore, phases: set[Phase]) -> None:
     """Wait until an operation came so far."""
     deadline = time.monotonic() + 60.0
     while not {each.phase for each in store.operations(only_open=True, limit=10)} & phases:
@@ -125,11 +123,11 @@ def await_phase(store: Store, phases: set[Phase]) -> None:
         time.sleep(0.005)
 
 
-def prepared(store: Store, operation: str) -> list[object]:
+def prepared(store: ControllerStore, operation: str) -> list[object]:
     """What runners were asked to prepare for an operation: the offsets that were chosen."""
     return [intent.request for intent in store.intents(operation) if intent.name.startswith("prepare")]
 
 
-def on_west(store: Store) -> set[str]:
+def on_west(store: ControllerStore) -> set[str]:
     """The queries that are placed on the standby."""
     return {row.query for row in store.assignments() if row.cluster == "west"}

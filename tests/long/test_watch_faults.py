@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from lab.stage import Stage
-from state.model import Phase
-from state.ports import Store
-from state.sql.migrate import open_store
+from state.model.entities import Phase
+from state.store.controller_store import ControllerStore
+from state.store.sql.migrate import open_store
 from tests.long.unattended import Unattended, cut_off, stopped, unattended
 from tests.postgres import running_postgres
 
@@ -25,7 +25,7 @@ LEASE_SECONDS = 10.0
 SLOW_COOLDOWN = {"automatic": True, "cooldown": "1h"}
 
 
-def test_a_cut_between_controller_and_primary_alone_moves_nothing_and_the_primarys_death_still_does(
+def test_a_cut_of_one_controller_moves_nothing_and_a_dead_primary_still_does(
     tmp_path: Path,
 ) -> None:
     with unattended(tmp_path, controllers=()) as world:
@@ -45,9 +45,9 @@ def test_a_cut_between_controller_and_primary_alone_moves_nothing_and_the_primar
         world.assert_nothing_lost()
 
 
-def test_a_leader_that_is_frozen_is_succeeded_and_writes_nothing_when_it_wakes_up(tmp_path: Path) -> None:
+def test_a_frozen_leader_is_succeeded_and_writes_nothing_when_it_wakes_up(tmp_path: Path) -> None:
     with running_postgres() as server:
-        changes = {"store": server.new_database()}
+        changes = {"store": server.new_store()}
         with unattended(tmp_path, controllers=("one", "two"), changes=changes) as world:
             leader = world.leader()
             follower = next(name for name in world.controllers if name != leader)
@@ -63,11 +63,11 @@ def test_a_leader_that_is_frozen_is_succeeded_and_writes_nothing_when_it_wakes_u
             world.assert_nothing_lost()
 
 
-def test_a_leader_that_is_frozen_in_the_middle_of_its_moves_is_succeeded_and_spoils_nothing_when_it_wakes_up(
+def test_a_leader_frozen_among_its_moves_spoils_nothing_when_it_wakes_up(
     tmp_path: Path,
 ) -> None:
     with running_postgres() as server:
-        url = server.new_database()
+        url = server.new_store()
         changes = {"store": url}
         with (
             unattended(tmp_path, controllers=("one", "two"), changes=changes) as world,
@@ -88,9 +88,9 @@ def test_a_leader_that_is_frozen_in_the_middle_of_its_moves_is_succeeded_and_spo
             world.assert_nothing_lost()
 
 
-def test_a_store_that_stops_in_the_middle_of_operations_delays_them_and_nothing_else(tmp_path: Path) -> None:
+def test_a_store_that_stops_during_operations_only_delays_them(tmp_path: Path) -> None:
     with running_postgres() as server:
-        url = server.new_database()
+        url = server.new_store()
         with unattended(tmp_path, changes={"store": url}) as world, closing(open_store(url)) as store:
             world.lab("kill", "east")
             await_open(store)
@@ -127,10 +127,10 @@ def test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it(tmp_pat
         world.assert_nothing_lost(announced=True)
 
 
-def test_a_runner_on_a_host_that_nobody_reaches_is_waited_for_until_its_host_is_back(tmp_path: Path) -> None:
+def test_a_runner_on_an_unreachable_host_is_waited_for(tmp_path: Path) -> None:
     """A process table of its own makes it another host: that its processes are silent proves nothing to the other."""
     with running_postgres() as server:
-        url = server.new_database()
+        url = server.new_store()
         with (
             unattended(tmp_path, inside=far_away(), changes={"store": url}, rate=200, helped=True) as world,
             closing(open_store(url)) as store,
@@ -181,7 +181,7 @@ def test_one_broker_of_three_moves_nothing(tmp_path: Path, fault: str, cure: str
         world.assert_left_alone()
 
 
-def test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_accepts_the_loss(
+def test_a_dead_replicator_stops_automatic_mode_until_the_loss_is_accepted(
     tmp_path: Path,
 ) -> None:
     with unattended(tmp_path, changes={"policy": {"automatic": True, "max_exposure": "5s"}}) as world:
@@ -205,7 +205,7 @@ def test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_
         totals = [each["plan"]["totals"] for each in moved]
         assert all(each["exposure_seconds"] > 5.0 for each in totals), "what was not copied is told"
         assert all(each["exposure_records"] != 0 for each in totals), "records only where enough were remembered"
-        world.assert_nothing_lost(unproven=2)  # in which the replicator's end and its own lie
+        world.assert_nothing_lost()
 
 
 def flap(world: Unattended, cluster: str) -> None:
@@ -217,7 +217,7 @@ def flap(world: Unattended, cluster: str) -> None:
     time.sleep(20.0)
 
 
-def await_open(store: Store) -> None:
+def await_open(store: ControllerStore) -> None:
     """Wait until an operation is under way."""
     deadline = time.monotonic() + 60.0
     while not store.operations(only_open=True, limit=1):

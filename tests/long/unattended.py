@@ -1,6 +1,6 @@
 """A real world in which nobody types anything: clusters, replicator, a runner under load, and controllers that decide.
 
-Everything is started and struck as ``lab.rehearsal`` does it, and asked through the command line.
+Everything is started and struck as ``lab.scenario`` does it, and asked through the command line.
 """
 
 import json
@@ -17,12 +17,12 @@ from typing import Any
 
 import yaml
 
-from lab.rehearsal import Script, open_world
+from lab.ports import free_base_port
+from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
 from lab.world import CLUSTERS, World
-from state.sql.migrate import open_store
+from state.store.sql.migrate import open_store
 from tests.namespace import Namespace, cabled
-from tests.ports import free_base_port
 from tests.scene import leads
 
 RATE = 500
@@ -121,12 +121,11 @@ class Unattended:
         """Every query left by one operation."""
         assert sorted(self.held()) == sorted(self.places())
 
-    def assert_nothing_lost(self, *, announced: bool = False, unproven: int = 0) -> None:
+    def assert_nothing_lost(self, *, announced: bool = False) -> None:
         """Let the load end, and compare what was acknowledged with what the sinks hold.
 
         Of a query that is not carried the repeats are in the forecast; here only its losses count. With ``announced``
         the primary came back, and what its replicator brought later may repeat, as often as it was announced.
-        ``unproven`` windows of a query may have too many records in doubt for their sums to be proven right.
         """
         planned = [each for each in self.attempts() if each["plan"] is not None]
         later = {each["query"]: each["plan"]["totals"]["replay_later_records"] or 0 for each in planned}
@@ -137,14 +136,14 @@ class Unattended:
         rows = json.loads(self.on.lab("verify", "--wait", "60", "-o", "json"))
         resumes = {query: str(told.get("resume", "carry")) for query, told in self._declared().items()}
         wrong = {
-            query: (row["lost"], row["duplicated"], row["unproven"])
+            query: (row["lost"], row["duplicated"], row["judged"])
             for query, row in rows.items()
             if row["lost"]
-            or row["unproven"] > unproven
             or not row["delivered"]
             or (resumes[query] == "carry" and row["duplicated"] > (later.get(query, 0) if announced else 0))
         }
-        assert wrong == {}, "lost and repeated records, and sums that could not be proven, by query"
+        assert wrong == {}, "lost and repeated records, and by what they were judged, by query"
+        assert rows.keys() == resumes.keys(), "every query was judged"
 
     def _history(self) -> Sequence[Mapping[str, Any]]:
         found: Sequence[Mapping[str, Any]] = self.on.ask("history", "--limit", "10000")
@@ -163,7 +162,7 @@ def unattended(
     brokers: int = 1,
     secured: str | None = None,
     rate: int = RATE,
-    changes: Mapping[str, object] | None = None,
+    changes: Mapping[str, Any] | None = None,
     prepare: Callable[[World, dict[str, Any]], None] | None = None,
     inside: Sequence[str] = (),
     helped: bool = False,

@@ -1,17 +1,37 @@
-"""What every real test gets: only the cases that the installed Spark can be asked for."""
+"""What every real test gets: only the cases that the installed Spark can be asked for, and a world that is whole."""
 
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 
+from lab.world import World
 from streaming.jars import set_names
+from tests.real.golden import unpack
+from tests.world import running_clusters
 
 SINCE = {
     ("version", 2): (4, 2),  # offset log v2
     ("store", "format-2"): (4, 0),  # state files named by the commit log
 }
 """Values of a test's parameters, and the first version of Spark that can write what they stand for."""
+
+_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Two clusters for tests that make topics of their own there, and leave both running."""
+    with running_clusters(tmp_path_factory.mktemp("pair")) as world:
+        yield world
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoints of Spark's tests jar, which no test changes."""
+    return unpack(tmp_path_factory.mktemp("golden"))
 
 
 def has_jars(kind: str, version: str) -> bool:
@@ -32,6 +52,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if strange:
         config.hook.pytest_deselected(items=strange)
         items[:] = [item for item in items if item not in strange]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note who failed, for the clean-up that follows."""
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """One failure shall not become three: what a test left half done ends with it, and the next begins anew."""
+    if item.stash.get(_FAILED, False) and item.get_closest_marker("shared"):
+        item.session._setupstate.teardown_exact(None)  # as behind the last test; there is no other way to ask for it
 
 
 def _parameters(item: pytest.Item) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyspark
 from confluent_kafka import Producer
@@ -19,16 +21,20 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lab import topics
-from state.protocol import PrepareRequest, Treatment
-from state.settings import Spark
+from state.messages import PrepareRequest, Treatment
+from state.settings.keys import Query, Spark
 from streaming.jars import jar_paths
-from streaming.spark.carry import prepare
-from streaming.spark.checkpoint import read_checkpoint
-from streaming.spark.hadoop import HadoopFiles
-from streaming.spark.plant import plant
-from streaming.spark.session import connector_jars, open_session
+from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.checkpoint.log_fence import plant
+from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.query.kafka_options import SHORT_WAIT
+from streaming.spark.query.launch import file_sink
+from streaming.spark.query.session import connector_jars, open_session
+from tests.streams import uncommit
 
 PARTITIONS = 2
 FOREIGN = 9
@@ -60,24 +66,45 @@ class DeltaSink:
         if broken == "after":
             raise SinkFailed
 
+    def writer(self, records: DataFrame) -> DataStreamWriter:
+        return records.writeStream.foreachBatch(self.write)
+
+
+@dataclass
+class FormatSink:
+    """Spark's own sink for Delta, which drops a batch that the same query id wrote under the same batch id."""
+
+    table: str
+    breaks: str | None = None
+
+    def writer(self, records: DataFrame) -> DataStreamWriter:
+        rows = records.select(f.col("value").cast("string").cast("int").alias("id"))
+        return rows.writeStream.format("delta").option("path", self.table)
+
+
+Sink = DeltaSink | FormatSink
+
 
 @dataclass(frozen=True)
 class Case:
     treatment: Treatment
     sink_has_it: bool
+    by_format: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}"
+        sink = "-by-format" if self.by_format else ""
+        return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}{sink}"
 
 
-CASES = [Case(treatment, has) for treatment in (Treatment.REPLAN, Treatment.BRIDGE) for has in (True, False)]
+CASES = [Case(Treatment.REPLAN, True, by_format=True)]
+CASES += [Case(treatment, has) for treatment in (Treatment.REPLAN, Treatment.BRIDGE) for has in (True, False)]
 
 
 def main(arguments: Sequence[str]) -> int:
     old, new, directory = arguments
     session = _session()
-    told: dict[str, dict[str, object]] = {}
+    told: dict[str, dict[str, Any]] = {}
     for case in CASES:
         told[case.name] = _play(session, case, [old], [new], Path(directory) / case.name)
         print(case.name, told[case.name], file=sys.stderr)  # what there is, should the time run out
@@ -86,12 +113,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _play(session: SparkSession, case: Case, old: list[str], new: list[str], directory: Path) -> dict[str, object]:
+def _play(session: SparkSession, case: Case, old: list[str], new: list[str], directory: Path) -> dict[str, Any]:
     files, topic = HadoopFiles(session), f"delta-{case.name}"
     for cluster in (old, new):
         topics.create(cluster, topic, PARTITIONS, 1)
     topics.put_foreign(new, topic, lambda partition: FOREIGN * (partition + 1))
-    sink = DeltaSink(table=str(directory / "table"), application=topic)
+    table = str(directory / "table")
+    sink = FormatSink(table) if case.by_format else DeltaSink(table, topic)
     first = str(directory / "epoch-1")
     _produce([*old, *new], topic, CALM)
     query = _start(session, old, topic, sink, first)
@@ -99,7 +127,13 @@ def _play(session: SparkSession, case: Case, old: list[str], new: list[str], dir
     query.stop()  # a running query may plan its batch when only one partition's records have arrived
     sink.breaks = "after" if case.sink_has_it else "before"
     _produce([*old, *new], topic, IN_FLIGHT)
-    _await_failure(_start(session, old, topic, sink, first))
+    query = _start(session, old, topic, sink, first)
+    if case.by_format:
+        query.processAllAvailable()
+        query.stop()
+        uncommit(Path(first))  # as if the driver had died right before it wrote its commit
+    else:
+        _await_failure(query)
     plant(files, first, operation="op", epoch=2, knows=lambda _: True)
     report = read_checkpoint(files, first, {"orders": (topic,)})
     assert report.planned is not None
@@ -124,6 +158,7 @@ def _play(session: SparkSession, case: Case, old: list[str], new: list[str], dir
         "batch": report.batch,
         "planned": report.planned.batch,
         "data_batch": prepared.data_batch,
+        "by_query_id": _by_query_id(session, sink),
     }
 
 
@@ -139,12 +174,16 @@ def _session() -> SparkSession:
     return open_session(Spark(conf=conf), name="delta", instance="delta-story", partitions=PARTITIONS)
 
 
-def _start(session: SparkSession, cluster: list[str], topic: str, sink: DeltaSink, checkpoint: str) -> StreamingQuery:
-    source = session.readStream.format("kafka").options(
-        **{"kafka.bootstrap.servers": ",".join(cluster), "subscribe": topic, "startingOffsets": "earliest"}
-    )
-    writer = source.load().writeStream.foreachBatch(sink.write)
-    return writer.option("checkpointLocation", checkpoint).start()
+def _start(session: SparkSession, cluster: list[str], topic: str, sink: Sink, checkpoint: str) -> StreamingQuery:
+    place = {"kafka.bootstrap.servers": ",".join(cluster), "subscribe": topic, "startingOffsets": "earliest"}
+    source = session.readStream.format("kafka").options(**place, **SHORT_WAIT)
+    return sink.writer(source.load()).option("checkpointLocation", checkpoint).start()
+
+
+def _by_query_id(session: SparkSession, sink: Sink) -> bool:
+    """What Tideover reads off the writer."""
+    records = session.readStream.format("rate").load().withColumn("value", f.col("value").cast("string"))
+    return file_sink(cast(Query, SimpleNamespace(output=None)), sink.writer(records)).by_query_id
 
 
 def _await_failure(query: StreamingQuery) -> None:

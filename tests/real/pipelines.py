@@ -6,14 +6,18 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from examples.orders import id_hash
+from lab.judge import weigh, weight
+
 Sources = Mapping[str, DataFrame]
 
 
-def distinct_ids(sources: Sources, settings: Mapping[str, object]) -> DataStreamWriter:
+def distinct_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
     """Stateful: the ids, each once, appended to a file."""
     path = Path(str(settings["sink"]))
     text = functions.col("value").cast("string")
@@ -35,7 +39,7 @@ def raising(_sources: Sources) -> DataStreamWriter:
     raise ValueError("no such customer")
 
 
-def rows_by_batch(sources: Sources, settings: Mapping[str, object]) -> DataStreamWriter:
+def rows_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
     """Stateless: every id as it was read, foreign ones too, one file a batch."""
     folder = Path(str(settings["sink"]))
     return _ids(sources).writeStream.foreachBatch(
@@ -43,12 +47,21 @@ def rows_by_batch(sources: Sources, settings: Mapping[str, object]) -> DataStrea
     )
 
 
-def sums_by_batch(sources: Sources, settings: Mapping[str, object]) -> DataStreamWriter:
-    """Stateful without de-duplication: count and sum of ids by key, so that a loss and a repeat cannot cancel out."""
+def sums_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """Stateful without de-duplication: by key the count and the sums of a hash of the ids, which no losses and repeats
+    that cancel out in the count leave as they are."""
     folder = Path(str(settings["sink"]))
-    summed = _ids(sources).groupBy("key").agg(functions.count("*").alias("count"), functions.sum("id").alias("sum"))
+    summed = (
+        _ids(sources)
+        .groupBy("key")
+        .agg(
+            functions.count("*").alias("count"),
+            functions.sum(id_hash(1)).alias("high"),
+            functions.sum(id_hash(9)).alias("low"),
+        )
+    )
     return summed.writeStream.outputMode("update").foreachBatch(
-        lambda frame, batch: _keep(folder, batch, frame, [[row.key, row["count"], row.sum] for row in frame.collect()])
+        lambda frame, batch: _keep(folder, batch, frame, [list(row) for row in frame.collect()])
     )
 
 
@@ -79,7 +92,7 @@ def _keep(folder: Path, batch: int, frame: DataFrame, rows: list[object]) -> Non
     partial.replace(path)
 
 
-def kept(folder: Path) -> list[dict[str, object]]:
+def kept(folder: Path) -> list[dict[str, Any]]:
     """What a sink holds, in the order of batches."""
     told = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
     return sorted(told, key=lambda each: (each["batch"], each["at"]))
@@ -91,5 +104,38 @@ def kept_ids(folder: Path) -> Counter[int]:
 
 
 def kept_sums(folder: Path) -> dict[str, tuple[int, int]]:
-    """The newest count and sum of each key in the sink of ``sums_by_batch``."""
-    return {key: (count, total) for each in kept(folder) for key, count, total in each["rows"]}
+    """The newest count and weight of each key in the sink of ``sums_by_batch``."""
+    return {key: (count, weight(count, high, low)) for each in kept(folder) for key, count, high, low in each["rows"]}
+
+
+def sums_of(end: int) -> dict[str, tuple[int, int]]:
+    """What that sink holds when the ids up to ``end`` were delivered once each."""
+    return {f"k{key}": (len(range(key, end, 3)), sum(map(weigh, range(key, end, 3)))) for key in range(3)}
+
+
+def attempts_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """Stateless: partition, time and value of every record; a batch id that the sink has already is dropped."""
+    value = functions.col("value").cast("string").alias("value")
+    rows = sources["copied"].select("partition", functions.unix_millis("timestamp").alias("at"), value)
+    return _dropping(rows, Path(str(settings["sink"])), "append")
+
+
+def counts_by_value(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """Stateful: how often each value came in each partition; a batch id that the sink has already is dropped."""
+    value = functions.col("value").cast("string").alias("value")
+    counted = sources["copied"].select("partition", value).groupBy("partition", "value").count()
+    return _dropping(counted.select("partition", "value", "count"), Path(str(settings["sink"])), "update")
+
+
+def _dropping(rows: DataFrame, folder: Path, mode: str) -> DataStreamWriter:
+    def keep(frame: DataFrame, batch: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{batch}.json"
+        if path.exists():
+            return
+        epoch = int(frame.sparkSession.conf.get("spark.tideover.epoch") or 0)
+        told = {"batch": batch, "epoch": epoch, "rows": [list(row) for row in frame.collect()], "at": time.time()}
+        path.with_suffix(".partial").write_text(json.dumps(told), encoding="utf-8")
+        path.with_suffix(".partial").replace(path)
+
+    return rows.writeStream.outputMode(mode).foreachBatch(keep)

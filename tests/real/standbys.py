@@ -21,16 +21,15 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from orchestrator.cli import main
-from state.model import Assignment, Desired, QueryFact, RunnerFact, RunState
-from state.protocol import Offsets
-from state.settings import Cluster
-from state.sql.migrate import open_store
+from state.messages import Offsets
+from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState
+from state.settings.keys import Cluster
+from state.store.sql.migrate import open_store
 from streaming.kafka.link import Link
-from streaming.spark.ends import EndSampler
-from streaming.spark.follow import Batch
-from streaming.spark.hosting import Subject
-from streaming.spark.reading import read_ends
-from streaming.spark.track import Track
+from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.runner.hosting import Subject
+from streaming.spark.tracking.reading import EndSampler, read_ends
+from streaming.spark.tracking.track import Track
 from tests.real.brokers import until
 
 T0_MS = 1_700_000_000_000
@@ -41,7 +40,7 @@ NOW = datetime.now(UTC)
 
 PREFIX, MAPPED = {"prefix": "east."}, {"orders": "eu.orders.v1"}
 SYNCS = "mm2-offset-syncs.east.internal"
-ROUTES: Mapping[str, dict[str, object]] = {
+ROUTES: Mapping[str, dict[str, Any]] = {
     "west": {},
     "copy": {"keeps_offsets": True},
     "prefixed": {"topics": PREFIX},
@@ -137,12 +136,12 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.store = open_store(f"sqlite:///{self.folder / 'tideover.db'}")
-        self.queries: dict[str, dict[str, object]] = {}
+        self.queries: dict[str, dict[str, Any]] = {}
         self.ends: dict[str, Offsets] = {}
         self.aged: tuple[int, Any] = (0, [])
         """What the ``offsets`` verb said of both sides while the first still lived."""
 
-    def query(self, name: str, standby: str, *topics: str, pattern: str | None = None, **more: object) -> None:
+    def query(self, name: str, standby: str, *topics: str, pattern: str | None = None, **more: Any) -> None:
         """A query that has read ``READ`` records of every partition of its topics, by default those named."""
         source = {"topics": topics} if pattern is None else {"pattern": pattern}
         self.queries[name] = {
@@ -199,7 +198,7 @@ class Stage:
         return self.folder / "tideover.yaml"
 
     @property
-    def settings(self) -> dict[str, object]:
+    def settings(self) -> dict[str, Any]:
         return {
             "store": f"sqlite:///{self.folder / 'tideover.db'}",
             "clusters": {

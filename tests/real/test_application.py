@@ -1,17 +1,29 @@
-"""A Spark application that ends inside a living JVM: its runner would host nothing any more, and never say so."""
+"""A Spark application that ends inside a living JVM, and a JVM that does not answer: a runner notices both."""
 
+import signal
 import threading
+import time
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from streaming.spark.jvm import java_context, jvm_has_ended
-from streaming.spark.run import active_tasks
-from streaming.spark.run_errors import SparkMissing
-from streaming.spark.service import watch_application
+from streaming.spark.errors import SparkMissing
+from streaming.spark.query.jvm import has_stopped, java_context, jvm_has_ended
+from streaming.spark.query.run import unfinished
+from streaming.spark.query.session import Liveness
 from tests.jars import connector_jars
 
 pytestmark = pytest.mark.real
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_an_application_that_has_ended_in_a_living_jvm_is_noticed() -> None:
@@ -21,16 +33,23 @@ def test_an_application_that_has_ended_in_a_living_jvm_is_noticed() -> None:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.jars": connector_jars(),  # the first session of a process settles which jars its JVM has
     }
-    session = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    session = SparkSession.builder.master("local[1]").config(map={**settings}).getOrCreate()
     ended, over = threading.Event(), threading.Event()
     try:
-        watch_application(session, ended.set, over)
+        liveness = Liveness(lambda: has_stopped(session))
+        liveness.begin(ended.set, over)
         assert not ended.wait(2.5)
+        java = cast("Any", SparkContext._gateway).proc
+        java.send_signal(signal.SIGSTOP)
+        until(lambda: liveness.silence() > 2.0)
+        java.send_signal(signal.SIGCONT)
+        until(lambda: liveness.silence() == 0.0)
+        assert not ended.is_set()
         java_context(session).stop()
         assert ended.wait(10)
         assert not jvm_has_ended()
         with pytest.raises(SparkMissing, match="has ended"):
-            active_tasks(session, "a run")
+            unfinished(session, "a run")
     finally:
         over.set()
         session.stop()

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from lab.demo import judge
-from lab.rehearsal import Script, tell
-from tests.ports import free_base_port
+from lab.ports import free_base_port
+from lab.scenario import Script, tell
 
 pytestmark = pytest.mark.real
 
 
-def test_a_carry_that_is_typed_at_a_random_moment_of_a_freeze_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+def test_a_carry_typed_at_a_random_moment_of_a_freeze_is_exact(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
     script = Script.at_random(seed, fault="freeze", base_port=free_base_port(), wait_warm=False)
@@ -22,7 +22,7 @@ def test_a_carry_that_is_typed_at_a_random_moment_of_a_freeze_loses_nothing_and_
     assert all(row["delivered"] for row in story.verdict.values())
 
 
-def test_nobody_types_anything_at_a_random_moment_of_a_kill_and_the_controller_moves_every_query(
+def test_the_controller_moves_every_query_at_a_random_moment_of_a_kill(
     tmp_path: Path,
 ) -> None:
     seed = random.SystemRandom().randrange(10**6)

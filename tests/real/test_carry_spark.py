@@ -1,29 +1,27 @@
 """Real queries are carried between two real clusters: every record once, whatever became of batch N + 1."""
 
-import os
-import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 import pyspark
 import pytest
 from pyspark.sql import SparkSession, functions
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from lab import cluster
-from lab.world import CLUSTERS, Options, World
-from state.protocol import PrepareRequest, ReleaseRequest, SinkState, Treatment
-from streaming.spark.carry import prepare
-from streaming.spark.checkpoint import read_checkpoint
-from streaming.spark.hadoop import HadoopFiles
-from streaming.spark.operators import UNNAMED
-from streaming.spark.plant import plant, release
+from lab.world import CLUSTERS, World
+from state.messages import PrepareRequest, ReleaseRequest, SinkState, Treatment
+from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.checkpoint.log_fence import plant, release
+from streaming.spark.checkpoint.operators import UNNAMED
+from streaming.spark.checkpoint.read import read_checkpoint
 from tests.jars import connector_jars
-from tests.ports import free_base_port
-from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Ledger, Move, Parquet, position, read, run, uncommit
+from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Files, Ledger, Move, Parquet, position, read, run, uncommit
 
-pytestmark = [pytest.mark.real, pytest.mark.matrix]
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 
 NAMES_OPERATORS = int(pyspark.__version__.split(".")[0]) >= 4
 """Whether this Spark writes what its stateful operators are."""
@@ -42,21 +40,14 @@ STORES = {
 }
 
 
-@pytest.fixture(scope="module")
-def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Cluster]]:
-    world = World(directory=tmp_path_factory.mktemp("world"), options=Options(base_port=free_base_port()))
-    parts = [part for name in CLUSTERS for part in world.parts(name)]
-    try:
-        cluster.start(world, parts, print)
-        east, west = (Cluster(world.bootstrap(name)[0]) for name in CLUSTERS)
-        yield east, west
-    finally:
-        world.end(parts, 0.0)
+@pytest.fixture
+def clusters(pair: World) -> tuple[Cluster, Cluster]:
+    east, west = (Cluster(pair.bootstrap(name)[0]) for name in CLUSTERS)
+    return east, west
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -68,7 +59,7 @@ def spark() -> Iterator[SparkSession]:
         f"{_STORE}.maintenanceInterval": "500ms",
         f"{_STORE}.minDeltasForSnapshot": "2",
     }
-    session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
@@ -148,7 +139,7 @@ def test_a_file_sink_gets_every_record(move: Move, treatment: Treatment, sink_ha
     ],
 )
 def test_sums_without_deduplication_stay_exact(
-    move: Move, treatment: Treatment, fails: str | None, store: str, version: int
+    move: Move, treatment: Treatment, fails: Literal["before", "after"] | None, store: str, version: int
 ) -> None:
     move.with_settings(STORES[store] | {"spark.sql.streaming.offsetLog.formatVersion": str(version)})
     sink = Ledger()
@@ -176,13 +167,13 @@ def test_a_long_line_of_batches_is_carried_from_its_newest_snapshot(move: Move, 
     move.with_settings(STORES[store])
     sink = Ledger()
     state = Path(move.old) / "state"
-    deadline = time.monotonic() + 60
-    for end in range(6, COMMITTED - 1, 4):
+    for end in range(6, COMMITTED):  # Spark writes snapshots now and then, while a run holds its state loaded
         move.east.extend(move.topic, end)
         assert run(sink.writer(read(move.session, move.east, move.topic)), move.old) is None
-    while not all(any(state.glob(f"0/{partition}/*.{full}")) for partition in (0, 1)):
-        assert time.monotonic() < deadline, "no snapshot was written"
-        time.sleep(0.1)
+        if all(any(state.glob(f"0/{partition}/*.{full}")) for partition in (0, 1)):
+            break
+    else:
+        pytest.fail(f"no snapshot was written in {COMMITTED - 6} runs")
     move.east.extend(move.topic, COMMITTED)
     assert run(sink.writer(read(move.session, move.east, move.topic)), move.old) is None
     move.carry(Treatment.BRIDGE, move.inspect())
@@ -202,7 +193,7 @@ def test_a_join_of_two_topics_is_carried_although_one_is_renamed(move: Move, ver
     move.west.extend(renamed, ALL)
     pairs: list[int] = []
 
-    def writer(left: Cluster, right: Cluster, right_topic: str) -> object:
+    def writer(left: Cluster, right: Cluster, right_topic: str) -> DataStreamWriter:
         first = read(move.session, left, move.topic).withWatermark("at", "1 hour").dropDuplicatesWithinWatermark(["id"])
         second = read(move.session, right, right_topic).withWatermark("at", "1 hour").dropDuplicates(["id", "at"])
         joined = second.join(first, ["id", "at"]).select("id")
@@ -238,12 +229,44 @@ def test_a_join_of_two_topics_is_carried_although_one_is_renamed(move: Move, ver
     assert sorted(pairs) == list(range(ALL))
 
 
+def test_a_topic_that_a_query_reads_twice_is_carried_at_both_of_its_places(move: Move) -> None:
+    """A union of one frame with itself: one declared source, two lines in the offset log."""
+    sink = Parquet(move.folder / "out")
+
+    def twice(cluster: Cluster) -> DataStreamWriter:
+        records = read(move.session, cluster, move.topic)
+        return sink.writer(records.union(records.withColumn("id", functions.expr("id + 1000"))))
+
+    for end in (30, COMMITTED):
+        move.east.extend(move.topic, end)
+        assert run(twice(move.east), move.old) is None
+    sources = {"orders": [move.topic]}
+    report = read_checkpoint(move.files, move.old, sources)
+    here, there = (position(COMMITTED, topic=move.topic, shifted=shifted) for shifted in (False, True))
+    assert report.offsets == {"orders": here, "orders#2": here}
+    request = PrepareRequest(
+        checkpoint=move.old,
+        target=move.new,
+        operation="move",
+        epoch=2,
+        resume="carry",
+        batch=report.batch,
+        offsets=report.offsets,
+        target_offsets={"orders": there, "orders#2": there},
+    )
+    prepare(move.files, request, sources)
+    move.west.extend(move.topic, ALL)
+    assert run(twice(move.west), move.new) is None
+    expected = {*range(ALL), *range(1000, 1000 + ALL)}
+    assert sink.ids(move.session) == dict.fromkeys(expected, 1)
+
+
 def test_one_of_two_sources_moves_and_the_other_goes_on_where_it_was(move: Move) -> None:
     other = f"{move.topic}-b"
     move.east.make(other, foreign=False)
     sink = Parquet(move.folder / "out")
 
-    def both(first: Cluster) -> object:
+    def both(first: Cluster) -> DataStreamWriter:
         second = read(move.session, move.east, other).withColumn("id", functions.expr("id + 1000"))
         return sink.writer(read(move.session, first, move.topic).union(second))
 
@@ -271,7 +294,93 @@ def test_one_of_two_sources_moves_and_the_other_goes_on_where_it_was(move: Move)
     assert sink.ids(move.session) == dict.fromkeys(expected, 1)
 
 
-def test_a_fenced_checkpoint_stops_its_query_refuses_to_start_and_goes_on_after_release(move: Move) -> None:
+@pytest.mark.parametrize(
+    ("treatment", "sink_has", "version", "first"),
+    [
+        (Treatment.NONE, None, 1, "kafka"),
+        (Treatment.NONE, None, 2, "files"),
+        (Treatment.REPLAN, False, 1, "files"),
+        (Treatment.REPLAN, True, 2, "kafka"),
+        (Treatment.PROMOTE, True, 1, "kafka"),
+        (Treatment.BRIDGE, True, 1, "files"),
+    ],
+)
+def test_a_file_source_beside_kafka_goes_on_where_it_was(
+    move: Move, treatment: Treatment, sink_has: bool | None, version: int, first: str
+) -> None:
+    move.with_settings({"spark.sql.streaming.offsetLog.formatVersion": str(version)})
+    sink, files = Parquet(move.folder / "out"), Files(move.folder / "in")
+
+    def writer(cluster: Cluster) -> DataStreamWriter:
+        frames = [read(move.session, cluster, move.topic).select("id"), files.read(move.session)]
+        one, other = frames if first == "kafka" else reversed(frames)
+        return sink.writer(one.union(other))
+
+    for end, ids in ((COMMITTED - 20, ()), (COMMITTED - 10, (1000, 1001)), (COMMITTED, (1010, 1011))):
+        move.east.extend(move.topic, end)
+        if ids:
+            files.add(*ids)
+        assert run(writer(move.east), move.old) is None
+    if sink_has is not None:
+        move.east.extend(move.topic, PLANNED)
+        files.add(1020, 1021)
+        assert run(writer(move.east), move.old) is None
+        batch = uncommit(Path(move.old))
+        if not sink_has:
+            sink.forget(batch)
+    files.add(1030)
+    report = move.inspect(sink.folder)
+    assert report.other_sources == 1
+    assert sink_has is None or (report.planned is not None and report.planned.others_read)
+    move.carry(treatment, report)
+    assert run(writer(move.west), move.new) is None
+    files.add(1040)
+    assert run(writer(move.west), move.new) is None
+    delivered = sink.ids(move.session)
+    repeated = {number for number, count in delivered.items() if count > 1}
+    assert set(delivered) == {*range(ALL), 1000, 1001, 1010, 1011, 1020, 1021, 1030, 1040} - (
+        set() if sink_has is not None else {1020, 1021}
+    )
+    assert repeated == ({*range(COMMITTED, PLANNED), 1020, 1021} if treatment is Treatment.BRIDGE else set())
+
+
+def test_a_rate_source_beside_kafka_goes_on_counting(move: Move) -> None:
+    sink = Parquet(move.folder / "out")
+
+    def deliver(cluster: Cluster, checkpoint: str, least: int, ids_below: int) -> set[int]:
+        """Run until so many of the rate source's values, which count from 1000 on, and all ids of the topic are there.
+
+        What a run reads in one batch is chance: each source may be behind the other.
+        """
+        rate = move.session.readStream.format("rate").option("rowsPerSecond", "20").load()
+        ids = read(move.session, cluster, move.topic).select("id").union(rate.selectExpr("value + 1000 as id"))
+        query = sink.writer(ids).option("checkpointLocation", checkpoint).start()
+        deadline = time.monotonic() + 60
+        try:
+            while True:
+                known = set(delivered())
+                found = {number for number in known if number >= 1000}
+                if len(found) >= least and known - found >= set(range(ids_below)):
+                    return found
+                assert time.monotonic() < deadline, f"{len(found)} of the rate source, {len(known - found)} ids"
+                time.sleep(0.2)
+        finally:
+            query.stop()
+
+    def delivered() -> Mapping[int, int]:
+        return sink.ids(move.session) if (sink.folder / "_spark_metadata").exists() else {}
+
+    move.east.extend(move.topic, COMMITTED)
+    before = len(deliver(move.east, move.old, 20, COMMITTED))
+    report = move.inspect(sink.folder)
+    move.carry(Treatment.NONE if report.planned is None else Treatment.BRIDGE, report)
+    after = deliver(move.west, move.new, before + 20, ALL)
+    assert after == set(range(1000, 1000 + len(after)))
+    assert {number for number, count in delivered().items() if count > 1} <= after
+    assert {number for number in delivered() if number < 1000} == set(range(ALL))
+
+
+def test_a_fenced_checkpoint_stops_its_query_until_it_is_released(move: Move) -> None:
     sink = Parquet(move.folder / "out")
     move.east.extend(move.topic, 30)
     writer = sink.writer(read(move.session, move.east, move.topic)).trigger(processingTime="100 milliseconds")

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchestrator.config import load
-from state.ports import Store
-from state.sighting import Verdict
-from state.sql.migrate import open_store
-from streaming.eyes import eyes_on
-from streaming.spark.sight import Lookout
+from orchestrator.config.load import load
+from state.model.cluster_status import Verdict
+from state.store.controller_store import ControllerStore
+from state.store.sql.migrate import open_store
+from streaming.kafka.probe import probes_on
+from streaming.probe.identities import Identities
+from streaming.spark.runner.runner_probe import Lookout
 from tests.fakecluster import BASE_MS, STEP_MS, FakeCluster
 from tests.namespace import Namespace, cabled
 
@@ -26,8 +27,8 @@ SECONDS = 30.0
 HEARTBEATS = "east.heartbeats"
 
 
-def await_verdict(store: Store, cluster: str, wanted: Verdict, seconds: float = SECONDS) -> None:
-    until(lambda: any(each.cluster == cluster and each.verdict is wanted for each in store.beliefs()), seconds)
+def await_verdict(store: ControllerStore, cluster: str, wanted: Verdict, seconds: float = SECONDS) -> None:
+    until(lambda: any(each.cluster == cluster and each.verdict is wanted for each in store.cluster_statuses()), seconds)
 
 
 def until(holds: Callable[[], bool], seconds: float) -> None:
@@ -87,18 +88,18 @@ def beating(west: FakeCluster, seconds: float) -> Iterator[Callable[[], None]]:
         thread.join()
 
 
-def told_of(store: Store, cluster: str) -> list[str]:
+def told_of(store: ControllerStore, cluster: str) -> list[str]:
     """The verdicts that were given, oldest first."""
     return [each.text for each in store.history() if each.kind == "verdict" and each.text.startswith(cluster)]
 
 
-def test_a_cluster_behind_a_pulled_cable_is_unreachable_from_here_until_nobody_sees_it(tmp_path: Path) -> None:
+def test_a_cut_cluster_is_unreachable_from_here_until_nobody_sees_it(tmp_path: Path) -> None:
     with FakeCluster({"orders": 4}, brokers=1) as east, FakeCluster({"orders": 4}, brokers=1) as west:
         config = declared(tmp_path, east, west)
         settings = load(str(config)).settings
         ports = {"east": list(east.ports.values()), "west": list(west.ports.values())}
         with closing(open_store(f"sqlite:///{tmp_path / 't.db'}")) as store, cabled(ports) as place:
-            lookout = Lookout("a", "1", eyes_on(settings), store, settings.detection)
+            lookout = Lookout("a", "1", probes_on(settings, Identities(settings)), store, settings.detection)
             lookout.begin()
             with closing(lookout), controller(config, place):
                 await_verdict(store, "east", Verdict.UP)
@@ -114,7 +115,7 @@ def test_a_cluster_behind_a_pulled_cable_is_unreachable_from_here_until_nobody_s
                 assert told_of(store, "west")[-1].startswith("west is UP"), "its cable is whole"
 
 
-def test_a_cluster_that_refuses_only_the_controller_is_never_down_while_its_heartbeats_arrive(tmp_path: Path) -> None:
+def test_a_cluster_whose_heartbeats_arrive_is_not_down_for_the_controller(tmp_path: Path) -> None:
     with FakeCluster({"orders": 4}, brokers=1) as east, FakeCluster({"orders": 4, HEARTBEATS: 1}, brokers=1) as west:
         config = declared(tmp_path, east, west)
         ports = {"east": list(east.ports.values()), "west": list(west.ports.values())}
@@ -125,7 +126,7 @@ def test_a_cluster_that_refuses_only_the_controller_is_never_down_while_its_hear
             controller(config, place),
         ):
             await_verdict(store, "east", Verdict.UP)
-            until(lambda: any(each.due_at is not None for each in store.sightings("east")), SECONDS)
+            until(lambda: any(each.due_at is not None for each in store.probe_reports("east")), SECONDS)
             time.sleep(5.0)  # some gaps are known
             place.refuse("east")
             await_verdict(store, "east", Verdict.UNREACHABLE_FROM_HERE)

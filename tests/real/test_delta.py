@@ -1,17 +1,14 @@
 """A query that writes to Delta is carried with a batch in flight: Delta knows by ``txnVersion`` what it has."""
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from lab import cluster
-from lab.world import CLUSTERS, Options, World
-from tests.ports import free_base_port
+from lab.world import CLUSTERS, World
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("delta")]
 
@@ -19,24 +16,16 @@ Told = Mapping[str, Mapping[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def told(pair: World, tmp_path_factory: pytest.TempPathFactory) -> Told:
     """What the table held at the end, per case."""
-    directory = tmp_path_factory.mktemp("delta")
-    world = World(directory=directory / "world", options=Options(base_port=free_base_port()))
-    world.directory.mkdir()
-    parts = [part for name in CLUSTERS for part in world.parts(name)]
-    try:
-        cluster.start(world, parts, print)
-        bootstraps = [world.bootstrap(name)[0] for name in CLUSTERS]
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.real.delta_story", *bootstraps, str(directory)],
-            capture_output=True, text=True, timeout=540, check=False,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-        yield json.loads(done.stdout.splitlines()[-1])
-    finally:
-        world.end(parts, 0.0)
+    bootstraps = [pair.bootstrap(name)[0] for name in CLUSTERS]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.real.delta_story", *bootstraps, str(tmp_path_factory.mktemp("delta"))],
+        capture_output=True, text=True, timeout=540, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    told: Told = json.loads(done.stdout.splitlines()[-1])
+    return told
 
 
 @pytest.mark.parametrize("case", ["replan-has", "replan-has-not", "bridge-has-not"])
@@ -54,3 +43,11 @@ def test_a_bridge_repeats_exactly_the_batch_that_delta_already_had(told: Told) -
     """The price that the forecast names, and why a batch that can be replanned is never bridged."""
     assert told["bridge-has"]["missing"] == []
     assert told["bridge-has"]["repeated"] == list(range(80, 120))
+
+
+def test_deltas_own_sink_takes_the_batch_twice_and_is_known_to(told: Told) -> None:
+    """It goes by query id and batch id, and a carried checkpoint has a new query id: the forecast counts the batch."""
+    assert told["replan-has-by-format"]["missing"] == []
+    assert told["replan-has-by-format"]["repeated"] == list(range(80, 120))
+    assert told["replan-has-by-format"]["by_query_id"]
+    assert not told["replan-has"]["by_query_id"]

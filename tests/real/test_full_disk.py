@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from state.protocol import PrepareRequest
-from streaming.spark.carry import prepare
+from state.messages import PrepareRequest
+from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.errors import NoSpace
-from streaming.spark.hadoop import HadoopFiles
 from tests.checkpoints import CheckpointFolder, orders
 from tests.jars import connector_jars
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.real
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     conf = {"spark.ui.enabled": "false", "spark.jars": connector_jars()}
-    session = SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
+    session = SparkSession.builder.master("local[1]").config(map={**conf}).getOrCreate()
     yield session
     session.stop()
 

@@ -20,33 +20,13 @@ from lab.errors import ClusterSilent
 from tests.jars import connector_jars
 from tests.world import ROOT, RunningWorld, run_lab, running_world
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.shared]
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWorld]:
     with running_world(tmp_path_factory.mktemp("lab")) as up:
         yield up
-
-
-def test_offsets_of_the_two_clusters_differ_in_every_partition_and_heartbeats_arrive(world: RunningWorld) -> None:
-    east, west = ([world.bootstrap(name)] for name in ("east", "west"))
-    on_east, on_west = (topics.ends(cluster, "orders") for cluster in (east, west))
-    shifts = [on_west[partition] - on_east[partition] for partition in on_east]
-    assert len(set(shifts)) == 4
-    assert min(shifts) > 0
-    assert await_records(west, "east.heartbeats"), "east's own heartbeats, as replicated"
-    assert await_records(west, "mm2-offset-syncs.east.internal")
-
-
-def await_records(cluster: list[str], topic: str, seconds: float = 30.0) -> bool:
-    """The replicator begins each of its tasks in its own time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if sum(topics.ends(cluster, topic).values()):
-            return True
-        time.sleep(0.5)
-    return False
 
 
 def test_up_again_changes_nothing_and_other_options_are_refused(world: RunningWorld) -> None:
@@ -58,29 +38,7 @@ def test_up_again_changes_nothing_and_other_options_are_refused(world: RunningWo
     assert world.status() == before
 
 
-def test_the_example_queries_are_verified_exactly_and_a_tampered_sink_is_found_out(world: RunningWorld) -> None:
-    sent = world.traffic("--uneven", "--burst", rate=600, seconds=4)
-    assert sent["acked"] == sent["sent"] == 2400
-    assert all(row["lost"] == row["replicated"] for row in world.verdict(wait=0).values()), "nothing delivered yet"
-    run_queries(world, "west")
-    for query, row in world.verdict().items():
-        told = {name: row[name] for name in ("replicated", "delivered", "lost", "duplicated", "exposed", "unproven")}
-        assert told == {
-            "replicated": row["acked"], "delivered": row["acked"], "lost": 0, "duplicated": 0, "exposed": 0,
-            "unproven": 0,
-        }, query  # fmt: skip
-    sinks = world.directory / "sinks"
-    change(sinks / "orders.db", "UPDATE windows SET ids = ids + 1")
-    change(sinks / "latest.db", "UPDATE orders SET deliveries = 3 WHERE id = (SELECT min(id) FROM orders)")
-    change(sinks / "latest.db", "DELETE FROM orders WHERE id = (SELECT max(id) FROM orders)")
-    found = {query: (row["lost"] > 0, row["duplicated"]) for query, row in world.verdict(wait=0).items()}
-    assert found["revenue"] == found["archive"] == (False, 0)
-    assert found["orders"][0], "a loss and a repeat that cancel out in the count"
-    assert found["orders"][1] > 0
-    assert found["latest"] == (True, 2)
-
-
-def test_traffic_lives_through_a_kill_and_a_freeze_and_notes_what_was_acknowledged(world: RunningWorld) -> None:
+def test_traffic_outlives_a_kill_and_a_freeze_and_notes_acknowledgements(world: RunningWorld) -> None:
     traffic = world.start_traffic(rate=300)
     await_acked(world, more_than=count_acked(world))
     world.lab("freeze", "east")
@@ -100,7 +58,7 @@ def test_traffic_lives_through_a_kill_and_a_freeze_and_notes_what_was_acknowledg
     assert on_east >= acked, "what was acknowledged survives the kill"
 
 
-def test_traffic_to_a_new_topic_makes_it_on_both_clusters_and_it_is_replicated(world: RunningWorld) -> None:
+def test_traffic_to_a_new_topic_makes_it_on_both_clusters(world: RunningWorld) -> None:
     world.traffic("--topic", "returns", "--same-payload", rate=100, seconds=1)
     on_west = [world.bootstrap("west")]
     foreign = 4 * 37 + 13 * (1 + 2 + 3)
@@ -117,13 +75,14 @@ def test_a_world_of_which_everything_was_killed_comes_up_again_with_its_data(wor
     assert sum(topics.ends([world.bootstrap("west")], "orders").values()) >= held
 
 
-def test_two_worlds_live_side_by_side_and_an_interrupted_up_leaves_no_process(
-    world: RunningWorld, tmp_path: Path
-) -> None:
+def test_a_second_world_beside_the_first_is_exact_and_leaves_no_process(world: RunningWorld, tmp_path: Path) -> None:
+    """All that asks for a world to which nothing has happened yet."""
     before = world.pids()
     with running_world(tmp_path) as other:
         own = other.pids()
         assert not set(own) & set(before)
+        assert_apart(other)
+        assert_verified(other)
         # As if `up` had been killed before it could write down a pid, or that it was done.
         forgotten = json.loads((other.directory / "world.json").read_text())
         forgotten |= {"phase": "rising", "started": dict.fromkeys(forgotten["started"])}
@@ -133,9 +92,56 @@ def test_two_worlds_live_side_by_side_and_an_interrupted_up_leaves_no_process(
     assert world.pids() == before
 
 
-def test_a_port_that_is_taken_ends_up_with_the_end_of_the_brokers_log_and_nothing_running(
-    world: RunningWorld, tmp_path: Path
-) -> None:
+def assert_apart(world: RunningWorld) -> None:
+    """The offsets of the two clusters differ in every partition, and heartbeats arrive."""
+    east, west = ([world.bootstrap(name)] for name in ("east", "west"))
+    on_east, on_west = (topics.ends(cluster, "orders") for cluster in (east, west))
+    shifts = [on_west[partition] - on_east[partition] for partition in on_east]
+    assert len(set(shifts)) == 4
+    assert min(shifts) > 0
+    assert await_records(west, "east.heartbeats"), "east's own heartbeats, as replicated"
+    assert await_records(west, "mm2-offset-syncs.east.internal")
+
+
+def await_records(cluster: list[str], topic: str, seconds: float = 30.0) -> bool:
+    """The replicator begins each of its tasks in its own time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if sum(topics.ends(cluster, topic).values()):
+            return True
+        time.sleep(0.5)
+    return False
+
+
+def assert_verified(world: RunningWorld) -> None:
+    """The example queries are verified exactly, and a tampered sink is found out."""
+    west = [world.bootstrap("west")]
+    before = sum(topics.ends(west, "orders").values())
+    sent = world.traffic("--uneven", "--burst", rate=600, seconds=4)
+    assert sent["acked"] == sent["sent"] == 2400
+    await_true(lambda: sum(topics.ends(west, "orders").values()) == before + 2400)
+    world.lab("verify", "-o", "json", exit_code=2)  # nothing is delivered yet, so there is no sink to judge
+    run_queries(world, "west")
+    for query, row in world.verdict().items():
+        told = {name: row[name] for name in ("replicated", "delivered", "lost", "duplicated", "exposed")}
+        assert told == {
+            "replicated": row["acked"], "delivered": row["acked"], "lost": 0, "duplicated": 0, "exposed": 0,
+        }, query  # fmt: skip
+    sinks = world.directory / "sinks"
+    first = "(start_ms, partition) = (SELECT start_ms, partition FROM windows ORDER BY orders DESC LIMIT 1)"
+    count = read(sinks / "revenue.db", f"SELECT orders FROM windows WHERE {first}")
+    change(sinks / "revenue.db", f"DELETE FROM windows WHERE {first}")
+    change(sinks / "orders.db", f"UPDATE windows SET hash_low = hash_low + 1 WHERE {first}")
+    change(sinks / "latest.db", "UPDATE orders SET deliveries = 3 WHERE id = (SELECT min(id) FROM orders)")
+    change(sinks / "latest.db", "DELETE FROM orders WHERE id = (SELECT max(id) FROM orders)")
+    found = {query: (row["lost"], row["duplicated"]) for query, row in world.verdict(wait=0).items()}
+    assert found["archive"] == (0, 0)
+    assert found["revenue"] == (count, 0), "a window of one partition is missing"
+    assert found["orders"] == (1, 1), "a loss and a repeat that cancel out in the count"
+    assert found["latest"] == (1, 2)
+
+
+def test_a_taken_port_ends_with_the_brokers_log_and_no_process(world: RunningWorld, tmp_path: Path) -> None:
     base = world.status()["options"]["base_port"]
     done = subprocess.run(
         [sys.executable, "-m", "lab", "up", "--dir", str(tmp_path / "second"), "--base-port", str(base)],
@@ -198,6 +204,11 @@ def run_queries(world: RunningWorld, cluster: str) -> None:
 def change(database: Path, statement: str) -> None:
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(statement)
+
+
+def read(database: Path, query: str) -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        return int(connection.execute(query).fetchone()[0])
 
 
 def count_acked(world: RunningWorld) -> int:

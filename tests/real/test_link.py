@@ -6,28 +6,28 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as TheirPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from state.model import Fingerprint, Position, TopicPartition
-from state.ring import back
-from state.settings import Cluster, MethodName
-from streaming.deadline import Deadline
+from state.model.entities import Fingerprint, Position, TopicPartition
+from state.model.fingerprints import back
+from state.settings.keys import Cluster, MethodName
+from streaming.clocks import Deadline
+from streaming.cluster_log import Fetched, Spec
 from streaming.kafka.link import Link
-from streaming.kafka.offsets import inquiry
-from streaming.kafka.records import digest
+from streaming.kafka.requests.offsets import inquiry
+from streaming.kafka.requests.records import digest
 from streaming.kafka.tail import read_tails
-from streaming.log import Fetched, Spec
-from streaming.lookup import ask
-from streaming.replication import replication_ages
-from streaming.resolver import resolve
+from streaming.resolve.ask_many import ask
+from streaming.resolve.comparison import replication_ages, validate
+from streaming.resolve.resolver import resolve
 from streaming.resume.age import Age
 from streaming.resume.model import Rules, Want
 from streaming.resume.truncation import Finding
-from streaming.validation import validate
 from tests.broker import running_broker
 from tests.real.brokers import until
 
@@ -58,9 +58,7 @@ def create(admin: AdminClient, topic: str, partitions: int = 1, **config: str) -
         future.result(30)
 
 
-def produce(
-    bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes | None, int]], **config: object
-) -> None:
+def produce(bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes | None, int]], **config: Any) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, **config})
     for key, value, timestamp in records:
         producer.produce(topic, key=key, value=value, timestamp=timestamp, partition=0, headers={"h": b"1"})
@@ -126,9 +124,7 @@ def test_times_begin_end_and_largest_time_agree_with_another_client(
         assert ours.timestamp_ms == (their.timestamp if their.timestamp >= 0 else None)
 
 
-def test_a_partition_that_is_asked_for_twice_is_answered_although_the_broker_refuses_it_in_one_request(
-    link: Link, admin: AdminClient, bootstrap: str
-) -> None:
+def test_a_partition_asked_for_twice_is_answered_twice(link: Link, admin: AdminClient, bootstrap: str) -> None:
     """``INVALID_REQUEST`` (42) is what the separate requests avoid (KIP-79)."""
     create(admin, "twice")
     produce(bootstrap, "twice", numbered(5))
@@ -161,7 +157,7 @@ def test_the_age_of_a_copy_is_told_by_the_largest_time_of_each_side(
     assert (nowhere.seconds, nowhere.by_standby, nowhere.error.name) == (None, True, "UNKNOWN_TOPIC_OR_PARTITION")
 
 
-def test_a_buffer_as_large_as_the_disorder_skips_no_unread_record_on_a_log_in_no_order(
+def test_a_buffer_as_large_as_the_disorder_skips_no_unread_record(
     link: Link, admin: AdminClient, bootstrap: str
 ) -> None:
     chance = random.Random()
@@ -205,7 +201,7 @@ def test_a_topic_is_described_with_its_id_and_settings(link: Link, admin: AdminC
     assert {partition.leader for partition in facts.partitions.values()} == {1}
 
 
-def test_a_recreated_topic_has_another_id_and_what_was_read_of_it_is_gone_from_its_begin_on(
+def test_a_recreated_topic_has_another_id_and_lost_its_old_records(
     link: Link, admin: AdminClient, bootstrap: str
 ) -> None:
     """Also when the new log has grown past the position, and its leader epoch is the old one's."""
@@ -252,7 +248,8 @@ def test_records_are_read_whatever_their_compression(
 
 
 def test_append_time_is_told_as_such(link: Link, admin: AdminClient, bootstrap: str) -> None:
-    create(admin, "appended", **{"message.timestamp.type": "LogAppendTime"})
+    config: Any = {"message.timestamp.type": "LogAppendTime"}
+    create(admin, "appended", **config)
     produce(bootstrap, "appended", numbered(3))
     records = [record for answer in read_all(link, "appended") for record in answer.records]
     assert all(record.append_time and record.timestamp_ms > BASE_MS + 1_000_000 for record in records)
@@ -328,7 +325,7 @@ def test_a_tail_stops_where_retention_has_cut_the_log(link: Link, admin: AdminCl
     assert link.offsets({partition: Spec.EARLIEST}, timeout=5)[partition].offset == 90
 
 
-def test_an_open_transaction_holds_the_end_back_for_those_who_read_what_is_committed(
+def test_an_open_transaction_holds_back_the_end_for_read_committed(
     link: Link, admin: AdminClient, bootstrap: str
 ) -> None:
     create(admin, "open")
@@ -353,7 +350,7 @@ def test_an_open_transaction_holds_the_end_back_for_those_who_read_what_is_commi
         assert time.monotonic() < deadline
 
 
-def test_a_leader_epoch_ends_with_the_log_and_one_that_never_was_is_not_known(
+def test_a_leader_epoch_ends_with_the_log_and_one_that_never_was_is_unknown(
     link: Link, admin: AdminClient, bootstrap: str
 ) -> None:
     create(admin, "epochs")

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from state.settings import Cluster, Security
-from state.sighting import Fault, Layer
+from state.model.cluster_status import Fault, Layer
+from state.settings.keys import Cluster, Security
 from streaming.errors import CredentialRefused
-from streaming.kafka.chart import Memory
+from streaming.kafka.cluster_state import Memory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
-from streaming.sight import Sight
+from streaming.probe.report import Sight
 from tests.broker import running_broker
 from tests.certificates import make_certificates
 
@@ -54,7 +55,7 @@ def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def look(address: str, **security: object) -> None:
+def look(address: str, **security: Any) -> None:
     """Ask one question; the broker may be a little late with its first answers."""
     with Link(Cluster(bootstrap=(address,), security=Security.model_validate(security)), name="east") as link:
         assert link.describe(["t"], timeout=30)["t"].name == "t"
@@ -102,7 +103,7 @@ def test_sasl_with_what_the_broker_does_not_take_is_our_fault(sasl: str, mechani
 
 
 # -- the layered look ----------------------------------------------------------------------------------------------
-def probe(address: str, **security: object) -> Sight:
+def probe(address: str, **security: Any) -> Sight:
     cluster = Cluster(bootstrap=(address,), security=Security.model_validate(security))
     each = Probe(cluster, name="east", topics=(), memory=Memory())
     try:

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from orchestrator.appeared import appeared
-from state.model import TopicPartition
-from state.settings import Cluster, Detection, MethodName, Security, Tideover
-from state.sighting import Fault, Layer, Sighting
-from streaming.heartbeats import Heartbeats
-from streaming.kafka.chart import Memory
+from orchestrator.facts.source_cluster import appeared
+from state.model.cluster_status import Fault, Layer, ProbeReport
+from state.model.entities import TopicPartition
+from state.settings.keys import Cluster, Detection, MethodName, Security, Tideover
+from streaming.cluster_log import Spec
+from streaming.kafka.cluster_state import Memory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
-from streaming.log import Spec
-from streaming.resolver import resolve
+from streaming.probe.heartbeats import Heartbeats
+from streaming.probe.report import Sight
+from streaming.resolve.resolver import resolve
 from streaming.resume.model import Rules, Target, Want
-from streaming.sight import Sight
 from tests.certificates import make_certificates
 from tests.guarded import Guarded, behind_scram, behind_tls, documented
 from tests.streams import Cluster as Written
@@ -83,9 +83,7 @@ def refused(sight: Sight) -> str:
     return sight.trouble.text
 
 
-def test_a_rotated_password_is_refused_until_its_file_is_changed_and_counts_at_the_next_look(
-    scram: Guarded, tmp_path: Path
-) -> None:
+def test_a_rotated_password_is_refused_until_its_file_changes(scram: Guarded, tmp_path: Path) -> None:
     secret = tmp_path / "password"
     secret.write_text(f"{FIRST}\n", encoding="utf-8")
     with looking(login(scram, "ann", f"file:{secret}")) as look:
@@ -103,9 +101,7 @@ def test_a_rotated_password_is_refused_until_its_file_is_changed_and_counts_at_t
     assert FIRST not in repr(sight)
 
 
-def test_a_certificate_that_is_refused_is_said_to_be_so_and_its_successor_counts_at_the_next_look(
-    files: Path, tmp_path: Path
-) -> None:
+def test_a_refused_certificate_is_named_and_its_successor_counts(files: Path, tmp_path: Path) -> None:
     for name in ("ca.pem", "client.key"):
         shutil.copy(files / name, tmp_path / name)
     ours = {"ca": tmp_path / "ca.pem", "cert": tmp_path / "client.pem", "key": tmp_path / "client.key"}
@@ -155,7 +151,7 @@ def test_each_missing_acl_is_named_and_counts_as_soon_as_it_is_there(scram: Guar
         assert gone.text == "our user has no ACL that allows Describe on topic t"
 
 
-def test_acls_on_a_prefix_show_a_pattern_the_topics_of_that_prefix_and_no_others(scram: Guarded) -> None:
+def test_acls_on_a_prefix_show_a_pattern_only_the_topics_of_that_prefix(scram: Guarded) -> None:
     topics = Written(scram.address, security=dict(scram.security))
     for name in ("shop.a", "shop.b", "shopping"):
         topics.make(name, foreign=True)
@@ -200,7 +196,7 @@ def placed(link: Link, *methods: MethodName) -> Target:
     return resolve(link, [want, other], rules, old_ends={}, now=datetime.now(UTC), timeout=10).targets[0]
 
 
-def test_without_its_acl_on_the_offset_syncs_only_the_method_that_goes_by_them_fails_and_says_so(
+def test_without_its_acl_the_offset_syncs_method_alone_fails(
     scram: Guarded,
 ) -> None:
     eve = login(scram, "eve", FIRST)
@@ -222,7 +218,7 @@ def test_without_its_acl_on_the_offset_syncs_only_the_method_that_goes_by_them_f
         assert (target.method, target.target_offset, target.note) == ("synced", SYNCED_AT[1] + 1, "")
 
 
-def test_heartbeats_are_read_with_what_is_documented_and_what_is_missing_is_said(scram: Guarded) -> None:
+def test_heartbeats_need_the_documented_acls_and_a_missing_one_is_named(scram: Guarded) -> None:
     kim = login(scram, "kim", FIRST)
     quick = Detection.model_validate({"interval": "200ms", "timeout": "5s"})
     with Link(kim, name="west") as link, reading(Heartbeats("east", "west", HEARTBEATS, lambda _: link, quick)) as seen:
@@ -230,25 +226,29 @@ def test_heartbeats_are_read_with_what_is_documented_and_what_is_missing_is_said
         for given, missing in (((), "Describe"), (("Describe",), "Read")):
             if given:
                 scram.allow("kim", HEARTBEATS, *given)
-            seen(lambda sighting, it=missing: f"has no ACL that allows {it} on topic {HEARTBEATS}" in sighting.text)
+            seen(
+                lambda probe_report, it=missing: (  # type: ignore[misc] # a lambda's own name in a loop
+                    f"has no ACL that allows {it} on topic {HEARTBEATS}" in probe_report.text
+                )
+            )
         scram.revoke("kim", HEARTBEATS, "Describe")
 
         scram.allow("kim", HEARTBEATS, *documented("controller", "`heartbeats`"))
-        seen(lambda sighting: (sighting.layer, sighting.fault) == (Layer.READ, None))
+        seen(lambda probe_report: (probe_report.layer, probe_report.fault) == (Layer.READ, None))
         beat(scram)
-        seen(lambda sighting: sighting.last_ok_at is not None)
+        seen(lambda probe_report: probe_report.last_ok_at is not None)
 
 
 @contextmanager
-def reading(heartbeats: Heartbeats) -> Iterator[Callable[[Callable[[Sighting], bool]], None]]:
+def reading(heartbeats: Heartbeats) -> Iterator[Callable[[Callable[[ProbeReport], bool]], None]]:
     """Yields what waits until the heartbeats' word is so."""
     began, since = datetime.now(UTC), time.monotonic()
     heartbeats.begin()
 
-    def await_word(holds: Callable[[Sighting], bool]) -> None:
+    def await_word(holds: Callable[[ProbeReport], bool]) -> None:
         deadline = time.monotonic() + 30
         while True:
-            word = heartbeats.sighting("1", lambda at: began + timedelta(seconds=at - since))
+            word = heartbeats.probe_report("1", lambda at: began + timedelta(seconds=at - since))
             if word is not None and holds(word):
                 return
             assert time.monotonic() < deadline, word

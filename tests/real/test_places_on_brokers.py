@@ -11,9 +11,9 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.disorder import measure_disorder
+from orchestrator.facts.timestamp_disorder import measure_disorder
 from orchestrator.lease import NAME
-from state.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.timeline import NO_TIME, Lane, Moment, Stretch
 from tests.broker import running_broker
 from tests.real.standbys import EACH, NOW, READ, SECONDS, SYNCS, T0_MS, Side, Stage
 
@@ -70,6 +70,7 @@ def fill(east: Side, west: Side) -> None:
     west.make(SYNCS, 1)
     west.note_syncs(("sieved", *sync) for sync in ((0, 0, 3), (1, 0, 3), (0, 28, 31), (1, READ, READ + 3), (0, 36, 38)))
     west.make("opened", 1, (0, 9, 4))
+    west.make("unsorted", 1, (0, 9, 4))
 
 
 def ask(stage: Stage) -> None:
@@ -138,7 +139,7 @@ def test_a_copy_of_bytes_that_lags_is_resumed_at_its_end(stage: Stage) -> None:
     assert plan.notes == ["the standby lags: it ends 5 offsets before the position"] * 2
 
 
-def test_a_measured_buffer_reaches_back_as_far_as_times_were_seen_to_go_and_no_unread_record_is_skipped(
+def test_a_measured_buffer_covers_the_disorder_and_skips_no_unread_record(
     stage: Stage,
 ) -> None:
     plan = stage.plan("mixed")
@@ -151,7 +152,7 @@ def test_a_measured_buffer_reaches_back_as_far_as_times_were_seen_to_go_and_no_u
     assert plan.refusals == {}
 
 
-def test_a_topic_with_a_prefix_is_found_under_its_name_there_by_plan_and_by_look_up(stage: Stage) -> None:
+def test_plan_and_lookup_find_a_prefixed_topic_by_its_name_there(stage: Stage) -> None:
     plan = stage.plan("prefixed")
     assert plan.places == {"east.orders": [(READ + 3, "exact", 0)] * 2}
     assert plan.value["starting_offsets"] == {"east.orders": {"0": READ + 3, "1": READ + 3}}
@@ -171,7 +172,7 @@ def test_a_topic_that_the_map_does_not_name_is_refused_by_name(stage: Stage) -> 
     assert refused["route-declared"].startswith("the route does not name topic unnamed")
 
 
-def test_partitions_that_were_only_added_leave_the_old_ones_exact_and_begin_at_their_begin(stage: Stage) -> None:
+def test_added_partitions_begin_at_their_begin_and_leave_old_ones_exact(stage: Stage) -> None:
     plan = stage.plan("grown")
     assert plan.places == {"grown": [(READ + 3, "exact", 0)] * 2 + [(5, "exact", 0), (0, "exact", 0)]}
     assert plan.refusals == {}
@@ -194,7 +195,7 @@ def test_other_partitions_resume_at_one_time_and_want_consent(stage: Stage) -> N
     assert stage.plan("split", "repeats").refusals == {}
 
 
-def test_fewer_partitions_cannot_take_a_checkpoint_but_a_fresh_start_with_consent(stage: Stage) -> None:
+def test_fewer_partitions_allow_only_a_fresh_start_with_consent(stage: Stage) -> None:
     """The earliest last record that was read is of second 87, and the buffer is ten seconds."""
     text = "joined has 2 of 3 partitions: a checkpoint cannot be carried to fewer"
     assert stage.plan("joined", "repeats").refusals == {"partitions-present": text}
@@ -204,7 +205,7 @@ def test_fewer_partitions_cannot_take_a_checkpoint_but_a_fresh_start_with_consen
     assert plan.refusals == {}
 
 
-def test_a_topic_that_the_standby_does_not_have_is_refused_by_name_and_not_created(stage: Stage) -> None:
+def test_a_topic_missing_on_the_standby_is_refused_by_name_and_not_created(stage: Stage) -> None:
     plan = stage.plan("lonely")
     assert plan.refusals["topics-present"] == "west has no topic lonely"
     assert plan.refusals.keys() == {"topics-present", "place-found"}
@@ -223,7 +224,7 @@ def test_a_pattern_whose_topic_only_the_old_cluster_has_is_refused_by_name(stage
     assert stage.plan("arcade").refusals["topics-present"] == "west has no topic arcade-gone"
 
 
-def test_a_place_by_syncs_is_right_after_the_one_before_a_position_and_never_further(stage: Stage) -> None:
+def test_a_resume_offset_by_syncs_never_passes_the_position(stage: Stage) -> None:
     """At offset 28 here is 31: adding the distance would skip record 30, as a record in between was left out."""
     plan = stage.plan("sieved")
     assert plan.places == {"sieved": [(32, "synced", 1), (READ + 3, "synced", 0)]}
@@ -236,10 +237,10 @@ def test_the_begin_of_every_partition_is_told(stage: Stage) -> None:
 
 
 def test_the_record_of_the_largest_time_need_not_be_the_last(stage: Stage) -> None:
-    assert asked(stage, "opened", "--max-timestamp") == [(1, T0_MS + 9_000)]
+    assert asked(stage, "unsorted", "--max-timestamp") == [(1, T0_MS + 9_000)]
 
 
-def test_what_an_open_transaction_wrote_is_told_to_those_alone_who_read_what_is_uncommitted(stage: Stage) -> None:
+def test_records_of_an_open_transaction_show_only_to_read_uncommitted(stage: Stage) -> None:
     unread = T0_MS + 60_000
     with stage.west.unfinished("opened", 60):
         for question, anybody, committed in (
@@ -260,7 +261,7 @@ def test_the_age_of_a_copy_is_told_while_both_clusters_live(stage: Stage) -> Non
     assert [row["standby_timestamp_ms"] for row in rows] == [T0_MS + number * 1000 for number in (48, 49)]
 
 
-def test_segments_are_not_told_by_a_broker_of_today_and_that_is_an_error_of_each_row(stage: Stage) -> None:
+def test_a_broker_of_today_does_not_tell_segments_and_each_row_has_the_error(stage: Stage) -> None:
     code, rows = stage.say("offsets", "--cluster", "west", "--topic", "copied", "--segments")
     assert code == 2
     assert [(row["partition"], row["offsets"], row["error"]) for row in rows] == [

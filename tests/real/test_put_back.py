@@ -7,18 +7,18 @@ import sqlalchemy as sa
 
 from orchestrator.clock import SystemClock
 from orchestrator.lease import Lead
-from orchestrator.reconciling import reconcile, sides_of
-from orchestrator.requests import Wish, ask
-from orchestrator.work import Work
-from state.model import Desired, OperationKind, RunState
-from state.settings import Tideover
-from state.sql.store import SqlStore
+from orchestrator.operation.reconcile import reconcile, sides_of
+from orchestrator.operation.requests import Wish, ask
+from orchestrator.operation.wait import Work
+from state.model.entities import Desired, OperationKind, RunState
+from state.settings.keys import Tideover
+from state.store.sql.store import SqlStore
 from streaming.kafka.link import Link
-from tests.real.test_runner import Stage, stage, world
+from tests.real.test_runner import Stage, stage
 
-__all__ = ["stage", "world"]  # the fixtures, which pytest finds by their names
+__all__ = ["stage"]  # the fixture, which pytest finds by its name
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.shared]
 
 
 def put_back(stage: Stage, epoch: int) -> None:
@@ -46,7 +46,7 @@ def turned_down(stage: Stage) -> str | None:
         wish = Wish(
             kind=OperationKind.FAILOVER,
             targets={"ids": "west"},
-            expect_active=None,
+            expect_active={},
             actor="test",
             reason="",
             consents=(),
@@ -58,7 +58,7 @@ def turned_down(stage: Stage) -> str | None:
             link.close()
 
 
-def test_what_runs_goes_on_under_a_row_that_was_put_back_and_starts_anew_once_reconciled(stage: Stage) -> None:
+def test_a_query_runs_on_under_a_restored_row_and_restarts_once_reconciled(stage: Stage) -> None:
     stage.extend(100)
     runner = stage.runner()
     try:

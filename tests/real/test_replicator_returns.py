@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lab import acked, topics
+from lab import ledger, topics
 from lab.world import CLUSTERS, REPLICATOR, TOPIC, World
-from state.sql.migrate import open_store
+from state.store.sql.migrate import open_store
 from tests.real.pipelines import kept_ids
 from tests.scene import Stage, one_query
 from tests.streams import Cluster
@@ -47,14 +47,15 @@ def stage(lab: RunningWorld, tmp_path: Path) -> Iterator[Stage]:
         store.close()
 
 
-def test_records_that_a_returning_replicator_appends_are_announced_and_counted_as_they_are_read_again(
+def test_records_of_a_returning_replicator_are_forecast_and_counted(
     stage: Stage, lab: RunningWorld, tmp_path: Path
 ) -> None:
     def ids() -> Counter[int]:
         return Counter({number: count for number, count in kept_ids(tmp_path / "rows").items() if number >= 0})
 
     def sent() -> set[int]:
-        return {each.id for each in acked.read(stage.world.acked, TOPIC) if each.acknowledged}
+        every = (each for name in CLUSTERS for each in ledger.read(stage.world.acked, TOPIC, name))
+        return {each.id for each in every if each.acknowledged}
 
     def measured() -> Any:
         said = stage.type("show-op", operation, "-o", "json").end()

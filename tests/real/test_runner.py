@@ -5,12 +5,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lab import cluster, faults
-from lab.world import CLUSTERS, Options, World
-from state.model import (
+from lab import faults
+from lab.world import CLUSTERS, World
+from state.messages import (
+    Evidence,
+    FenceReport,
+    FenceRequest,
+    InspectRequest,
+    Message,
+    Offsets,
+    PrepareReport,
+    PrepareRequest,
+    Process,
+    Treatment,
+)
+from state.model.entities import (
     Assignment,
     Desired,
     Event,
@@ -24,36 +37,12 @@ from state.model import (
     RunState,
     Step,
 )
-from state.ports import Store
-from state.protocol import (
-    Evidence,
-    FenceReport,
-    FenceRequest,
-    InspectRequest,
-    Message,
-    Offsets,
-    PrepareReport,
-    PrepareRequest,
-    Process,
-    Treatment,
-)
-from state.sql.migrate import open_store
-from tests.ports import free_base_port
+from state.store.controller_store import ControllerStore
+from state.store.sql.migrate import open_store
 from tests.runner_process import RunnerProcess
 from tests.streams import SHIFT, Cluster
 
-pytestmark = pytest.mark.real
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    known = World(directory=tmp_path_factory.mktemp("world"), options=Options(base_port=free_base_port()))
-    parts = [part for name in CLUSTERS for part in known.parts(name)]
-    try:
-        cluster.start(known, parts, print)
-        yield known
-    finally:
-        known.end(parts, 0.0)
+pytestmark = [pytest.mark.real, pytest.mark.shared]
 
 
 @dataclass
@@ -64,8 +53,8 @@ class Stage:
     topic: str
     east: Cluster
     west: Cluster
-    store: Store
-    settings: dict[str, object]
+    store: ControllerStore
+    settings: dict[str, Any]
     term: int = 0
 
     def extend(self, end: int, *clusters: Cluster) -> None:
@@ -91,7 +80,7 @@ class Stage:
 
     def sees(self, cluster: str) -> int | None:
         """How many looks of the runner at a cluster failed in a row, as it reported within the last seconds."""
-        (seen,) = [each for each in self.store.sightings(cluster) if each.viewpoint == "runner:a"] or [None]
+        seen = next((each for each in self.store.probe_reports(cluster) if each.viewpoint == "runner:a"), None)
         fresh = seen is not None and _now() - seen.seen_at < timedelta(seconds=3)
         return seen.failures_in_a_row if seen is not None and fresh else None
 
@@ -182,8 +171,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(world: World, tmp_path: Path) -> Iterator[Stage]:
-    east, west = (Cluster(world.bootstrap(name)[0]) for name in CLUSTERS)
+def stage(pair: World, tmp_path: Path) -> Iterator[Stage]:
+    east, west = (Cluster(pair.bootstrap(name)[0]) for name in CLUSTERS)
     topic = f"orders-{uuid.uuid4().hex[:8]}"
     east.make(topic, foreign=False)
     west.make(topic, foreign=True)
@@ -197,7 +186,7 @@ def stage(world: World, tmp_path: Path) -> Iterator[Stage]:
         "trigger": "200ms",
     }
     store_url = f"sqlite:///{tmp_path / 'tideover.db'}"
-    settings: dict[str, object] = {
+    settings: dict[str, Any] = {
         "store": store_url,
         "clusters": {"east": {"bootstrap": [east.bootstrap]}, "west": {"bootstrap": [west.bootstrap]}},
         "runners": {"a": {}},
@@ -213,9 +202,7 @@ def stage(world: World, tmp_path: Path) -> Iterator[Stage]:
         store.close()
 
 
-def test_a_runner_adopts_its_queries_reports_what_it_sees_and_what_is_wrong_and_obeys_a_hold(
-    stage: Stage, world: World
-) -> None:
+def test_a_runner_adopts_its_queries_reports_and_obeys_a_hold(stage: Stage, pair: World) -> None:
     queries = stage.settings["queries"]
     assert isinstance(queries, dict)
     raising = {"pipeline": "tests.real.pipelines:raising", "checkpoint": "checkpoints/raising"}
@@ -233,12 +220,12 @@ def test_a_runner_adopts_its_queries_reports_what_it_sees_and_what_is_wrong_and_
         assert "raising raised ValueError: no such customer" in str(getattr(stage.fact("raising"), "error", None))
 
         runner.until("it sees both clusters", lambda: all(stage.sees(name) == 0 for name in CLUSTERS))
-        faults.freeze(world, "west", print)
+        faults.freeze(pair, "west", print)
         try:
             runner.until("it sees that one is gone", lambda: (stage.sees("west") or 0) >= 3)
             assert stage.sees("east") == 0
         finally:
-            faults.thaw(world, "west", print)
+            faults.thaw(pair, "west", print)
         runner.until("it sees both again", lambda: all(stage.sees(name) == 0 for name in CLUSTERS))
 
         second = stage.runner()
@@ -260,29 +247,13 @@ def test_a_runner_adopts_its_queries_reports_what_it_sees_and_what_is_wrong_and_
         runner.kill()
 
 
-def test_a_runner_that_is_told_to_end_says_of_each_query_that_it_is_quiet(stage: Stage) -> None:
-    stage.extend(100)
-    runner = stage.runner()
-    try:
-        runner.until("every record is read", lambda: stage.has_all(100))
-        assert runner.terminate() == 0
-        fact = stage.fact()
-        assert fact is not None
-        assert (fact.state, fact.pid, fact.spark_master) == (RunState.STOPPED, runner.pid, "local[8]")
-        assert stage.store.runners() == []
-    finally:
-        runner.kill()
-
-
-def test_a_query_is_fenced_on_a_frozen_cluster_and_goes_on_at_the_standby_with_its_state(
-    stage: Stage, world: World
-) -> None:
+def test_a_query_fenced_on_a_frozen_cluster_goes_on_at_the_standby(stage: Stage, pair: World) -> None:
     stage.extend(200)
     runner = stage.runner()
     try:
         runner.until("every record is read", lambda: stage.has_all(200))
         stage.extend(400)
-        faults.freeze(world, "east", print)
+        faults.freeze(pair, "east", print)
         operation = stage.hold()
         report = stage.fence(runner, operation)
         assert report.evidence is Evidence.RUNNER, report.detail
@@ -296,21 +267,23 @@ def test_a_query_is_fenced_on_a_frozen_cluster_and_goes_on_at_the_standby_with_i
         assert fact is not None
         assert (fact.cluster, fact.epoch) == ("west", 2)
 
-        faults.thaw(world, "east", print)
+        faults.thaw(pair, "east", print)
         stage.extend(600)
         runner.until("the standby goes on", lambda: stage.has_all(600))
         repeated = len(stage.ids()) - 600
         assert repeated == 0 or (report.checkpoint.planned is not None and repeated <= delivered)
         runner.until("records of the standby are remembered", lambda: _ring_of(stage, 600))
         assert runner.terminate() == 0
+        fact = stage.fact()
+        assert fact is not None
+        assert (fact.state, fact.pid, fact.spark_master) == (RunState.STOPPED, runner.pid, "local[8]")
+        assert stage.store.runners() == []
     finally:
-        faults.thaw(world, "east", print)
+        faults.thaw(pair, "east", print)
         runner.kill()
 
 
-def test_a_killed_runner_is_followed_by_another_that_serves_even_when_the_cluster_is_dead(
-    stage: Stage, world: World
-) -> None:
+def test_a_killed_runner_is_followed_by_one_that_serves_on_a_dead_cluster(stage: Stage, pair: World) -> None:
     stage.extend(200)
     runner = stage.runner()
     try:
@@ -324,7 +297,7 @@ def test_a_killed_runner_is_followed_by_another_that_serves_even_when_the_cluste
         runner.until("the commit is reported", lambda: (fact := stage.fact()) and (fact.input_rows or 0) > 0)
         runner.kill()
 
-        faults.freeze(world, "east", print)
+        faults.freeze(pair, "east", print)
         runner = stage.runner()
         runner.until("the dead cluster is reported", lambda: stage.state() is RunState.FAILED)
         assert getattr(stage.fact(), "error", None)
@@ -338,7 +311,7 @@ def test_a_killed_runner_is_followed_by_another_that_serves_even_when_the_cluste
         runner.until("the standby is read", lambda: stage.has_all(400))
         assert sorted(stage.ids()) == list(range(400))
     finally:
-        faults.thaw(world, "east", print)
+        faults.thaw(pair, "east", print)
         runner.kill()
 
 

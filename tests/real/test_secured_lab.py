@@ -21,9 +21,7 @@ pytestmark = pytest.mark.real
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=() if kind == "scram" else pytest.mark.long) for kind in KINDS]
 )
-def test_a_secured_world_replicates_and_lets_tideover_look_but_nobody_without_credentials(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_secured_world_replicates_and_refuses_who_has_no_credentials(kind: str, tmp_path: Path) -> None:
     with running_world(tmp_path, secured=kind) as world:
         foreign = records_on(world, "west")  # the offsets of the clusters differ by them
         assert world.traffic(rate=200, seconds=1)["acked"] == 200

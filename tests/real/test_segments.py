@@ -5,16 +5,17 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from state.model import TopicPartition
-from state.settings import Cluster, MethodName
+from state.model.entities import TopicPartition
+from state.settings.keys import Cluster, MethodName
+from streaming.cluster_log import Spec
 from streaming.kafka.link import Link
-from streaming.log import Spec
-from streaming.resolver import resolve
+from streaming.resolve.resolver import resolve
 from streaming.resume.model import Rules, Want
 from tests.broker import running_broker
 from tests.fakecluster import SEGMENT_RECORDS
@@ -150,14 +151,15 @@ def test_the_broker_has_a_folder_with_as_many_segments_as_it_told(link: Link, ro
     assert told[1:] == tuple(reversed(files(folder, "orders")))
 
 
-def test_a_plan_and_a_look_up_name_the_segment_that_was_last_written_a_buffer_before_what_was_read(
+def test_plan_and_lookup_name_the_segment_a_buffer_before_the_position(
     folder: Path, bootstrap: str, tmp_path: Path
 ) -> None:
     """Offset ``n`` holds record ``n - 3``, of second ``n - 3``; the last one read is of second 29, the buffer 10 s."""
     with running_broker(tmp_path / "east") as east:
         stage = Stage(tmp_path, Side(east), Side(bootstrap))
         stage.east.make("filed", 1, range(EACH))
-        stage.west.make("filed", 1, **{"segment.bytes": "200"})
+        config: Any = {"segment.bytes": "200"}
+        stage.west.make("filed", 1, **config)
         for number in range(-3, EACH):
             stage.west.write("filed", [(0, number)])  # a batch of its own, of which two fill a segment
         stage.query("filed", "west", "filed", methods=["segment"])

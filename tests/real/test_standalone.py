@@ -8,7 +8,8 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,19 +21,19 @@ import pyspark
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from lab.ports import free_base_port
 from lab.world import CLUSTERS
-from state.ports import Store
-from state.sql.migrate import open_store
+from state.store.controller_store import ControllerStore
+from state.store.sql.migrate import open_store
 from streaming.jars import java_home_binary
 from tests.certificates import make_certificates
 from tests.guarded import Guarded, behind_scram, behind_tls, documented
-from tests.ports import free_base_port
-from tests.real.pipelines import kept_sums
+from tests.real.pipelines import kept_sums, sums_of
 from tests.scene import Said, Scene
 from tests.secrecy import files_below, files_with, process_arguments
 from tests.streams import Cluster
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.shared]
 
 TOPIC, COPIES = "orders", "copies"
 SECRET, KEY_SECRET, FILES_SECRET = "correct-horse-7f3a", "battery-staple-9c1d", "purple-monkey-40de"
@@ -46,6 +47,7 @@ class Story:
 
     scene: Scene
     said: Said
+    sums: Mapping[str, tuple[int, int]]
     west: Guarded
     certificate: Path
     """Our own, for east."""
@@ -65,12 +67,16 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     events.mkdir()
     east, west = CLUSTERS
     with ExitStack() as running:
-        brokers = {
-            east: running.enter_context(behind_tls(tmp_path_factory.mktemp("east"), files)),
-            west: running.enter_context(behind_scram(tmp_path_factory.mktemp("west"), files, {ANN: SECRET})),
-        }
+        parts = (
+            behind_tls(tmp_path_factory.mktemp("east"), files),
+            behind_scram(tmp_path_factory.mktemp("west"), files, {ANN: SECRET}),
+            standalone(folder / "spark"),
+        )
+        with ThreadPoolExecutor() as pool:
+            tls, scram, spark = (pool.submit(running.enter_context, each) for each in parts)
+        brokers: dict[str, Any] = {east: tls.result(), west: scram.result()}
+        master = spark.result()
         clusters = {name: Cluster(each.address, security=dict(each.security)) for name, each in brokers.items()}
-        master = running.enter_context(standalone(folder / "spark"))
         url = f"sqlite:///{folder / 'tideover.db'}"
         store = running.enter_context(_closing(url))
         settings = {
@@ -152,7 +158,18 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             "the queries read on west",
             lambda: said.code or (count(scene) >= AFTER and copied(clusters[west]) >= AFTER),
         )
-        yield Story(scene, said, brokers[west], files / "client.pem", process_arguments())
+        sums = kept_sums(folder / "sums")
+        yield Story(scene, said, sums, brokers[west], files / "client.pem", process_arguments())
+
+
+@contextmanager
+def controlled(scene: Scene) -> Iterator[None]:
+    """A controller of the test's own: it knows of no connection that was good before."""
+    controller = scene.control()
+    try:
+        yield
+    finally:
+        controller.stop()
 
 
 def test_a_query_is_carried_on_a_standalone_cluster(story: Story) -> None:
@@ -165,8 +182,7 @@ def test_a_query_is_carried_on_a_standalone_cluster(story: Story) -> None:
         ("sums", "west", 2),
         ("copies", "west", 2),
     }
-    ours = [range(key, AFTER, 3) for key in range(3)]
-    assert kept_sums(scene.folder / "sums") == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
+    assert story.sums == sums_of(AFTER)
 
 
 def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
@@ -186,61 +202,58 @@ def test_a_secret_given_by_reference_is_written_nowhere(story: Story) -> None:
         assert files_with(secret, looked_at) == []
 
 
-def test_an_expired_certificate_is_named_by_the_verdict_and_renewed_the_cluster_is_well(story: Story) -> None:
-    """Before the controller of the next test knows east: a connection that stands is not asked again."""
+def test_an_expired_certificate_is_in_the_verdict_until_it_is_renewed(story: Story) -> None:
     scene, certificate = story.scene, story.certificate
     good = certificate.read_bytes()
     shutil.copy(certificate.with_name("expired.pem"), certificate)
-    try:
-        scene.control()
-        expired = "the broker refuses our own certificate (cert): name one that has not expired"
-        scene.until("the verdict says so", lambda: expired in verdict_on(scene, "east"))
-        assert verdict_on(scene, "east").startswith("east is CONFIG_ERROR: ")
-    finally:
-        certificate.write_bytes(good)
-    scene.until("east is well", lambda: verdict_on(scene, "east").startswith("east is UP"))
+    with controlled(scene):
+        try:
+            expired = "the broker refuses our own certificate (cert): name one that has not expired"
+            scene.until("the verdict says so", lambda: expired in verdict_on(scene, "east"))
+            assert verdict_on(scene, "east").startswith("east is CONFIG_ERROR: ")
+        finally:
+            certificate.write_bytes(good)
+        scene.until("east is well", lambda: verdict_on(scene, "east").startswith("east is UP"))
 
 
-def test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_query_goes_on(story: Story) -> None:
+def test_a_revoked_acl_is_named_everywhere_until_it_is_given_back(story: Story) -> None:
     scene, west = story.scene, story.west
-    if not scene.controllers:
-        scene.control()
-    assert {row["automatic"] for row in asked(scene, "list")} == {"on"}, "or nothing would be moved anyway"
-    before = scene.operations("sums")[0].id
-    scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
-    west.revoke(ANN, COPIES, "Write")
-    scene.extend(TOPIC, SINK)
-    try:
-        scene.until("the sink's query says it", lambda: f"topic {COPIES}: " in failure_of(scene, "copies"))
-        assert "a sink Write" in failure_of(scene, "copies")
-    finally:
-        west.allow(ANN, COPIES, "Write")
-    scene.until("the sink has them", lambda: copied(scene.clusters["west"]) >= SINK)
-    west.revoke(ANN, TOPIC, "DescribeConfigs")
-    try:
-        told = times_of(scene, "sums")
-        assert told["measured"] == "unknown"
-        assert told["text"].startswith(f"whose times {TOPIC} on west keeps is not known: ")
-    finally:
-        west.allow(ANN, TOPIC, "DescribeConfigs")
-    assert times_of(scene, "sums")["text"] == "times are comparable"
-    west.revoke(ANN, TOPIC, "Read")
-    scene.extend(TOPIC, LATER)
-    try:
-        scene.until("the query says what is missing", lambda: "a source needs Read" in failure_of(scene, "sums"))
-        missing = f"our user has no ACL that allows Describe on topic {TOPIC}"
-        scene.until("the verdict says so, too", lambda: missing in verdict_on(scene, "west"))
-        assert verdict_on(scene, "west").startswith("west is CONFIG_ERROR: ")
-        looked = scene.type("offsets", "--cluster", "west", "--topic", TOPIC, "--latest").end()
-        assert looked.code == 2
-        assert missing in looked.out + looked.err
-    finally:
-        west.allow(ANN, TOPIC, "Read")
-    scene.until("the query goes on", lambda: count(scene) >= LATER)
-    scene.until("west is well", lambda: verdict_on(scene, "west").startswith("west is UP"))
-    assert scene.operations("sums")[0].id == before, "nothing was moved because of it"
-    ours = [range(key, LATER, 3) for key in range(3)]
-    assert kept_sums(scene.folder / "sums") == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
+    with controlled(scene):
+        assert {row["automatic"] for row in asked(scene, "list")} == {"on"}, "or nothing would be moved anyway"
+        before = scene.operations("sums")[0].id
+        scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
+        west.revoke(ANN, COPIES, "Write")
+        scene.extend(TOPIC, SINK)
+        try:
+            scene.until("the sink's query says it", lambda: f"topic {COPIES}: " in failure_of(scene, "copies"))
+            assert "a sink Write" in failure_of(scene, "copies")
+        finally:
+            west.allow(ANN, COPIES, "Write")
+        scene.until("the sink has them", lambda: copied(scene.clusters["west"]) >= SINK)
+        west.revoke(ANN, TOPIC, "DescribeConfigs")
+        try:
+            told = times_of(scene, "sums")
+            assert told["measured"] == "unknown"
+            assert told["text"].startswith(f"whose times {TOPIC} on west keeps is not known: ")
+        finally:
+            west.allow(ANN, TOPIC, "DescribeConfigs")
+        assert times_of(scene, "sums")["text"] == "times are comparable"
+        west.revoke(ANN, TOPIC, "Read")
+        scene.extend(TOPIC, LATER)
+        try:
+            scene.until("the query says what is missing", lambda: "a source needs Read" in failure_of(scene, "sums"))
+            missing = f"our user has no ACL that allows Describe on topic {TOPIC}"
+            scene.until("the verdict says so, too", lambda: missing in verdict_on(scene, "west"))
+            assert verdict_on(scene, "west").startswith("west is CONFIG_ERROR: ")
+            looked = scene.type("offsets", "--cluster", "west", "--topic", TOPIC, "--latest").end()
+            assert looked.code == 2
+            assert missing in looked.out + looked.err
+        finally:
+            west.allow(ANN, TOPIC, "Read")
+        scene.until("the query goes on", lambda: count(scene) >= LATER)
+        scene.until("west is well", lambda: verdict_on(scene, "west").startswith("west is UP"))
+        assert scene.operations("sums")[0].id == before, "nothing was moved because of it"
+        assert kept_sums(scene.folder / "sums") == sums_of(LATER)
 
 
 @contextmanager
@@ -335,7 +348,7 @@ def count(scene: Scene) -> int:
 
 
 @contextmanager
-def _closing(url: str) -> Iterator[Store]:
+def _closing(url: str) -> Iterator[ControllerStore]:
     store = open_store(url)
     try:
         yield store

@@ -6,23 +6,23 @@ The store asks for a password, which is nowhere to be read afterwards: a store t
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from lab import cluster
-from lab.world import CLUSTERS, TOPIC, Options, World
-from state.sighting import Verdict
-from state.sql.migrate import open_store
-from streaming.spark.spool import Spool
-from tests.ports import free_base_port
+from lab.world import CLUSTERS, TOPIC
+from state.model.cluster_status import Verdict
+from state.store.sql.migrate import open_store, upgrade_store
+from streaming.spark.tracking.spool import Spool
 from tests.postgres import Postgres, running_postgres
-from tests.real.pipelines import kept_sums
+from tests.real.pipelines import kept_sums, sums_of
 from tests.scene import Stage, one_query
 from tests.secrecy import files_below, files_with, process_arguments
 from tests.streams import Cluster
+from tests.world import running_clusters
 
 pytestmark = pytest.mark.real
 
@@ -30,7 +30,7 @@ READ, WHILE_AWAY, AFTER = 300, 900, 1200
 PASSWORD, VARIABLE = "moat-and-drawbridge-51b7", "STORE_OF_THE_TEST"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def server() -> Iterator[Postgres]:
     with running_postgres() as postgres:
         yield postgres
@@ -38,31 +38,21 @@ def server() -> Iterator[Postgres]:
 
 @pytest.fixture
 def stage(server: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    world = World(directory=tmp_path / "world", options=Options(base_port=free_base_port()))
-    world.directory.mkdir()
     database = server.new_database().rpartition("/")[2]
     url = server.guard(database, "tideover", PASSWORD)
+    upgrade_store(url)
     with pytest.raises(psycopg.OperationalError, match="password"):
         psycopg.connect(host="127.0.0.1", port=server.port, user="tideover", dbname=database)
     monkeypatch.setenv(VARIABLE, url)
-    settings = one_query(world, f"env:{VARIABLE}", tmp_path, "sums", "sums_by_batch")
-    settings |= {"policy": {"automatic": True}, "detection": {"timeout": "5s"}}  # a busy machine is no dead cluster
-    store = open_store(url)
-    parts = [part for name in CLUSTERS for part in world.parts(name)]
-    clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
-    stage = Stage(tmp_path, store, settings, clusters, world=world)
-    try:
-        cluster.start(world, parts, print)
-        yield stage
-    finally:
-        stage.close()
-        store.close()
-        world.end(parts, 0.0)
+    with running_clusters(tmp_path / "world") as world, closing(open_store(url)) as store:
+        settings = one_query(world, f"env:{VARIABLE}", tmp_path, "sums", "sums_by_batch")
+        settings |= {"policy": {"automatic": True}, "detection": {"timeout": "5s"}}  # a busy machine is no dead cluster
+        clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
+        with closing(Stage(tmp_path, store, settings, clusters, world=world)) as stage:
+            yield stage
 
 
-def test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_after_runner_and_cluster_died(
-    stage: Stage, server: Postgres
-) -> None:
+def test_positions_spooled_without_a_store_lead_to_the_exact_resume_offset(stage: Stage, server: Postgres) -> None:
     """Only the spool can: the cluster is dead when a runner is back, so nothing can be read from it again."""
     stage.make(TOPIC)
     stage.extend(TOPIC, READ)
@@ -104,8 +94,7 @@ def test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_afte
     assert {row["method"] for row in said.operations["sums"]["plan"]["partitions"]} == {"exact"}
     assert said.operations["sums"]["plan"]["totals"]["replay_records"] == 0
     stage.until("the rest is read on the standby", lambda: count(stage) >= AFTER)
-    ours = [range(key, AFTER, 3) for key in range(3)]
-    assert kept_sums(stage.folder / "sums") == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
+    assert kept_sums(stage.folder / "sums") == sums_of(AFTER)
     shown = stage.type("config", "show").end()
     assert "tideover:*****@" in shown.out, shown.err
     assert f"-c {stage.config} control" in arguments, "the arguments of our processes are among them"
@@ -120,7 +109,9 @@ def count(stage: Stage) -> int:
 
 def well_since(stage: Stage, at: datetime) -> set[str]:
     """The clusters that were found well after a moment of the store's clock."""
-    return {each.cluster for each in stage.store.beliefs() if each.verdict is Verdict.UP and each.decided_at > at}
+    return {
+        each.cluster for each in stage.store.cluster_statuses() if each.verdict is Verdict.UP and each.decided_at > at
+    }
 
 
 def told(stage: Stage) -> str:

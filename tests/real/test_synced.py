@@ -10,16 +10,16 @@ import pytest
 
 from lab.mirror import OFFSET_SYNCS
 from lab.world import TOPIC
-from state.model import TopicPartition
-from state.settings import Cluster, MethodName
-from streaming.deadline import Deadline
+from state.model.entities import TopicPartition
+from state.settings.keys import Cluster, MethodName
+from streaming.clocks import Deadline
+from streaming.cluster_log import LogRecord
 from streaming.kafka.link import Link
-from streaming.log import LogRecord
-from streaming.ranges import read_ranges
-from streaming.resolver import resolve
+from streaming.resolve.evidence import read_syncs
+from streaming.resolve.resolver import resolve
+from streaming.resolve.scan import read_ranges
 from streaming.resume.model import Rules, Want
-from streaming.resume.syncs import Syncs
-from streaming.syncs import read_syncs
+from streaming.resume.offset_syncs import Syncs
 from tests.world import RunningWorld, running_world
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

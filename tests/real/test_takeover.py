@@ -5,22 +5,22 @@ import re
 import pytest
 
 from orchestrator.clock import SystemClock
-from orchestrator.desk import open_operations
 from orchestrator.lease import Lead
-from orchestrator.requests import Wish, ask
-from orchestrator.work import Work, outcome_of
-from state.model import OperationKind, Phase
-from state.settings import Tideover
+from orchestrator.operation.open_operations import open_operations
+from orchestrator.operation.requests import Wish, ask
+from orchestrator.operation.wait import Work, outcome_of
+from state.model.entities import OperationKind, Phase
+from state.settings.keys import Tideover
 from streaming.kafka.link import Link
-from tests.real.test_runner import Stage, stage, world
+from tests.real.test_runner import Stage, stage
 from tests.runner_process import RunnerProcess
 
-__all__ = ["stage", "world"]
+__all__ = ["stage"]
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.shared]
 
 
-def test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_record_is_read_once(
+def test_a_runner_killed_behind_the_commit_is_followed_and_all_is_read_once(
     stage: Stage,
 ) -> None:
     queries = stage.settings["queries"]
@@ -64,7 +64,7 @@ def test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_reco
         wish = Wish(
             kind=OperationKind.FAILOVER,
             targets={"ids": "west"},
-            expect_active=None,
+            expect_active={},
             actor="test",
             reason="",
             consents=(),

@@ -8,15 +8,15 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from orchestrator.places import Places
-from orchestrator.planning import plan_query
-from state.model import OperationKind, Position, TopicPartition
-from state.settings import Cluster
+from orchestrator.facts.gather import Places
+from orchestrator.facts.preflight import plan_query
+from state.model.entities import OperationKind, Position, TopicPartition
+from state.settings.keys import Cluster
+from streaming.cluster_log import Log, Spec
 from streaming.kafka.link import Link
 from streaming.kafka.tail import read_tails
-from streaming.log import Log, Spec
+from streaming.resolve.comparison import validate
 from streaming.resume.truncation import Finding, Standing, truncation_of
-from streaming.validation import validate
 from tests.real.brokers import Brokers, until
 from tests.simulation.world import World, settings
 
@@ -32,7 +32,7 @@ def produce(cluster: Brokers, first: int, count: int, *, acks: str) -> None:
     assert producer.flush(60) == 0
 
 
-def test_records_lost_by_an_unclean_election_are_found_although_the_log_has_grown_past_the_position(
+def test_records_lost_by_an_unclean_election_are_found_in_a_longer_log(
     tmp_path: Path,
 ) -> None:
     cluster = Brokers(tmp_path)  # broker 1 keeps no replica of the topic; 2 and 3 hold it

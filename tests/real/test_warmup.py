@@ -3,6 +3,7 @@
 import threading
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -11,21 +12,23 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from state.model import Assignment, Desired
-from state.settings import Tideover
-from streaming.spark import launch
-from streaming.spark.hosting import Hosting
-from streaming.spark.launch import FileSinks
-from streaming.spark.warmup import rehearse, warm_up
+from state.model.entities import Assignment, Desired
+from state.settings.keys import Tideover
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.query import launch
+from streaming.spark.query.launch import FileSinks, dry_writer
+from streaming.spark.query.warmup import _FEW, rehearse, run_once, warm_up
+from streaming.spark.runner.hosting import Hosting
+from tests.memory_store import MemoryStore
 from tests.real.test_carry_spark import clusters, spark
 from tests.streams import ALL, Cluster
 
 __all__ = ["clusters", "spark"]
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.shared]
 
 Sources = Mapping[str, DataFrame]
-Settings = Mapping[str, object]
+Settings = Mapping[str, Any]
 
 
 def noted(sources: Sources, settings: Settings) -> DataStreamWriter:
@@ -65,6 +68,33 @@ def misspelt(sources: Sources) -> DataStreamWriter:
     return sources["orders"].select("valeu").writeStream
 
 
+def deduplicated(sources: Sources, settings: Settings) -> DataStreamWriter:
+    """Changed from the one that runs, as its settings say."""
+    if settings.get("raises"):
+        raise ValueError("no such registry")
+    key = functions.col("value").cast(str(settings.get("key", "string"))).alias("key")
+    frame = sources["orders"].select("timestamp", "partition", key).withWatermark("timestamp", "1 minute")
+    if settings.get("deduplicates", True):
+        frame = frame.dropDuplicates(["key", "timestamp"])
+    if settings.get("counts", True):
+        value = functions.sum(functions.col("partition").cast(str(settings.get("sum", "long")))).alias("sum")
+        frame = frame.groupBy(functions.window("timestamp", "1 minute"), "key").agg(value)
+    return frame.writeStream.outputMode("update").format("noop")
+
+
+class Heard:
+    """What the warm-up tells."""
+
+    def __init__(self) -> None:
+        self.plans: dict[str, str] = {}
+
+    def set_warm(self) -> None:
+        """It does not come to that here."""
+
+    def set_plan(self, query: str, trouble: str) -> None:
+        self.plans[query] = trouble
+
+
 class Standby:
     """Nothing is about to start here, and one query runs here already."""
 
@@ -82,7 +112,7 @@ def hosting(spark: SparkSession, clusters: tuple[Cluster, Cluster], tmp_path: Pa
     west.make(topic, foreign=False)
     west.extend(topic, ALL)
 
-    def query(function: str, **more: object) -> dict[str, object]:
+    def query(function: str, **more: Any) -> dict[str, Any]:
         return {
             "pipeline": f"{__name__}:{function}", "sources": {"orders": {"topics": [topic]}}, "runners": ["a", "b"],
             "clusters": ["east", "west"], "checkpoint": str(tmp_path / function), "trigger": "1s",
@@ -98,6 +128,7 @@ def hosting(spark: SparkSession, clusters: tuple[Cluster, Cluster], tmp_path: Pa
             "queries": {
                 **{each: query(each) for each in ("noted", "partitioned", "misspelt")},
                 "totals": query("totals", settings={}),
+                "deduplicated": query("deduplicated", settings={}, runners=["a"]),
                 "copies": query("copies", settings={}, output={"cluster": "active", "topic": "copies"}),
                 "here": query("noted", checkpoint=str(tmp_path / "here")),
                 "elsewhere": query("noted", checkpoint=str(tmp_path / "elsewhere"), runners=["a"]),
@@ -106,24 +137,65 @@ def hosting(spark: SparkSession, clusters: tuple[Cluster, Cluster], tmp_path: Pa
     )
     return Hosting(
         settings=settings, runner="b", instance="one", spark_master="local[2]", application_id="app", base=tmp_path,
-        here=cast(Any, None), session=spark, files=cast(Any, None), store=cast(Any, None),
+        here=cast(Any, None), session=spark, files=LocalFiles(), store=MemoryStore(lambda: datetime.now(UTC)),
         watch=cast(Any, None),
     )  # fmt: skip
 
 
-def test_what_a_runner_stands_by_for_is_planned_and_run_and_nothing_of_it_is_seen_outside(
+def test_a_standby_runner_plans_and_rehearses_unseen_from_outside(
     hosting: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sinks = FileSinks(hosting)
     rehearsed: dict[str, int] = {}
+    told = Heard()
     for _ in range(2):
-        assert rehearse(hosting, Standby(), sinks, threading.Event(), rehearsed) == 1, "the misspelt one, each time"
+        assert rehearse(hosting, Standby(), sinks, told, threading.Event(), rehearsed) == 1, "the misspelt, each time"
         assert rehearsed == dict.fromkeys(("noted", "partitioned", "totals", "copies"), 40)
+    misspelt = told.plans.pop("misspelt")
+    assert misspelt.startswith(f"{__name__}:misspelt raised AnalysisException: ")
+    assert told.plans == dict.fromkeys(rehearsed, "")
     assert not [*tmp_path.iterdir()], "no trace of a record, of a batch, of a sink or of a checkpoint"
     monkeypatch.setattr(launch, "load_pipeline", unasked)
-    assert [sinks.folder(row(name)) for name in ("noted", "partitioned", "totals")] == [None, f"{tmp_path}/out", None]
+    folders = [sinks.sink(row(name)).folder for name in ("noted", "partitioned", "totals")]
+    assert folders == [None, f"{tmp_path}/out", None]
     with pytest.raises(AssertionError, match="asked"):
-        sinks.folder(row("here"))
+        sinks.sink(row("here"))
+
+
+@pytest.mark.parametrize(
+    ("change", "trouble"),
+    [
+        ({}, ""),
+        ({"raises": True}, "raised ValueError: no such registry"),
+        ({"deduplicates": False}, "the pipeline keeps state in stateStoreSave, and the checkpoint has state of"),
+        (
+            {"counts": False},
+            "the pipeline keeps state in dedupe, and the checkpoint has state of stateStoreSave, dedupe",
+        ),
+        (
+            {"key": "binary"},
+            "the key of the state of stateStoreSave is ((timestamp, timestamp), binary) in the pipeline",
+        ),
+        ({"sum": "double"}, "the value of the state of stateStoreSave is (double) in the pipeline, and (long) in the"),
+    ],
+)
+def test_a_pipeline_that_cannot_go_on_from_its_checkpoint_is_told_in_advance(
+    hosting: Hosting, tmp_path: Path, change: dict[str, Any], trouble: str
+) -> None:
+    one, told = only(hosting, "deduplicated"), Heard()
+    in_use = (tmp_path / "deduplicated").as_uri()
+    run_once(dry_writer(one, "deduplicated", "west", _FEW, {})[0], in_use, threading.Event())
+    rehearse(only(hosting, "deduplicated", **change), Standby(), FileSinks(one), told, threading.Event(), {})
+    assert trouble in told.plans["deduplicated"]
+    assert bool(told.plans["deduplicated"]) is bool(change)
+
+
+def only(hosting: Hosting, query: str, **settings: Any) -> Hosting:
+    """The same process with one query, of these settings."""
+    plain = hosting.settings.model_dump(by_alias=True)
+    plain["queries"] = {query: plain["queries"][query] | {"settings": settings}}
+    plain["queries"][query]["runners"] = ["b"]
+    return replace(hosting, settings=Tideover.model_validate(plain))
 
 
 def row(query: str) -> Assignment:

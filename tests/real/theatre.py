@@ -11,26 +11,28 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lab import cluster, topics
-from lab.world import CLUSTERS, Options, World
+from lab import topics
+from lab.world import CLUSTERS, World
 from state.errors import StoreUnavailable
-from state.sql.migrate import open_store
-from tests.ports import free_base_port
-from tests.real.pipelines import kept, kept_ids, kept_sums
-from tests.scene import Stage, exactly
+from state.store.sql.migrate import open_store
+from tests.real.pipelines import kept, kept_ids, kept_sums, sums_of
+from tests.scene import Driver, Stage, exactly
 from tests.streams import Cluster
+from tests.world import running_clusters
 
-ORDERS, PARCELS, COPIES = "orders", "parcels", "copies"
+ORDERS, PARCELS, LETTERS, COPIES = "orders", "parcels", "letters", "copies"
 BATCH = 200
 
 
 class Theatre(Stage):
-    """The scene of this page: ``rows`` and ``sums`` read orders, ``boxed`` and ``copied`` read parcels.
+    """The scene of this page: ``rows`` and ``sums`` read orders, ``boxed`` reads parcels and ``copied`` letters.
 
-    The checkpoints of ``boxed`` lie on a small disk of their own, ``copied`` writes to Kafka.
+    The checkpoints of ``boxed`` lie on a small disk of their own, ``copied`` writes to Kafka. One runner hosts all of
+    them; which one, and on which cluster, depends on the tests that came before.
     """
 
     @property
@@ -43,6 +45,27 @@ class Theatre(Stage):
 
     def sink(self, query: str) -> Path:
         return self.folder / "sinks" / query
+
+    @property
+    def host(self) -> Driver:
+        """The runner that the queries run on."""
+        (name,) = {row.runner for row in self.store.assignments()}
+        return self.drivers[name]
+
+    def stand_by(self) -> Driver:
+        """Start the other runner, and wait until it is there."""
+        (name,) = {"a", "b"} - {self.host.name}
+        spare = self.run(name)
+        self.until(f"{name} is there", lambda: spare.process.pid in {fact.pid for fact in self.store.runners()})
+        return spare
+
+    def gathered(self) -> tuple[str, str]:
+        """Where all queries are, and where none is; those that a test has moved alone follow ``rows`` first."""
+        here, there = self.sides("rows")
+        if {row.cluster for row in self.store.assignments()} != {here}:
+            said = self.failover("--all", here).end()
+            assert said.code == 0, said.err
+        return here, there
 
     def ids(self, query: str = "rows") -> Counter[int]:
         return kept_ids(self.sink(query))
@@ -70,8 +93,7 @@ class Theatre(Stage):
         """Every order, once, in batches without a hole, by both queries that read them."""
         end = max(each.ends[ORDERS] for each in self.clusters.values())
         assert self.ids() == exactly(range(end))
-        ours = [range(key, end, 3) for key in range(3)]
-        assert self.sums() == {f"k{key}": (len(ids), sum(ids)) for key, ids in enumerate(ours)}
+        assert self.sums() == sums_of(end)
         for query in ("rows", "sums"):
             self.assert_no_batch_skipped(query)
 
@@ -89,30 +111,31 @@ class Theatre(Stage):
         batches = [each["batch"] for each in kept(self.sink(query))]
         assert batches == list(range(len(batches))), query
 
-    def freeze_runner(self, name: str) -> None:
-        """A runner stands still, but not inside a transaction: the lock of a SQLite file would stand still with it."""
+    def freeze_host(self) -> Driver:
+        """The runner stands still, but not in a transaction: the lock of a SQLite file would stand still with it."""
+        host = self.host
         while True:
-            self.drivers[name].freeze()
+            host.freeze()
             if is_unlocked(self.store_file):
-                return
-            self.drivers[name].thaw()
+                return host
+            host.thaw()
             time.sleep(0.02)
 
     @contextmanager
-    def frozen_runner(self, name: str = "a") -> Iterator[None]:
-        """A runner stands still, so that whatever is asked of it stays asked.
+    def frozen_host(self) -> Iterator[None]:
+        """The runner stands still, so that whatever is asked of it stays asked.
 
         Its heart is beaten for it: else a verb that starts slowly, as on a busy machine, finds no runner to ask.
         """
-        self.freeze_runner(name)
+        host = self.freeze_host()
         over = threading.Event()
-        beating = threading.Thread(target=self._beat, args=(name, over), name=f"heart of {name}")
+        beating = threading.Thread(target=self._beat, args=(host.name, over), name=f"heart of {host.name}")
         beating.start()
         try:
             yield
         finally:
             over.set()
-            self.drivers[name].thaw()
+            host.thaw()
             beating.join()
 
     def _beat(self, name: str, over: threading.Event) -> None:
@@ -129,33 +152,39 @@ class Theatre(Stage):
 @contextmanager
 def opened(folder: Path) -> Iterator[Theatre]:
     """Everything runs, and every query has read what there is; all is ended afterwards."""
-    world = World(directory=folder / "world", options=Options(base_port=free_base_port()))
-    world.directory.mkdir()
     store_url = f"sqlite:///{folder / 'tideover.db'}"
-    store = open_store(store_url)
-    (folder / "disk").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder / "disk")], check=True)
-    clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
-    stage = Theatre(folder, store, settings(world, folder, store_url), clusters, world=world)
-    parts = [part for name in CLUSTERS for part in world.parts(name)]
-    try:
-        cluster.start(world, parts, print)
-        stage.make(ORDERS, PARCELS, COPIES)
-        stage.extend(ORDERS, BATCH)
-        stage.extend(PARCELS, BATCH)
+    with (
+        small_disk(folder / "disk"),
+        running_clusters(folder / "world") as world,
+        closing(open_store(store_url)) as store,
+        closing(Theatre(folder, store, settings(world, folder, store_url), sides_of(world), world=world)) as stage,
+    ):
+        stage.make(ORDERS, PARCELS, LETTERS, COPIES)
+        for topic in (ORDERS, PARCELS, LETTERS):
+            stage.extend(topic, BATCH)
         stage.run("a")
         stage.await_all(ORDERS)
         stage.await_all(PARCELS)
+        stage.until("the letters are copied", lambda: stage.copied()[CLUSTERS[0]] == exactly(range(BATCH)))
         yield stage
+
+
+def sides_of(world: World) -> dict[str, Cluster]:
+    return {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], check=True)
+    try:
+        yield
     finally:
-        stage.close()
-        store.close()
-        world.end(parts, 0.0)
-        subprocess.run(["umount", "--lazy", str(folder / "disk")], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def settings(world: World, folder: Path, store_url: str) -> dict[str, object]:
-    def query(pipeline: str, name: str, topic: str, **more: object) -> dict[str, object]:
+def settings(world: World, folder: Path, store_url: str) -> dict[str, Any]:
+    def query(pipeline: str, name: str, topic: str, **more: Any) -> dict[str, Any]:
         return {
             "pipeline": f"tests.real.pipelines:{pipeline}",
             "settings": {"sink": str(folder / "sinks" / name)},
@@ -180,7 +209,7 @@ def settings(world: World, folder: Path, store_url: str) -> dict[str, object]:
             "sums": query("sums_by_batch", "sums", ORDERS),
             "boxed": query("rows_by_batch", "boxed", PARCELS, checkpoint=str(folder / "disk" / "boxed")),
             "copied": query(
-                "copies", "copied", PARCELS, sink="append", settings={}, output={"cluster": "active", "topic": COPIES}
+                "copies", "copied", LETTERS, sink="append", settings={}, output={"cluster": "active", "topic": COPIES}
             ),
         },
     }
@@ -196,8 +225,11 @@ def read_ids(bootstrap: str, topic: str) -> list[int]:
             consumer.assign([TopicPartition(topic, partition, 0)])
             while end and (message := consumer.poll(10.0)) is not None:
                 assert message.error() is None
-                found.append(json.loads(message.value())["id"])
-                if message.offset() >= end - 1:
+                value, offset = message.value(), message.offset()
+                assert value is not None
+                assert offset is not None
+                found.append(json.loads(value)["id"])
+                if offset >= end - 1:
                     break
     finally:
         consumer.close()

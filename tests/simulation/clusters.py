@@ -4,11 +4,12 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Callable
 
-from state.model import Fingerprint, TopicPartition
+from state.model.entities import Fingerprint, TopicPartition
+from streaming.cluster_log import LogRecord
 from streaming.errors import ClusterUnreachable, CredentialRefused
-from streaming.log import LogRecord
-from streaming.memory import MemoryCluster, MemoryPartition
-from streaming.sight import Health, Trouble
+from streaming.probe.identities import Identify, anyone
+from streaming.probe.report import Health, Trouble
+from tests.memory_log import MemoryCluster, MemoryPartition
 
 WHOLE = Health(
     brokers=3, brokers_silent=0, partitions=2, leaderless=0, unreadable=0, under_replicated=0, under_min_isr=0
@@ -21,7 +22,7 @@ def digest_of(key: str) -> bytes:
 
 
 class Cluster(MemoryCluster):
-    """Its content is that of ``streaming.memory``, which fulfils the contract of every log."""
+    """Its content is that of ``tests.memory_log``, which fulfils the contract of every log."""
 
     def __init__(self, name: str, wait: Callable[[float], None]) -> None:
         super().__init__(name)
@@ -87,8 +88,9 @@ class Cluster(MemoryCluster):
 class Through(MemoryCluster):
     """A cluster as one place sees it, through a network that may be cut for this place alone."""
 
-    def __init__(self, cluster: Cluster, trouble: Callable[[], Trouble | None]) -> None:
+    def __init__(self, cluster: Cluster, trouble: Callable[[], Trouble | None], identify: Identify = anyone) -> None:
         super().__init__(cluster.name)
+        self._identify = identify
         self._cluster = cluster
         self._trouble = trouble
         self.topics = cluster.topics
@@ -98,3 +100,4 @@ class Through(MemoryCluster):
         if trouble is not None:
             raise CredentialRefused(trouble.text) if trouble.kind == "credential" else ClusterUnreachable(trouble.text)
         self._cluster._reach(timeout)
+        self._identify(self._cluster.cluster_id)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.world import World as CliWorld
+from orchestrator.cli.context import World as CliWorld
 from orchestrator.clock import SystemClock
-from state.sql.migrate import open_store
+from state.store.sql.migrate import open_store
 from tests.simulation.world import World
 
 CONFIG = """

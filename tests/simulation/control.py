@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from orchestrator.controller import STEP_SECONDS, Controller, assemble
-from orchestrator.desk import Desk
 from orchestrator.errors import NotLeading
-from orchestrator.execute import STORE_PAUSE_SECONDS, Executor
 from orchestrator.lease import Lead
-from orchestrator.watching import Watching
+from orchestrator.operation.execute import STORE_PAUSE_SECONDS, Executor
+from orchestrator.operation.scheduler import Desk, _defect
+from orchestrator.watch import Watching
 from state.errors import StaleTerm, StoreUnavailable, TideoverError
-from state.ports import Store
+from state.store.controller_store import ControllerStore
 from tests.simulation.looks import CREDENTIAL, NO_NETWORK, REFUSED, SILENT, Looks
 from tests.simulation.stores import AwayStore
 from tests.simulation.world import ManualClock, World
@@ -57,7 +57,7 @@ class InLineDesk(Desk):
                 term = self.lead.term
                 operation = self.store.operation(name)
                 if operation is None or not operation.is_open:
-                    self.failures.pop(name, None)
+                    self._has_gone_on(name)
                     return False
                 pause = in_hand.executor._tick(operation, term=term)
         except (NotLeading, StaleTerm):
@@ -65,7 +65,10 @@ class InLineDesk(Desk):
         except StoreUnavailable:
             pause = STORE_PAUSE_SECONDS
         except TideoverError as error:
-            self._failed(name, error)
+            self._has_failed(name, error)
+            return False
+        except Exception as error:  # noqa: BLE001 - as the thread of a driver
+            self._has_failed(name, TideoverError(_defect(error)))
             return False
         in_hand.due = self.clock.monotonic() + pause
         return True
@@ -115,11 +118,11 @@ class Site:
             self.desk.turn()
 
 
-def controller(world: World, name: str = "one", *, store: Store | None = None) -> Site:
+def controller(world: World, name: str = "one", *, store: ControllerStore | None = None) -> Site:
     """A controller that has just been started."""
     store = store or world.store
     looks = Looks(world=world, viewpoint=f"controller:{name}", instance=name, reads_heartbeats=True)
-    watching = Watching(store, world.settings, looks, actor=looks.viewpoint)
+    watching = Watching(store, world.settings, looks, identities=looks.identities, actor=looks.viewpoint)  # type: ignore[arg-type] # looks stand for an observer
     made = assemble(
         world.settings, store=store, clock=world.clock, lead=world.lead(store), watching=watching,
         logs=looks.log, actor=looks.viewpoint,

@@ -5,13 +5,12 @@ product's own. A batch is planned, handed to the sink and committed at three dif
 come between any two of them. Whether a process is gone is seen from its own host only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from state.errors import StoreUnavailable
-from state.model import Assignment, Intent, IntentKind, IntentState, QueryFact, RunnerFact, RunState
-from state.protocol import (
+from state.messages import (
     MOVED_ON,
     CheckpointReport,
     Evidence,
@@ -27,8 +26,9 @@ from state.protocol import (
     SinkState,
     Treatment,
 )
-from state.sighting import Sighting
-from streaming.spark.obey import Refrain, Start, Stop, decide_runs, may_run
+from state.model.cluster_status import ProbeReport
+from state.model.entities import Assignment, Intent, IntentKind, IntentState, QueryFact, RunnerFact, RunState
+from streaming.spark.runner.assignments import Refrain, Start, Stop, decide_runs, may_run
 from tests.simulation.looks import Looks
 from tests.simulation.sink import Sink
 from tests.simulation.stores import AwayStore, Crash
@@ -87,7 +87,7 @@ class Driver:
     """What its log says."""
     report_delay: float = 0.0
     """Seconds from the end of a look until the store knows."""
-    _reports: list[tuple[float, list[Sighting]]] = field(default_factory=list)
+    _reports: list[tuple[float, list[ProbeReport]]] = field(default_factory=list)
     _newest: dict[str, int] = field(default_factory=dict)
     _spool: list[tuple[str, int, int, Offsets, str]] = field(default_factory=list)
     _due: float = 0.0
@@ -123,7 +123,7 @@ class Driver:
         self._quietly(self._obey)
 
     def _report_looks(self) -> None:
-        seen = self.looks.sightings(self.store)  # type: ignore[arg-type]
+        seen = self.looks.probe_reports(self.store)
         self._reports.append((self.world.clock.passed + self.report_delay, seen))
 
     def kill(self) -> None:
@@ -134,9 +134,9 @@ class Driver:
         run.is_quiet = run.is_quiet or (run.is_told_to_stop and not self.is_stubborn)
         return run.error is None and not run.is_quiet
 
-    def _quietly(self, act: object) -> None:
+    def _quietly(self, act: Callable[[], object]) -> None:
         try:
-            act()  # type: ignore[operator]
+            act()
         except StoreUnavailable as error:
             self.said.append(str(error))
         except Crash:
@@ -151,7 +151,7 @@ class Driver:
             self._beat = now + BEAT_SECONDS
             for cluster in {run.row.cluster for run in self.runs.values()}:
                 if self.looks.reaches(cluster):
-                    self.world.sample(cluster, self.store)  # type: ignore[arg-type]
+                    self.world.sample(cluster, self.store)
         rows = list(self.store.assignments())
         for action in decide_runs(self.name, rows, {q: r.row.epoch for q, r in self.runs.items()}, self._newest):
             if isinstance(action, Stop):
@@ -284,7 +284,7 @@ class Driver:
         while self._spool:
             query, epoch, batch, offsets, cluster = self._spool[0]
             ends = {int(number): end for number, end in offsets["orders"]["orders"].items()}
-            self.world.track_ends(query, batch, ends, cluster=cluster, epoch=epoch, store=self.store)  # type: ignore[arg-type]
+            self.world.track_ends(query, batch, ends, cluster=cluster, epoch=epoch, store=self.store)
             self._spool.pop(0)
 
     def _tell(self, query: str, run: Run, state: RunState) -> None:
@@ -350,7 +350,7 @@ class Driver:
             self._stop(query, f"operation {request.operation} fences it")
         evidence, detail = self._prove(query, request.hosting)
         first = checkpoint.batch + (1 if checkpoint.planned is None else 2)
-        held = checkpoint.plant(self.store, request.checkpoint, intent, {first, first + 1})  # type: ignore[arg-type]
+        held = checkpoint.plant(self.store, request.checkpoint, intent, {first, first + 1})
         if held is not None:
             return held
         report = self._report(request.checkpoint, checkpoint)
@@ -362,7 +362,7 @@ class Driver:
         return FenceReport(checkpoint=report, planted=planted, evidence=evidence, detail=detail)
 
     def _prove(self, query: str, hosting: Process | None) -> tuple[Evidence | None, str]:
-        """As ``streaming.spark.fence`` does: what this process and this host can know."""
+        """As ``streaming.spark.runner.fence`` does: what this process and this host can know."""
         if any(self._is_active(run) for run in self.ended if run.row.query == query):
             return None, "told to stop, but a task of it is running"
         if hosting is None or hosting.instance == self.instance:

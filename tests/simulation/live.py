@@ -6,9 +6,9 @@ checked, and ``broken`` lists what did not keep them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from state.settings import Tideover
+from state.settings.keys import Tideover
 from tests.simulation.clusters import digest_of
 from tests.simulation.control import Site
 from tests.simulation.driver import Driver, Run
@@ -24,10 +24,10 @@ ROUTES = [
 ]
 
 
-def live_settings(*, groups: Mapping[str, object] | None = None, **changes: object) -> Tideover:
+def live_settings(*, groups: Mapping[str, Any] | None = None, **changes: Any) -> Tideover:
     """Automatic mode is on, and the replicator's heartbeats are read."""
     changes.setdefault("policy", {"automatic": True})
-    return settings(groups={"routes": ROUTES, **(groups or {})}, **changes)  # type: ignore[arg-type]
+    return settings(groups={"routes": ROUTES, **(groups or {})}, **changes)
 
 
 class Account(NamedTuple):

@@ -1,20 +1,21 @@
 """Looks in simulated time: what a controller's or a runner's probers do on threads, one look after the other.
 
-Pace, window and sighting are the product's own. A look takes no time, but at a silent cluster it takes its whole
+Pace, window and probe report are the product's own. A look takes no time, but at a silent cluster it takes its whole
 timeout, during which others begin, never more than a full row of them.
 """
 
 import math
 from dataclasses import dataclass, field, replace
 
-from orchestrator.observe import Glance
-from state.ports import Store
-from state.sighting import Fault, Layer, Sighting
+from orchestrator.watch import Glance
+from state.model.cluster_status import Fault, Layer, ProbeReport
+from state.store.controller_store import ControllerStore
 from streaming.clocks import Clocks, store_time
-from streaming.heartbeats import Heartbeats
-from streaming.prober import Pace
-from streaming.sight import Passed, Sight, Trouble
-from streaming.window import Window, sighting
+from streaming.errors import WrongCluster
+from streaming.probe.heartbeats import Heartbeats
+from streaming.probe.identities import Identities
+from streaming.probe.prober import Pace
+from streaming.probe.report import Passed, Sight, Trouble, Window, probe_report
 from tests.simulation.clusters import Through
 from tests.simulation.world import START, World
 
@@ -36,6 +37,7 @@ class Looks:
     proven: dict[str, float] = field(default_factory=dict)
     """By cluster, when a query last proved that it lives."""
     reads_heartbeats: bool = False
+    identities: Identities = field(init=False)
     under_way_at_most: int = 0
     """The most looks at one cluster that were under way at a time."""
     _windows: dict[str, Window] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class Looks:
     """Nothing is under way, and nothing begins before."""
 
     def __post_init__(self) -> None:
+        self.identities = Identities(self.world.settings)
         clock, detection = self.world.clock, self.world.settings.detection
         clocks = Clocks(monotonic=clock.monotonic, wall=lambda: clock.now().timestamp() - START.timestamp())
         limit = max(detection.timeout.total_seconds(), 1.0)
@@ -63,7 +66,7 @@ class Looks:
 
     def log(self, cluster: str) -> Through:
         """A cluster through this process's network."""
-        return Through(self.world.clusters[cluster], lambda: self.blocked.get(cluster))
+        return Through(self.world.clusters[cluster], lambda: self.blocked.get(cluster), self.identities.of(cluster))
 
     def reaches(self, cluster: str) -> bool:
         """Whether it answers this process now."""
@@ -87,6 +90,14 @@ class Looks:
         self._idle_until = self._next_begin()
         return began
 
+    def _stranger(self, cluster: str) -> Trouble | None:
+        """What a look meets that is answered by another cluster than the one that has the name."""
+        try:
+            self.identities.check(cluster, self.world.clusters[cluster].cluster_id)
+        except WrongCluster as wrong:
+            return Trouble(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
+        return None
+
     def _next_begin(self) -> float:
         """A moment before the next look or heartbeat is due; long ago while any look is under way."""
         if any(self._waiting.values()):
@@ -100,13 +111,13 @@ class Looks:
         self.live()
         return Glance(at=self.world.clock.passed, windows=dict(self._windows))
 
-    def sightings(self, store: Store) -> list[Sighting]:
-        """What is seen now, as ``Observer.sightings`` and ``Lookout.sightings``."""
+    def probe_reports(self, store: ControllerStore) -> list[ProbeReport]:
+        """What is seen now, as ``Observer.probe_reports`` and ``Lookout.probe_reports``."""
         self.live()
         at = store_time(store, self.world.clock.monotonic)
-        seen = [route.sighting(self.instance, at) for route in self._routes]
+        seen = [route.probe_report(self.instance, at) for route in self._routes]
         for cluster, window in self._windows.items():
-            found = sighting(window, cluster=cluster, viewpoint=self.viewpoint, instance=self.instance, at=at)
+            found = probe_report(window, cluster=cluster, viewpoint=self.viewpoint, instance=self.instance, at=at)
             proven = self.proven.get(cluster)
             if found is not None and proven is not None and (not found.last_ok_at or found.last_ok_at < at(proven)):
                 found = replace(found, last_ok_at=at(proven))
@@ -134,13 +145,14 @@ class Looks:
             if trouble is None and there.silent and waited < timeout:
                 still.append(began)
                 continue
-            met = trouble or (SILENT if there.silent else None)
+            met = trouble or (SILENT if there.silent else self._stranger(cluster))
             passed = () if met else (Passed(layer=Layer.METADATA, ms=1.0), Passed(layer=Layer.READ, ms=1.0))
             sight = Sight(
                 began=began,
                 seconds=min(waited, timeout),
                 passed=passed,
                 trouble=met,
+                cluster_id=None if trouble or there.silent else there.cluster_id,
                 health=None if met else there.health,
             )
             self._windows[cluster] = self._windows[cluster].after(sight)

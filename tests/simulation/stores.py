@@ -1,14 +1,30 @@
 """Stores with faults: one whose process dies at a write, one whose answer is lost, one that is away; and backups."""
 
-import copy
 from collections.abc import Callable, Collection
+from typing import Any
+
+import sqlalchemy as sa
 
 from state.errors import StoreUnavailable
-from state.memory import MemoryStore
-from state.ports import Store
+from state.store.controller_store import ControllerStore
+from state.store.sql.database import Noun
+from tests.memory_store import MemoryStore
 
 CONTROLLERS = frozenset(
-    {"ask", "answer", "hold", "place", "record", "consent", "report", "note", "lead", "resign", "seize", "believe"}
+    {
+        "ask",
+        "answer",
+        "hold",
+        "place",
+        "record",
+        "consent",
+        "report",
+        "note",
+        "lead",
+        "resign",
+        "seize",
+        "record_status",
+    }
 )
 """Writes of a controller."""
 RUNNERS = frozenset({"register", "unregister", "report_query", "report", "save_positions", "save_ends"})
@@ -22,7 +38,7 @@ class Crash(BaseException):
 class CrashingStore:
     """A store whose process dies right after its n-th write; a write that says it wrote nothing does not count."""
 
-    def __init__(self, store: Store, after: int | None, *, verbs: Collection[str] = CONTROLLERS) -> None:
+    def __init__(self, store: ControllerStore, after: int | None, *, verbs: Collection[str] = CONTROLLERS) -> None:
         self._store = store
         self._after = after
         self._verbs = verbs
@@ -36,12 +52,12 @@ class CrashingStore:
     def _fail(self, name: str) -> None:
         raise Crash(name)
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         verb = getattr(self._store, name)
         if name not in self._verbs:
             return verb
 
-        def written(*args: object, **kwargs: object) -> object:
+        def written(*args: object, **kwargs: Any) -> object:
             result = verb(*args, **kwargs)
             if result is False or (name == "lead" and result is None):
                 return result
@@ -63,13 +79,13 @@ class DoubtfulStore(CrashingStore):
 class FrozenStore:
     """A store whose process freezes once, right before it uses this verb; meanwhile others act."""
 
-    def __init__(self, store: Store, name: str, meanwhile: Callable[[], None], *, after: int = 0) -> None:
+    def __init__(self, store: ControllerStore, name: str, meanwhile: Callable[[], None], *, after: int = 0) -> None:
         self._store = store
         self._name = name
         self._meanwhile = meanwhile
         self._after = after
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         if name == self._name:
             self._after -= 1
             if self._after == -1:
@@ -80,14 +96,14 @@ class FrozenStore:
 class AwayStore:
     """A store that can be taken away: every verb fails while it is."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ControllerStore) -> None:
         self._store = store
         self.away = False
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         verb = getattr(self._store, name)
 
-        def asked(*args: object, **kwargs: object) -> object:
+        def asked(*args: object, **kwargs: Any) -> object:
             if self.away:
                 raise StoreUnavailable("the database does not answer")
             return verb(*args, **kwargs)
@@ -95,9 +111,13 @@ class AwayStore:
         return asked
 
 
-def back_up(store: Store) -> Callable[[], None]:
-    """Copy an in-memory store; what is returned puts the copy back in its place."""
+def back_up(store: ControllerStore) -> Callable[[], None]:
+    """Copy a store in memory; what is returned puts the copy back in its place."""
     assert isinstance(store, MemoryStore)
-    content = {name: value for name, value in vars(store).items() if name not in {"_clock", "_lock"}}
-    kept = copy.deepcopy(content)
-    return lambda: vars(store).update(copy.deepcopy(kept))
+    return store.back_up()
+
+
+def force(store: ControllerStore, table: sa.Table, row: Noun) -> None:
+    """Write a row into a store in memory, past its guards."""
+    assert isinstance(store, MemoryStore)
+    store.force(table, row)

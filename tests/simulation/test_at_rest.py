@@ -1,10 +1,11 @@
 """What a controller costs while nothing happens: its store is left alone, and is told at once when something does."""
 
 from collections import Counter
+from typing import Any
 
 from orchestrator.controller import REST_STEP_SECONDS, STEP_SECONDS
-from state.ports import Store
-from state.sighting import Verdict
+from state.model.cluster_status import Verdict
+from state.store.controller_store import ControllerStore
 from tests.simulation.control import REFUSED, Site, controller, pass_time
 from tests.simulation.world import World
 
@@ -14,14 +15,14 @@ MINUTE = 60.0
 class CountedStore:
     """Counts what a controller asks and tells."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ControllerStore) -> None:
         self._store = store
         self.asked: Counter[str] = Counter()
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         verb = getattr(self._store, name)
 
-        def counted(*args: object, **kwargs: object) -> object:
+        def counted(*args: object, **kwargs: Any) -> object:
             self.asked[name] += 1
             return verb(*args, **kwargs)
 
@@ -32,44 +33,44 @@ def at_work(seconds: float = 5.0) -> tuple[World, CountedStore, Site]:
     """A controller that has led for a while, counted from now on."""
     world = World()
     store = CountedStore(world.store)
-    site = controller(world, store=store)  # type: ignore[arg-type]
+    site = controller(world, store=store)
     pass_time(world, seconds, site)
     store.asked.clear()
     return world, store, site
 
 
-def test_while_all_is_well_verdicts_are_given_anew_only_as_often_as_their_readers_need() -> None:
+def test_verdicts_at_rest_are_renewed_only_as_often_as_readers_need() -> None:
     world, store, site = at_work()
     pass_time(world, MINUTE, site)
     rounds = MINUTE / 2
     assert rounds - 2 <= store.asked["see"] <= rounds + 2
-    assert store.asked["believe"] == 2 * store.asked["see"]
-    assert store.asked["sightings"] <= rounds + 2
+    assert store.asked["record_status"] == 2 * store.asked["see"]
+    assert store.asked["probe_reports"] <= rounds + 2
     assert store.asked["assignments"] == 0, "nobody is down: no query has to leave"
-    oldest = min(belief.decided_at for belief in world.store.beliefs())
+    oldest = min(status.decided_at for status in world.store.cluster_statuses())
     assert (world.store.now() - oldest).total_seconds() <= 2.5
 
 
-def test_a_cluster_that_is_down_for_long_is_judged_after_each_look_and_not_at_every_tick() -> None:
+def test_a_cluster_that_is_down_is_judged_after_each_probe_not_each_tick() -> None:
     world, store, site = at_work()
     world.clusters["east"].reachable = False
     pass_time(world, 5.0, site)
-    assert world.store.beliefs()[0].verdict is Verdict.DOWN
+    assert world.store.cluster_statuses()[0].verdict is Verdict.DOWN
     store.asked.clear()
     pass_time(world, MINUTE, site)
-    assert store.asked["sightings"] <= 2 * MINUTE + 2, "as often as looks end"
-    assert store.asked["believe"] <= 2 * MINUTE + 2, "both clusters, once a second"
+    assert store.asked["probe_reports"] <= 2 * MINUTE + 2, "as often as looks end"
+    assert store.asked["record_status"] <= 2 * MINUTE + 2, "both clusters, once a second"
     assert store.asked["assignments"] <= 2 * MINUTE + 2
 
 
-def test_what_happens_at_rest_is_told_within_the_interval_of_the_looks() -> None:
+def test_a_change_at_rest_is_told_within_the_probe_interval() -> None:
     world, _, site = at_work()
     pass_time(world, 30.25, site)
     struck = world.clock.passed
     site.looks.blocked["east"] = REFUSED
-    pass_time(world, 30.0, site, until=lambda: world.store.beliefs()[0].verdict is Verdict.SUSPECT)
+    pass_time(world, 30.0, site, until=lambda: world.store.cluster_statuses()[0].verdict is Verdict.SUSPECT)
     assert world.clock.passed - struck <= 1.2
-    pass_time(world, 30.0, site, until=lambda: world.store.beliefs()[0].verdict is Verdict.DOWN)
+    pass_time(world, 30.0, site, until=lambda: world.store.cluster_statuses()[0].verdict is Verdict.DOWN)
     assert world.clock.passed - struck <= 1.65
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from state.model import Desired, IntentKind, Operation, Phase
+from state.model.entities import Desired, IntentKind, Operation, Phase
 from tests.simulation.control import InLineDesk, desk, see_to
 from tests.simulation.world import QUERY, World
 
@@ -24,7 +24,7 @@ def assert_called_off(world: World, operation: Operation) -> None:
     assert world.store.open_requests() == []
 
 
-def test_a_blocked_operation_is_called_off_by_a_failover_to_where_the_query_is() -> None:
+def test_failover_to_where_the_query_is_calls_off_a_blocked_operation() -> None:
     world = World()
     world.runner.evidence = None
     world.request()
@@ -37,7 +37,7 @@ def test_a_blocked_operation_is_called_off_by_a_failover_to_where_the_query_is()
     assert answered.refused == f"not-already-there: {QUERY} is already on east"
 
 
-def test_an_operation_without_a_runner_is_called_off_and_undone_when_one_is_back() -> None:
+def test_an_operation_without_a_runner_is_called_off_and_undone_later() -> None:
     world = World()
     world.request()
     held = desk(world)
@@ -51,7 +51,7 @@ def test_an_operation_without_a_runner_is_called_off_and_undone_when_one_is_back
 
 
 @pytest.mark.parametrize("kind", [IntentKind.FENCE, IntentKind.PREPARE])
-def test_what_a_runner_is_at_work_on_ends_before_it_is_undone(kind: IntentKind) -> None:
+def test_a_step_that_a_runner_is_at_work_on_ends_before_it_is_undone(kind: IntentKind) -> None:
     world = World()
     first = world.request()
     held = desk(world)
@@ -70,7 +70,7 @@ def test_what_a_runner_is_at_work_on_ends_before_it_is_undone(kind: IntentKind) 
     assert world.runner.handled[-1] == "release"
 
 
-def test_what_is_committed_cannot_be_called_off() -> None:
+def test_a_committed_operation_cannot_be_called_off() -> None:
     world = World()
     world.runner.commits = False
     world.request()

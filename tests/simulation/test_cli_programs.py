@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from orchestrator.cli.answer import answer
-from orchestrator.cli.world import World as CliWorld
+from orchestrator.cli.context import World as CliWorld
+from orchestrator.cli.progress import answer
 from orchestrator.errors import Refused
-from orchestrator.work import Work
+from orchestrator.operation.wait import Work
 from state.errors import StoreError, StoreUnavailable
-from state.model import OperationKind, Request
-from state.sql.requests import Requests
+from state.model.entities import OperationKind, Request
+from state.store.sql.operations import Requests
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.world import World
 
@@ -105,7 +106,7 @@ def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
     monkeypatch: pytest.MonkeyPatch,
     stopped_by: BaseException,
 ) -> None:
-    def cut_off(*_: object, **__: object) -> None:
+    def cut_off(*_: object, **__: Any) -> None:
         raise stopped_by
 
     monkeypatch.setattr(Work, "see_through", cut_off)

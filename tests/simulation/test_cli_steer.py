@@ -10,25 +10,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from orchestrator.cli.follow import follow
-from orchestrator.cli.shapes import event_row
-from orchestrator.decide.gate import UNKNOWN, Gate
-from orchestrator.decide.readiness import Readiness
+from orchestrator.cli.json_shapes import event_row
+from orchestrator.cli.streaming_output import follow
+from orchestrator.decide.gates.gate import UNKNOWN, Gate
+from orchestrator.decide.gates.readiness import Readiness
+from orchestrator.history_tail import BATCH
 from orchestrator.lease import NAME
-from orchestrator.tail import BATCH
-from state.automation import AUTOMATIC, EVERY
 from state.errors import StoreUnavailable
-from state.memory import MemoryStore
-from state.model import Event, Operation, OperationKind, Phase
-from state.sighting import Belief, Verdict
-from state.sql.assignments import Assignments
-from state.sql.automation import Automation
-from state.sql.migrate import open_store
-from state.sql.store import SqlStore
+from state.model.automation import AUTOMATIC, EVERY
+from state.model.cluster_status import ClusterStatus, Verdict
+from state.model.entities import Event, Operation, OperationKind, Phase
+from state.store.sql.migrate import open_store
+from state.store.sql.operations import Assignments, Automation
+from state.store.sql.store import SqlStore
 from tests.contract import samples
+from tests.memory_store import MemoryStore
 from tests.simulation.conftest import CONFIG
 from tests.simulation.stores import back_up
 from tests.simulation.test_cli import run, run_json
@@ -62,7 +62,7 @@ def moved(world: World, *, outcome: str | None = "done", name: str = "x1") -> Op
 
 
 def state(capsys: pytest.CaptureFixture[str]) -> object:
-    (row,) = run_json(capsys, "list")[1]  # type: ignore[misc] # one row
+    (row,) = run_json(capsys, "list")[1]
     return row["automatic"]
 
 
@@ -113,7 +113,7 @@ def test_a_store_that_is_lost_at_the_write_may_have_kept_it(
     if write == "reconcile":
         automatic.store.report_query(samples.fact(query="revenue", cluster="west", epoch=7))
 
-    def lost(*_: object, **__: object) -> None:
+    def lost(*_: object, **__: Any) -> None:
         raise StoreUnavailable("the connection was lost")
 
     monkeypatch.setattr(part, write, lost)
@@ -162,14 +162,14 @@ def test_pausing_names_what_is_under_way_and_resuming_what_is_down(
     lease = automatic.store.lead(NAME, "test", TTL)
     assert lease is not None
     now = datetime.now(UTC)
-    down = Belief(
+    down = ClusterStatus(
         cluster="east", verdict=Verdict.DOWN, since=now, down_since=now, reasons=(), first_failed_at=now,
         leaderless=None, unreadable=None, under_replicated=None, under_min_isr=None, decided_at=now, term=lease.term,
     )  # fmt: skip
     event = Event(
         sequence=None, at=now, kind="verdict", query=None, operation=None, epoch=None, actor="test", text="", detail={}
     )
-    automatic.store.believe(down, term=lease.term, event=event)
+    automatic.store.record_status(down, term=lease.term, event=event)
     assert "east is down since" in run(capsys, "resume", "revenue")[2]
 
 
@@ -191,7 +191,7 @@ def test_an_acknowledgement_ends_the_cooldown_once(automatic: World, capsys: pyt
     assert [(event.kind, event.epoch) for event in automatic.store.history(operation="x1")] == [("ack", 1)]
 
 
-def test_what_is_under_way_is_not_acknowledged(automatic: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_operation_under_way_is_not_acknowledged(automatic: World, capsys: pytest.CaptureFixture[str]) -> None:
     moved(automatic, outcome=None)
     code, error = run_json(capsys, "ack", "revenue")
     assert code == 1
@@ -242,12 +242,32 @@ def test_a_ready_standby_is_told_with_every_gate(world: World, capsys: pytest.Ca
     code, out, _ = run(capsys, "check", "revenue", "-o", "tsv")
     assert code == 0
     assert out.splitlines()[0] == "query\tname\tok\tmeasured\tlimit\ttext"
-    told = run(capsys, "check", "revenue")[1]
+    told = run(capsys, "check", "revenue", "--details")[1]
     assert told.startswith("revenue: ready\n")
+    assert all(name in told for name in names)
     assert row["replication"]["text"].startswith("west is 10.0 s behind east at most (orders-0, ")
     assert row["replication"]["text"].split(";")[0] in told
     ages = [(each["topic"], each["partition"], each["age_seconds"]) for each in row["replication"]["partitions"]]
     assert ages == [("orders", 0, 10.0), ("orders", 1, 10.0)]
+
+
+def test_a_check_tells_people_what_refuses_and_keeps_the_rest_for_details(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = run(capsys, "check")[1].splitlines()
+    _, shown = run_json(capsys, "check")
+    assert isinstance(shown, list)
+    gates = shown[0]["gates"]
+    assert line.startswith(f"revenue: ready ({len(gates)} of {len(gates)} gates pass); west is 10.0 s behind east")
+    world.clusters["west"].reachable = False
+    code, told, _ = run(capsys, "check")
+    assert code == 1
+    first, *refused = told.splitlines()
+    assert first.startswith("revenue: NOT READY (")
+    assert refused[0].startswith("  standby-reachable: west cannot be reached: ")
+    _, shown = run_json(capsys, "check")
+    assert isinstance(shown, list)
+    assert len(refused) == sum(not gate["ok"] for gate in shown[0]["gates"])
 
 
 def test_a_dead_primary_does_not_make_the_standby_less_ready(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -281,10 +301,12 @@ def test_a_standby_that_is_not_there_is_not_ready(world: World, capsys: pytest.C
     assert isinstance(shown, list)
     assert shown[0]["ready"] is False
     assert [gate["name"] for gate in shown[0]["gates"] if not gate["ok"]] == ["standby-reachable"]
-    assert run(capsys, "check", "revenue")[1].startswith("revenue: NOT READY\n")
+    assert run(capsys, "check", "revenue")[1].startswith("revenue: NOT READY (")
 
 
-def test_what_was_never_sampled_is_not_known_to_be_ready(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_query_that_was_never_sampled_is_not_known_to_be_ready(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     world.store.save_ends(
         replace(sample, newest_timestamp_ms=None, sampled_at=sample.sampled_at + timedelta(days=1))
         for sample in world.store.ends("east").values()
@@ -293,7 +315,7 @@ def test_what_was_never_sampled_is_not_known_to_be_ready(world: World, capsys: p
     assert code == 3
     assert isinstance(shown, list)
     assert shown[0]["ready"] is None
-    assert run(capsys, "check")[1].startswith("revenue: not known to be ready\n")
+    assert run(capsys, "check")[1].startswith("revenue: not known to be ready (")
 
 
 @pytest.mark.parametrize(
@@ -312,7 +334,7 @@ def test_the_worst_answer_of_several_queries_is_the_exit_code(
         return tuple(Gate(name="lag", ok=False, measured=each, limit="60 s", text="") for each in measured[answer])
 
     answers = [Readiness(query="revenue", target="west", gates=refusals(answer), replication=None) for answer in found]
-    monkeypatch.setattr("orchestrator.cli.ready.check_queries", lambda *_, **__: iter(answers))
+    monkeypatch.setattr("orchestrator.cli.inspect.check.check_queries", lambda *_, **__: iter(answers))
     assert run(capsys, "check")[0] == code
 
 
@@ -374,7 +396,7 @@ def test_a_store_that_is_away_at_first_is_told_no_more_of_than_was_asked(capsys:
             raise KeyboardInterrupt
         return [samples.event(sequence=7)]
 
-    follow(read, event_row, newest=2, columns=("text",), output="tsv", clock=ManualClock())
+    follow(read, event_row, newest=2, columns=("text",), output="tsv", clock=ManualClock(), is_kept=young)
     assert asked == [(0, 2), (0, 2), (0, 2), (6, BATCH)]
     assert capsys.readouterr().err.count("the store does not answer") == 1
 
@@ -396,10 +418,15 @@ def test_a_history_that_was_put_back_is_followed_from_its_new_end(capsys: pytest
                 raise KeyboardInterrupt
             comes()
 
-    follow(read, event_row, newest=5, columns=("text",), output="tsv", clock=Clock())
+    follow(read, event_row, newest=5, columns=("text",), output="tsv", clock=Clock(), is_kept=young)
     captured = capsys.readouterr()
     assert captured.out.splitlines() == ["text", "one", "two", "anew"]
-    assert captured.err == ("the store was put back: its history ends with line 1, before 2 that was told\n")
+    assert captured.err.startswith("the store was restored from an older copy: line 2, shown above, is lost; ")
+    assert captured.err.count("\n") == 1
+
+
+def young(event: Event) -> bool:
+    return True
 
 
 def test_a_reader_that_has_enough_ends_it_without_a_complaint(folder: Path) -> None:

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.store.sql.store import SqlStore
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import World
@@ -46,7 +47,17 @@ def test_the_answer_is_the_last_step_that_is_not_after_the_time(capsys: pytest.C
     assert standing(capsys, NOW_MS) == [("west", 2, 777)], "offsets of the cluster where it was then"
 
 
-def test_without_a_time_each_partition_is_told_from_where_to_where_with_its_disorder(
+def test_two_hours_ago_is_by_the_clock_that_stamped_the_timeline(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqlStore, "now", lambda self: datetime.now(UTC) + timedelta(hours=1))
+    code, rows = run_json(capsys, "timeline", "revenue", "--at", "-105m", "--topic", "orders")
+    assert code == 0
+    assert isinstance(rows, list)
+    assert [row["offset"] for row in rows] == [300], "45 minutes ago by this host's clock"
+
+
+def test_timeline_without_a_time_tells_ranges_and_disorder_per_partition(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     code, rows = run_json(capsys, "timeline", "revenue", "--topic", "orders")
@@ -87,7 +98,7 @@ def test_nothing_known_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
         (("revenue", "--at", "-2h", "--since", "-3h"), "ask for one thing"),
     ],
 )
-def test_what_cannot_be_asked_is_told(
+def test_timeline_refuses_bad_questions(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
 ) -> None:
     code, _, talk = run(capsys, "timeline", *arguments)

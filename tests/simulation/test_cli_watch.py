@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli import live, picture
-from orchestrator.cli.world import World as CliWorld
-from orchestrator.decide.situation import Situation
+from orchestrator.cli.context import World as CliWorld
+from orchestrator.cli.inspect import watch
+from orchestrator.decide.status import Status
 from state.errors import StoreUnavailable
-from state.sql.migrate import open_store
+from state.store.sql.migrate import open_store
 from tests.contract import samples
 from tests.simulation.test_cli import run_json
 from tests.simulation.test_cli_programs import keys, said
@@ -177,9 +177,9 @@ class Shown:
     """What a display was asked to show."""
 
     def __init__(self) -> None:
-        self.seen: list[Situation | str] = []
+        self.seen: list[Status | str] = []
 
-    def show(self, situation: Situation) -> None:
+    def show(self, situation: Status) -> None:
         self.seen.append(situation)
 
     def store_is_away(self, why: str) -> None:
@@ -195,11 +195,11 @@ def test_a_store_that_goes_away_and_comes_back_is_shown_so(
         monkeypatch.setattr(given.store, "assignments", lambda: (_ for _ in ()).throw(StoreUnavailable("locked")))
 
     with pytest.raises(Enough):
-        live.look_on(given, display, Clock(leave, monkeypatch.undo), 0.1)  # type: ignore[arg-type] # a twin
+        watch.look_on(given, display, Clock(leave, monkeypatch.undo), 0.1)  # type: ignore[arg-type] # a twin
     first, away, last = display.seen
-    assert isinstance(first, Situation)
+    assert isinstance(first, Status)
     assert away == "locked"
-    assert isinstance(last, Situation)
+    assert isinstance(last, Status)
     assert [query.query for query in last.queries] == ["revenue"]
     given.close()
 
@@ -208,13 +208,13 @@ def test_a_terminal_keeps_the_last_picture_while_the_store_is_away(
     world: World, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "70")
-    terminal, given, display = live.Terminal(), CliWorld(config=None), Shown()
+    terminal, given, display = watch.Terminal(), CliWorld(config=None), Shown()
     terminal.store_is_away("locked")
     assert "THE STORE DOES NOT ANSWER, waiting: locked" in capsys.readouterr().out
     with pytest.raises(Enough):
-        live.look_on(given, display, Clock(), 0.1)  # type: ignore[arg-type] # a twin
+        watch.look_on(given, display, Clock(), 0.1)  # type: ignore[arg-type] # a twin
     (situation,) = display.seen
-    assert isinstance(situation, Situation)
+    assert isinstance(situation, Status)
     terminal.show(situation)
     terminal.store_is_away("locked")
     before, _, after = capsys.readouterr().out.partition("THE STORE DOES NOT ANSWER: locked; this is how it was at ")
@@ -226,7 +226,7 @@ def test_a_terminal_keeps_the_last_picture_while_the_store_is_away(
 def test_the_page_for_programs_names_every_key_of_a_situation(world: World) -> None:
     from tests.unit.test_situation import full  # a situation with one of each
 
-    value = picture.as_json(full())
+    value = watch.as_json(full())
     assert keys(value) == said("`watch -o json`: one object a line")
     assert keys(value["clusters"]) == said("`clusters` has")
     assert keys(value["queries"]) == said("Each of `queries`")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from orchestrator.decide import gates
 from orchestrator.decide.facts import Facts
-from orchestrator.decide.gate import Gate
-from state.model import Phase, Request
+from orchestrator.decide.gates import checks
+from orchestrator.decide.gates.gate import Gate
+from state.model.entities import Phase, Request
 from tests.simulation.control import desk, see_to
 from tests.simulation.world import World, settings
 
@@ -15,7 +15,7 @@ def cautious() -> World:
     return World(settings(policy={"max_exposure": "1s"}))
 
 
-def test_a_consent_that_comes_when_the_operation_is_on_its_way_back_opens_the_next_one() -> None:
+def test_a_consent_given_on_the_way_back_opens_the_next_operation() -> None:
     world = cautious()
     refused, held = world.request(), desk(world)
     world.clock.lives.insert(0, lambda: setattr(world.runner, "answers", opened_phase(world) is not Phase.ABORTED))
@@ -36,20 +36,27 @@ def opened_phase(world: World) -> Phase | None:
     return next((operation.phase for operation in world.store.operations(only_open=True)), None)
 
 
-def test_the_same_request_joins_an_operation_on_its_way_back() -> None:
+def test_a_failover_typed_on_the_way_back_begins_the_next_operation() -> None:
+    """What kept the first one back is over by then; it inherits no refusal."""
     world = cautious()
     world.clock.lives.insert(0, lambda: setattr(world.runner, "answers", opened_phase(world) is not Phase.ABORTED))
     operation = world.carry_out(world.request(), seconds=2)
     assert operation is not None
     assert (operation.phase, operation.outcome) == (Phase.ABORTED, None)
-    again = world.carry_out(world.request(), seconds=2)
-    assert again is not None
-    assert again.id == operation.id
+    again, held = world.request(), desk(world)
+    see_to(world, held, 2)
+    assert [request.id for request in world.store.open_requests()] == [again.id], "it waits"
+    del world.clock.lives[0]
+    world.runner.answers = True
+    world.settings = settings()  # east lags no more than is allowed now
+    held.settings = world.settings
+    see_to(world, held, 20)
+    assert {each.id: each.outcome for each in world.store.operations()} == {operation.id: "refused", again.id: "done"}
 
 
 def test_a_consent_that_comes_while_the_gates_judge_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     world = cautious()
-    judge = gates.judge
+    judge = checks.judge
     asked: list[Request] = []
 
     def consent(facts: Facts) -> tuple[Gate, ...]:
@@ -60,7 +67,7 @@ def test_a_consent_that_comes_while_the_gates_judge_counts(monkeypatch: pytest.M
             desk(world, lead).take()
         return judged
 
-    monkeypatch.setattr(gates, "judge", consent)
+    monkeypatch.setattr(checks, "judge", consent)
     request, lead = world.request(), world.lead()
     assert lead.take()
     see_to(world, desk(world, lead), 20)

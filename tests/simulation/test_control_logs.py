@@ -8,22 +8,24 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from orchestrator.chronicle import Chronicle, is_grave
-from orchestrator.execute import Executor
-from orchestrator.requests import hold_detail
+from orchestrator.history_log import Chronicle, is_grave
+from orchestrator.operation.execute import Executor
+from orchestrator.operation.requests import hold_detail
 from state.errors import StoreUnavailable
-from state.memory import MemoryStore
-from state.ports import Store
-from state.sql.migrate import open_store
-from streaming.logs import _tell_end_of_thread
+from state.store.controller_store import ControllerStore
+from state.store.sql.migrate import open_store
+from streaming.logging_setup import _tell_end_of_thread
+from streaming.pulse import PULSE
 from tests.contract import samples
+from tests.memory_store import MemoryStore
 from tests.simulation.conftest import CONFIG
 from tests.simulation.stores import back_up
 from tests.simulation.test_work import desk, wish
@@ -31,6 +33,7 @@ from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT = 60.0
+KEPT = timedelta(days=36_500)
 MOVING = """
   clicks:
     pipeline: examples.orders:revenue
@@ -41,10 +44,10 @@ MOVING = """
 """
 
 
-def test_what_enters_the_history_is_told_once_with_operation_and_epoch() -> None:
+def test_each_event_is_logged_once_with_operation_and_epoch() -> None:
     store = MemoryStore(lambda: datetime.now(UTC))
     store.note(samples.event(text="before"))
-    chronicle = Chronicle(store)
+    chronicle = Chronicle(store, kept=KEPT)
     with capture_logs() as lines:
         assert chronicle.tell() == 0
         store.note(samples.event(text="revenue is held"))
@@ -58,7 +61,7 @@ def test_what_enters_the_history_is_told_once_with_operation_and_epoch() -> None
 
 def test_a_history_that_was_put_back_is_followed_from_where_it_ends_now() -> None:
     store = MemoryStore(lambda: datetime.now(UTC))
-    chronicle = Chronicle(store)
+    chronicle = Chronicle(store, kept=KEPT)
     chronicle.tell()
     store.note(samples.event(text="one"))
     put_back = back_up(store)
@@ -70,7 +73,7 @@ def test_a_history_that_was_put_back_is_followed_from_where_it_ends_now() -> Non
         store.note(samples.event(text="reconciled"))
         chronicle.tell()
     assert [line["event"] for line in lines] == [
-        "one", "two", "the history ends before what was told: the store was put back", "reconciled",
+        "one", "two", "the store was restored from an older copy: lines of its history are lost", "reconciled",
     ]  # fmt: skip
 
 
@@ -85,7 +88,7 @@ def test_a_history_that_was_put_back_is_followed_from_where_it_ends_now() -> Non
         ("resolve", {}, False),
     ],
 )
-def test_what_somebody_must_look_at_is_a_warning(kind: str, detail: dict[str, object], grave: bool) -> None:
+def test_events_that_somebody_must_look_at_are_warnings(kind: str, detail: dict[str, Any], grave: bool) -> None:
     assert is_grave(samples.event(kind=kind, detail=detail)) is grave
 
 
@@ -94,12 +97,12 @@ def test_a_history_that_cannot_be_read_is_read_later() -> None:
     troubles = [StoreUnavailable("locked")] * 2
 
     class Away:
-        def __getattr__(self, name: str) -> object:
+        def __getattr__(self, name: str) -> Any:
             if troubles:
                 raise troubles.pop()
             return getattr(store, name)
 
-    chronicle = Chronicle(Away())  # type: ignore[arg-type] # a twin
+    chronicle = Chronicle(Away(), kept=KEPT)
     with capture_logs() as lines:
         chronicle.begin()
         deadline = time.monotonic() + WAIT
@@ -118,16 +121,17 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def control(folder: Path, *arguments: str, log: Path) -> "subprocess.Popen[bytes]":
-    (folder / "tideover.yaml").write_text(CONFIG + MOVING, encoding="utf-8")
+def control(folder: Path, *arguments: str, log: Path, more: str = "") -> "subprocess.Popen[bytes]":
+    (folder / "tideover.yaml").write_text(CONFIG + MOVING + more, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), PULSE: str(folder / "pulse")}
     with log.open("wb") as opened:
         return subprocess.Popen(
             [sys.executable, "-m", "orchestrator", "control", *arguments],
-            cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, stderr=opened,
+            cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=opened,
         )  # fmt: skip
 
 
-def begin_failover(store: Store) -> None:
+def begin_failover(store: ControllerStore) -> None:
     """A failover of ``clicks`` that the leader is to drive from its fence on."""
     store.adopt(samples.assignment(query="clicks", checkpoint="/cp/clicks"))
     lease = store.leader("controller")
@@ -149,6 +153,7 @@ def test_a_controller_logs_json_keeps_house_and_ends_cleanly(folder: Path, numbe
         until(lambda: bool(store.readiness()))
         begin_failover(store)  # not before: what samples readiness keeps still while something moves
         until(lambda: len(store.history(operation="op-1")) > 1)
+        until((folder / "pulse").exists)  # its loop turns
         process.send_signal(number)
         assert process.wait(WAIT) == 0
     finally:
@@ -171,18 +176,20 @@ def test_a_controller_logs_json_keeps_house_and_ends_cleanly(folder: Path, numbe
 
 def test_a_controller_logs_for_people_by_default(folder: Path) -> None:
     log = folder / "log"
-    process = control(folder, log=log)
+    process = control(folder, log=log, more="http: {listen: 'localhost:1'}\n")
     try:
         until(lambda: "controller is up" in log.read_text(encoding="utf-8"))
         process.terminate()
         assert process.wait(WAIT) == 0
     finally:
         process.kill()
-    assert "[info     ] controller is down" in log.read_text(encoding="utf-8")
+    said = log.read_text(encoding="utf-8")
+    assert "[info     ] controller is down" in said
+    assert "[warning  ] http is set, but this version has no page and no API: nothing listens" in said
 
 
 def test_a_defect_that_ends_a_driver_names_the_operation_and_its_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object, **__: object) -> float:
+    def broken(*_: object, **__: Any) -> float:
         raise ZeroDivisionError("by nobody")
 
     monkeypatch.setattr(Executor, "_tick", broken)
@@ -193,6 +200,8 @@ def test_a_defect_that_ends_a_driver_names_the_operation_and_its_epoch(monkeypat
     assert driven.lead.take()
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
         driven.take()
+        for driver in driven._drivers.values():
+            driver.join(WAIT)
         driven.close()
     (line,) = lines
     assert (line["event"], line["operation"], line["epoch"]) == ("a defect ended a thread", request.id, 2)
@@ -200,7 +209,7 @@ def test_a_defect_that_ends_a_driver_names_the_operation_and_its_epoch(monkeypat
 
 LIBRARIES = """
 import logging, threading
-from streaming.logs import set_up_logs
+from streaming.logging_setup import set_up_logs
 set_up_logs("json")
 logging.getLogger("some.library").warning("a %s thing", "strange")
 logging.getLogger("kafka.conn").error("a connection was dropped")
@@ -210,7 +219,7 @@ thread.start(); thread.join()
 """
 
 
-def test_what_libraries_log_and_what_ends_a_thread_is_json_too() -> None:
+def test_logs_of_libraries_and_errors_that_end_a_thread_are_json() -> None:
     command = [sys.executable, "-c", LIBRARIES]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=WAIT)
     library, defect = (json.loads(line) for line in done.stderr.splitlines())

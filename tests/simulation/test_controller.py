@@ -1,31 +1,35 @@
 """The whole controller in a world of lists: it sees, believes, asks, and carries out; hours pass in seconds."""
 
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 import pytest
+import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from orchestrator.execute import HEARTS_SECONDS
-from orchestrator.steering import acknowledge, pause, resume
-from state.automation import AUTOMATIC, EVERY
+from orchestrator.operation.execute import HEARTS_SECONDS
+from orchestrator.operation.pauses import acknowledge, pause, resume
 from state.errors import StoreError
-from state.model import Operation
-from state.ports import Store
-from state.sighting import Layer, Sighting, Verdict
+from state.model.automation import AUTOMATIC, EVERY
+from state.model.cluster_status import Layer, ProbeReport, Verdict
+from state.model.entities import Operation
+from state.store.controller_store import ControllerStore
+from state.store.sql.schema import VERSION_TABLE
+from state.store.sql.store import HEAD
 from tests.contract import samples
+from tests.memory_store import MemoryStore
 from tests.simulation.control import CREDENTIAL, NO_NETWORK, REFUSED, AwayStore, Site, controller, pass_time
 from tests.simulation.world import QUERY, Crash, CrashingStore, World, settings
 
-ON = {"policy": {"automatic": True}}
+ON: dict[str, Any] = {"policy": {"automatic": True}}
 
 
-def automatic(**changes: object) -> World:
+def automatic(**changes: Any) -> World:
     return World(settings(**{**ON, **changes}))
 
 
 def verdict(world: World, cluster: str = "east") -> Verdict:
-    return next(belief.verdict for belief in world.store.beliefs() if belief.cluster == cluster)
+    return next(status.verdict for status in world.store.cluster_statuses() if status.cluster == cluster)
 
 
 def active(world: World, query: str = QUERY) -> str:
@@ -43,7 +47,7 @@ def calm(world: World, *sites: Site, seconds: float = 5.0) -> None:
     pass_time(world, seconds, *sites)
 
 
-def test_a_dead_cluster_is_believed_down_and_its_query_is_moved_with_nobody_asking() -> None:
+def test_a_query_leaves_a_dead_cluster_without_anybody_asking() -> None:
     world = automatic()
     site = controller(world)
     calm(world, site)
@@ -105,9 +109,9 @@ def test_a_cluster_that_a_runner_still_sees_is_not_left() -> None:
     assert (active(world), list(world.store.operations())) == ("east", [])
 
 
-def seen_by_runner(world: World) -> Sighting:
+def seen_by_runner(world: World) -> ProbeReport:
     now = world.clock.now()
-    return Sighting(
+    return ProbeReport(
         cluster="east", viewpoint="runner:a", instance="one", layer=Layer.READ, fault=None, kind=None, text="",
         retriable=None, latency_ms=1.0, successes_in_a_row=9, last_ok_at=now, seen_at=now,
     )  # fmt: skip
@@ -117,7 +121,7 @@ def seen_by_runner(world: World) -> Sighting:
     ("trouble", "expected"),
     [(CREDENTIAL, Verdict.CONFIG_ERROR), (NO_NETWORK, Verdict.UNREACHABLE_FROM_HERE)],
 )
-def test_what_is_wrong_with_us_moves_nothing(trouble: object, expected: Verdict) -> None:
+def test_trouble_of_our_own_moves_nothing(trouble: object, expected: Verdict) -> None:
     world = automatic()
     site = controller(world)
     calm(world, site)
@@ -126,7 +130,7 @@ def test_what_is_wrong_with_us_moves_nothing(trouble: object, expected: Verdict)
     assert (verdict(world), active(world)) == (expected, "east")
 
 
-def test_a_pause_holds_automatic_mode_back_and_its_end_moves_nothing_that_was_down_before() -> None:
+def test_a_pause_stops_automatic_mode_and_its_end_moves_nothing_of_before() -> None:
     world = automatic()
     site = controller(world)
     calm(world, site)
@@ -147,7 +151,7 @@ def test_a_pause_holds_automatic_mode_back_and_its_end_moves_nothing_that_was_do
     assert active(world) == "west", "a verdict that was formed after the pause moves it"
 
 
-def test_after_an_automatic_move_the_query_is_left_alone_until_somebody_has_seen_it() -> None:
+def test_an_automatic_move_is_followed_by_none_until_acknowledged() -> None:
     world = automatic()
     site = controller(world)
     calm(world, site)
@@ -170,7 +174,7 @@ def only_new(world: World) -> Operation:
     return world.store.operations()[0]
 
 
-def test_a_second_controller_takes_over_when_the_first_one_dies_in_the_middle() -> None:
+def test_a_second_controller_takes_over_when_the_first_dies_in_the_middle() -> None:
     world = automatic()
     first, second = controller(world, "one"), controller(world, "two")
     calm(world, first, second)
@@ -182,7 +186,7 @@ def test_a_second_controller_takes_over_when_the_first_one_dies_in_the_middle() 
     assert len(world.starts) == 1
 
 
-def test_a_leader_that_wakes_up_after_its_lease_writes_nothing_and_steps_down() -> None:
+def test_a_leader_without_its_lease_writes_nothing_and_steps_down() -> None:
     world = automatic()
     first, second = controller(world, "one"), controller(world, "two")
     calm(world, first, second)
@@ -198,7 +202,7 @@ def test_a_leader_that_wakes_up_after_its_lease_writes_nothing_and_steps_down() 
     assert world.store.history() == before
 
 
-def test_a_leader_that_was_frozen_does_not_take_its_own_absence_for_an_outage() -> None:
+def test_a_frozen_leader_does_not_take_its_own_absence_for_an_outage() -> None:
     world = automatic()
     site = controller(world)
     calm(world, site)
@@ -211,10 +215,10 @@ def test_a_leader_that_was_frozen_does_not_take_its_own_absence_for_an_outage() 
     assert (verdict(world), active(world)) == (Verdict.UP, "east")
 
 
-def test_while_the_store_is_away_nothing_is_decided_and_everything_is_caught_up_later() -> None:
+def test_nothing_is_decided_without_the_store_and_all_is_caught_up_later() -> None:
     world = automatic()
     store = AwayStore(world.store)
-    site = controller(world, store=cast(Store, store))
+    site = controller(world, store=cast(ControllerStore, store))
     calm(world, site)
     store.away = True
     world.clusters["east"].reachable = False
@@ -226,10 +230,10 @@ def test_while_the_store_is_away_nothing_is_decided_and_everything_is_caught_up_
 
 
 @pytest.mark.parametrize(("away", "waits"), [(1, False), (60, True)])
-def test_nothing_begins_before_runners_could_be_heard_again_after_the_store_was_away(away: float, waits: bool) -> None:
+def test_after_the_store_was_away_runners_get_time_to_report_first(away: float, waits: bool) -> None:
     world = automatic()
     store = AwayStore(world.store)
-    site = controller(world, store=cast(Store, store))
+    site = controller(world, store=cast(ControllerStore, store))
     calm(world, site)
     store.away = True
     pass_time(world, away, site)
@@ -266,7 +270,7 @@ def test_both_clusters_down_moves_nothing_until_the_standby_is_back() -> None:
     assert active(world) == "west"
 
 
-def test_all_queries_of_a_cluster_leave_it_together_and_one_that_fails_does_not_stop_the_others() -> None:
+def test_all_queries_leave_a_cluster_together_and_one_failure_stops_no_other() -> None:
     world = World(settings(queries=("first", "second", "third"), **ON))
     site = controller(world)
     world.checkpoints["/cp/second"].offsets = {"orders": {"orders": {"0": 100, "1": 100, "7": 3}}}
@@ -288,14 +292,14 @@ def test_an_hour_of_silence_is_written_in_a_few_lines() -> None:
     assert len(world.store.history()) < 10
 
 
-def test_a_controller_that_is_started_finds_the_operation_that_a_command_left_behind() -> None:
+def test_a_started_controller_finds_the_operation_that_a_command_left() -> None:
     world = World()
     request = world.request()
     lead = world.lead()
     assert lead.take()
     crashing = CrashingStore(world.store, 4)
     with pytest.raises(Crash):
-        world.carry_out(request, store=cast(Store, crashing))
+        world.carry_out(request, store=cast(ControllerStore, crashing))
     site = controller(world)
     pass_time(world, 60, site)
     assert (only_operation(world).outcome, active(world)) == ("done", "west")
@@ -331,15 +335,38 @@ def test_an_operation_that_cannot_be_driven_on_is_said_once_with_its_epoch() -> 
     assert "not declared" in line["error"]
 
 
-@pytest.mark.parametrize("verb", ["believe", "lead", "resign"])
-def test_a_store_that_fails_in_a_way_nobody_foresaw_does_not_end_the_controller(
+def test_a_leader_decides_nothing_after_a_newer_version_upgraded_the_store() -> None:
+    world = automatic()
+    site = controller(world)
+    calm(world, site)
+    set_schema(world, "9999")
+    world.clusters["east"].reachable = False
+    with capture_logs() as lines:
+        pass_time(world, 120, site)
+    assert active(world) == "east"
+    ((error, hint),) = {(line["error"], line["hint"]) for line in lines if line["log_level"] == "error"}
+    assert "the store has schema 9999" in error
+    assert "install the newer version" in hint
+    set_schema(world, HEAD)
+    pass_time(world, 40, site)
+    assert active(world) == "west"
+
+
+def set_schema(world: World, version: str) -> None:
+    assert isinstance(world.store, MemoryStore)
+    with world.store._writing() as connection:
+        connection.execute(sa.text(f"UPDATE {VERSION_TABLE} SET version_num = '{version}'"))
+
+
+@pytest.mark.parametrize("verb", ["record_status", "lead", "resign"])
+def test_an_unforeseen_failure_of_the_store_does_not_end_the_controller(
     verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = automatic()
     site = controller(world)
     calm(world, site)
 
-    def fail(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: Any) -> None:
         raise StoreError("the store failed: out of shared memory")
 
     with monkeypatch.context() as patched, capture_logs() as logs:

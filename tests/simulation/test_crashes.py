@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 
 from state.errors import StoreUnavailable
-from state.model import Assignment, Desired, IntentKind, Operation, Phase, Request
-from state.ports import Store
-from state.protocol import Evidence, Failure, Planned, SinkState
+from state.messages import Evidence, Failure, Planned, SinkState
+from state.model.entities import Assignment, Desired, IntentKind, Operation, Phase, Request
+from state.store.controller_store import ControllerStore
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import RUNNERS, Crash, CrashingStore, DoubtfulStore
@@ -221,7 +221,7 @@ STORIES = {
 
 @pytest.fixture(autouse=True)
 def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.execute.PATIENCE", timedelta(seconds=4))
+    monkeypatch.setattr("orchestrator.operation.execute.PATIENCE", timedelta(seconds=4))
 
 
 def carried_out(world: World, request: Request) -> Operation:
@@ -240,7 +240,7 @@ def test_an_operation_interrupted_at_any_write_ends_as_it_would_have(name: str, 
         before = len(world.store.operations())
         faults = faulty(world.store, writes)
         try:
-            operation = world.carry_out(request, store=cast(Store, faults))
+            operation = world.carry_out(request, store=cast(ControllerStore, faults))
         except (Crash, StoreUnavailable):
             operation = carried_out(world, request)
         assert operation is not None, f"{name}, write {writes}: {faults.writes[-1]}"
@@ -264,11 +264,11 @@ def assert_over(world: LiveWorld, what: str) -> None:
     assert [start.epoch for start in world.starts if start.cluster == "west"] == [assigned(world).epoch], what
 
 
-def test_a_controller_that_dies_after_any_write_of_an_automatic_move_is_followed_by_the_next() -> None:
+def test_a_controller_that_dies_after_any_write_is_followed_by_the_next() -> None:
     for writes in count(1):
         world = LiveWorld()
         crashing = CrashingStore(world.store, None)
-        first, second = controller(world, "one", store=cast(Store, crashing)), controller(world, "two")
+        first, second = controller(world, "one", store=cast(ControllerStore, crashing)), controller(world, "two")
         pass_time(world, 2, first)
         crashing.die_after(writes)
         world.clusters["east"].reachable = False
@@ -282,11 +282,11 @@ def test_a_controller_that_dies_after_any_write_of_an_automatic_move_is_followed
     assert writes > 12
 
 
-def test_a_controller_that_cannot_know_whether_a_write_was_done_does_nothing_twice() -> None:
+def test_a_controller_unsure_of_a_write_does_nothing_twice() -> None:
     for writes in count(1):
         world = LiveWorld()
         doubtful = DoubtfulStore(world.store, None)
-        site = controller(world, store=cast(Store, doubtful))
+        site = controller(world, store=cast(ControllerStore, doubtful))
         pass_time(world, 2, site)
         doubtful.die_after(writes)
         world.clusters["east"].reachable = False
@@ -297,14 +297,14 @@ def test_a_controller_that_cannot_know_whether_a_write_was_done_does_nothing_twi
     assert writes > 12
 
 
-def test_a_driver_that_dies_after_any_write_of_a_move_is_started_again_and_nothing_comes_twice() -> None:
+def test_a_driver_that_dies_after_any_write_is_restarted_and_repeats_nothing() -> None:
     for writes in count(1):
         world = LiveWorld()
         site, driver = controller(world), world.drivers["a"]
         world.drivers["b"].kill()
         pass_time(world, 2, site)
         crashing = CrashingStore(world.store, writes, verbs=RUNNERS - {"register", "save_ends"})
-        driver.store._store = cast(Store, crashing)
+        driver.store._store = cast(ControllerStore, crashing)
         world.clusters["east"].reachable = False
         pass_time(world, 40, site, until=lambda w=world, d=driver: is_over(w) or not d.alive)  # type: ignore[misc]
         if driver.alive:

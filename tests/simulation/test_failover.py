@@ -1,15 +1,17 @@
 """Whole operations in a world of one process: the straight way, each way out, and a crash after every write."""
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from state.errors import StoreUnavailable, TideoverError
-from state.model import Desired, Intent, IntentKind, Phase
-from state.ports import Store
-from state.protocol import Failure, Planned, SinkState, StateOperator
+from state.messages import Failure, Planned, SinkState, StateOperator
+from state.model.entities import Desired, Intent, IntentKind, Phase
+from state.store.controller_store import ControllerStore
+from state.store.sql.schema import requests
 from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, HalfWritten
+from tests.simulation.stores import force
 from tests.simulation.world import QUERY, Crash, CrashingStore, World, settings
 
 PLACE = 33 + 100
@@ -24,7 +26,7 @@ def test_a_failover_resumes_at_the_exact_place_and_settles() -> None:
     assert (start.cluster, start.epoch, start.desired) == ("west", 2, Desired.RUNNING)
     assert start.checkpoint == f"/cp/{QUERY}/epoch-2-{operation.id}"
     assert world.checkpoints[start.checkpoint].offsets == {"orders": {"orders": {"0": PLACE, "1": PLACE}}}
-    plan = operation.plan
+    plan: Any = operation.plan
     assert plan is not None
     assert plan["refused"] is False
     assert plan["totals"] == {
@@ -50,13 +52,13 @@ def test_every_step_is_recorded_in_its_order_and_ended() -> None:
     assert kinds[-1] == "settled"
 
 
-def test_chosen_offsets_are_kept_when_the_standby_changes_between_preparing_and_commit() -> None:
+def test_chosen_offsets_stay_when_the_standby_changes_before_the_commit() -> None:
     world = World()
     request = world.request()
     for count in range(1, 20):
         crashing = CrashingStore(world.store, count)
         try:
-            world.carry_out(request, store=cast(Store, crashing))
+            world.carry_out(request, store=cast(ControllerStore, crashing))
         except Crash:
             operation = world.store.operations()[0] if world.store.operations() else None
             if operation is not None and operation.phase is Phase.PREPARING:
@@ -95,11 +97,11 @@ def test_the_same_verb_again_finds_the_query_there_and_does_nothing() -> None:
     assert len(world.starts) == 1
 
 
-def test_a_request_that_was_carried_out_but_not_answered_is_answered_and_not_done_again() -> None:
+def test_a_request_carried_out_but_not_answered_is_not_done_again() -> None:
     world = World()
     request = world.request()
     world.carry_out(request)
-    world.store._requests[request.id] = request  # type: ignore[attr-defined] # as if the answer had been lost
+    force(world.store, requests, request)  # as if the answer had been lost
     operation = world.carry_out(request)
     assert operation is not None
     answered = world.store.request(request.id)
@@ -156,7 +158,7 @@ def on_another_host(world: World) -> World:
     return world
 
 
-def test_a_runner_that_was_stopped_cleanly_is_proof_enough_for_one_on_another_host() -> None:
+def test_a_clean_stop_is_proof_enough_for_a_runner_on_another_host() -> None:
     world = on_another_host(World())
     world.runner.stop()
     operation = world.carry_out(world.request())
@@ -165,14 +167,14 @@ def test_a_runner_that_was_stopped_cleanly_is_proof_enough_for_one_on_another_ho
     assert [start.runner for start in world.starts] == ["b"]
 
 
-def test_a_runner_that_was_stopped_and_started_again_somewhere_else_needs_no_consent() -> None:
+def test_a_runner_stopped_and_started_elsewhere_needs_no_consent() -> None:
     world = World()
     world.runner.stop()
     world.runner.alive, world.runner.instance, world.runner.host, world.runner.evidence = True, "two", "h2", None
-    world.runner._obey = lambda _: None  # type: ignore[method-assign] # it is still starting Spark
+    world.runner._obey = lambda assignment: None  # type: ignore[method-assign] # it is still starting Spark
     request = world.request()
     operation = world.carry_out(request, seconds=2)
-    del world.runner._obey  # type: ignore[method-assign] # up
+    del world.runner._obey
     operation = world.carry_out(request)
     assert operation is not None
     assert operation.outcome == "done"
@@ -180,7 +182,7 @@ def test_a_runner_that_was_stopped_and_started_again_somewhere_else_needs_no_con
     assert fence.request["hosting"]["instance"] == "one"  # type: ignore[index] # plain JSON
 
 
-def test_a_runner_that_stops_because_of_the_hold_proves_it_to_one_that_could_not() -> None:
+def test_a_runner_that_obeys_the_hold_proves_it_to_one_that_could_not() -> None:
     world = on_another_host(World())
     world.runner.answers = False
     fenced = world.other._do
@@ -197,11 +199,11 @@ def test_a_runner_that_stops_because_of_the_hold_proves_it_to_one_that_could_not
     assert operation is not None
     assert operation.outcome == "done"
     fences = [intent for intent in world.store.intents(operation.id) if intent.kind is IntentKind.FENCE]
-    hosting = [cast(dict[str, object], intent.request["hosting"]) for intent in fences]
+    hosting = [cast(dict[str, Any], intent.request["hosting"]) for intent in fences]
     assert [each["stopped"] for each in hosting] == [False, True]
 
 
-def test_a_runner_that_was_killed_is_named_in_full_when_its_registration_is_gone_too() -> None:
+def test_a_killed_runner_without_registration_is_named_in_full() -> None:
     world = on_another_host(World())
     world.runner.alive = False
     world.store.unregister("a", "one")
@@ -209,7 +211,7 @@ def test_a_runner_that_was_killed_is_named_in_full_when_its_registration_is_gone
     assert operation is not None
     assert operation.phase is Phase.BLOCKED
     fence = next(intent for intent in world.store.intents(operation.id) if intent.kind is IntentKind.FENCE)
-    hosting = cast(dict[str, object], fence.request["hosting"])
+    hosting = cast(dict[str, Any], fence.request["hosting"])
     assert (hosting["host"], hosting["boot_id"], hosting["pid"], hosting["stopped"]) == ("h", "b", 1, False)
 
 
@@ -319,7 +321,7 @@ def assert_went_back(world: World, outcome: str) -> None:
     assert [start.cluster for start in world.starts] == ["east"]
 
 
-def test_a_gate_that_refuses_after_the_fence_gives_the_old_cluster_its_query_back() -> None:
+def test_a_gate_that_refuses_after_the_fence_returns_the_query() -> None:
     world = World(settings(policy={"max_exposure": "5s"}))
     operation = world.carry_out(world.request())
     assert operation is not None
@@ -329,7 +331,7 @@ def test_a_gate_that_refuses_after_the_fence_gives_the_old_cluster_its_query_bac
     assert_went_back(world, "refused")
 
 
-def test_the_reason_of_a_refusal_outlasts_the_wait_for_a_runner_to_go_back_with() -> None:
+def test_the_reason_of_a_refusal_outlasts_the_wait_for_a_runner() -> None:
     world = World(settings(policy={"max_exposure": "5s"}))
     request = world.request()
 
@@ -390,7 +392,7 @@ def test_storage_that_is_away_for_a_while_is_asked_again_until_it_is_back(
     assert 10 < world.clock.passed < 20, "there is a pause before each try"
 
 
-def test_storage_that_stays_away_before_the_commit_ends_the_operation_and_the_query_goes_back() -> None:
+def test_storage_lost_before_the_commit_ends_the_operation_and_returns_it() -> None:
     world = World()
     world.runner.failures = {IntentKind.PREPARE: [HICCUP] * 1000}
     operation = world.carry_out(world.request(), seconds=200)
@@ -400,7 +402,7 @@ def test_storage_that_stays_away_before_the_commit_ends_the_operation_and_the_qu
     assert_went_back(world, "failed")
 
 
-def test_a_checkpoint_that_something_still_writes_to_is_given_up_and_left_with_its_runner() -> None:
+def test_a_checkpoint_still_written_to_is_given_up_and_stays_with_its_runner() -> None:
     """Somebody consented that the silent runner's run was over, and it was not."""
     world = World()
     world.clock.wait(1)
@@ -458,7 +460,7 @@ def only_b_is_alive() -> World:
     return world
 
 
-def test_an_abort_without_proof_leaves_the_query_with_the_runner_that_may_still_run_it() -> None:
+def test_an_abort_without_proof_leaves_the_query_with_its_runner() -> None:
     world = only_b_is_alive()
     world.other.failures = {IntentKind.FENCE: [Failure(kind="unreadable", text="commits/7 is cut short")]}
     operation = world.carry_out(world.request())
@@ -481,7 +483,7 @@ def test_an_abort_with_proof_gives_the_query_to_a_runner_that_is_alive() -> None
 
 
 @pytest.mark.parametrize("gone", ["cluster", "topic", "partition"])
-def test_what_the_standby_lacks_is_refused_before_anything_is_stopped(gone: str) -> None:
+def test_a_standby_that_lacks_something_refuses_before_anything_stops(gone: str) -> None:
     world = World()
     west = world.clusters["west"]
     if gone == "cluster":
@@ -501,7 +503,7 @@ def test_what_the_standby_lacks_is_refused_before_anything_is_stopped(gone: str)
     assert world.store.history()[-1].kind == "refused"
 
 
-def test_a_standby_that_dies_after_the_fence_is_asked_again_and_then_given_up() -> None:
+def test_a_standby_that_dies_after_the_fence_is_retried_then_given_up() -> None:
     world = World()
     world.runner.answers = False
     request = world.request()
@@ -578,7 +580,7 @@ def test_a_second_failover_goes_back_by_the_positions_read_on_the_standby() -> N
     assert operation is not None
     assert operation.source == "west"
     # What was tracked on east before the move says nothing about west's offsets.
-    plan = operation.plan
+    plan: Any = operation.plan
     assert plan is not None
     assert all(partition["method"] != "exact" for partition in plan["partitions"])
 

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,16 +13,16 @@ from structlog.testing import capture_logs
 
 from orchestrator import housekeeping
 from orchestrator.cli import render
+from orchestrator.facts.gather import Places
+from orchestrator.facts.preflight import plan_query
 from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import NAME
-from orchestrator.places import Places
-from orchestrator.planning import plan_query
-from state.errors import StoreUnavailable
-from state.model import OperationKind, Phase
-from state.ports import Store
-from state.settings import Timeline
-from state.sighting import Verdict
-from state.timeline import NO_TIME, Lane, Moment, Stretch
+from state.errors import StaleTerm, StoreUnavailable
+from state.model.cluster_status import Verdict
+from state.model.entities import OperationKind, Phase
+from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.settings.keys import Timeline
+from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.simulation.clusters import Cluster
 from tests.simulation.test_cli import run, run_json
@@ -40,7 +41,9 @@ def lead(world: World) -> int:
     return lease.term
 
 
-def keeper(world: World, term: Callable[[], int | None], *, store: Store | None = None, **more: Any) -> Housekeeping:
+def keeper(
+    world: World, term: Callable[[], int | None], *, store: ControllerStore | None = None, **more: Any
+) -> Housekeeping:
     return Housekeeping(
         store or world.store,
         world.settings,
@@ -53,7 +56,9 @@ def keeper(world: World, term: Callable[[], int | None], *, store: Store | None 
 
 
 @contextmanager
-def scheduled(world: World, term: Callable[[], int | None], *, store: Store | None = None) -> Iterator[Housekeeping]:
+def scheduled(
+    world: World, term: Callable[[], int | None], *, store: ControllerStore | None = None
+) -> Iterator[Housekeeping]:
     made = keeper(world, term, store=store, look_every=SHORT)
     made.begin()
     try:
@@ -95,6 +100,72 @@ def test_readiness_is_kept_and_history_tells_when_the_answer_changes() -> None:
     assert first == "revenue could fail over to west"
     assert second.startswith("revenue could not fail over to west: standby-reachable: ")
     assert world.store.history()[-1].actor == "controller:one"
+
+
+# -- former checkpoints ------------------------------------------------------------------------------------------------
+def keeping_checkpoints(**kept: Any) -> World:
+    """A query that two moves of a month ago have carried on, and retention that says so."""
+    tideover = settings()
+    world = World(tideover.model_copy(update={"retention": tideover.retention.model_copy(update=kept)}))
+    for epoch in (3, 5):
+        checkpoint = f"/cp/revenue/epoch-{epoch}-x"
+        moved = replace(samples.assignment(query="revenue"), epoch=epoch, placed_epoch=epoch, checkpoint=checkpoint)
+        (row,) = world.store.assignments()
+        event = samples.event(at=START - 30 * DAY, operation=None, text="moved")
+        assert world.store.reconcile(moved, from_epoch=row.epoch, event=event)
+        world.checkpoints[checkpoint] = world.checkpoints["/cp/revenue"]
+    world.runner.ran["revenue"] = 5
+    fact = samples.fact(epoch=5, checkpoint="/cp/revenue/epoch-5-x", instance="one")
+    assert world.store.report_query(fact)
+    return world
+
+
+def test_retention_has_old_checkpoints_cleaned_each_hour_and_each_once() -> None:
+    world = keeping_checkpoints(checkpoints=7 * DAY, keep_checkpoints=1)
+    term = lead(world)
+    keeping = keeper(world, lambda: term)
+    assert keeping.clean() == 1
+    assert keeping.clean() == 0, "it is asked for"
+    (asked,) = world.store.to_clean("a")
+    assert (asked.checkpoint, asked.left_epoch) == ("/cp/revenue", 3)
+    event = world.store.history()[-1]
+    assert event.text == "runner a is to clean /cp/revenue: left 30d ago, more than 7d"
+    assert (event.actor, event.kind) == ("controller:one", "clean")
+    world.runner.live()
+    assert world.runner.cleaned == ["/cp/revenue"]
+    assert keeping.clean() == 0, "it is cleaned"
+
+
+@pytest.mark.parametrize("kept", [{}, {"checkpoints": 31 * DAY, "keep_checkpoints": 1}, {"checkpoints": 7 * DAY}])
+def test_without_a_setting_or_a_reason_nothing_is_cleaned(kept: dict[str, Any]) -> None:
+    world = keeping_checkpoints(**kept)
+    term = lead(world)
+    assert keeper(world, lambda: term).clean() == 0
+    assert world.store.to_clean("a") == []
+
+
+def test_another_runner_is_asked_to_clean_when_the_first_one_cannot() -> None:
+    world = keeping_checkpoints(checkpoints=7 * DAY, keep_checkpoints=1)
+    term = lead(world)
+    keeping = keeper(world, lambda: term)
+    assert keeping.clean() == 1
+    world.runner.alive, world.other.alive = False, True
+    world.clock.wait(60)
+    assert keeping.clean() == 1
+    assert (len(world.store.to_clean("a")), len(world.store.to_clean("b"))) == (0, 1)
+
+
+def test_a_follower_and_a_stale_leader_have_nothing_cleaned() -> None:
+    world = keeping_checkpoints(checkpoints=7 * DAY, keep_checkpoints=1)
+    assert keeper(world, lambda: None).clean() == 0
+    stale = lead(world)
+    lease = world.store.leader(NAME)
+    assert lease is not None
+    world.store.resign(lease)
+    assert world.store.lead(NAME, "two", TTL) is not None
+    with pytest.raises(StaleTerm):
+        keeper(world, lambda: stale).clean()
+    assert world.store.to_clean("a") == []
 
 
 def test_a_follower_neither_samples_nor_prunes() -> None:
@@ -144,13 +215,13 @@ def test_of_several_standbys_the_one_is_sampled_to_which_the_query_would_go(
     world.clusters["north"] = Cluster("north", world.clock.wait)
     term = lead(world)
     for name, given in (("north", verdict), ("west", Verdict.UP)):
-        belief = samples.belief(cluster=name, verdict=given, decided_at=START - timedelta(seconds=age), term=term)
-        world.store.believe(belief, term=term, event=samples.event())
+        status = samples.status(cluster=name, verdict=given, decided_at=START - timedelta(seconds=age), term=term)
+        world.store.record_status(status, term=term, event=samples.event())
     keeper(world, lambda: term).sample()
     assert [fact.target for fact in world.store.readiness()] == [target]
 
 
-def test_a_query_on_a_cluster_that_is_declared_no_more_does_not_keep_the_others_from_being_sampled() -> None:
+def test_a_query_on_an_undeclared_cluster_stops_no_sampling_of_others() -> None:
     world = World(settings(queries=("a", "b")))
     moved = world.carry_out(world.request("b"))
     assert moved is not None
@@ -180,7 +251,7 @@ def closed(world: World, term: int, name: str, days: int) -> None:
     world.store.record(done, term=term, events=[samples.event(at=at, operation=name)])
 
 
-def test_what_is_older_than_the_configuration_says_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_older_than_the_retention_are_pruned(monkeypatch: pytest.MonkeyPatch) -> None:
     tideover = settings()
     world = World(tideover.model_copy(update={"retention": tideover.retention.model_copy(update={"operations": 2})}))
     term = lead(world)
@@ -211,7 +282,7 @@ def test_pruning_ends_by_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert keeper(world, lambda: term).prune().events in {3, 4}
 
 
-def test_timelines_that_nobody_writes_any_more_go_by_the_longest_time_that_is_set(
+def test_orphaned_timelines_go_by_the_longest_configured_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(housekeeping, "STRETCHES_AT_ONCE", 2)
@@ -247,7 +318,7 @@ def planned(world: World) -> dict[str, Any]:
     return plan_query(places, OperationKind.FAILOVER, "revenue", "west")
 
 
-def test_a_measured_buffer_is_measured_where_it_is_asked_for_and_shown_with_its_reasons() -> None:
+def test_a_buffer_is_measured_where_asked_for_and_shown_with_its_reasons() -> None:
     world = World(settings(methods=["timestamp"], buffer="measured"))
     consumed(world, steps=200, back_seconds=31)
     (default,) = planned(world)["buffers"]
@@ -281,7 +352,7 @@ def old_lines(world: World) -> int:
     return sum(1 for event in world.store.history() if event.text == "old")
 
 
-def test_both_jobs_run_again_and_again_while_this_controller_leads_and_not_otherwise() -> None:
+def test_both_jobs_repeat_only_while_this_controller_leads() -> None:
     world = World()
     terms: list[int | None] = [None]
     old = samples.event(at=START - 91 * DAY, operation=None, text="old")
@@ -308,12 +379,12 @@ def test_a_job_that_fails_or_meets_a_defect_is_told_and_comes_again() -> None:
     class Troubled:
         """A store that is in trouble when readiness is read."""
 
-        def __getattr__(self, name: str) -> object:
+        def __getattr__(self, name: str) -> Any:
             if name == "readiness" and troubles:
                 raise troubles.pop(0)
             return getattr(world.store, name)
 
-    with capture_logs() as lines, scheduled(world, lambda: term, store=Troubled()):  # type: ignore[arg-type] # a twin
+    with capture_logs() as lines, scheduled(world, lambda: term, store=Troubled()):
         until(lambda: bool(world.store.readiness()))
     assert [line["event"] for line in lines] == ["housekeeping waits for the store", "housekeeping met a defect"]
     assert lines[1]["job"] == "readiness"
@@ -345,13 +416,13 @@ def test_runs_that_were_missed_are_made_up_for_once() -> None:
     class Counting:
         """A store that hears of each run."""
 
-        def __getattr__(self, name: str) -> object:
+        def __getattr__(self, name: str) -> Any:
             if name == "readiness":
                 runs.append(time.monotonic())
             return getattr(world.store, name)
 
     made = Housekeeping(
-        Counting(), world.settings, logs=world.clusters.__getitem__, term=lambda: term,  # type: ignore[arg-type] # a twin
+        Counting(), world.settings, logs=world.clusters.__getitem__, term=lambda: term,
         actor="controller:one", look_every=timedelta(hours=1),
     )  # fmt: skip
     made._scheduler.modify_job("readiness", next_run_time=datetime.now(UTC) - timedelta(hours=10))
@@ -372,7 +443,7 @@ def test_a_run_that_hangs_holds_up_no_other_job_and_is_followed_by_the_next() ->
     world.store.note(samples.event(at=START - 91 * DAY, operation=None, text="old"))
 
     class Slow:
-        def __getattr__(self, name: str) -> object:
+        def __getattr__(self, name: str) -> Any:
             if name == "readiness":
                 runs.append(time.monotonic())
                 entered.set()
@@ -380,7 +451,7 @@ def test_a_run_that_hangs_holds_up_no_other_job_and_is_followed_by_the_next() ->
                     leave.wait(WAIT)
             return getattr(world.store, name)
 
-    with capture_logs() as lines, scheduled(world, lambda: term, store=Slow()):  # type: ignore[arg-type] # a twin
+    with capture_logs() as lines, scheduled(world, lambda: term, store=Slow()):
         assert entered.wait(WAIT)
         until(lambda: not world.store.history())
         time.sleep(5 * SHORT.total_seconds())
@@ -420,16 +491,16 @@ def test_the_store_sees_a_stale_term_and_the_job_is_quiet() -> None:
     assert (world.store.readiness(), lines) == ([], [])
 
 
-def test_what_was_sampled_is_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_the_sampled_readiness(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.clusters["west"].reachable = False
-    assert run_json(capsys, "list")[1][0]["ready"] is None  # type: ignore[index] # one row
+    assert run_json(capsys, "list")[1][0]["ready"] is None
     term = lead(world)
     made = Housekeeping(
         world.store, world.settings, logs=world.clusters.__getitem__, term=lambda: term, actor="controller:one"
     )
     assert made.sample() == 1
     made.close()
-    assert run_json(capsys, "list")[1][0]["ready"] is False  # type: ignore[index] # one row
+    assert run_json(capsys, "list")[1][0]["ready"] is False
     _, shown = run_json(capsys, "show", "revenue")
     assert isinstance(shown, dict)
     assert keys(shown["readiness"]) == said("`readiness` is the controller's last check")

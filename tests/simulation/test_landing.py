@@ -1,13 +1,16 @@
 """Behind the commit: runners and standbys that die before the first batch, and the verbs that come meanwhile."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from orchestrator.requests import Wish, ask
-from orchestrator.work import Work
-from state.model import Assignment, Desired, Intent, IntentKind, Operation, OperationKind, Phase, Request
-from state.protocol import Evidence, Failure
+from orchestrator.operation.requests import Wish, ask
+from orchestrator.operation.wait import Work
+from state.messages import Evidence, Failure
+from state.model.entities import Assignment, Desired, Intent, IntentKind, Operation, OperationKind, Phase, Request
+from state.store.sql.schema import requests
+from tests.simulation.stores import force
 from tests.simulation.world import QUERY, World, settings
 
 
@@ -51,7 +54,7 @@ def loses_its_standby(world: World | None = None) -> tuple[World, Request]:
 
 # -- the runner dies ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("started", [False, True])
-def test_a_runner_that_dies_after_the_commit_is_followed_by_another_once_it_is_proven_gone(started: bool) -> None:
+def test_a_runner_that_dies_after_the_commit_is_followed_once_proven_gone(started: bool) -> None:
     world = loses_its_runner(started=started)
     operation = carried_out(world, world.request())
     assert (operation.phase, operation.outcome, operation.epoch) == (Phase.SETTLED, "done", 3)
@@ -72,10 +75,10 @@ def test_a_runner_that_dies_after_the_commit_is_followed_by_another_once_it_is_p
     assert steps[names.index("takeover")].detail["evidence"] == "process"
 
 
-def test_the_process_to_be_proven_gone_is_that_of_the_runner_which_was_given_the_query_last() -> None:
+def test_the_process_to_be_proven_gone_is_the_last_that_got_the_query() -> None:
     world = World()
     world.runner.alive, world.other.alive = False, True
-    world.other._obey = lambda _: setattr(world.other, "alive", False)  # type: ignore[method-assign] # the fault
+    world.other._obey = lambda assignment: setattr(world.other, "alive", False)  # type: ignore[method-assign] # the fault
     world.clock.wait(6)
     request = world.request()
     assert carried_out(world, request, seconds=30).phase is Phase.STARTING
@@ -87,7 +90,7 @@ def test_the_process_to_be_proven_gone_is_that_of_the_runner_which_was_given_the
     assert [fence.request["hosting"]["runner"] for fence in fences] == ["a", "b"]  # type: ignore[index] # plain JSON
 
 
-def test_a_lost_run_that_nobody_can_prove_gone_is_not_followed_without_consent() -> None:
+def test_a_lost_run_without_proof_is_not_followed_without_consent() -> None:
     world = loses_its_runner()
     world.other.evidence = None
     request = world.request()
@@ -101,12 +104,37 @@ def test_a_lost_run_that_nobody_can_prove_gone_is_not_followed_without_consent()
     assert [start.runner for start in world.starts] == ["b"]
 
 
-def test_a_lost_runner_that_comes_back_to_a_held_query_proves_its_own_run_gone() -> None:
+def test_a_consent_for_the_run_of_a_dead_host_answers_for_no_later_run() -> None:
+    """A person has looked at the host of ``a``; of ``b``, silent behind the commit, nobody has said a word."""
+    world = World()
+    world.runner.evidence = world.other.evidence = None
+    world.other.commits = False
+    world.clock.wait(1)
+    world.runner.alive, world.other.alive = False, True
+    world.clock.wait(6)
+    request = world.request(consents=("unfenced",))
+    assert carried_out(world, request, seconds=20).phase is Phase.VERIFYING
+    world.other.alive = False
+    world.runner.alive, world.runner.instance = True, "two"
+    operation = carried_out(world, request, seconds=200)
+    assert (operation.phase, assigned(world).desired) == (Phase.STARTING, Desired.HELD)
+    assert operation.sentence.startswith("nothing proves that the run of runner b has stopped")
+    assert operation.sentence.endswith(
+        "The consent unfenced was given for another run; if this one has ended, consent unfenced again"
+    )
+    assert [start.runner for start in world.starts] == ["b"]
+    again = carried_out(world, world.request(consents=("unfenced",)))
+    assert (again.id, again.outcome) == (operation.id, "done")
+    assert [start.runner for start in world.starts] == ["b", "a"]
+    assert len(again.consents) == 2
+
+
+def test_a_lost_runner_that_comes_back_proves_its_own_run_gone() -> None:
     world = loses_its_runner()
     world.other.evidence = None
     request = world.request()
     carried_out(world, request, seconds=20)
-    del world.runner._obey  # type: ignore[method-assign] # a new process
+    del world.runner._obey
     world.runner.alive = world.runner.commits = True
     world.runner.instance = "two"
     operation = carried_out(world, request)
@@ -121,13 +149,13 @@ def test_without_another_runner_the_lost_one_is_waited_for() -> None:
     operation = carried_out(world, request, seconds=200)
     assert (operation.phase, operation.epoch) == (Phase.STARTING, 2)
     assert "tideover run --name a" in operation.sentence
-    del world.runner._obey  # type: ignore[method-assign] # a new process
+    del world.runner._obey
     world.runner.alive = world.runner.commits = True
     assert carried_out(world, request).outcome == "done"
     assert [(start.runner, start.epoch) for start in world.starts] == [("a", 2)]
 
 
-def test_a_takeover_whose_runner_dies_as_well_is_done_by_the_next_that_is_alive() -> None:
+def test_a_takeover_whose_runner_dies_is_done_by_the_next() -> None:
     world = loses_its_runner()
     answer = world.other._answer
 
@@ -140,7 +168,7 @@ def test_a_takeover_whose_runner_dies_as_well_is_done_by_the_next_that_is_alive(
     request = world.request()
     assert carried_out(world, request, seconds=30).phase is Phase.STARTING
     assert assigned(world).desired is Desired.HELD
-    del world.runner._obey  # type: ignore[method-assign] # a new process
+    del world.runner._obey
     world.runner.alive = world.runner.commits = True
     operation = carried_out(world, request)
     assert (operation.outcome, operation.epoch) == ("done", 3)
@@ -161,7 +189,7 @@ def test_a_takeover_takes_its_fence_away_however_often_that_fails(kind: str) -> 
     assert world.checkpoints[assigned(world).checkpoint].planted == set()
 
 
-def test_a_takeover_that_cannot_fence_leaves_the_query_with_its_runner_and_takes_away_what_it_planted() -> None:
+def test_a_takeover_that_cannot_fence_is_undone_and_leaves_the_query() -> None:
     world = loses_its_runner()
     answer = world.other._do
 
@@ -179,7 +207,7 @@ def test_a_takeover_that_cannot_fence_leaves_the_query_with_its_runner_and_takes
 
 
 # -- the standby dies --------------------------------------------------------------------------------------------------
-def test_a_standby_that_stays_away_ends_the_operation_and_keeps_the_query_placed_there() -> None:
+def test_a_standby_that_stays_away_ends_the_operation_with_the_query_there() -> None:
     world, request = loses_its_standby()
     operation = carried_out(world, request, seconds=60)
     assert operation.is_open
@@ -194,7 +222,7 @@ def test_a_standby_that_stays_away_ends_the_operation_and_keeps_the_query_placed
     assert world.store.steps(operation.id)[-1].outcome == "failed"
 
 
-def test_a_standby_that_stays_away_is_given_up_also_where_the_stores_clock_is_set_back() -> None:
+def test_a_standby_that_stays_away_is_given_up_under_a_clock_set_back() -> None:
     world, request = loses_its_standby()
     assert carried_out(world, request, seconds=30).is_open
     world.clock.store_set_ahead = -3600.0
@@ -224,7 +252,7 @@ def test_a_query_that_is_merely_slow_is_waited_for() -> None:
     assert "waiting for its first batch" in operation.sentence
 
 
-def test_after_the_end_the_query_is_moved_on_from_where_it_is_placed_under_a_new_fence() -> None:
+def test_after_a_stranded_end_the_query_moves_on_under_a_new_fence() -> None:
     world, request = loses_its_standby()
     placed = assigned(world).checkpoint
     carried_out(world, request, seconds=120)
@@ -235,7 +263,9 @@ def test_after_the_end_the_query_is_moved_on_from_where_it_is_placed_under_a_new
     assert assigned(world).checkpoint == f"/cp/{QUERY}/epoch-3-{operation.id}"
     where_it_stood = {"orders": {"orders": {"0": 100, "1": 100}}}
     assert world.checkpoints[assigned(world).checkpoint].offsets == where_it_stood, "nothing was read on west"
-    assert operation.measured["replay_records"] == 0
+    assert operation.plan is not None
+    plan: Any = operation.plan
+    assert plan["totals"]["replay_records"] == 0
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2), ("east", 3)]
 
 
@@ -272,7 +302,7 @@ def test_another_verb_is_refused_while_an_operation_is_open() -> None:
     world.runner.answers = False
     carried_out(world, world.request(), seconds=1)
     wish = Wish(
-        kind=OperationKind.SWITCHOVER, targets={QUERY: "west"}, expect_active=None, actor="ann", reason="", consents=()
+        kind=OperationKind.SWITCHOVER, targets={QUERY: "west"}, expect_active={}, actor="ann", reason="", consents=()
     )
     (request,) = ask(world.store, wish)
     assert "a failover to west, is open (FENCING)" in refusal(world, request)
@@ -284,7 +314,7 @@ def test_a_request_that_leaves_the_target_open_joins() -> None:
     operation = carried_out(world, world.request(), seconds=1)
     world.runner.answers = True
     request = world.request()
-    world.store._requests[request.id] = replace(request, target=None)  # type: ignore[attr-defined] # memory's own
+    force(world.store, requests, replace(request, target=None))
     assert carried_out(world, replace(request, target=None)).id == operation.id
 
 
@@ -304,7 +334,7 @@ def test_another_target_is_refused_while_a_takeover_lacks_its_proof() -> None:
 
 
 @pytest.mark.parametrize("reason", ["unreachable", "failing"])
-def test_a_stranded_operation_makes_way_at_once_for_a_request_to_go_elsewhere(reason: str) -> None:
+def test_a_stranded_operation_makes_way_for_a_request_to_go_elsewhere(reason: str) -> None:
     world = World()
     if reason == "failing":
         world.runner.start_error = "TopicAuthorizationException"

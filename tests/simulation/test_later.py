@@ -1,12 +1,13 @@
 """A standby that lagged at the move gets the rest afterwards: what was announced is counted as it is read again."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from orchestrator.cli import shapes
-from orchestrator.later import keep_counts, with_later
-from state.model import Operation
+from orchestrator.cli import json_shapes
+from orchestrator.facts.measure import keep_counts, with_later
+from state.model.entities import Operation
 from tests.simulation.world import START_MS, World
 
 LACKING = 7
@@ -26,7 +27,8 @@ def moved(world: World) -> Operation:
     assert operation is not None
     assert operation.outcome == "done", operation.sentence
     assert operation.plan is not None
-    assert operation.plan["totals"]["replay_later_records"] == 2 * LACKING
+    plan: Any = operation.plan
+    assert plan["totals"]["replay_later_records"] == 2 * LACKING
     assert operation.plan["starting_offsets"] == {"orders": {"0": END, "1": END}}
     return operation
 
@@ -47,10 +49,10 @@ def read_to_end(world: World) -> None:
 
 def counted(world: World, operation: Operation) -> object:
     looked_at = with_later(operation, world.store, world.clusters.__getitem__)
-    return shapes.measured_json(looked_at)["replay_later_records"]
+    return json_shapes.measured_json(looked_at)["replay_later_records"]
 
 
-def test_what_comes_and_is_read_is_counted(world: World) -> None:
+def test_later_records_count_once_they_are_read(world: World) -> None:
     operation = moved(world)
     assert counted(world, operation) == 0
     come(world, 0, 7)

@@ -1,15 +1,19 @@
 """After a move its forecast is laid beside what came of it, partition by partition, and kept."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.cli import shapes
+from orchestrator.cli import json_shapes
 from orchestrator.decide.outcome import outcome_rows
-from orchestrator.later import keep_counts
-from orchestrator.outcome import with_outcome
-from state.model import Operation
+from orchestrator.facts import measure as later
+from orchestrator.facts.measure import keep_counts, with_outcome
+from state.model.entities import Operation
+from streaming.kafka.link import Links
+from streaming.probe.identities import Identities
+from tests.simulation.conftest import CONFIG
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_later import read_to_end
 from tests.simulation.world import START_MS, World, settings
@@ -35,14 +39,23 @@ def measured(world: World, operation: Operation) -> list[tuple[object, ...]]:
     return [tuple(row.values())[2:] for row in outcome_rows(looked_at)]
 
 
+def total(world: World, operation: Operation) -> tuple[object, object]:
+    """Replay and exposure as measured, of all partitions together."""
+    known = with_outcome(operation, world.store, world.clusters.__getitem__).measured
+    return known["replay_records"], known["exposure_records"]
+
+
 def test_replay_and_exposure_come_true_as_they_were_forecast() -> None:
     for world, replay in ((World(), 0), (by_time(), BACK + 1)):
         operation = moved(world)
         world.clusters["east"].reachable = False
         assert measured(world, operation) == [(replay, None, 10, None)] * 2, "nothing was read, and nobody asked"
+        assert (operation.measured["replay_records"], operation.measured["exposure_records"]) == (None, None)
+        assert total(world, operation) == (None, None), "a forecast is no measure"
         world.clusters["east"].reachable = True
         read_to_end(world)
         assert measured(world, operation) == [(replay, replay, 10, 10)] * 2
+        assert total(world, operation) == (2 * replay, 20)
 
 
 def test_a_forecast_that_does_not_come_true_shows() -> None:
@@ -54,10 +67,11 @@ def test_a_forecast_that_does_not_come_true_shows() -> None:
     for index in range(3):  # written after the last sample of the ends, before the cluster died
         east.write("orders", 1, f"unsampled-{index}", START_MS)
     read_to_end(world)
-    assert measured(world, operation) == [(0, 15, 10, 10), (0, 0, 10, 13)]
+    assert measured(world, operation) == [(0, 5, 10, 10), (0, 0, 10, 13)]
+    assert total(world, operation) == (5, 23)
 
 
-def test_what_producers_wrote_to_the_old_cluster_after_the_move_is_no_exposure() -> None:
+def test_records_written_to_the_old_cluster_after_the_move_are_no_exposure() -> None:
     world = World()
     operation = moved(world)
     for index in range(9):
@@ -140,4 +154,62 @@ def test_a_plan_alone_and_a_move_that_was_refused_measure_nothing() -> None:
     world.clusters["west"].topics.clear()
     operation = world.carry_out(world.request())
     assert operation is None or outcome_rows(operation) == []
-    assert operation is None or shapes.operation_json(operation, [])["measured"]["partitions"] == []  # type: ignore[index]
+    assert operation is None or json_shapes.operation_json(operation, [])["measured"]["partitions"] == []  # type: ignore[index]
+
+
+def undeclared(world: World, *names: str) -> dict[str, Any]:
+    """The logs of a process whose configuration has these clusters no more."""
+    left = {name: cluster for name, cluster in world.settings.clusters.items() if name not in names}
+    settings = world.settings.model_copy(update={"clusters": left})
+    links = Links(settings, Identities(settings))
+    links._made.update({name: world.clusters[name] for name in left})  # type: ignore[misc] # a twin of a link
+    return {"logs": links}
+
+
+@pytest.mark.parametrize("names", [("east",), ("west",), ("east", "west")])
+def test_a_cluster_that_is_declared_no_more_leaves_its_numbers_unknown(names: tuple[str, ...]) -> None:
+    world = by_time()
+    operation = moved(world)
+    read_to_end(world)
+    looked_at = with_outcome(operation, world.store, **undeclared(world, *names))
+    ((_, replay, _, exposed), _) = (tuple(row.values())[2:] for row in outcome_rows(looked_at))
+    assert (replay is None, exposed is None) == ("west" in names, True)
+
+
+def test_an_error_of_one_query_does_not_stop_measuring_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(settings(queries=("first", "second"), methods=["timestamp"], buffer=f"{BACK}s"))
+    for query in world.settings.queries:
+        done = world.carry_out(world.request(query))
+        assert done is not None
+        assert done.outcome == "done"
+    lead = world.lead()
+    assert lead.take()
+    measure = later.with_outcome
+
+    def broken(operation: Operation, *rest: Any) -> Operation:
+        if operation.query == "first":
+            raise KeyError("followed")
+        return measure(operation, *rest)
+
+    monkeypatch.setattr(later, "with_outcome", broken)
+    with pytest.raises(KeyError, match="followed"):
+        keep_counts(
+            world.settings.queries, world.store, world.clusters.__getitem__, term=lambda: lead.term,
+            at=world.store.now(), actor="a",
+        )  # fmt: skip
+    exposed = {each.query: outcome_rows(each)[0]["exposure_records"] for each in world.store.operations()}
+    assert exposed == {"first": None, "second": 10}
+
+
+def test_show_op_prints_an_operation_whose_old_cluster_is_declared_no_more(
+    world: World, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operation = moved(world)
+    read_to_end(world)
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    text = CONFIG.replace("  east: {bootstrap: [localhost:1]}\n", "").replace("east", "south")
+    (folder / "tideover.yaml").write_text(text.replace("localhost:2", "localhost:9"), encoding="utf-8")
+    code, out, err = run(capsys, "show-op", operation.id)
+    assert (code, err) == (0, "")
+    assert "failover of revenue from east to west" in out

@@ -1,10 +1,12 @@
 """Sources that subscribe by a pattern: topics that are on one side only, and those made during the outage."""
 
+from typing import Any
+
 import pytest
 
-from orchestrator.appeared import appeared
-from state.model import Operation, Phase
-from state.protocol import Planned, SinkState
+from orchestrator.facts.source_cluster import appeared
+from state.messages import Planned, SinkState
+from state.model.entities import Operation, Phase
 from tests.simulation.world import QUERY, START_MS, World, settings
 
 PLACE = 33 + 100
@@ -33,7 +35,7 @@ def test_a_topic_that_only_the_standby_has_is_read_from_its_begin_there(resume: 
     with_topic(world, "payments")
     operation = moved(world)
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
-    plan = operation.plan
+    plan: Any = operation.plan
     assert plan is not None
     assert plan["starting_offsets"] == {"orders": {"0": PLACE, "1": PLACE}, "orders-new": {"0": 3}}
     (added,) = [each for each in plan["partitions"] if each["target_topic"] == "orders-new"]
@@ -41,7 +43,7 @@ def test_a_topic_that_only_the_standby_has_is_read_from_its_begin_there(resume: 
     assert plan["totals"]["exposure_records"] == 20
 
 
-def test_a_batch_that_was_planned_is_planned_again_beside_a_topic_that_it_did_not_name() -> None:
+def test_a_planned_batch_is_planned_again_beside_a_topic_it_did_not_name() -> None:
     world = World(settings(sources=PATTERN))
     with_topic(world, "orders-new")
     checkpoint = world.checkpoints[f"/cp/{QUERY}"]
@@ -57,8 +59,9 @@ def test_a_topic_that_only_the_old_cluster_has_refuses_by_name() -> None:
     del world.clusters["west"].topics["orders"]
     operation = moved(world)
     assert operation.phase is Phase.ABORTED
-    assert operation.plan is not None
-    refused = [gate for gate in operation.plan["gates"] if not gate["ok"]]
+    plan: Any = operation.plan
+    assert plan is not None
+    refused = [gate for gate in plan["gates"] if not gate["ok"]]
     assert [gate["name"] for gate in refused] == ["topics-present", "place-found"]
     assert "west has no topic orders" in refused[0]["text"]
 
@@ -79,7 +82,7 @@ def test_partitions_added_during_the_outage_are_read_from_their_begin() -> None:
         ("identity", "orders-new", "orders-new"),
     ],
 )
-def test_what_appears_is_called_as_it_would_be_on_the_old_cluster(topics: object, there: str, here: str) -> None:
+def test_a_topic_that_appears_is_named_as_on_the_old_cluster(topics: object, there: str, here: str) -> None:
     routes = {"routes": [{"from": "east", "to": "west", "topics": topics}]}
     world = World(settings(sources=PATTERN, groups=routes))
     with_topic(world, there)
@@ -91,7 +94,7 @@ def test_what_appears_is_called_as_it_would_be_on_the_old_cluster(topics: object
     assert not any("stranger" in each for each in named)
 
 
-def test_every_partition_of_what_appears_is_read_and_only_by_sources_that_do_not_know_it() -> None:
+def test_only_sources_new_to_a_topic_read_all_its_partitions() -> None:
     sources = {"orders": {"pattern": "orders(-new)?"}, "all": {"pattern": "orders.*"}}
     world = World(settings(sources=sources))
     world.clusters["west"].create("orders-new", 3)

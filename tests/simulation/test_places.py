@@ -1,9 +1,9 @@
 """Asking the standby: how long an answer stands, and how long that there was none."""
 
-from orchestrator.decide.rules import rules_of
-from orchestrator.places import SILENCE_SECONDS, STANDBY_SECONDS, Places
-from state.model import OperationKind
-from state.settings import Route
+from orchestrator.decide.lookup_wants import rules_of
+from orchestrator.facts.gather import SILENCE_SECONDS, STANDBY_SECONDS, Places
+from state.model.entities import OperationKind
+from state.settings.keys import Route, Source
 from tests.simulation.world import World
 
 
@@ -49,10 +49,22 @@ def test_a_runner_that_was_last_seen_in_a_time_to_come_is_not_alive() -> None:
     assert [fact.runner for fact in places.alive("revenue")] == ["a"]
 
 
-def test_what_the_route_says_of_its_replicator_is_a_rule_of_the_search() -> None:
+def test_the_replicator_of_the_route_is_a_rule_of_the_search() -> None:
     world = World()
     route = {"from": "east", "to": "west", "offset_syncs": "mm2-offset-syncs.east.internal", "keeps_offsets": True}
     rules = rules_of(world.settings.queries["revenue"], "fail", Route.model_validate(route))
     assert (rules.offset_syncs, rules.keeps_offsets) == ("mm2-offset-syncs.east.internal", True)
+    assert rules.committed_only == frozenset()
     bare = rules_of(world.settings.queries["revenue"], "fail", None)
     assert (bare.offset_syncs, bare.keeps_offsets) == (None, False)
+
+
+def test_each_source_is_looked_for_as_it_reads() -> None:
+    query = World().settings.queries["revenue"]
+    declared = {
+        "bare": Source(topics=("orders",)),
+        "all": Source(topics=("orders",), options={"kafka.isolation.level": "read_uncommitted"}),
+        "committed": Source(topics=("orders",), options={"Kafka.Isolation.Level": "read_committed"}),
+    }
+    rules = rules_of(query.model_copy(update={"sources": declared}), "fail", None)
+    assert rules.committed_only == {"committed"}

@@ -5,15 +5,17 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from orchestrator.decide.automatic import Circumstances, judge
+from orchestrator.decide.gates.automatic import Circumstances, judge
 from orchestrator.errors import Refused
-from orchestrator.places import Places
-from orchestrator.planning import check_queries
-from orchestrator.reconciling import Lost, answer_for, lost_of, reconcile, sides_of
-from state.model import (
+from orchestrator.facts.gather import Places
+from orchestrator.facts.preflight import check_queries
+from orchestrator.operation.reconcile import Lost, answer_for, lost_of, reconcile, sides_of
+from state.messages import Evidence, Failure
+from state.model.entities import (
     Assignment,
     Desired,
     IntentKind,
@@ -25,8 +27,7 @@ from state.model import (
     Request,
     RunState,
 )
-from state.protocol import Evidence, Failure
-from state.sql.migrate import open_store
+from state.store.sql.migrate import open_store
 from tests.contract import samples
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
@@ -95,13 +96,13 @@ def moved_and_put_back(disk: Disk) -> World:
     return disk.world
 
 
-def test_what_runs_goes_on_and_nothing_is_moved_until_somebody_reconciles(disk: Disk) -> None:
+def test_a_running_query_goes_on_and_nothing_moves_until_reconciled(disk: Disk) -> None:
     world = moved_and_put_back(disk)
     assert [start.cluster for start in world.starts] == ["west"]
     assert refused(world, world.request()) == REFUSAL
     facts = places(world).before(OperationKind.FAILOVER, QUERY, "west")
     automatic = Circumstances(
-        facts=facts, now=world.clock.now(), term=None, beliefs={}, pauses=(), operations=(), acknowledged=frozenset()
+        facts=facts, now=world.clock.now(), term=1, statuses={}, pauses=(), operations=(), acknowledged=frozenset()
     )
     logs = world.clusters.__getitem__
     (ready,) = check_queries([QUERY], store=world.store, settings=world.settings, logs=logs, clock=world.clock)
@@ -135,7 +136,7 @@ def test_after_it_is_reconciled_the_query_runs_where_it_ran_and_can_be_moved(dis
     assert world.checkpoints[world.starts[-1].checkpoint].offsets == {"orders": {"orders": {"0": 100, "1": 100}}}
 
 
-def test_an_operation_that_came_back_open_is_left_alone_and_closed_by_reconciling(disk: Disk) -> None:
+def test_a_restored_open_operation_is_left_alone_until_reconciled(disk: Disk) -> None:
     world = disk.world
     world.runner.answers = False
     request = world.request()
@@ -192,7 +193,7 @@ def stands(world: World) -> Assignment:
     return assignment
 
 
-def test_what_moved_away_by_an_operation_that_is_lost_is_not_moved_from_there_again(disk: Disk) -> None:
+def test_a_query_moved_by_a_lost_operation_is_not_moved_again(disk: Disk) -> None:
     world, lost = moved_put_back_and_started_anew(disk)
     (fact,) = world.store.query_facts()
     assert (fact.instance, fact.epoch, fact.state, fact.held_by) == ("two", 1, RunState.FAILED, lost)
@@ -200,7 +201,7 @@ def test_what_moved_away_by_an_operation_that_is_lost_is_not_moved_from_there_ag
     assert refused(world, world.request()) == HELD.format(lost)
     facts = places(world).before(OperationKind.FAILOVER, QUERY, "west")
     automatic = Circumstances(
-        facts=facts, now=world.clock.now(), term=None, beliefs={}, pauses=(), operations=(), acknowledged=frozenset()
+        facts=facts, now=world.clock.now(), term=1, statuses={}, pauses=(), operations=(), acknowledged=frozenset()
     )
     assert [gate.ok for gate in judge(automatic) if gate.name == "store-current"] == [False]
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
@@ -224,7 +225,7 @@ def test_a_move_that_began_before_a_runner_could_say_so_ends_at_its_fence(disk: 
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
 
 
-def test_a_move_that_came_back_open_and_was_committed_before_is_not_made_again(disk: Disk) -> None:
+def test_a_restored_move_that_was_committed_is_not_made_again(disk: Disk) -> None:
     world = disk.world
     world.runner.answers = False
     request = world.request()
@@ -305,7 +306,7 @@ def fenced_and_put_back(disk: Disk) -> tuple[Request, Operation, Lost]:
     return replace(request, operation=begun.id), begun, lost
 
 
-def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(disk: Disk) -> None:
+def test_a_query_fenced_by_a_lost_operation_goes_on_where_it_was(disk: Disk) -> None:
     world = disk.world
     request, begun, lost = fenced_and_put_back(disk)
     assert (lost.holder, lost.held_epoch) == (begun.id, 2)
@@ -329,7 +330,7 @@ def test_what_a_lost_operation_had_fenced_and_not_moved_goes_on_where_it_was(dis
     assert (moved.outcome, moved.epoch) == ("done", 5)
 
 
-def test_what_is_undone_waits_for_its_runner_in_one_sentence(disk: Disk) -> None:
+def test_an_undo_waits_for_its_runner_in_one_sentence(disk: Disk) -> None:
     world = disk.world
     request, _, lost = fenced_and_put_back(disk)
     say_it_stayed(world, lost)
@@ -419,7 +420,7 @@ def test_an_operation_that_the_store_knows_is_no_stranger(disk: Disk) -> None:
 
 
 # -- the verb ----------------------------------------------------------------------------------------------------------
-def report(world: World, **changes: object) -> QueryFact:
+def report(world: World, **changes: Any) -> QueryFact:
     """What a runner tells of an epoch that the store has lost."""
     newer = samples.fact(**{"epoch": 4, "cluster": "west", "runner": "b", "checkpoint": "/cp/new", **changes})
     assert world.store.report_query(newer)
@@ -468,8 +469,8 @@ def test_a_person_is_shown_both_sides_before_the_question(
 
 
 @pytest.mark.parametrize("changes", [{"cluster": "north"}, {"runner": "z"}])
-def test_what_the_configuration_does_not_allow_is_not_written_down(
-    world: World, capsys: pytest.CaptureFixture[str], changes: dict[str, object]
+def test_reconcile_refuses_what_the_configuration_does_not_allow(
+    world: World, capsys: pytest.CaptureFixture[str], changes: dict[str, Any]
 ) -> None:
     world.runner.alive = False
     report(world, **changes)

@@ -5,16 +5,16 @@ from typing import cast
 
 import pytest
 
+from orchestrator.facts.gather import Places
 from orchestrator.lease import NAME, TTL
-from orchestrator.places import Places
-from orchestrator.requests import TAKEN_WITHIN, Wish, ask
-from orchestrator.steering import pause
-from orchestrator.unasked import Unasked
-from state.automation import AUTOMATIC, EVERY
+from orchestrator.operation.automatic_failover import Unasked
+from orchestrator.operation.pauses import pause
+from orchestrator.operation.requests import TAKEN_WITHIN, Wish, ask
 from state.errors import Conflict, StaleTerm
-from state.model import OperationKind, Phase, Request
-from state.ports import Store
-from state.sighting import Belief, Verdict
+from state.model.automation import AUTOMATIC, EVERY
+from state.model.cluster_status import ClusterStatus, Verdict
+from state.model.entities import OperationKind, Phase, Request
+from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.simulation.control import desk, see_to
 from tests.simulation.stores import Crash, CrashingStore, FrozenStore
@@ -29,23 +29,23 @@ def world() -> World:
 def asked_by_itself(world: World) -> Request:
     """A failover that a leader, who may be gone since, asked for."""
     wish = Wish(
-        kind=OperationKind.FAILOVER, targets={"first": "west"}, expect_active=None, actor=AUTOMATIC,
+        kind=OperationKind.FAILOVER, targets={"first": "west"}, expect_active={}, actor=AUTOMATIC,
         reason="east is down", consents=(),
     )  # fmt: skip
     return ask(world.store, wish)[0]
 
 
-def believe(world: World, verdicts: Mapping[str, Verdict], term: int) -> dict[str, Belief]:
+def record_status(world: World, verdicts: Mapping[str, Verdict], term: int) -> dict[str, ClusterStatus]:
     now = world.store.now()
     given = {
-        name: samples.belief(
+        name: samples.status(
             cluster=name, verdict=verdict, since=now, down_since=now if verdict is Verdict.DOWN else None,
             decided_at=now, term=term,
         )
         for name, verdict in verdicts.items()
     }  # fmt: skip
-    for belief in given.values():
-        world.store.believe(belief, term=term, event=samples.event())
+    for status in given.values():
+        world.store.record_status(status, term=term, event=samples.event())
     return given
 
 
@@ -53,11 +53,21 @@ def opened(world: World) -> list[str]:
     return [operation.query for operation in world.store.operations(only_open=True)]
 
 
+def test_a_verb_never_follows_the_operation_of_another_verb(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.operation.requests.secrets.token_hex", lambda size: "ab" * size)
+    first = world.request("first")
+    assert first.id.endswith("-abababab"), "32 bits"
+    with pytest.raises(Conflict, match="asks for something else"):
+        world.request("second")
+    desk(world).take()
+    assert opened(world) == ["first"]
+
+
 @pytest.mark.parametrize("verdict", [Verdict.UP, Verdict.SUSPECT, Verdict.DOWN])
 def test_a_person_may_ask_whatever_is_believed_of_the_cluster(world: World, verdict: Verdict) -> None:
     """Each of the phases before an operation is left by a hold."""
     held = desk(world)
-    believe(world, {"east": verdict}, held.lead.term)
+    record_status(world, {"east": verdict}, held.lead.term)
     request = world.request("first")
     held.take()
     (operation,) = world.store.operations()
@@ -77,7 +87,7 @@ def test_a_query_that_is_declared_no_more_is_refused_also_behind_its_commit(worl
     assert opened(world) == ["second", "first"]
 
 
-def test_an_open_operation_to_a_cluster_that_is_declared_no_more_stops_nothing_else(world: World) -> None:
+def test_an_operation_to_an_undeclared_cluster_stops_nothing_else(world: World) -> None:
     world.runner.commits = False
     placed = world.carry_out(world.request("first"), seconds=1)
     assert placed is not None
@@ -127,11 +137,11 @@ def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
         (Verdict.DOWN, True, "not-paused: ann@desk paused every query until somebody resumes: upgrade"),
     ],
 )
-def test_what_automatic_mode_asked_for_is_judged_again_by_whoever_takes_it(
+def test_an_automatic_request_is_judged_again_by_whoever_takes_it(
     world: World, east: Verdict | None, paused: bool, refused: str | None
 ) -> None:
     request, held = asked_by_itself(world), desk(world)
-    believe(world, {"west": Verdict.UP} | ({"east": east} if east else {}), held.lead.term)
+    record_status(world, {"west": Verdict.UP} | ({"east": east} if east else {}), held.lead.term)
     if paused:
         pause(world.store, EVERY, until=None, actor="ann@desk", reason="upgrade")
     held.take()
@@ -143,7 +153,7 @@ def test_what_automatic_mode_asked_for_is_judged_again_by_whoever_takes_it(
 
 def test_a_verdict_of_another_leader_is_no_reason_to_take_what_it_asked_for(world: World) -> None:
     before = desk(world).lead.term
-    believe(world, {"east": Verdict.DOWN, "west": Verdict.UP}, before)
+    record_status(world, {"east": Verdict.DOWN, "west": Verdict.UP}, before)
     world.clock.wait(8)
     request = asked_by_itself(world)
     world.clock.wait(TTL.total_seconds() - 8)
@@ -155,28 +165,28 @@ def test_a_verdict_of_another_leader_is_no_reason_to_take_what_it_asked_for(worl
 
 def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
     term = desk(world).lead.term
-    beliefs = believe(world, {"east": Verdict.DOWN, "west": Verdict.UP}, term)
+    statuses = record_status(world, {"east": Verdict.DOWN, "west": Verdict.UP}, term)
     places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
     unasked = Unasked(store=world.store, settings=world.settings, places=places)
     assert world.store.lead(NAME, "next", TTL) is None
     assert world.store.seize(NAME, "next", world.store.leader(NAME).holder, TTL)  # type: ignore[union-attr] # led
     with pytest.raises(StaleTerm):
-        unasked.ask(beliefs, term=term)
+        unasked.ask(statuses, term=term)
     assert world.store.open_requests() == []
 
 
 def test_a_frozen_leader_tells_nothing_when_it_wakes_up(world: World) -> None:
     term = desk(world).lead.term
-    beliefs = believe(world, {"east": Verdict.DOWN, "west": Verdict.DOWN}, term)
+    statuses = record_status(world, {"east": Verdict.DOWN, "west": Verdict.DOWN}, term)
     places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
 
     def others() -> None:
         assert world.store.seize(NAME, "next", world.store.leader(NAME).holder, TTL)  # type: ignore[union-attr] # led
 
-    store = cast(Store, FrozenStore(world.store, "note", others))
+    store = cast(ControllerStore, FrozenStore(world.store, "note", others))
     before = world.store.history()
     with pytest.raises(StaleTerm):
-        Unasked(store=store, settings=world.settings, places=places).ask(beliefs, term=term)
+        Unasked(store=store, settings=world.settings, places=places).ask(statuses, term=term)
     assert world.store.history() == before
 
 
@@ -184,7 +194,7 @@ def test_a_leader_that_dies_when_it_has_refused_leaves_the_line_of_history(world
     request = world.request("first", target="east")
     dying = CrashingStore(world.store, 1, verbs={"answer"})
     with pytest.raises(Crash):
-        world.carry_out(request, store=cast(Store, dying))
+        world.carry_out(request, store=cast(ControllerStore, dying))
     assert [(event.kind, event.text) for event in world.store.history()] == [
         ("refused", "not-already-there: first is already on east")
     ]

@@ -1,12 +1,14 @@
 """Each rule of the world, broken by hand: what no scenario may do is seen and named, and what it may do is not."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from orchestrator.requests import Wish, ask
-from state.model import (
+from orchestrator.operation.requests import Wish, ask
+from state.model.entities import (
     Assignment,
     Desired,
     Event,
@@ -18,11 +20,12 @@ from state.model import (
     Phase,
     Step,
 )
+from state.store.sql.schema import assignments
 from tests.simulation.control import controller, pass_time
 from tests.simulation.driver import Run
 from tests.simulation.live import LiveWorld
-from tests.simulation.stores import back_up
-from tests.simulation.world import QUERY, START, Checkpoint
+from tests.simulation.stores import back_up, force
+from tests.simulation.world import QUERY, START, Checkpoint, ManualClock
 
 OFFSETS = {"orders": {"orders": {"0": 133, "1": 133}}}
 TARGET = "/cp/revenue/epoch-2-by-hand"
@@ -62,9 +65,9 @@ class Hand:
         assert held is not None
         self.world.clock.wait(1)
 
-    def answered(self, kind: IntentKind, *, epoch: int, name: str = "", **result: object) -> None:
+    def answered(self, kind: IntentKind, *, epoch: int, name: str = "", **result: Any) -> None:
         """An intent of the operation that a runner has done."""
-        request: Mapping[str, object] = {}
+        request: Mapping[str, Any] = {}
         if kind is IntentKind.PREPARE:
             request = {
                 "checkpoint": "/cp/revenue", "target": TARGET, "operation": "by-hand", "epoch": 2, "resume": "carry",
@@ -78,13 +81,13 @@ class Hand:
         )  # fmt: skip
         self.world.store.record(self.open, term=self.term, intents=[intent])
 
-    def place(self, **changes: object) -> None:
+    def place(self, **changes: Any) -> None:
         """Give the query to runner b on west, whatever else changes, and let the world go on."""
-        there: dict[str, object] = {
+        there: dict[str, Any] = {
             "epoch": 2, "placed_epoch": 2, "desired": Desired.RUNNING, "cluster": "west", "runner": "b",
             "checkpoint": TARGET,
         }  # fmt: skip
-        row = replace(self.row, **{**there, **changes})  # type: ignore[arg-type] # fields by name
+        row = replace(self.row, **{**there, **changes})
         self.world.checkpoints.setdefault(row.checkpoint, Checkpoint(batch=7, offsets=OFFSETS))
         assert self.world.store.place(
             row, operation=self.open, from_epoch=self.row.epoch, term=self.term, steps=(), event=self._event()
@@ -194,13 +197,13 @@ def test_a_query_that_is_given_back_to_who_had_it_breaks_no_rule(hand: Hand) -> 
     assert hand.world.broken == []
 
 
-def test_a_query_that_is_given_back_to_another_runner_without_a_fence_is_seen(hand: Hand) -> None:
+def test_returning_a_query_to_another_runner_without_a_fence_breaks_a_rule(hand: Hand) -> None:
     hand.hold()
     give_back(hand, "b")
     hand.names(UNFENCED.format(3))
 
 
-def test_a_query_that_is_given_back_to_another_runner_behind_a_fence_breaks_no_rule(hand: Hand) -> None:
+def test_returning_a_query_to_another_runner_behind_a_fence_is_allowed(hand: Hand) -> None:
     hand.hold()
     hand.answered(IntentKind.FENCE, epoch=2, evidence="process")
     give_back(hand, "b")
@@ -224,10 +227,10 @@ def placed(hand: Hand) -> Hand:
     [{"checkpoint": "/cp/other"}, {"cluster": "east"}, {"starting_offsets": OFFSETS}],
     ids=lambda each: [*each],
 )
-def test_a_committed_place_that_changes_is_seen(placed: Hand, change: dict[str, object]) -> None:
-    held = replace(placed.row, **change)  # type: ignore[arg-type] # fields by name
+def test_a_committed_place_that_changes_is_seen(placed: Hand, change: dict[str, Any]) -> None:
+    held = replace(placed.row, **change)
     placed.world.checkpoints.setdefault(held.checkpoint, Checkpoint(batch=7, offsets=OFFSETS))
-    placed.world.store._assignments[QUERY] = held  # type: ignore[attr-defined] # the store itself refuses most of it
+    force(placed.world.store, assignments, held)
     placed.world.clock.wait(1)
     placed.names("revenue was placed at")
 
@@ -256,7 +259,7 @@ def test_a_batch_that_comes_again_with_other_records_is_seen(hand: Hand) -> None
 
 def test_a_world_in_which_a_query_is_moved_breaks_no_rule() -> None:
     wish = Wish(
-        kind=OperationKind.FAILOVER, targets={QUERY: "west"}, expect_active=None, actor="ann", reason="", consents=()
+        kind=OperationKind.FAILOVER, targets={QUERY: "west"}, expect_active={}, actor="ann", reason="", consents=()
     )
     world = LiveWorld()
     ask(world.store, wish)
@@ -264,3 +267,22 @@ def test_a_world_in_which_a_query_is_moved_breaks_no_rule() -> None:
     row = world.store.assignment(QUERY)
     assert row is not None
     assert (row.cluster, world.broken) == ("west", [])
+
+
+def test_a_thread_that_gets_no_core_for_a_while_misses_no_time() -> None:
+    clock, gets_a_core = ManualClock(), threading.Event()
+    seen: list[float] = []
+
+    def drive() -> None:
+        assert gets_a_core.wait(30.0)
+        for _ in range(3):
+            seen.append(clock.passed)
+            clock.wait(0.0)
+
+    driver = threading.Thread(target=drive, name="drive op-1")
+    driver.start()
+    threading.Timer(0.3, gets_a_core.set).start()
+    while driver.is_alive():
+        clock.wait(1.0)
+    driver.join()
+    assert seen[-1] <= 5.0

@@ -6,29 +6,29 @@ from typing import cast
 
 import pytest
 
-from orchestrator.execute import Executor
+from orchestrator.facts.gather import Places
 from orchestrator.lease import Lead
-from orchestrator.places import Places
-from orchestrator.requests import Taker
+from orchestrator.operation.execute import Executor
+from orchestrator.operation.requests import Taker
 from state.errors import StaleTerm
-from state.model import IntentState, Phase, Request
-from state.ports import Store
+from state.model.entities import IntentState, Phase, Request
+from state.store.controller_store import ControllerStore
 from tests.simulation.stores import FrozenStore
 from tests.simulation.world import QUERY, World, settings
 
 
-def taker(world: World, lead: Lead, store: Store) -> Taker:
+def taker(world: World, lead: Lead, store: ControllerStore) -> Taker:
     places = Places(store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
     return Taker(store=store, queries=world.settings.queries, places=places, lead=lead)
 
 
-def executor(world: World, lead: Lead, store: Store) -> Executor:
+def executor(world: World, lead: Lead, store: ControllerStore) -> Executor:
     return Executor(
         store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead, actor="a"
     )
 
 
-def freezes(world: World, lead: Lead, name: str, others: Callable[[], object], *, after: int = 0) -> Store:
+def freezes(world: World, lead: Lead, name: str, others: Callable[[], object], *, after: int = 0) -> ControllerStore:
     """The store of a process whose driver freezes, while its own loop leads again behind the others."""
 
     def meanwhile() -> None:
@@ -36,7 +36,7 @@ def freezes(world: World, lead: Lead, name: str, others: Callable[[], object], *
         others()
         assert lead.take()
 
-    return cast(Store, FrozenStore(world.store, name, meanwhile, after=after))
+    return cast(ControllerStore, FrozenStore(world.store, name, meanwhile, after=after))
 
 
 def phase(world: World) -> Phase:
@@ -55,7 +55,7 @@ def place(world: World, request: Request) -> None:
     lead.give_up()
 
 
-def test_what_was_decided_in_an_earlier_term_is_not_written_in_a_later_one() -> None:
+def test_a_decision_of_an_earlier_term_is_not_written_in_a_later_one() -> None:
     frozen = 0
     for after in range(12):
         world = World()
@@ -76,7 +76,7 @@ def test_what_was_decided_in_an_earlier_term_is_not_written_in_a_later_one() -> 
     assert frozen >= 8, "else it froze nowhere in the middle"
 
 
-def test_what_was_asked_of_a_silent_runner_is_taken_back_in_the_term_in_which_that_was_decided() -> None:
+def test_an_order_to_a_silent_runner_is_taken_back_in_the_term_that_gave_it() -> None:
     world = World()
     world.runner.answers = False
     request, lead = world.request(), world.lead()
@@ -109,7 +109,7 @@ def test_a_request_is_taken_in_one_term_or_left(name: str) -> None:
     assert [operation.outcome for operation in world.store.operations()] == ["refused"]
 
 
-def test_a_request_that_others_answered_since_it_was_listed_moves_nothing_again() -> None:
+def test_a_request_answered_since_it_was_listed_moves_nothing_again() -> None:
     world = World()
     world.runner.answers = False
     first = world.request()
@@ -125,3 +125,25 @@ def test_a_request_that_others_answered_since_it_was_listed_moves_nothing_again(
     assert lead.take()
     assert taker(world, lead, world.store).take(listed) == first.id
     assert world.store.operations(only_open=True) == []
+
+
+def test_places_that_were_found_in_an_earlier_term_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meanwhile another leader may have driven the operation on, and the standby's log may be another one."""
+    world = World()
+    request, lead = world.request(), world.lead()
+    assert lead.take()
+    assert taker(world, lead, world.store).take(request) == request.id
+    driver = executor(world, lead, world.store)
+    driver.drive(request.id, going_on=lambda: phase(world) is not Phase.RESOLVING)
+    lead.give_up()
+    other = world.lead()
+    assert other.take()
+    other.give_up()
+    assert lead.take()
+    looked_up: list[int] = []
+    find = Places.after
+    monkeypatch.setattr(Places, "after", lambda *given, **more: looked_up.append(lead.term) or find(*given, **more))
+    operation = world.store.operation(request.id)
+    assert operation is not None
+    driver._tick(operation, term=lead.term)
+    assert (phase(world), looked_up) == (Phase.RESOLVING, [lead.term])

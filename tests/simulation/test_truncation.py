@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.places import Places
-from orchestrator.planning import plan_query
-from state.model import IntentKind, Operation, OperationKind, Phase
+from orchestrator.facts.gather import Places
+from orchestrator.facts.preflight import plan_query
+from state.model.entities import IntentKind, Operation, OperationKind, Phase
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import QUERY, START_MS, World, settings
 
@@ -48,7 +48,7 @@ def targets(plan: Any) -> list[tuple[int, int, str, int]]:
 
 
 @pytest.mark.parametrize("kind", [OperationKind.FAILOVER, OperationKind.SWITCHOVER])
-def test_a_plan_is_refused_with_the_partitions_and_the_offsets_at_which_the_log_parts(kind: OperationKind) -> None:
+def test_a_plan_refuses_with_the_offsets_where_the_logs_diverge(kind: OperationKind) -> None:
     plan = planned(cut_world(), kind)
     assert keys(plan["log_truncation"]) == said("the plan also has `log_truncation`")
     assert plan["refused"] is True
@@ -65,9 +65,7 @@ def test_a_plan_is_refused_with_the_partitions_and_the_offsets_at_which_the_log_
 @pytest.mark.parametrize(
     ("policy", "consents"), [("closest", ()), ("earliest", ()), ("latest", ()), ("fail", ("gap",))]
 )
-def test_a_known_divergence_sets_the_query_back_to_it_so_that_nothing_new_is_skipped(
-    policy: str, consents: tuple[str, ...]
-) -> None:
+def test_a_known_divergence_is_the_resume_offset_and_skips_nothing_new(policy: str, consents: tuple[str, ...]) -> None:
     plan = planned(cut_world(policy), consents=consents)
     assert gate(plan)["ok"] is True
     assert targets(plan) == [(100, 33 + PARTED, "exact", NEW)] * 2
@@ -76,7 +74,7 @@ def test_a_known_divergence_sets_the_query_back_to_it_so_that_nothing_new_is_ski
 
 
 @pytest.mark.parametrize("policy", ["fail", "closest"])
-def test_a_standby_that_holds_what_was_read_is_gone_on_from_although_the_old_log_was_cut(policy: str) -> None:
+def test_a_standby_with_all_that_was_read_goes_on_despite_a_cut_old_log(policy: str) -> None:
     plan = planned(cut_world(policy, copied=True))
     assert plan["refused"] is False
     assert targets(plan) == [(100, 133, "exact", 0)] * 2
@@ -84,7 +82,7 @@ def test_a_standby_that_holds_what_was_read_is_gone_on_from_although_the_old_log
     assert {row["resumes_at"] for row in plan["log_truncation"]} == {"found by content"}
 
 
-def test_what_was_read_before_the_divergence_is_read_again_from_the_cut_log_where_it_is_no_longer_remembered() -> None:
+def test_forgotten_records_before_the_divergence_are_read_from_the_cut_log() -> None:
     world = cut_world("closest")
     rows = [replace(row, ring=row.ring[-10:]) for row in world.store.positions(QUERY)]
     world.store.save_positions(rows)
@@ -101,7 +99,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("policy", "consents", "resumes_at", "offset"), UNKNOWN)
-def test_where_nobody_tells_the_divergence_the_last_samples_do_and_the_reset_table_decides(
+def test_without_a_known_divergence_the_last_samples_decide(
     policy: str, consents: tuple[str, ...], resumes_at: str, offset: int | None
 ) -> None:
     world = cut_world(policy, grown=5)

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.decide.automatic import VERDICT_STANDS
-from orchestrator.requests import TAKEN_WITHIN, Wish, ask
-from state.model import Desired, OperationKind, Phase, Request
+from orchestrator.decide.gates.automatic import VERDICT_STANDS
+from orchestrator.operation.requests import TAKEN_WITHIN, Wish, ask
+from state.model.entities import Desired, OperationKind, Phase, Request
 from tests.simulation.control import InLineDesk, Site, controller, desk, pass_time, see_to
 from tests.simulation.faults.scenes import active, assert_moved, operations, runs_on, scene, told
 from tests.simulation.live import LiveWorld
@@ -23,7 +23,7 @@ def ask_for_all(
     """``failover QUERY... --to west``."""
     targets = dict.fromkeys(queries, "west")
     wish = Wish(
-        kind=OperationKind.FAILOVER, targets=targets, expect_active=None, actor="ann", reason="", consents=(),
+        kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor="ann", reason="", consents=(),
         within=within,
     )  # fmt: skip
     return ask(world.store, wish)
@@ -137,7 +137,7 @@ def test_whose_turn_does_not_come_in_time_stays_and_is_told_why() -> None:
     assert [answer(world, request).refused for request in asked] == [None, why, why]
 
 
-def test_what_waits_for_its_turn_is_called_off_and_never_stopped() -> None:
+def test_a_request_that_waits_its_turn_is_called_off_without_a_stop() -> None:
     world = World(settings(queries=NAMES, groups=ONE))
     world.runner.answers = False
     asked = ask_for_all(world)
@@ -154,7 +154,7 @@ def test_what_waits_for_its_turn_is_called_off_and_never_stopped() -> None:
     assert world.store.open_requests() == []
 
 
-def test_what_was_asked_before_the_stores_clock_was_set_back_is_called_off_too() -> None:
+def test_a_request_from_before_a_clock_set_back_is_called_off_too() -> None:
     world = World(settings(queries=NAMES, groups=ONE))
     world.runner.answers = False
     asked = ask_for_all(world)

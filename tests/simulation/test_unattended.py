@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from state.automation import AUTOMATIC
-from state.model import Operation
+from state.model.automation import AUTOMATIC
+from state.model.entities import Operation
 from tests.simulation.control import controller, pass_time
 from tests.simulation.world import QUERY, World, settings
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from state.model import IntentKind
+from state.model.entities import IntentKind
 from tests.simulation.world import World
 
 
@@ -21,7 +21,7 @@ def test_an_operation_that_waits_for_a_person_writes_less_and_less() -> None:
 
 
 @pytest.mark.parametrize("ahead", [3600.0, -3600.0])
-def test_a_host_whose_clock_is_an_hour_off_does_not_keep_it_from_looking_again(ahead: float) -> None:
+def test_a_host_with_a_clock_an_hour_off_still_probes_again(ahead: float) -> None:
     world = World()
     world.clock.set_ahead = ahead
     assert looks(world, 9) == 5

@@ -2,34 +2,49 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from orchestrator.desk import Desk, open_operations
 from orchestrator.lease import Lead
-from orchestrator.requests import Wish, ask, standing_of
-from orchestrator.work import Work
+from orchestrator.operation.open_operations import open_operations
+from orchestrator.operation.requests import Wish, ask, standing_of
+from orchestrator.operation.scheduler import Desk
+from orchestrator.operation.wait import Work
 from state.errors import StoreUnavailable
-from state.model import OperationKind, Phase, Request
-from state.ports import Store
-from state.protocol import Evidence
+from state.messages import Evidence
+from state.model.automation import AUTOMATIC
+from state.model.entities import OperationKind, Phase, Request
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
 from tests.simulation.world import World, settings
 
+WAIT = 60.0
 
-def work(world: World, *, holder: str = "one", store: Store | None = None) -> Work:
+
+def work(
+    world: World,
+    *,
+    holder: str = "one",
+    store: ControllerStore | None = None,
+    settings: Tideover | None = None,
+    watch: Callable[[], object] = lambda: None,
+) -> Work:
     store = store or world.store
     return Work(
         store=store,
-        settings=world.settings,
+        settings=settings or world.settings,
         logs=world.clusters.__getitem__,
         clock=world.clock,
         lead=Lead(store, world.clock, holder),
         actor="ann",
+        watch=watch,  # type: ignore[arg-type] # what it returns is let go
     )
 
 
-def desk(world: World, *, holder: str = "one", width: int = 8, store: Store | None = None) -> Desk:
+def desk(world: World, *, holder: str = "one", width: int = 8, store: ControllerStore | None = None) -> Desk:
     store = store or world.store
     return Desk(
         store=store,
@@ -45,7 +60,7 @@ def desk(world: World, *, holder: str = "one", width: int = 8, store: Store | No
 
 def wish(world: World, *queries: str) -> tuple[Request, ...]:
     targets = dict.fromkeys(queries, "west")
-    asked = Wish(kind=OperationKind.FAILOVER, targets=targets, expect_active=None, actor="ann", reason="", consents=())
+    asked = Wish(kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor="ann", reason="", consents=())
     return ask(world.store, asked)
 
 
@@ -114,7 +129,7 @@ def test_two_processes_at_once_make_one_operation_and_one_start() -> None:
         assert request.operation == operation.id or (request.refused or "").startswith("not-already-there")
 
 
-def test_an_operation_left_open_by_a_dead_leader_is_finished_by_the_same_verb() -> None:
+def test_an_operation_of_a_dead_leader_is_finished_by_the_same_verb() -> None:
     world = World()
     world.runner.answers = False
     (request,) = wish(world, "revenue")
@@ -150,7 +165,7 @@ class Away:
     def __init__(self, world: World, begin: float, end: float) -> None:
         self._world, self._begin, self._end = world, begin, end
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         if name != "now" and self._begin <= self._world.clock.passed < self._end:
             raise StoreUnavailable("the store is locked")
         return getattr(self._world.store, name)
@@ -162,7 +177,7 @@ def test_a_store_that_is_away_for_a_while_delays_and_spoils_nothing(begin: float
     requests = wish(world, "revenue")
     start = world.clock.passed
     away = Away(world, start + begin, start + begin + 2.0)
-    worker = work(world, store=away)  # type: ignore[arg-type] # answers like the store
+    worker = work(world, store=away)
     try:
         worker.see_through(requests, seconds=120)
     finally:
@@ -226,7 +241,7 @@ def drivers() -> int:
     return sum(thread.name.startswith("drive ") for thread in threading.enumerate())
 
 
-def test_a_desk_drives_no_more_at_once_than_its_width_and_begins_with_the_oldest(
+def test_a_desk_drives_no_more_than_its_width_and_the_oldest_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(settings(queries=NAMES))
@@ -291,7 +306,7 @@ def test_a_desk_finishes_what_former_leaders_left_open() -> None:
     assert outcomes(world) == {"revenue": "done"}
 
 
-def test_what_could_not_be_driven_is_tried_again_after_a_pause() -> None:
+def test_an_operation_that_could_not_be_driven_is_retried_after_a_pause() -> None:
     world = World(settings(queries=("one",)))
     (request,) = wish(world, "one")
     world.runner.answers = False
@@ -320,7 +335,7 @@ def test_a_defect_stops_one_driver_and_says_so() -> None:
     world = World()
     (request,) = wish(world, "revenue")
     held = desk(world)
-    held.logs = {}.__getitem__
+    held.logs = {}.__getitem__  # type: ignore[assignment] # no log is known
     world.runner.answers = False
     world.carry_out(request, seconds=0.2)
     world.runner.answers = True
@@ -329,3 +344,68 @@ def test_a_defect_stops_one_driver_and_says_so() -> None:
     held._drivers[request.id].join()
     assert str(held.failures[request.id]) == "a defect of Tideover: KeyError: 'west'"
     assert outcomes(world) == {"revenue": None}
+
+
+# -- requests of others ------------------------------------------------------------------------------------------------
+def knowing(world: World, *queries: str) -> Tideover:
+    """Our configuration, in which only these queries are declared."""
+    return world.settings.model_copy(update={"queries": {name: world.settings.queries[name] for name in queries}})
+
+
+def automatic(world: World, query: str) -> Request:
+    asked = Wish(
+        kind=OperationKind.FAILOVER, targets={query: "west"}, expect_active={}, actor=AUTOMATIC, reason="", consents=()
+    )
+    return ask(world.store, asked)[0]
+
+
+@pytest.mark.parametrize("of", ["a person", "automatic mode"])
+@pytest.mark.parametrize("declared", [("one",), ("one", "two")])
+def test_a_verb_that_leads_neither_refuses_nor_begins_what_others_asked_for(of: str, declared: tuple[str, ...]) -> None:
+    """It may have another configuration, and no way to their clusters; the controller that asked may be gone."""
+    world = World(settings(queries=("one", "two")))
+    theirs = wish(world, "two")[0] if of == "a person" else automatic(world, "two")
+    ours = wish(world, "one")
+    work(world, settings=knowing(world, *declared)).see_through(ours, seconds=60)
+    assert outcomes(world) == {"one": "done"}
+    assert world.store.request(theirs.id) == theirs
+
+
+def test_a_consent_that_others_type_joins_an_operation_of_ours() -> None:
+    world = World(settings(queries=("one",)))
+    world.runner.evidence = None
+    ours = wish(world, "one")
+    worker = work(world, watch=lambda: blocked(world) and not world.store.open_requests() and consent(world))
+    worker.see_through(ours, seconds=60)
+    assert outcomes(world) == {"one": "done"}
+
+
+def blocked(world: World) -> bool:
+    return any(each.phase is Phase.BLOCKED for each in world.store.operations())
+
+
+def consent(world: World) -> None:
+    if len(world.store.operations()[0].consents) == 0:
+        world.request("one", consents=("unfenced",))
+
+
+def test_a_verb_gives_the_lead_up_for_a_moment_where_others_wait() -> None:
+    """They have configurations of their own, and judge and drive their moves by those."""
+    world = World(settings(queries=("one", "two")))
+    worker = work(world)
+    worker._own = frozenset(request.id for request in wish(world, "one"))
+
+    def leads(seconds: int) -> list[bool]:
+        led = []
+        for _ in range(seconds):
+            led.append(worker._leads())
+            world.clock.wait(1)
+        return led
+
+    assert leads(30) == [True] * 30, "nobody else waits"
+    theirs = wish(world, "two")
+    assert leads(24) == [*[False] * 2, *[True] * 10] * 2
+    assert leads(1) == [False]
+    assert Lead(world.store, world.clock, "two").take()
+    assert leads(5) == [False] * 5, "they lead"
+    assert world.store.request(theirs[0].id) == theirs[0]

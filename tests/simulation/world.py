@@ -2,32 +2,17 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from orchestrator.execute import Executor
+from orchestrator.facts.gather import Places
 from orchestrator.lease import Lead
-from orchestrator.places import Places
-from orchestrator.requests import Taker, Wish, ask
-from state.memory import MemoryStore
-from state.model import (
-    Assignment,
-    Desired,
-    EndSample,
-    Intent,
-    IntentKind,
-    IntentState,
-    Operation,
-    OperationKind,
-    Position,
-    QueryFact,
-    Request,
-    RunnerFact,
-    RunState,
-)
-from state.ports import Store
-from state.protocol import (
+from orchestrator.operation.execute import Executor
+from orchestrator.operation.requests import Taker, Wish, ask
+from state.messages import (
     ALREADY_RUN,
     HELD,
     MOVED_ON,
@@ -43,7 +28,26 @@ from state.protocol import (
     StateOperator,
     Treatment,
 )
-from state.settings import Tideover
+from state.model.entities import (
+    Assignment,
+    Desired,
+    EndSample,
+    Event,
+    Intent,
+    IntentKind,
+    IntentState,
+    Operation,
+    OperationKind,
+    Position,
+    QueryFact,
+    Request,
+    RunnerFact,
+    RunState,
+)
+from state.model.maintenance import Cleaned, Former
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+from tests.memory_store import MemoryStore
 from tests.simulation.clusters import Cluster
 from tests.simulation.stores import Crash, CrashingStore
 
@@ -51,8 +55,13 @@ START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 START_MS = int(START.timestamp() * 1000)
 
 
-BEAT_SECONDS = 0.5
-"""How often a runner that has nothing new to say says it again."""
+BEAT_SECONDS = 1.0
+"""How often a runner that has nothing new to say says it again, as the real one does."""
+
+
+_STUCK_SECONDS, _ABSENT_SECONDS = 5.0, 0.2
+"""How long a thread is waited for that drives an operation, and one that may have something else to do."""
+_LOOK_SECONDS = 0.001
 
 
 class ManualClock:
@@ -65,6 +74,11 @@ class ManualClock:
         self.store_set_ahead = 0.0
         self.lives: list[Callable[[], None]] = []
         self._lock = threading.RLock()
+        self._turns = threading.Condition()
+        self._owed: dict[threading.Thread, set[threading.Thread]] = {}
+        """By thread that waited: those which have to do so before it does again."""
+        self._absent: set[threading.Thread] = set()
+        """Threads that did not come in time."""
 
     def now(self) -> datetime:
         return START + timedelta(seconds=self.passed + self.set_ahead)
@@ -80,10 +94,35 @@ class ManualClock:
         return self.passed
 
     def wait(self, seconds: float) -> None:
+        self._await_turn(threading.current_thread())
         with self._lock:
             self.passed += seconds
             for live in self.lives:
                 live()
+
+    def _await_turn(self, me: threading.Thread) -> None:
+        """Nobody lets time pass twice before each other thread has come to wait, too.
+
+        On a loaded machine a thread may get no core for a while, in which another would let minutes pass.
+        """
+        began = time.monotonic()
+        with self._turns:
+            self._absent.discard(me)
+            for others in self._owed.values():
+                others.discard(me)
+            self._turns.notify_all()
+            while late := {each for each in self._owed.get(me, ()) if each.is_alive()}:
+                if time.monotonic() - began >= (_STUCK_SECONDS if any(map(_drives, late)) else _ABSENT_SECONDS):
+                    self._absent |= late
+                    break
+                self._turns.wait(_LOOK_SECONDS)
+            present = {*filter(_drives, threading.enumerate()), *self._owed}
+            self._owed[me] = {each for each in present if each.is_alive()} - self._absent - {me}
+
+
+def _drives(thread: threading.Thread) -> bool:
+    """Whether it drives an operation."""
+    return thread.name.startswith("drive ")
 
 
 @dataclass
@@ -104,7 +143,7 @@ class Checkpoint:
     begun: str = ""
     """The checkpoint that was begun afresh and that this one continues; its batches count from 0."""
 
-    def plant(self, store: Store, path: str, intent: Intent, batches: set[int]) -> Failure | None:
+    def plant(self, store: ControllerStore, path: str, intent: Intent, batches: set[int]) -> Failure | None:
         """Hold these batches for an operation; what an operation holds that the store does not know stays its own."""
         if self.planted and self.holder is not None and store.operation(self.holder) is None:
             return Failure(kind=HELD, text=f"{path} is held by operation {self.holder}, which this store does not know")
@@ -132,11 +171,18 @@ def already_run(target: str) -> Failure:
     return Failure(kind=ALREADY_RUN, text=f"{target} has been run since it was made")
 
 
+def _told_of(former: Former) -> Event:
+    return Event(
+        sequence=None, at=START, kind="cleaned", query=former.query, operation=None, epoch=former.left_epoch,
+        actor="runner", text=f"{former.checkpoint} is cleaned",
+    )  # fmt: skip
+
+
 @dataclass
 class FakeRunner:
     """Answers intents and starts what it is assigned, one step each time the clock moves."""
 
-    store: Store
+    store: ControllerStore
     clock: ManualClock
     name: str
     checkpoints: dict[str, Checkpoint]
@@ -149,15 +195,24 @@ class FakeRunner:
     failures: dict[IntentKind, list[Failure]] = field(default_factory=dict)
     start_error: str | None = None
     answers: bool = True
+    hangs: set[IntentKind] = field(default_factory=set)
+    """What it neither does nor fails for now, and does later, whatever became of the asking meanwhile."""
     commits: bool = True
     idle: bool = False
     """The standby has nothing new: the query asks, and commits nothing."""
+    stuck: list[Intent] = field(default_factory=list)
+    """Begun, and not done."""
     ran: dict[str, int] = field(default_factory=dict)
     runs: dict[str, Assignment] = field(default_factory=dict)
     handled: list[str] = field(default_factory=list)
+    cleaned: list[str] = field(default_factory=list)
+    cleans: Cleaned | str = field(default_factory=lambda: Cleaned(12, 3_000))
+    """What it says of each checkpoint that it is to clean."""
     announced: set[tuple[str, int, str]] = field(default_factory=set)
     _told: dict[str, tuple[object, float]] = field(default_factory=dict)
     """By query, what was reported last, and when."""
+    _registered: tuple[tuple[str, str], float] = (("", ""), 0.0)
+    """As whom, and when."""
 
     def stop(self) -> None:
         """SIGTERM: its queries are quiet and say so, and the name is given back."""
@@ -170,20 +225,35 @@ class FakeRunner:
     def live(self) -> None:
         if not self.alive:
             return
-        standing = self.store.register(self._fact())
-        if standing is not None:  # a new process has seen that the old one is gone
-            self.store.unregister(standing.runner, standing.instance)
-            self.store.register(self._fact())
+        self._register()
         if self.answers:
-            for intent in self.store.pending_intents(self.name):
-                self.handled.append(intent.name)
-                self._answer(intent)
+            begun = {intent.id: intent for intent in (*self.stuck, *self.store.pending_intents(self.name))}
+            self.stuck = [intent for intent in begun.values() if intent.kind in self.hangs]
+            for intent in begun.values():
+                if intent not in self.stuck:
+                    self.handled.append(intent.name)
+                    self._answer(intent)
+        if self.answers:
+            for former in self.store.to_clean(self.name):
+                self.cleaned.append(former.checkpoint)
+                self.store.report_cleaned(former, self.cleans, event=_told_of(former))
         for assignment in self.store.assignments():
             ran = self.ran.get(assignment.query, 0)
             if assignment.epoch < ran or (assignment.epoch == ran and assignment.desired is Desired.HELD):
                 self._report(self.runs[assignment.query], committed=True)  # the store was put back: what runs goes on
             elif assignment.runner == self.name and assignment.desired is Desired.RUNNING:
                 self._obey(assignment)
+
+    def _register(self) -> None:
+        """At once as another instance, or on another host; else with every beat."""
+        is_due = not 0 <= self.clock.monotonic() - self._registered[1] < BEAT_SECONDS
+        if not is_due and self._registered[0] == (self.instance, self.host):
+            return
+        standing = self.store.register(self._fact())
+        if standing is not None:  # a new process has seen that the old one is gone
+            self.store.unregister(standing.runner, standing.instance)
+            self.store.register(self._fact())
+        self._registered = (self.instance, self.host), self.clock.monotonic()
 
     def _fact(self) -> RunnerFact:
         return RunnerFact(
@@ -289,8 +359,8 @@ def settings(
     tmp: str = "/cp",
     *,
     queries: Collection[str] = (QUERY,),
-    groups: Mapping[str, object] | None = None,
-    **changes: object,
+    groups: Mapping[str, Any] | None = None,
+    **changes: Any,
 ) -> Tideover:
     """Two clusters, a route each way, two runners; ``groups`` of the configuration, and changes of every query."""
     query = {
@@ -312,7 +382,9 @@ def settings(
 class World:
     """Everything around one controller: clock, store, clusters, runners, and queries that have read 100 records."""
 
-    def __init__(self, tideover: Tideover | None = None, *, store: Store | None = None, partitions: int = 2) -> None:
+    def __init__(
+        self, tideover: Tideover | None = None, *, store: ControllerStore | None = None, partitions: int = 2
+    ) -> None:
         self.partitions = range(partitions)
         self.settings = tideover or settings()
         self.clock = ManualClock()
@@ -373,7 +445,7 @@ class World:
         *,
         cluster: str,
         epoch: int,
-        store: Store | None = None,
+        store: ControllerStore | None = None,
     ) -> None:
         """Positions of one batch that ended at these offsets."""
         there = self.clusters[cluster]
@@ -388,7 +460,7 @@ class World:
             for number, end in ends.items()
         )  # fmt: skip
 
-    def sample(self, cluster: str, store: Store | None = None) -> None:
+    def sample(self, cluster: str, store: ControllerStore | None = None) -> None:
         """The ends of a cluster's partitions as they are now."""
         topic = self.clusters[cluster].topics["orders"]
         (store or self.store).save_ends(
@@ -401,17 +473,19 @@ class World:
         )  # fmt: skip
 
     # -- acting ----------------------------------------------------------------------------------------------------
-    def lead(self, store: Store | None = None) -> Lead:
+    def lead(self, store: ControllerStore | None = None) -> Lead:
         return Lead(store or self.store, self.clock, f"nowhere/1:boot:{next(self.holders)}:x")
 
     def request(self, query: str = QUERY, *, target: str = "west", consents: tuple[str, ...] = ()) -> Request:
         wish = Wish(
-            kind=OperationKind.FAILOVER, targets={query: target}, expect_active=None, actor="ann", reason="drill",
+            kind=OperationKind.FAILOVER, targets={query: target}, expect_active={}, actor="ann", reason="drill",
             consents=consents,
         )  # fmt: skip
         return ask(self.store, wish)[0]
 
-    def carry_out(self, request: Request, *, store: Store | None = None, seconds: float = 60.0) -> Operation | None:
+    def carry_out(
+        self, request: Request, *, store: ControllerStore | None = None, seconds: float = 60.0
+    ) -> Operation | None:
         """One process: lead, take the request, drive its operation. None when it was refused."""
         store = store or self.store
         lead = self.lead(store)

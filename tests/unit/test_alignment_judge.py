@@ -15,13 +15,13 @@ HERE = [Kept(offset, number) for offset, number in enumerate(SENT)]
 @pytest.mark.parametrize(
     ("position", "place", "kind", "verdict"),
     [
-        (4, 4, "exact", Verdict(lost=0, repeated=0, aborted=0, resent=2, absent=0)),
-        (4, 3, "earlier", Verdict(lost=0, repeated=1, aborted=0, resent=1, absent=0)),
-        (4, 6, "exact", Verdict(lost=0, repeated=0, aborted=0, resent=0, absent=0)),
-        (4, 7, "later", Verdict(lost=1, repeated=0, aborted=0, resent=0, absent=0)),
-        (2, 3, "exact", Verdict(lost=0, repeated=0, aborted=0, resent=1, absent=0)),
-        (6, 7, "exact", Verdict(lost=0, repeated=0, aborted=0, resent=0, absent=1)),
-        (0, 0, "exact", Verdict(lost=0, repeated=0, aborted=0, resent=0, absent=0)),
+        (4, 4, "exact", Verdict(lost=0, repeated=0, resent=2, absent=0)),
+        (4, 3, "earlier", Verdict(lost=0, repeated=1, resent=1, absent=0)),
+        (4, 6, "exact", Verdict(lost=0, repeated=0, resent=0, absent=0)),
+        (4, 7, "later", Verdict(lost=1, repeated=0, resent=0, absent=0)),
+        (2, 3, "exact", Verdict(lost=0, repeated=0, resent=1, absent=0)),
+        (6, 7, "exact", Verdict(lost=0, repeated=0, resent=0, absent=1)),
+        (0, 0, "exact", Verdict(lost=0, repeated=0, resent=0, absent=0)),
     ],
 )
 def test_a_place_is_judged_by_the_numbers_before_and_after_it(
@@ -29,8 +29,3 @@ def test_a_place_is_judged_by_the_numbers_before_and_after_it(
 ) -> None:
     judged = Judge(OLD, HERE).judge(position, place)
     assert (judged, judged.kind) == (verdict, kind)
-
-
-def test_a_repeated_record_that_was_never_committed_is_told_apart() -> None:
-    judged = Judge(OLD, HERE, committed=[OLD[0], OLD[1]]).judge(4, 3)
-    assert (judged.repeated, judged.aborted, judged.kind) == (0, 1, "exact")

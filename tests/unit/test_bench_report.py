@@ -2,15 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.report import Other, Report, Row, figure, to_json, to_page, write
-from bench.spread import Spread, is_met, paired_percent, ratio
+from bench.samples import Spread, is_met, paired_percent, ratio
+from reports.origin import Origin
+from reports.stamp import read
 
 
-def row(**changes: object) -> Row:
-    defaults: dict[str, object] = {
+def row(**changes: Any) -> Row:
+    defaults: dict[str, Any] = {
         "measurement": "lookup",
         "what": "3,500 partitions, warm",
         "unit": "ms",
@@ -18,13 +21,13 @@ def row(**changes: object) -> Row:
         "limit": 60.0,
         "others": (Other(name="confluent-kafka", spread=Spread((100.0,))),),
     }
-    return Row(**{**defaults, **changes})  # type: ignore[arg-type]  # keyword table of a test
+    return Row(**{**defaults, **changes})
 
 
 def report(*rows: Row, failures: dict[str, str] | None = None) -> Report:
     return Report(
         command="python -m bench",
-        commit="abc",
+        origin=Origin(revision="abc", changed=False, made="2026-01-01 00:00 UTC", machine="2 cores"),
         started_at="2026-01-01T00:00:00+00:00",
         seconds=12.34,
         machine={"cores": 2},
@@ -75,7 +78,7 @@ def test_extra_cost_is_taken_pair_by_pair() -> None:
     assert paired_percent([100.0, 200.0], [102.0, 199.0]) == pytest.approx((2.0, -0.5))
 
 
-def test_what_is_no_pair_or_no_duration_is_refused() -> None:
+def test_unpaired_or_non_positive_samples_are_refused() -> None:
     with pytest.raises(ValueError, match="shorter"):
         paired_percent([100.0, 100.0], [102.0])
     with pytest.raises(ValueError, match="positive"):
@@ -87,7 +90,7 @@ def test_figures_of_different_units_are_never_compared() -> None:
     assert row(others=(percent,)).ratio_to(percent) is None
 
 
-def test_the_json_keeps_every_sample_and_says_null_where_nothing_was_measured() -> None:
+def test_the_json_keeps_every_sample_and_null_for_what_was_not_measured() -> None:
     absent = Other(name="GetOffsetShell", why_not="no Java")
     kept = json.loads(json.dumps(to_json(report(row(others=(absent,)), row(ours=None)))))
     first, second = kept["rows"]
@@ -124,6 +127,14 @@ def test_both_files_are_written(tmp_path: Path) -> None:
     as_json, as_page = write(report(row()), tmp_path / "new")
     assert json.loads(as_json.read_text())["commit"] == "abc"
     assert as_page.read_text().startswith("# Measurements")
+
+
+def test_the_stamp_counts_missed_figures_and_names_unmeasured_ones(tmp_path: Path) -> None:
+    rows = (row(), row(limit=10.0), row(what="cold", ours=None))
+    _, as_page = write(report(*rows, failures={"switch": "the runner ended"}), tmp_path / "bench")
+    stamp = read(as_page.read_text(encoding="utf-8"))[1]
+    assert (stamp.report, stamp.commits, stamp.stories, stamp.broken) == ("bench", ("abc",), 2, 1)
+    assert stamp.missing == ("switch", "cold")
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0.456, "0.46"), (43.21, "43.2"), (1170.0, "1,170"), (-3.0, "-3.00")])

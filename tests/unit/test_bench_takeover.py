@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
-from bench.anew import naive_settings
+from bench.baseline_restart import naive_settings
 from bench.errors import BenchError
 from bench.report import Report, to_page
 from bench.takeover import LATEST_BEGIN_SECONDS, TakenOver, configuration, may_begin, rows, taken_over
-from state.settings import Tideover
+from reports.origin import Origin
+from state.settings.keys import Tideover
+
+ON = Origin(revision="x", changed=False, made="now", machine="2 cores")
 
 DECLARED: dict[str, Any] = {
     "store": "sqlite:////world/tideover.db",
@@ -38,7 +41,7 @@ STARTED = 1772366401.5
 """The operation's start as seconds since 1970."""
 
 
-def test_a_round_has_two_queries_of_one_kind_of_which_only_one_has_a_standby_runner(tmp_path: Path) -> None:
+def test_a_round_has_two_equal_queries_and_one_standby_runner(tmp_path: Path) -> None:
     declared = configuration(DECLARED, tmp_path)
     settings = Tideover.model_validate(declared)
     assert {name: query.runners for name, query in settings.queries.items()} == {
@@ -66,13 +69,13 @@ def test_nothing_that_a_round_keeps_is_shared_with_another_round_or_query(tmp_pa
     assert DECLARED["queries"]["revenue"]["runners"] == ["z"], "the world's own stays as it was"
 
 
-def test_the_figures_of_a_take_over_begin_at_the_record_the_kill_and_the_start_of_a_process() -> None:
+def test_takeover_figures_begin_at_the_record_the_kill_and_the_process_start() -> None:
     assert taken_over(OPERATION, struck_at=STARTED - 1.25, started_at=STARTED - 0.5) == TakenOver(
         decided=1.75, killed=3.0, started=2.25
     )
 
 
-def test_an_operation_that_committed_nothing_ends_the_measurement_with_its_sentence() -> None:
+def test_an_operation_that_committed_nothing_ends_the_measurement() -> None:
     refused = {**OPERATION, "measured": {}, "outcome": "refused", "sentence": "no runner is alive"}
     with pytest.raises(BenchError, match="guarded was not taken over: refused, no runner is alive"):
         taken_over(refused, struck_at=STARTED, started_at=STARTED)
@@ -86,12 +89,12 @@ def test_a_late_round_is_left_out_but_never_the_first(number: int, seconds: floa
     assert may_begin(number, seconds) is begins
 
 
-def test_the_report_holds_the_warm_figure_against_its_reach_beside_a_cold_runner_and_a_new_driver() -> None:
+def test_the_report_shows_warm_against_target_cold_and_a_new_driver() -> None:
     warm = [TakenOver(decided=each, killed=each + 1.2, started=each + 0.5) for each in (1.0, 2.0, 3.0)]
     cold = [TakenOver(decided=4.0, killed=99.0, started=12.0)]
     made = rows(warm, cold, [20.0, 24.0])
     page = to_page(
-        Report(command="c", commit="x", started_at="now", seconds=1.0, machine={}, versions={}, rows=made, failures={})
+        Report(command="c", origin=ON, started_at="now", seconds=1.0, machine={}, versions={}, rows=made, failures={})
     )
     assert (
         "| warm standby runner: decision to first committed batch | <= 2.50 s | 2.00 (1.00 to 3.00, 3) s | met " in page
@@ -104,7 +107,7 @@ def test_the_report_holds_the_warm_figure_against_its_reach_beside_a_cold_runner
     )
 
 
-def test_a_new_driver_starts_five_seconds_before_the_kill_with_nothing_of_the_old_one(tmp_path: Path) -> None:
+def test_a_new_driver_starts_five_seconds_before_the_kill_from_nothing(tmp_path: Path) -> None:
     told = naive_settings(DECLARED, "revenue", tmp_path, 1000.0)
     assert (told["bootstrap"], told["time_ms"]) == ("127.0.0.1:2002", 995_000)
     assert told["settings"] == {"sink": str(tmp_path / "naive.db"), "window_seconds": 10}

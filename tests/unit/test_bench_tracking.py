@@ -6,7 +6,6 @@ from typing import Any, cast
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bench import tracking
 from bench.report import to_json
 from bench.tracking import Taken, TimeIsUp, _block, _rows
 from tests.unit.test_bench_report import report
@@ -48,8 +47,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     def look(_: float) -> None:
         clock.now += 1
 
-    monkeypatch.setattr(tracking.time, "sleep", look)
-    monkeypatch.setattr(tracking.time, "monotonic", lambda: clock.now)
+    monkeypatch.setattr("bench.tracking.time.sleep", look)
+    monkeypatch.setattr("bench.tracking.time.monotonic", lambda: clock.now)
     return clock
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from orchestrator.decide.buffer import Buffer, Measures, buffered, buffers_of, reach
-from state.model import Fingerprint
-from state.ring import Ring
-from state.upkeep import Disorder, TopicDisorder
+from state.model.entities import Fingerprint
+from state.model.fingerprints import Ring
+from state.model.maintenance import Disorder, TopicDisorder
 from streaming.resume.model import Want
 from tests.contract import samples
 from tests.unit.test_gates import ASSIGNMENT, NOW

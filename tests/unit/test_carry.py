@@ -3,23 +3,25 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from state.protocol import Offsets, PrepareReport, PrepareRequest, ReleaseRequest, Treatment
-from streaming.spark.carry import prepare
-from streaming.spark.checkpoint import read_checkpoint
+from state.messages import Offsets, PrepareReport, PrepareRequest, ReleaseRequest, Treatment
+from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.log_fence import plant, release
+from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.errors import (
     AlreadyRun,
     EmptyCheckpoint,
     FileVanished,
     HalfWritten,
+    MalformedEntry,
     MovedOn,
     NoSpace,
     TargetTaken,
 )
-from streaming.spark.local import LocalFiles
-from streaming.spark.plant import plant, release
 from tests.checkpoints import CheckpointFolder, commit_text, offset_text, orders
 
 FILES = LocalFiles()
@@ -70,6 +72,18 @@ def made(folder: CheckpointFolder) -> dict[str, str]:
 def state(folder: CheckpointFolder, kind: str) -> set[str]:
     """The new checkpoint's state files of one kind in the first partition."""
     return {path.name for path in (folder.path.parent / "epoch-2-move" / "state").glob(f"*/0/*.{kind}")}
+
+
+def test_each_line_of_a_source_that_is_read_twice_gets_its_own_place(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    for batch in range(2):
+        folder.commit(batch)
+    folder.write("offsets/1", offset_text(orders(1), orders(2)))
+    here = {"orders": orders(1), "orders#2": orders(2)}
+    there = {"orders": orders(1, SHIFT), "orders#2": orders(2, SHIFT)}
+    prepare(FILES, request(folder, batch=1, offsets=here, target_offsets=there), SOURCES)
+    lines = made(folder)["offsets/1"].splitlines()[2:]
+    assert [json.loads(line) for line in lines] == [orders(1, SHIFT), orders(2, SHIFT)]
 
 
 def test_a_batch_that_was_never_planned_leaves_the_log_at_n(checkpoint: CheckpointFolder) -> None:
@@ -137,7 +151,7 @@ def test_only_the_state_of_n_is_taken_and_no_draft(checkpoint: CheckpointFolder)
     checkpoint.keep_state(4)
     checkpoint.write("state/0/0/.5.delta.0a1b.tmp", "half")
     checkpoint.write("state/0/0/2.snapshot", "state 2")
-    checkpoint.write("sources/0/0", "v1")
+    checkpoint.write("sources/0/0", '\0v1\n{"orders":{"0":0,"1":0}}')
     report = prepare(FILES, request(checkpoint), SOURCES)
     assert state(checkpoint, "delta") == {"3.delta"}  # of operator 0, from its snapshot on
     assert state(checkpoint, "snapshot") == {"2.snapshot"}
@@ -179,6 +193,56 @@ def test_a_source_that_does_not_move_stays_where_it_was(tmp_path: Path, version:
     assert files["offsets/1"] == offset_text(clicks[1], orders(2, SHIFT), version=version)
 
 
+def mixed(tmp_path: Path, **sources: dict[str, str]) -> CheckpointFolder:
+    """A query that reads a file source, ``orders`` and a rate source, with what Spark keeps of each."""
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    for batch in range(3):
+        folder.commit(batch, {"logOffset": batch}, orders(batch), 7 * batch)
+    kept = {
+        "0": {str(entry): f'v1\n{{"path":"file:///in/{entry}","timestamp":1,"batchId":{entry}}}' for entry in range(4)},
+        "1": {"0": '\0v1\n{"orders":{"0":0,"1":0}}'},
+        "2": {"0": "v1\n1700000000000"},
+    }
+    for name, held in (kept | sources).items():
+        for entry, text in held.items():
+            folder.write(f"sources/{name}/{entry}", text)
+    return folder
+
+
+def kept_of(folder: CheckpointFolder, source: str = "") -> set[str]:
+    """What the new checkpoint has below ``sources/``."""
+    return {name for name in made(folder) if name.startswith(f"sources/{source}")}
+
+
+def test_files_of_sources_that_stay_are_taken_along(tmp_path: Path) -> None:
+    folder = mixed(tmp_path)
+    folder.write("sources/0/.4.5a0c.tmp", "half")
+    prepare(FILES, request(folder), SOURCES)
+    files = made(folder)
+    assert kept_of(folder) == {*(f"sources/0/{entry}" for entry in range(4)), "sources/2/0"}
+    assert all(files[name] == folder.text(name) for name in kept_of(folder))
+    moved = json.dumps(orders(2, SHIFT), separators=(",", ":"))
+    assert files["offsets/2"].splitlines()[2:] == ['{"logOffset":2}', moved, "14"]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{}, {"0": "", "1": ""}, {"0": "", "2": ""}, {"1.compact": ""}, {"0.compact": "", "2": ""}],
+    ids=["none", "too short", "a gap", "compacted and too short", "a gap behind the compacted"],
+)
+def test_a_list_of_files_with_gaps_is_refused_before_anything_is_made(tmp_path: Path, held: dict[str, str]) -> None:
+    folder = mixed(tmp_path, **{"0": held})
+    with pytest.raises(HalfWritten, match=r"source 0 is at entry \d of its list of files"):
+        prepare(FILES, request(folder), SOURCES)
+    assert not (folder.path.parent / "epoch-2-move").exists()
+
+
+def test_a_compacted_list_of_files_stands_for_what_it_replaced(tmp_path: Path) -> None:
+    folder = mixed(tmp_path, **{"0": {"1.compact": "", "2": "", "3": ""}})
+    prepare(FILES, request(folder), SOURCES)
+    assert kept_of(folder, "0") == {"sources/0/1.compact", "sources/0/2", "sources/0/3"}
+
+
 def test_a_renamed_topic_is_carried_by_its_standby_name_and_read_by_it(checkpoint: CheckpointFolder) -> None:
     renamed = orders(2, SHIFT, topic="east.orders")
     report = prepare(FILES, request(checkpoint, target_offsets={"orders": renamed}), SOURCES)
@@ -197,7 +261,9 @@ def test_a_renamed_topic_is_carried_by_its_standby_name_and_read_by_it(checkpoin
         {"treatment": Treatment.PROMOTE},
     ],
 )
-def test_a_checkpoint_that_is_not_where_it_was_resolved_is_refused(checkpoint: CheckpointFolder, changes: dict) -> None:
+def test_a_checkpoint_that_is_not_where_it_was_resolved_is_refused(
+    checkpoint: CheckpointFolder, changes: dict[str, Any]
+) -> None:
     with pytest.raises(MovedOn):
         prepare(FILES, request(checkpoint, **changes), SOURCES)
     assert not (checkpoint.path.parent / "epoch-2-move").exists()
@@ -305,7 +371,7 @@ def test_a_disk_that_fills_up_meanwhile_leaves_no_partial_checkpoint(
 
 
 @pytest.mark.parametrize("name", ["offsets/2", "state/0/1/2.delta"])
-def test_what_the_file_system_did_not_keep_is_noticed(checkpoint: CheckpointFolder, name: str) -> None:
+def test_a_file_that_the_file_system_lost_is_noticed(checkpoint: CheckpointFolder, name: str) -> None:
     class Losing(LocalFiles):
         def walk(self, directory: str) -> dict[str, int]:
             path = Path(directory) / name
@@ -333,13 +399,13 @@ def test_a_batch_that_is_committed_during_the_copy_is_noticed(checkpoint: Checkp
     assert not (checkpoint.path.parent / "epoch-2-move").exists()
 
 
-def test_a_fresh_start_is_not_begun_before_a_batch_that_was_committed_meanwhile(checkpoint: CheckpointFolder) -> None:
+def test_a_fresh_start_does_not_begin_before_a_batch_committed_meanwhile(checkpoint: CheckpointFolder) -> None:
     checkpoint.commit(3)
     with pytest.raises(MovedOn):
         prepare(FILES, request(checkpoint, resume="fresh"), SOURCES)
 
 
-def test_a_fresh_start_that_committed_nothing_is_moved_on_from_where_it_was_told_to_start(tmp_path: Path) -> None:
+def test_a_fresh_start_without_a_commit_moves_on_from_its_start_offsets(tmp_path: Path) -> None:
     started = CheckpointFolder(tmp_path / "checkpoint")
     plant(FILES, str(started.path), operation="move", epoch=2, knows=lambda _: True)
     asked = request(started, resume="fresh", batch=None)
@@ -356,3 +422,57 @@ def test_fresh_needs_nothing_but_a_new_folder(checkpoint: CheckpointFolder) -> N
     CheckpointFolder(Path(report.checkpoint))
     with pytest.raises(AlreadyRun):
         prepare(FILES, request(checkpoint, resume="fresh"), SOURCES)
+
+
+def remembering(tmp_path: Path, paths: object, entries: Iterable[int] = (0,)) -> CheckpointFolder:
+    """A ``transformWithState`` with one schema, whose metadata names it as Spark does."""
+    folder = CheckpointFolder(tmp_path / "checkpoint", stores=("changelog",), names=("transformWithStateExec",))
+    for batch in range(3):
+        folder.commit(batch)
+    (folder.path / "state/0/_metadata/metadata").unlink()
+    folder.write("state/0/_stateSchema/default/0_6b12", "v3\nschema")
+    for batch in entries:
+        store = {"storeName": "default", "numColsPrefixKey": 0, "numPartitions": 2, "stateSchemaFilePaths": paths}
+        info = {"operatorId": 0, "operatorName": "transformWithStateExec"}
+        value = {"operatorInfo": info, "stateStoreInfo": [store], "operatorPropertiesJson": "{}"}
+        folder.write(f"state/0/_metadata/v2/{batch}", "v2\n" + json.dumps(value, separators=(",", ":")))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("system", "moved_to"), [("file:", "file:"), ("hdfs://names:8020", "hdfs://names:8020"), ("", "")]
+)
+def test_schemas_that_metadata_names_by_paths_are_those_of_the_new_folder(
+    tmp_path: Path, system: str, moved_to: str
+) -> None:
+    old = f"{system}{tmp_path}/checkpoint"
+    folder = remembering(tmp_path, [f"{old}/state/0/_stateSchema/default/0_6b12"], (0, 2, 3))
+    folder.write("state/0/_stateSchema/default/3_0c4f", "of a batch that was never committed")
+    target = prepare(FILES, request(folder), SOURCES).checkpoint
+    kept = {path for path in FILES.walk(f"{target}/state") if "_metadata/v2" in path or "_stateSchema" in path}
+    assert kept == {"0/_metadata/v2/2", "0/_stateSchema/default/0_6b12"}
+    assert (Path(target) / "state/0/_metadata/v2/2").read_text() == folder.text("state/0/_metadata/v2/2").replace(
+        old, f"{moved_to}{target}"
+    )
+
+
+def test_a_schema_that_is_not_there_is_never_passed_over(tmp_path: Path) -> None:
+    named = [f"file:/old/state/0/_stateSchema/default/{name}" for name in ("0_6b12", "1_77aa")]
+    with pytest.raises(HalfWritten, match="state/0/_stateSchema/default/1_77aa is referred to, and not there"):
+        prepare(FILES, request(remembering(tmp_path, named)), SOURCES)
+    assert not (tmp_path / "epoch-2-move").exists()
+
+
+@pytest.mark.parametrize(
+    ("paths", "entries", "error"),
+    [
+        (["file:/elsewhere/0_6b12"], (0,), MalformedEntry),
+        (["file:/old/state/0/_stateSchema/default/0_6b12"], (3,), HalfWritten),
+    ],
+)
+def test_metadata_that_cannot_be_moved_is_refused_by_name(
+    tmp_path: Path, paths: list[str], entries: tuple[int, ...], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="_metadata/v2"):
+        prepare(FILES, request(remembering(tmp_path, paths, entries)), SOURCES)
+    assert not (tmp_path / "epoch-2-move").exists()

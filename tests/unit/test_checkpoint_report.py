@@ -1,15 +1,16 @@
 """A checkpoint is reported as it stands, and what is none is named for what it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from state.protocol import SinkState
-from streaming.spark.checkpoint import read_checkpoint, sink_state
-from streaming.spark.errors import CheckpointError, FileVanished
-from streaming.spark.local import LocalFiles
-from streaming.spark.plant import plant
+from state.messages import SinkState
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.log_fence import plant
+from streaming.spark.checkpoint.log_text import Fence, fence_sentence
+from streaming.spark.checkpoint.read import read_checkpoint, sink_state
+from streaming.spark.errors import CheckpointError, FileVanished, HalfWritten
 from tests.checkpoints import CheckpointFolder, orders
 
 FILES = LocalFiles()
@@ -125,3 +126,44 @@ def test_a_file_purged_under_the_reader_is_looked_for_again(checkpoint: Checkpoi
             return super().read_bytes(path)
 
     assert read_checkpoint(Purging(), str(checkpoint.path), SOURCES).batch == 2
+
+
+@pytest.mark.parametrize(("planned", "read"), [(2, False), (3, True)])
+def test_sources_that_are_not_kafkas_are_counted_and_seen_to_be_read(tmp_path: Path, planned: int, read: bool) -> None:
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    for batch in range(3):
+        folder.commit(batch, {"logOffset": batch}, orders(batch), None)
+    folder.plan(3, {"logOffset": planned}, orders(3), None)
+    report = read_checkpoint(FILES, str(folder.path), SOURCES)
+    assert report.offsets == {"orders": orders(2)}
+    assert report.planned is not None
+    assert (report.other_sources, report.planned.others_read) == (2, read)
+
+
+def test_a_log_behind_a_gap_is_refused_and_planted_entries_are_no_gap(
+    checkpoint: CheckpointFolder,
+) -> None:
+    for batch in (3, 4):
+        checkpoint.write(f"offsets/{batch}", fence_sentence(Fence(2, "move")).decode())
+    assert read_checkpoint(FILES, str(checkpoint.path), SOURCES).batch == 2
+    checkpoint.plan(5)
+    with pytest.raises(HalfWritten, match="offsets/5 is there, and batch 2 is the newest that is committed"):
+        read_checkpoint(FILES, str(checkpoint.path), SOURCES)
+
+
+def test_a_query_that_goes_on_while_it_is_read_has_no_gap(checkpoint: CheckpointFolder) -> None:
+    class GoingOn(LocalFiles):
+        """Two batches are planned and one is committed between the listings of the two logs."""
+
+        done = False
+
+        def list_names(self, directory: str) -> Sequence[str]:
+            names = super().list_names(directory)
+            if directory.endswith("commits") and not self.done:
+                self.done = True
+                checkpoint.commit(3)
+                checkpoint.plan(4)
+            return names
+
+    report = read_checkpoint(GoingOn(), str(checkpoint.path), SOURCES)
+    assert (report.batch, report.planned and report.planned.batch) == (3, 4)

@@ -1,10 +1,12 @@
 """Log entries are read as Spark writes them, and what is not meant to change is kept byte for byte."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.spark.checkpoint_text import (
+from streaming.spark.checkpoint.log_text import (
     Fence,
     fence_sentence,
     format_commit_entry,
@@ -30,7 +32,7 @@ OFFSETS = st.dictionaries(
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("sources", [(orders(0),), (orders(0), None), (None, orders(3), orders(4, topic="other"))])
-def test_an_offset_entry_is_written_back_byte_for_byte(version: int, sources: tuple[dict, ...]) -> None:
+def test_an_offset_entry_is_written_back_byte_for_byte(version: int, sources: tuple[dict[str, Any], ...]) -> None:
     text = offset_text(*sources, version=version, watermark_ms=17).encode()
     entry = parse_offset_entry(text, "offsets/1")
     assert format_offset_entry(entry) == text

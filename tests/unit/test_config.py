@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchestrator.config import load, locate
-from orchestrator.dump import MASK, masked
+from orchestrator.config.load import MASK, load, locate, masked
 from orchestrator.errors import ConfigError
+from state.settings.values import HINT
 from streaming.secrets import reveal
 
 GOOD = """
@@ -48,8 +48,8 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_with_a_scheme_is_left_alone(tmp_path: Path) -> None:
-    settings = load(written(tmp_path, GOOD.replace("var/revenue", "s3a://bucket/revenue"))).settings
-    assert settings.queries["revenue"].checkpoint == "s3a://bucket/revenue"
+    settings = load(written(tmp_path, GOOD.replace("var/revenue", "hdfs://names/revenue"))).settings
+    assert settings.queries["revenue"].checkpoint == "hdfs://names/revenue"
 
 
 def test_all_mistakes_are_told_at_once_with_their_path_and_a_suggestion(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_all_mistakes_are_told_at_once_with_their_path_and_a_suggestion(tmp_path
         assert expected in found
 
 
-def test_missing_keys_and_undeclared_names_are_told_when_everything_else_is_right(tmp_path: Path) -> None:
+def test_missing_keys_and_undeclared_names_are_told_last(tmp_path: Path) -> None:
     assert mistakes_of(tmp_path, GOOD.replace("[east, west]", "[east, south]")) == (
         "queries.revenue.clusters: cluster 'south' is not declared",
     )
@@ -166,7 +166,7 @@ def test_a_dot_in_a_name_hides_no_secret(tmp_path: Path) -> None:
     assert mistake.startswith("clusters.dc.east.security.sasl.password: a secret is not written here")
 
 
-def test_what_is_handed_on_has_its_secrets_by_reference_too(tmp_path: Path) -> None:
+def test_options_handed_on_to_spark_have_their_secrets_by_reference_too(tmp_path: Path) -> None:
     conf = "spark: {conf: {spark.hadoop.fs.s3a.secret.key: %s, spark.app.name: env:PLAIN}}\n"
     assert mistakes_of(tmp_path, GOOD + conf % "hush") == (
         "spark.conf.spark.hadoop.fs.s3a.secret.key: a secret is not written here; name it as env:NAME or file:PATH",
@@ -178,6 +178,21 @@ def test_what_is_handed_on_has_its_secrets_by_reference_too(tmp_path: Path) -> N
     assert [mistake.partition(": ")[0] for mistake in found] == [
         "queries.revenue.settings.api_token", "queries.revenue.spark.spark.ssl.password"
     ]  # fmt: skip
+
+
+def test_settings_of_a_cluster_replace_those_of_the_query(tmp_path: Path) -> None:
+    more = "    settings: {registry: e, batch: 5}\n    settings_by_cluster: {west: {registry: w, api_token: %s}}\n"
+    assert mistakes_of(tmp_path, GOOD + more % "hush") == (
+        (
+            "queries.revenue.settings_by_cluster.west.api_token: a secret is not written here; name it as env:NAME or "
+            "file:PATH"
+        ),
+    )
+    settings = load(written(tmp_path, GOOD + more % "env:TOKEN"), {"TOKEN": "hush"}).settings
+    query = settings.queries["revenue"]
+    assert query.settings_on("east") == {"registry": "e", "batch": 5}
+    assert query.settings_on("west") == {"registry": "w", "batch": 5, "api_token": "hush"}
+    assert "hush" not in json.dumps(masked(settings))
 
 
 def test_a_secret_that_is_empty_or_unreadable_is_a_mistake(tmp_path: Path) -> None:
@@ -256,14 +271,31 @@ def test_an_entry_that_is_wrong_does_not_make_its_list_too_short(tmp_path: Path)
             "one cluster and one password until its driver ends, so the query could not be moved; use groupIdPrefix"),
         ),
         (
+            ("    checkpoint:", "    settings_by_cluster: {north: {registry: n}}\n    checkpoint:"),
+            "queries.revenue.settings_by_cluster: the query does not run on cluster 'north'",
+        ),
+        (
             ("    checkpoint:", "    output: {topic: o, options: {topic: p}}\n    checkpoint:"),
             "queries.revenue.output: options.topic is Tideover's to set: it changes with the cluster",
+        ),
+        *(
+            (("checkpoint: var/revenue", f"checkpoint: {path}"),
+             (f"queries.revenue.checkpoint: {path} is on {scheme}, where two drivers could both create one entry of "
+              f"its log and run the query twice; {HINT}"))
+            for path, scheme in (("s3a://bucket/revenue", "s3a"), ("viewfs://all/revenue", "viewfs"),
+                                 ("S3A://bucket/revenue", "s3a"))
+        ),
+        (
+            ("queries:", "spark: {conf: {spark.hadoop.fs.defaultFS: 'abfs://c@a/'}}\nqueries:"),
+            ("queries.revenue.checkpoint: {} is on abfs, by fs.defaultFS, where two drivers could both create one "
+             f"entry of its log and run the query twice; {HINT}"),
         ),
         (("store: sqlite:///var/tideover.db", "store: nosuch"), ("store: write sqlite:///path (one host) or "
          "postgresql+psycopg://... (several)")),
     ],
 )  # fmt: skip
-def test_what_contradicts_itself_is_a_mistake(tmp_path: Path, change: tuple[str, str], mistake: str) -> None:
+def test_a_contradiction_is_a_mistake(tmp_path: Path, change: tuple[str, str], mistake: str) -> None:
+    mistake = mistake.replace("{}", str(tmp_path / "var/revenue"))
     assert mistakes_of(tmp_path, GOOD.replace(*change)) == (mistake,)
     assert mistake in mistakes_of(tmp_path, GOOD.replace(*change) + "detektion: {}\n")
 
@@ -308,7 +340,7 @@ def test_a_key_that_this_user_may_not_read_is_left_to_who_connects(
 
 
 @pytest.mark.parametrize("master", ["yarn", "k8s://https://one:6443", "spark://one:7077"])
-def test_only_a_standalone_master_has_a_page_that_proves_an_application_ended(tmp_path: Path, master: str) -> None:
+def test_only_a_standalone_master_has_a_page_that_proves_an_end(tmp_path: Path, master: str) -> None:
     text = GOOD + f"spark: {{master: '{master}', master_ui: 'http://one:8080'}}\n"
     if master.startswith("spark:"):
         assert load(written(tmp_path, text)).settings.spark.master_ui == "http://one:8080"
@@ -330,7 +362,7 @@ def test_only_a_standalone_master_has_a_page_that_proves_an_application_ended(tm
         "[" * 5000,
     ],
 )
-def test_what_is_no_mapping_is_refused_with_a_sentence(tmp_path: Path, text: str) -> None:
+def test_a_configuration_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError):
         load(written(tmp_path, text))
 
@@ -352,7 +384,7 @@ def test_the_file_is_found_by_flag_then_environment_then_folder(
     assert locate(None, {"TIDEOVER_CONFIG": ""}) == path
 
 
-def test_what_is_beside_a_mounted_configuration_is_found_after_its_version_was_replaced(tmp_path: Path) -> None:
+def test_a_file_beside_a_mounted_configuration_is_found_in_its_next_version(tmp_path: Path) -> None:
     mount = tmp_path / "etc"
     sasl = "{protocol: SASL_PLAINTEXT, sasl: {mechanism: PLAIN, username: u, password: file:word}}"
     text = GOOD.replace("[localhost:19092]}", f"[localhost:19092], security: {sasl}}}")
@@ -397,7 +429,7 @@ def test_the_masked_dump_writes_durations_as_the_file_does(tmp_path: Path) -> No
     assert shown["routes"][0]["from"] == "east"  # type: ignore[index] # plain JSON
 
 
-def test_a_query_that_says_one_thing_of_its_own_keeps_the_rest_of_the_common_policy(tmp_path: Path) -> None:
+def test_a_query_with_one_policy_of_its_own_keeps_the_common_rest(tmp_path: Path) -> None:
     text = GOOD + "    policy: {automatic: true}\npolicy: {max_exposure: 10s, cooldown: 2h}\n"
     settings = load(written(tmp_path, text), {}).settings
     own = settings.policy_of("revenue")
@@ -405,7 +437,7 @@ def test_a_query_that_says_one_thing_of_its_own_keeps_the_rest_of_the_common_pol
     assert not settings.policy.automatic
 
 
-def test_a_query_that_says_one_thing_of_its_own_keeps_the_rest_of_the_common_timeline(tmp_path: Path) -> None:
+def test_a_query_with_one_timeline_key_of_its_own_keeps_the_common_rest(tmp_path: Path) -> None:
     text = GOOD + "    timeline: {step: 1s}\ntimeline: {keep: 48h}\n"
     settings = load(written(tmp_path, text), {}).settings
     own = settings.timeline_of("revenue")
@@ -429,3 +461,48 @@ def test_a_cooldown_that_would_be_forgotten_is_a_mistake(tmp_path: Path) -> None
 def test_nothing_is_forgotten_at_once(tmp_path: Path, text: str) -> None:
     (mistake,) = mistakes_of(tmp_path, GOOD + f"retention: {{{text}}}\n")
     assert mistake.startswith(f"retention.{text.partition(':')[0]}: ")
+
+
+def another(name: str, checkpoint: str) -> str:
+    """A second query, with a checkpoint of its own."""
+    given = "pipeline: 'a:b', sources: {o: {topics: [o]}}, clusters: [east, west], runners: [a]"
+    return f"  {name}: {{{given}, checkpoint: '{checkpoint}'}}\n"
+
+
+@pytest.mark.parametrize(
+    ("inner", "outer"), [("hdfs://b/cp/./x//y/", "hdfs://b/cp/x"), ("hdfs://b/cp/x/y", "hdfs://b/cp/./x/")]
+)
+def test_a_checkpoint_inside_another_querys_is_a_mistake(tmp_path: Path, inner: str, outer: str) -> None:
+    assert mistakes_of(tmp_path, GOOD + another("b", outer) + another("c", inner)) == (
+        "queries.c.checkpoint: it lies inside that of query 'b', hdfs://b/cp/x",
+    )
+    assert mistakes_of(tmp_path, GOOD + another("b", inner) + another("c", outer)) == (
+        "queries.c.checkpoint: that of query 'b', hdfs://b/cp/x/y, lies inside it",
+    )
+
+
+def test_checkpoints_side_by_side_are_no_mistake(tmp_path: Path) -> None:
+    """One name may begin with another, and two stores may have the same path."""
+    text = GOOD + another("b", "var/revenue2") + another("c", "hdfs://var/revenue") + another("d", "hdfs://v")
+    assert set(load(written(tmp_path, text)).settings.queries) == {"revenue", "b", "c", "d"}
+
+
+@pytest.mark.parametrize(
+    "key", ["spark.hadoop.ldap.passwd", "spark.hadoop.fs.azure.account.key.x", "spark.ssl.keystore.key"]
+)
+def test_a_key_read_as_a_secret_is_masked_as_one(tmp_path: Path, key: str) -> None:
+    text = GOOD + f"spark: {{conf: {{{key}: env:KEY}}}}\n"
+    settings = load(written(tmp_path, text), {"KEY": "hush"}).settings
+    assert settings.spark.conf[key] == "hush"
+    assert "hush" not in json.dumps(masked(settings))
+
+
+def test_a_clusters_id_is_the_one_that_kafka_prints(tmp_path: Path) -> None:
+    text = GOOD.replace("[localhost:19092]}", "[localhost:19092], id: MkU3OEVBNTcwNTJENDM2Qg}")
+    assert load(written(tmp_path, text)).settings.clusters["east"].id == "MkU3OEVBNTcwNTJENDM2Qg"
+    for wrong in ("east", "MkU3OEVBNTcwNTJENDM2Q", "MkU3OEVBNTcwNTJENDM2Qg=", "'MkU3OEVBNTcwNTJENDM2Q+'"):
+        (mistake,) = mistakes_of(tmp_path, text.replace("MkU3OEVBNTcwNTJENDM2Qg", wrong))
+        assert mistake == (
+            f"clusters.east.id: {wrong.strip(chr(39))!r} is not a cluster's id: the 22 characters that "
+            "kafka-cluster.sh cluster-id prints"
+        )

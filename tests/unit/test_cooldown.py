@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from orchestrator.decide.cooldown import cooldown_of
-from state.model import Operation
+from orchestrator.decide.gates.automatic import cooldown_of
+from state.model.entities import Operation
 from tests.unit.test_automatic import HOUR, MINUTE, NOW, operation
 
 
@@ -33,7 +33,7 @@ def test_an_open_operation_is_not_judged_here() -> None:
     assert until(operation(outcome=None, ended_at=None)) is None
 
 
-def test_a_move_by_a_person_since_counts_as_acknowledgement_but_a_refusal_does_not() -> None:
+def test_a_persons_move_counts_as_acknowledgement_but_a_refusal_does_not() -> None:
     automatic = operation(ended_at=NOW)
     assert until(operation(actor="ann@desk", id="p"), automatic) is None
     assert until(operation(actor="ann@desk", id="p", outcome="refused"), automatic) == NOW + HOUR
@@ -60,7 +60,7 @@ def test_attempts_in_vain_come_ever_later_but_never_later_than_the_cooldown(atte
 
 
 @pytest.mark.parametrize("cooldown", [timedelta(0), MINUTE / 2])
-def test_an_attempt_in_vain_is_not_repeated_within_a_minute_however_short_the_cooldown(cooldown: timedelta) -> None:
+def test_a_failed_attempt_is_not_repeated_within_a_minute(cooldown: timedelta) -> None:
     assert until(attempt(0), cooldown=cooldown) == NOW + MINUTE
     assert until(attempt(0), attempt(0.5), attempt(1.5), cooldown=cooldown) == NOW + MINUTE
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.disorder import SINCE, Seen, measure_disorder
-from state.memory import MemoryStore
-from state.timeline import NO_TIME, Lane, Moment, Stretch
-from state.upkeep import TopicDisorder
+from orchestrator.facts.timestamp_disorder import SINCE, Seen, measure_disorder
+from state.model.maintenance import TopicDisorder
+from state.model.timeline import NO_TIME, Lane, Moment, Stretch
 from tests.contract.samples import AT
+from tests.memory_store import MemoryStore
 from tests.unit.test_gates import ASSIGNMENT
 
 MINUTE = timedelta(minutes=1)
@@ -54,7 +54,7 @@ def test_a_stretch_goes_on_where_the_one_before_it_ended() -> None:
     assert found == TopicDisorder("t", 600, 2, 5_000, 6_000)
 
 
-def test_what_times_may_be_off_is_added() -> None:
+def test_the_precision_of_times_is_added_to_the_disorder() -> None:
     assert seen(steps((10, 900, 0), (20, 600, 0)), precision_ms=100).disorder_ms == 400
     assert seen(steps((10, NO_TIME, 0), (20, NO_TIME, 0)), precision_ms=100).disorder_ms == 0
 
@@ -99,21 +99,21 @@ OLDER, NEWER = stretch(2 * HOUR, back_ms=90_000), stretch(HOUR, back_ms=70_000)
     ],
     ids=["nothing", "one", "two", "of a day before", "before another cluster"],
 )
-def test_what_was_read_since_the_query_was_placed_counts_for_a_day(
+def test_disorder_since_the_query_was_placed_counts_for_a_day(
     stretches: tuple[Stretch, ...], found: list[tuple[int, int]]
 ) -> None:
     assert measured(*stretches) == found
 
 
-def test_what_was_read_before_the_query_was_placed_does_not_count() -> None:
+def test_disorder_from_before_the_query_was_placed_does_not_count() -> None:
     assert measured(OLDER, stretch(HOUR, epoch=2, back_ms=70_000), placed_epoch=2) == [(10_100, 2)]
 
 
-def test_what_lies_before_a_stretch_that_cannot_be_read_does_not_count() -> None:
+def test_disorder_before_an_unreadable_stretch_does_not_count() -> None:
     broken = replace(stretch(90 * MINUTE), packed=b"nothing")
     assert measured(OLDER, broken, NEWER) == [(10_100, 2)]
 
 
 def test_only_so_much_of_the_newest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.disorder.MOST_BYTES", len(NEWER.packed))
+    monkeypatch.setattr("orchestrator.facts.timestamp_disorder.MOST_BYTES", len(NEWER.packed))
     assert measured(OLDER, NEWER) == [(10_100, 2)]

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.model import TopicPartition
-from streaming.log import Looked, PartitionError, Spec
-from streaming.memory import MemoryCluster
-from streaming.spark.ends import EndSampler
+from state.model.entities import TopicPartition
+from streaming.cluster_log import Looked, PartitionError, Spec
+from streaming.spark.tracking.reading import EndSampler
+from tests.memory_log import MemoryCluster
 from tests.replicas import CatchingUp, hold_back
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ def cluster() -> FallingSilent:
     return cluster
 
 
-def test_a_cluster_that_falls_silent_between_two_questions_leaves_the_sample_of_before(cluster: FallingSilent) -> None:
+def test_a_cluster_that_falls_silent_midway_keeps_its_earlier_sample(cluster: FallingSilent) -> None:
     sampler = EndSampler("east", cluster)
     assert len(sampler.sample([FIRST, SECOND], NOW, timeout=1)) == 2
     cluster.append("t", 0, 2_000, b"b")
@@ -50,7 +50,7 @@ def test_a_cluster_that_falls_silent_between_two_questions_leaves_the_sample_of_
     assert (kept.end, kept.newest_timestamp_ms) == (1, 1_000), "an end without its time would tell less"
 
 
-def test_a_broker_that_does_not_know_the_largest_timestamp_still_tells_the_end(cluster: FallingSilent) -> None:
+def test_a_broker_without_max_timestamp_still_tells_the_end(cluster: FallingSilent) -> None:
     cluster.error = PartitionError(name="UNSUPPORTED_VERSION", text="the broker does not know it", retriable=False)
     told = EndSampler("east", cluster).sample([FIRST, SECOND], NOW, timeout=1)
     assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (1, None)]
@@ -62,7 +62,7 @@ def append_unreplicated(cluster: MemoryCluster, timestamp_ms: int) -> None:
     hold_back(cluster, SECOND)
 
 
-def test_an_end_that_stays_while_the_leader_has_more_keeps_the_time_of_its_newest_record(
+def test_an_end_held_below_the_leaders_keeps_its_newest_time(
     cluster: FallingSilent,
 ) -> None:
     sampler = EndSampler("east", cluster)
@@ -73,7 +73,7 @@ def test_an_end_that_stays_while_the_leader_has_more_keeps_the_time_of_its_newes
     assert (told[1].end, told[1].newest_timestamp_ms, told[1].sampled_at) == (1, 1_000, later)
 
 
-def test_an_end_that_moved_while_the_leader_has_more_waits_for_its_time_but_not_for_ever(
+def test_an_end_that_moved_below_the_leaders_waits_briefly_for_its_time(
     cluster: FallingSilent,
 ) -> None:
     sampler = EndSampler("east", cluster)
@@ -87,7 +87,7 @@ def test_an_end_that_moved_while_the_leader_has_more_waits_for_its_time_but_not_
     assert [(each.end, each.newest_timestamp_ms) for each in told] == [(1, 1_000), (2, None)]
 
 
-def test_a_newest_record_that_is_replicated_a_moment_later_is_found_by_asking_again() -> None:
+def test_a_newest_record_replicated_a_moment_later_is_asked_for_again() -> None:
     cluster = CatchingUp()
     cluster.create("t", 2)
     cluster.append("t", 1, 1_000, b"a")

@@ -1,23 +1,23 @@
-"""A fence of a query that ran in another process: what proves that it is gone, and what does not."""
+"""A fence: what proves that a query writes nothing more, here or in another process, and what does not."""
 
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 
-from state.protocol import Evidence, FenceReport, FenceRequest, Process, ReleaseRequest
-from state.settings import Spark
-from streaming.host import started_at
-from streaming.spark.fence import Guard, fence
-from streaming.spark.identity import Identity, is_gone, own_identity
-from streaming.spark.local import LocalFiles
-from streaming.spark.plant import release
+from state.messages import Evidence, FenceReport, FenceRequest, Process, ReleaseRequest, SinkState
+from state.settings.keys import Spark
+from streaming.process import Identity, is_gone, own_identity, started_at
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.log_fence import release
+from streaming.spark.query.launch import UNKNOWN_SINK, FileSink
+from streaming.spark.runner.fence import Guard, fence
 from tests.checkpoints import CheckpointFolder
 
 HERE = replace(own_identity(), host=f"{socket.gethostname()}/4026531836/5a3e92c1")
@@ -25,7 +25,7 @@ DECLARED = {"orders": ("orders",)}
 GONE_PID_STARTED = 1
 
 
-def process(**changes: object) -> Process:
+def process(**changes: Any) -> Process:
     known = Process(
         runner="a",
         instance="other",
@@ -38,12 +38,38 @@ def process(**changes: object) -> Process:
     return known.model_copy(update=changes)
 
 
-def fenced(folder: Path, hosting: Process | None, *, master_ui: str | None = None) -> FenceReport:
+class RunHere:
+    """A query that this process hosts: it says what it is told to."""
+
+    def __init__(self, unrest: Callable[[], str | None], sink: SinkState = SinkState.UNKNOWN) -> None:
+        self.unrest = unrest
+        self._sink = sink
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def sink_state(self, _batch: int) -> SinkState:
+        return self._sink
+
+
+def quiet() -> None:
+    """Nothing of it runs."""
+
+
+def fenced(
+    folder: Path,
+    hosting: Process | None,
+    *here: RunHere,
+    master_ui: str | None = None,
+    file_sink: Path | None = None,
+) -> FenceReport:
     guard = Guard(
         instance="mine", here=HERE, spark=Spark(master_ui=master_ui), files=LocalFiles(), knows=lambda _: True
     )
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
-    return fence(guard, request, [], DECLARED, lambda: None)
+    sink = UNKNOWN_SINK if file_sink is None else FileSink(str(file_sink), by_query_id=False)
+    return fence(guard, request, cast(Any, here), DECLARED, lambda: sink)
 
 
 @pytest.fixture
@@ -75,12 +101,12 @@ def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
     assert fenced(folder, process(boot_id="an earlier boot")).evidence is Evidence.PROCESS
 
 
-def test_another_boot_under_a_name_that_may_be_of_another_machine_proves_nothing(folder: Path) -> None:
+def test_a_boot_id_under_a_possibly_shared_name_proves_nothing(folder: Path) -> None:
     container = replace(HERE, host="runner-a-0/4026532201")
     guard = Guard(instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
     hosting = process(host=container.host, boot_id="of another node")
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
-    report = fence(guard, request, [], DECLARED, lambda: None)
+    report = fence(guard, request, [], DECLARED, lambda: UNKNOWN_SINK)
     assert report.evidence is None
     assert "under another boot" in report.detail
 
@@ -121,12 +147,58 @@ def test_a_query_that_nobody_ever_hosted_is_quiet(folder: Path) -> None:
     assert fenced(folder, None).evidence is Evidence.RUNNER
 
 
-def test_a_batch_in_flight_is_reported_as_planned_and_the_entries_behind_it_are_held(folder: Path) -> None:
+def test_a_batch_in_flight_is_reported_as_planned_and_later_entries_held(folder: Path) -> None:
     CheckpointFolder(folder).plan(2)
     report = fenced(folder, process(pid_started=GONE_PID_STARTED))
     assert report.planted == (3, 4)
     assert report.checkpoint.planned is not None
     assert report.checkpoint.planned.batch == 2
+
+
+@pytest.mark.parametrize("hosting", [None, process(instance="mine"), process(host="elsewhere", stopped=True)])
+def test_a_run_here_whose_tasks_are_active_leaves_a_fence_without_evidence(
+    folder: Path, hosting: Process | None
+) -> None:
+    report = fenced(folder, hosting, RunHere(quiet), RunHere(lambda: "2 tasks of its job group are still active"))
+    assert report.evidence is None
+    assert report.detail == "told to stop, but 2 tasks of its job group are still active"
+    assert report.planted == (2, 3)
+
+
+def test_a_run_here_is_told_to_stop_before_anything_is_proven(folder: Path) -> None:
+    run = RunHere(lambda: None if run.closed else "it is hosted here")
+    assert fenced(folder, process(instance="mine"), run).evidence is Evidence.RUNNER
+    assert run.closed
+
+
+def test_entries_are_planted_behind_a_batch_committed_before_the_run_ended(folder: Path) -> None:
+    def commits_its_batch() -> None:
+        if not (folder / "commits" / "2").exists():
+            (folder / "offsets" / "2").unlink()  # the batch was planned before the fence came
+            CheckpointFolder(folder).commit(2)
+
+    report = fenced(folder, process(instance="mine"), RunHere(commits_its_batch))
+    assert report.checkpoint.batch == 2
+    assert report.planted == (3, 4)
+
+
+@pytest.mark.parametrize("told", list(SinkState))
+def test_callbacks_tell_whether_the_sink_has_a_batch_where_no_file_does(folder: Path, told: SinkState) -> None:
+    CheckpointFolder(folder).plan(2)
+    planned = fenced(folder, process(instance="mine"), RunHere(quiet, told)).checkpoint.planned
+    assert planned is not None
+    assert planned.sink is told
+
+
+def test_the_file_sinks_own_log_counts_more_than_callbacks(folder: Path) -> None:
+    CheckpointFolder(folder).plan(2)
+    log = folder.parent / "out" / "_spark_metadata"
+    log.mkdir(parents=True)
+    (log / "2").write_text("v1\n", encoding="utf-8")
+    run = RunHere(quiet, SinkState.HAS_NOT)
+    planned = fenced(folder, process(instance="mine"), run, file_sink=log.parent).checkpoint.planned
+    assert planned is not None
+    assert planned.sink is SinkState.HAS
 
 
 class _Master(BaseHTTPRequestHandler):

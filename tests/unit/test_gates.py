@@ -1,48 +1,52 @@
 """Every gate with its measured number, its limit and its sentence: what lets through, what refuses, what is silent."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from orchestrator.decide import costs
-from orchestrator.decide.facts import Facts, Reset, Standby
-from orchestrator.decide.gate import Gate
-from orchestrator.decide.gates import GATES, judge, refusal
-from orchestrator.decide.treatment import Choice
-from state.model import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
-from state.protocol import CheckpointReport, StateOperator, Treatment
-from state.settings import Policy, Query, Route
-from streaming.log import PartitionError, PartitionFacts, TopicFacts
+from orchestrator.decide.facts import Choice, Facts, Named, Reset, Standby
+from orchestrator.decide.gates import loss
+from orchestrator.decide.gates.checks import GATES, judge, refusal
+from orchestrator.decide.gates.cluster_identity import named
+from orchestrator.decide.gates.gate import Gate
+from orchestrator.decide.gates.preconditions import choose_runner
+from state.messages import CheckpointReport, StateOperator, Treatment
+from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
+from state.model.pins import Placement
+from state.settings.keys import Detection, Policy, Query, Route
+from streaming.cluster_log import PartitionError, PartitionFacts, TopicFacts
 from streaming.resume.model import Resolution, Target
-from streaming.resume.reset import Goto
-from streaming.resume.truncation import Finding, Standing
+from streaming.resume.truncation import Finding, Goto, Standing
 from tests.contract import samples
+from tests.contract.samples import EAST_ID, OTHER_ID
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ONE = PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
 
 
-def query(**changes: object) -> Query:
-    base: dict[str, object] = {
+def query(**changes: Any) -> Query:
+    base: dict[str, Any] = {
         "pipeline": "a:b", "sources": {"s": {"topics": ["t"]}}, "clusters": ["east", "west"], "runners": ["a"],
         "checkpoint": "/c",
     }  # fmt: skip
     return Query.model_validate({**base, **changes})
 
 
-def place(**changes: object) -> Target:
-    base: dict[str, object] = {
+def place(**changes: Any) -> Target:
+    base: dict[str, Any] = {
         "source": "s", "topic": "t", "partition": 0, "offset": 10, "timestamp_ms": 5_000, "buffer_ms": 0,
         "target_topic": "t", "target_partition": 0, "target_offset": 20, "method": "exact", "exact": True, "begin": 0,
         "end": 30, "replay_records": 0, "replay_later_records": 0, "exposure_records": 0, "exposure_seconds": 0.0,
         "note": "",
     }  # fmt: skip
-    return Target(**{**base, **changes})  # type: ignore[arg-type] # a table of changes
+    return Target(**{**base, **changes})
 
 
-def resolution(*targets: Target, **changes: object) -> Resolution:
-    return Resolution(targets=targets or (place(),), asked_at=NOW, seconds=0.1, **changes)  # type: ignore[arg-type]
+def resolution(*targets: Target, **changes: Any) -> Resolution:
+    return Resolution(targets=targets or (place(),), asked_at=NOW, seconds=0.1, **changes)
 
 
 def topic(partitions: int = 1, error: PartitionError | None = None) -> TopicFacts:
@@ -69,6 +73,14 @@ GOOD = Facts(
     expect_active="east", standby=STANDBY, topics={"t": "t"}, report=REPORT, stateful=False, resolution=resolution(),
     choice=Choice(treatment=Treatment.NONE, repeats=0, text=""), fence="runner", epoch=2, operation="op",
 )  # fmt: skip
+
+
+def seen(cluster: str, pinned: str | None, by: Mapping[str, str] | None = None, configured: str | None = None) -> Named:
+    pin = samples.pin(cluster=cluster, id=pinned) if pinned else None
+    return Named(cluster=cluster, configured=configured, pin=pin, seen=by or {})
+
+
+EAST = seen("east", EAST_ID)
 STATEFUL = replace(GOOD, stateful=True)
 OLD = {"earliest_timestamps": {TopicPartition("t", 0): 6_000}}
 GONE = resolution(place(exact=False, method="timestamp", begin=20), **OLD)
@@ -94,10 +106,25 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
     assert [gate for gate in found if not gate.ok] == []
     assert refusal(found) is None
     assert {gate.name for gate in found} == {check.__name__.replace("_", "-") for check in GATES} - {
+        "pipeline-fits",
+        "cluster-identity",
         "log-truncation",
         "repeats-into-state",
         "fresh-allowed",
     }
+
+
+def test_a_runner_that_could_start_the_query_is_asked_first() -> None:
+    hosting, warm = replace(RUNNER, plans={"q": "old news"}), replace(RUNNER, runner="b", plans={"q": "it raises"})
+    cold = replace(RUNNER, runner="c", warm=False)
+    fit, settings = replace(warm, runner="d", plans={"q": ""}), query(runners=["b", "c"])
+    assert choose_runner((warm, cold), settings, ASSIGNMENT) == cold
+    assert choose_runner((warm, cold, fit), settings, ASSIGNMENT) == fit
+    assert choose_runner((warm, cold, hosting), settings, ASSIGNMENT) == hosting
+    assert judged("pipeline-fits", replace(GOOD, runners=(warm, cold, hosting))) is None
+    fits = judged("pipeline-fits", replace(GOOD, runners=(replace(warm, plans={"q": ""}),)))
+    assert fits is not None
+    assert fits.ok
 
 
 def test_facts_that_are_not_known_keep_their_gates_silent() -> None:
@@ -121,7 +148,21 @@ REFUSALS: list[tuple[str, Facts, str, str, str]] = [
     ("no-operation-open", replace(GOOD, open_operation="x1"), "x1", "none", "operation x1 of this query is open"),
     ("route-declared", replace(GOOD, route=None), "none", "east to west", "no route is declared"),
     ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route does not name topic t"),
+    (
+        "pipeline-fits", replace(GOOD, runners=(replace(RUNNER, runner="b", plans={"q": "it keeps no state"}),)),
+        "does not fit", "starts from the checkpoint in use", "runner b cannot take q over: it keeps no state",
+    ),
     ("runner-alive", replace(GOOD, runners=()), "none", "one of a", "tideover run --name a"),
+    ("cluster-identity", replace(GOOD, names=(seen("east", EAST_ID, {"runner:a": OTHER_ID}), seen("west", OTHER_ID))),
+     f"east {OTHER_ID}; west not seen", f"east {EAST_ID}; west {OTHER_ID}",
+     f"east leads to cluster {OTHER_ID}, and was cluster {EAST_ID} until now: mend bootstrap; if it was replaced on"),
+    ("cluster-identity", replace(GOOD, names=(seen("east", EAST_ID, {"runner:a": OTHER_ID}), seen("west", OTHER_ID))),
+     f"east {OTHER_ID}; west not seen", f"east {EAST_ID}; west {OTHER_ID}",
+     "on purpose: tideover accept-cluster east (seen by runner:a)"),
+    ("cluster-identity", replace(GOOD, names=(EAST, seen("west", None, {"controller:one": EAST_ID}, OTHER_ID))),
+     f"east not seen; west {EAST_ID}", f"east {EAST_ID}; west {OTHER_ID}", "clusters.west.id says"),
+    ("cluster-identity", replace(GOOD, names=(EAST, seen("west", OTHER_ID)), standby=replace(STANDBY, reachable=False,
+     stranger=EAST_ID)), f"east not seen; west {EAST_ID}", f"east {EAST_ID}; west {OTHER_ID}", "seen by this process"),
     ("standby-reachable", replace(GOOD, standby=replace(STANDBY, reachable=False, error="refused")),
      "no answer", "1 s", "west cannot be reached: refused"),
     ("topics-present", replace(GOOD, standby=replace(STANDBY, topics={})), "0 of 1", "1 topics", "no topic t"),
@@ -158,6 +199,8 @@ REFUSALS: list[tuple[str, Facts, str, str, str]] = [
     ("fresh-allowed", replace(FRESH, stateful=True), "the query keeps state", "stateless", "consent fresh"),
     ("fresh-allowed", replace(GOOD, settings=query(resume="fresh", sink="batch-id")),
      "its sink drops batches by id", "stateless", "would lose silently"),
+    ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"other_sources": 1})),
+     "it reads other sources than Kafka", "stateless", "would read those from their beginning again"),
     ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"sink_keeps_batch_ids": True})),
      "its sink drops batches by id", "stateless", "would lose silently"),
 ]  # fmt: skip
@@ -171,7 +214,7 @@ def test_partitions_that_were_only_added_need_no_consent() -> None:
     assert gate.measured == "t 1 and 2"
 
 
-def test_times_of_a_topic_that_does_not_say_whose_they_are_are_not_called_comparable_and_refuse_nothing() -> None:
+def test_topics_of_unknown_timestamp_type_are_not_comparable_nor_refused() -> None:
     by_time = place(method="timestamp", exact=False, replay_records=0)
     for types, measured, text in (({"t": "CreateTime"}, "CreateTime", "times are comparable"),
                                   ({}, "unknown", "whose times t on west keeps is not known")):  # fmt: skip
@@ -217,9 +260,7 @@ def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: F
         ((), "east still holds what was read from it"),
     ],
 )
-def test_a_truncation_that_the_standby_or_policy_answers_is_told_and_refuses_nothing(
-    resets: tuple[Reset, ...], text: str
-) -> None:
+def test_a_truncation_that_standby_or_policy_answers_refuses_nothing(resets: tuple[Reset, ...], text: str) -> None:
     gate = judged("log-truncation", replace(GOOD, standings=(stands(Finding.TRUNCATED, 8),), resets=resets))
     assert gate is not None
     assert gate.ok
@@ -316,11 +357,88 @@ def test_a_promoted_batch_is_judged_at_its_own_end() -> None:
 
 def test_state_is_told_by_the_operators_of_a_report() -> None:
     assert REPORT.model_copy(update={"operators": (StateOperator(id=0, name="x", partitions=1),)}).stateful
-    assert costs.repeats(replace(GOOD, choice=BRIDGE)) == 8
+    assert loss.repeats(replace(GOOD, choice=BRIDGE)) == 8
 
 
-def test_what_is_there_already_is_told_before_what_was_expected() -> None:
+def test_a_query_already_there_is_told_before_a_wrong_expectation() -> None:
     """Of two who type the same, the later one finds nothing left to do."""
     gate = refusal(judge(replace(GOOD, target="east", expect_active="west")))
     assert gate is not None
     assert gate.name == "not-already-there"
+
+
+def test_the_planned_batchs_repeats_are_added_to_those_of_the_place() -> None:
+    facts = replace(GOOD, choice=BRIDGE, resolution=resolution(place(replay_records=5)))
+    assert loss.repeats(facts) == 13
+    gate = judged("replay", replace(facts, policy=Policy(max_replay=12)))
+    assert gate is not None
+    assert (gate.ok, gate.measured) == (False, "13 records")
+
+
+def test_a_buffer_makes_no_gap_smaller() -> None:
+    """The place was at 5 s, the standby begins at 6 s: a buffer of a minute has been taken off already."""
+    gone = resolution(place(exact=False, method="timestamp", begin=20, buffer_ms=60_000), **OLD)
+    gate = judged("retention", replace(GOOD, resolution=gone))
+    assert gate is not None
+    assert not gate.ok
+
+
+@pytest.mark.parametrize(("more", "passes"), [(0.0, True), (0.001, False)])
+def test_an_exposure_may_be_as_long_as_the_limit_and_no_longer(more: float, passes: bool) -> None:
+    seconds = GOOD.policy.max_exposure.total_seconds() + more
+    gate = judged("exposure", replace(GOOD, resolution=resolution(place(exposure_seconds=seconds))))
+    assert gate is not None
+    assert gate.ok is passes
+
+
+@pytest.mark.parametrize(("repeats", "ok"), [(0, True), (1, False), (None, False)])
+def test_copies_behind_a_place_by_content_refuse_a_query_with_state(repeats: int | None, ok: bool) -> None:
+    found = resolution(place(exact=repeats == 0, replay_records=repeats, note="the replicator sent them again"))
+    gate = judged("repeats-into-state", replace(STATEFUL, resolution=found))
+    assert gate is not None
+    assert (gate.ok, gate.measured) == (ok, "unknown" if repeats is None else f"{repeats} records")
+
+
+def test_automatic_mode_refuses_a_replay_that_nobody_can_tell() -> None:
+    found = resolution(place(exact=False, replay_records=None))
+    for attended in (True, False):
+        gate = judged("replay", replace(GOOD, resolution=found, attended=attended))
+        assert gate is not None
+        assert gate.ok is attended
+
+
+def test_copies_behind_a_place_make_it_neither_gone_nor_anybody_elses() -> None:
+    found = place(exact=False, sent_again=True, replay_records=4, begin=20)
+    for name, changes in (("retention", OLD), ("partitions-match", {"fewer_partitions": {"t": (1, 2)}})):
+        gate = judged(name, replace(GOOD, resolution=resolution(found, **changes)))
+        assert gate is not None
+        assert gate.ok, name
+
+
+def test_an_unchanged_or_unseen_cluster_passes_and_its_ids_are_shown() -> None:
+    names = (EAST, seen("west", OTHER_ID, {"controller:one": OTHER_ID, "runner:a": OTHER_ID}))
+    gate = judged("cluster-identity", replace(GOOD, names=names))
+    assert gate is not None
+    assert gate.ok
+    assert (gate.measured, gate.limit) == (f"east not seen; west {OTHER_ID}", f"east {EAST_ID}; west {OTHER_ID}")
+
+
+def test_an_old_probe_report_says_nothing_of_who_has_a_name() -> None:
+    look = samples.probe_report(cluster="west", cluster_id=EAST_ID, seen_at=NOW)
+    for age, count in ((timedelta(0), 1), (timedelta(seconds=3), 1), (timedelta(seconds=3.1), 0)):
+        known = named("west", None, [samples.pin(cluster="west", id=OTHER_ID)], [look], NOW + age, Detection())
+        assert len(known.seen) == count
+        gate = judged("cluster-identity", replace(GOOD, names=(EAST, known)))
+        assert gate is not None
+        assert gate.ok is not bool(count)
+
+
+def test_a_query_may_leave_a_cluster_whose_name_another_took() -> None:
+    taken = samples.pin(id=OTHER_ID, former=(Placement("q", 1, EAST_ID),))
+    names = (Named(cluster="east", configured=None, pin=taken, seen={"runner:a": OTHER_ID}), seen("west", EAST_ID))
+    facts = replace(GOOD, names=names)
+    gate = judged("cluster-identity", facts)
+    assert gate is not None
+    assert gate.ok
+    assert gate.text == f"q stands in cluster {EAST_ID}, which had the name east before: it is gone"
+    assert replace(facts, assignment=replace(ASSIGNMENT, epoch=2, placed_epoch=2)).left is None

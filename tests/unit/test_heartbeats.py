@@ -3,17 +3,18 @@
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from state.model import TopicPartition
-from state.settings import Detection
-from state.sighting import Fault, Layer, Sighting
+from state.model.cluster_status import Fault, Layer, ProbeReport
+from state.model.entities import TopicPartition
+from state.settings.keys import Detection
 from streaming.clocks import Clocks
-from streaming.heartbeats import Carried, Heartbeats, Patience
-from streaming.log import Fetched, PartitionError
-from streaming.memory import MemoryCluster
+from streaming.cluster_log import Fetched, PartitionError
+from streaming.probe.heartbeats import Carried, Heartbeats, Patience
+from tests.memory_log import MemoryCluster
 from tests.sights import START, at
 
 QUICK = Detection.model_validate({"interval": "50ms", "timeout": "300ms"})
@@ -72,7 +73,7 @@ def test_a_target_that_cannot_be_read_takes_no_evidence_away_and_adds_none() -> 
         (((10, 9.9), (11, 10.9), (12, 11.9), (60, 59.9)), None),  # nobody looked for 48 s
     ],
 )
-def test_a_heartbeat_is_due_as_long_after_the_last_was_seen_as_they_usually_come(
+def test_a_heartbeat_is_due_one_usual_interval_after_the_last(
     found: tuple[tuple[float, float | None], ...], overdue: float | None
 ) -> None:
     state = carried(*found)
@@ -85,7 +86,7 @@ def test_a_heartbeat_is_due_as_long_after_the_last_was_seen_as_they_usually_come
         assert seen.found(state.newest_ms, began=overdue + 0.1, ended=overdue + 0.2).due == pytest.approx(overdue)
 
 
-def test_the_topic_is_read_as_soon_as_a_heartbeat_is_overdue_and_by_nobodys_clock_but_ours() -> None:
+def test_the_heartbeat_topic_is_read_once_one_is_overdue_by_our_clock() -> None:
     west, now = MemoryCluster("west"), [0.0]
     west.create(TOPIC)
     heartbeats = Heartbeats("east", "west", TOPIC, lambda _: west, Detection(), Clocks(monotonic=lambda: now[0]))
@@ -97,12 +98,12 @@ def test_the_topic_is_read_as_soon_as_a_heartbeat_is_overdue_and_by_nobodys_cloc
     now[0] = 2.7
     pauses.append(heartbeats.hear())
     assert pauses == pytest.approx([0.5, 0.5, 0.5, 0.2])
-    seen = heartbeats.sighting("1", at)
+    seen = heartbeats.probe_report("1", at)
     assert seen is not None
     assert seen.last_ok_at == at(1.7)
     now[0] = 2.9
     assert heartbeats.hear() == pytest.approx(0.5)
-    seen = heartbeats.sighting("1", at)
+    seen = heartbeats.probe_report("1", at)
     assert seen is not None
     assert seen.due_at is not None
     assert abs(seen.due_at - at(2.9)) < timedelta(milliseconds=1)
@@ -112,7 +113,7 @@ def wall(monotonic: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=monotonic - time.monotonic())
 
 
-def test_new_heartbeats_are_found_on_the_target_and_a_dead_target_says_nothing() -> None:
+def test_new_heartbeats_are_found_on_the_target_and_a_dead_one_is_silent() -> None:
     west = MemoryCluster("west")
     heartbeats = Heartbeats("east", "west", TOPIC, lambda _: west, QUICK)
     heartbeats.begin()
@@ -120,7 +121,7 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_target_says_nothing()
     def until(condition: str) -> None:
         deadline = time.monotonic() + 10
         while True:
-            seen = heartbeats.sighting("1", wall)
+            seen = heartbeats.probe_report("1", wall)
             facts = {
                 "asked": seen is not None,
                 "evidence": seen is not None and seen.last_ok_at is not None,
@@ -134,24 +135,24 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_target_says_nothing()
 
     try:
         until("ill")
-        seen = heartbeats.sighting("1", wall)
+        seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert "west does not show east.heartbeats: " in seen.text
         west.create(TOPIC)
         west.append(TOPIC, 0, ms(0), bytes(16))
         until("well")
-        seen = heartbeats.sighting("1", wall)
+        seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert (seen.cluster, seen.viewpoint, seen.layer) == ("east", "replicator:east->west", Layer.READ)
         assert seen.last_ok_at is None, "what was there before we looked proves nothing"
         west.append(TOPIC, 0, ms(7), bytes(16))
         until("evidence")
-        seen = heartbeats.sighting("1", wall)
+        seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert seen.last_ok_at == START + timedelta(seconds=7)
         west.unreachable = True
         until("ill")
-        seen = heartbeats.sighting("1", wall)
+        seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert seen.last_ok_at == START + timedelta(seconds=7)
     finally:
@@ -161,11 +162,9 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_target_says_nothing()
 @pytest.mark.parametrize(
     ("retriable", "told"), [(False, "west does not give what is in east.heartbeats: no"), (True, "")]
 )
-def test_a_topic_whose_records_are_denied_is_told_and_one_that_has_no_leader_just_now_is_not(
-    retriable: bool, told: str
-) -> None:
+def test_a_denied_heartbeat_topic_is_told_and_a_leaderless_one_is_not(retriable: bool, told: str) -> None:
     class Denying(MemoryCluster):
-        def fetch(self, starts: Mapping[TopicPartition, object], **_: object) -> Mapping[TopicPartition, Fetched]:  # type: ignore[override]
+        def fetch(self, starts: Mapping[TopicPartition, object], **_: Any) -> Mapping[TopicPartition, Fetched]:
             error = PartitionError(name="DENIED", text="no", retriable=retriable)
             nothing = Fetched(records=(), next_offset=0, high_watermark=None, log_start=None, error=error)
             return dict.fromkeys(starts, nothing)
@@ -177,7 +176,7 @@ def test_a_topic_whose_records_are_denied_is_told_and_one_that_has_no_leader_jus
     heartbeats.begin()
     try:
         deadline = time.monotonic() + 10
-        while (seen := heartbeats.sighting("1", wall)) is None:
+        while (seen := heartbeats.probe_report("1", wall)) is None:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         assert (seen.text, seen.last_ok_at) == (told, None)
@@ -196,10 +195,10 @@ def test_a_defect_of_ours_is_told_once_and_leaves_the_witness_in_place() -> None
 
     heartbeats = Heartbeats("east", "west", TOPIC, open_log, QUICK)
 
-    def seen(ill: bool) -> Sighting:
+    def seen(ill: bool) -> ProbeReport:
         deadline = time.monotonic() + 10
         while True:
-            found = heartbeats.sighting("1", wall)
+            found = heartbeats.probe_report("1", wall)
             if found is not None and found.failures_in_a_row >= 3 * ill and (found.fault is not None) is ill:
                 return found
             assert time.monotonic() < deadline

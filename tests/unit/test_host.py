@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.process import is_gone, this_process
-from streaming.host import host_name, is_over
+from orchestrator.lease import is_gone, this_process
+from streaming.process import host_name, is_over
 
 FIRST = "4026531836"
 NAME = socket.gethostname()
@@ -52,7 +52,7 @@ def test_without_a_machine_id_another_boot_proves_nothing(tmp_path: Path, machin
     assert not is_gone(process_of(before), after)
 
 
-def test_a_pod_made_anew_on_another_node_proves_nothing_though_its_image_has_a_machine_id(tmp_path: Path) -> None:
+def test_a_pod_on_another_node_proves_nothing_despite_a_machine_id(tmp_path: Path) -> None:
     before = root(tmp_path / "before", namespace="4026532201")
     after = root(tmp_path / "after", namespace="4026532201", boot="two")
     assert host_name(before) == host_name(after) == f"{NAME}/4026532201"
@@ -90,6 +90,6 @@ def test_the_id_of_a_machine_is_not_told(tmp_path: Path) -> None:
     assert "a" * 32 not in host_name(root(tmp_path))
 
 
-def test_what_was_never_known_is_not_compared() -> None:
+def test_an_unknown_boot_proves_nothing() -> None:
     assert is_over("h/", "", 7, 9, here="h/", boot_here="") is None
     assert is_over(f"h/{FIRST}", "", 7, 9, here=f"h/{FIRST}", boot_here="one") is None

@@ -1,5 +1,6 @@
 """What a hosted query says before it starts anything, and after nothing of it runs any more."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,17 +13,21 @@ import pytest
 from structlog.testing import capture_logs
 
 from state.errors import StoreUnavailable
-from state.memory import MemoryStore
-from state.model import Assignment, Desired, QueryFact, RunnerFact, RunState
-from state.settings import Tideover
-from streaming.spark import hosted as module
-from streaming.spark.hosted import Hosted
-from streaming.spark.hosting import Hosting, NoWatch
-from streaming.spark.identity import Identity
-from streaming.spark.local import LocalFiles
-from streaming.spark.plant import plant
-from streaming.spark.run_errors import PipelineRaised, SparkMissing
-from streaming.spark.runner import Runner
+from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState
+from state.settings.keys import Tideover
+from state.store.sql.schema import assignments
+from streaming.probe.identities import Identities
+from streaming.process import Identity
+from streaming.pulse import PULSE
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.log_fence import plant
+from streaming.spark.errors import PipelineRaised, SparkMissing
+from streaming.spark.query.session import Liveness
+from streaming.spark.runner import supervisor as module
+from streaming.spark.runner.hosting import Hosting, NoWatch
+from streaming.spark.runner.runner import Runner
+from streaming.spark.runner.supervisor import Hosted
+from tests.memory_store import MemoryStore
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HERE = Identity(host="h", boot_id="b", pid=7, pid_started=9)
@@ -30,6 +35,10 @@ ROW = Assignment(
     query="q", epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/c",
     starting_offsets=None, operation="op-1", changed_at=NOW,
 )  # fmt: skip
+
+
+ANSWERS = Liveness(lambda: False)
+"""A JVM that is never asked, so that no question waits."""
 
 
 class FragileStore(MemoryStore):
@@ -49,6 +58,7 @@ class FragileStore(MemoryStore):
 
     @property
     def fact(self) -> QueryFact:
+        until(self.query_facts)
         (fact,) = self.query_facts()
         return fact
 
@@ -66,7 +76,10 @@ class FakeRun:
     def unrest(self) -> str | None:
         return None if self.resting else "2 tasks of its job group are still active"
 
-    def error(self) -> None:
+    def error(self) -> str | None:
+        return None
+
+    def trace(self) -> str | None:
         return None
 
 
@@ -78,6 +91,8 @@ class Stage:
         self.runs: list[FakeRun] = []
         self.all: list[Hosted] = []
         self.folder = folder
+        self.strange: str | None = None
+        """Why the query may not be read where its row says."""
         self.said_at_start: list[RunState] = []
         self.store.adopt(replace(ROW, checkpoint=str(folder)))
         self.register("one")
@@ -115,13 +130,13 @@ class Stage:
         return Hosting(
             settings=settings, runner="a", instance="one", spark_master="local[4]", application_id="app",
             base=self.folder, here=HERE, session=cast(Any, None), files=LocalFiles(), store=self.store,
-            watch=NoWatch(), now=lambda: NOW,
+            watch=NoWatch(), stranger=lambda row: self.strange, now=lambda: NOW,
         )  # fmt: skip
 
     def hosted(self, epoch: int = 1, before: tuple[Hosted, ...] = (), place: str = "") -> Hosted:
         """Hosted under a row that the store has by now, from the checkpoint of before or another."""
         row = replace(ROW, epoch=epoch, checkpoint=str(self.folder / place))
-        self.store._assignments["q"] = row
+        self.store.force(assignments, row)
         self.all.append(Hosted(self.hosting, row, before))
         return self.all[-1]
 
@@ -151,7 +166,7 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def test_a_start_is_announced_with_the_whole_name_of_its_process_before_anything_is_begun(stage: Stage) -> None:
+def test_a_start_is_announced_by_its_full_process_name_before_it_begins(stage: Stage) -> None:
     hosted = stage.hosted()
     hosted.begin()
     until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
@@ -162,7 +177,7 @@ def test_a_start_is_announced_with_the_whole_name_of_its_process_before_anything
     hosted.close()
 
 
-def test_what_is_said_of_a_run_names_its_query_its_epoch_and_the_operation_that_placed_it(stage: Stage) -> None:
+def test_log_lines_of_a_run_name_its_query_epoch_and_operation(stage: Stage) -> None:
     with capture_logs() as lines:
         hosted = stage.hosted()
         hosted.begin()
@@ -212,6 +227,36 @@ def test_a_name_that_is_lost_after_the_announcement_stops_the_start(
     hosted.close()
 
 
+def test_nothing_starts_on_a_cluster_other_than_the_pinned_one(stage: Stage) -> None:
+    stage.strange = "east leads to cluster B"
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.store.told[-1:] == [RunState.FAILED])
+    assert stage.runs == []
+    assert stage.store.fact.error == "east leads to cluster B"
+    stage.strange = None
+    until(lambda: stage.runs)
+    hosted.close()
+
+
+def test_a_run_whose_cluster_is_another_one_is_stopped_and_looked_at_no_more(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str | None] = []
+    seeing = SimpleNamespace(look=lambda: looks.append(stage.strange), committed_any=True)
+    monkeypatch.setattr(module, "Watch", lambda *_: seeing)
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: looks)
+    stage.strange = "east leads to cluster B"
+    until(lambda: stage.runs[0].told)
+    until(lambda: stage.store.told[-1] is RunState.FAILED)
+    assert stage.store.fact.error == "east leads to cluster B"
+    assert stage.strange not in looks[:-1], "a look that had begun may end"
+    stage.runs[0].resting = True
+    hosted.close()
+
+
 def test_it_says_stopped_only_when_nothing_of_it_runs_any_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.05)
     monkeypatch.setattr(module, "_RESTLESS_LOOK_SECONDS", 0.01)
@@ -227,7 +272,7 @@ def test_it_says_stopped_only_when_nothing_of_it_runs_any_more(stage: Stage, mon
     until(lambda: stage.store.fact.state is RunState.STOPPED)
 
 
-def test_an_earlier_run_that_still_writes_keeps_a_later_one_from_saying_stopped(stage: Stage) -> None:
+def test_an_earlier_run_that_still_writes_keeps_a_later_one_from_stopped(stage: Stage) -> None:
     first = stage.hosted()
     first.begin()
     until(lambda: stage.runs)
@@ -244,7 +289,7 @@ def test_an_earlier_run_that_still_writes_keeps_a_later_one_from_saying_stopped(
     assert stage.store.fact.epoch == 3
 
 
-def test_nothing_is_started_from_a_checkpoint_that_an_earlier_run_still_writes_to(
+def test_nothing_starts_from_a_checkpoint_that_is_still_written_to(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Back where it was, without a fence in between; who looks is told, and it starts once the other is quiet."""
@@ -264,6 +309,91 @@ def test_nothing_is_started_from_a_checkpoint_that_an_earlier_run_still_writes_t
     until(lambda: stage.store.fact.state is RunState.RUNNING)
 
 
+def test_a_query_is_not_quiet_while_a_start_of_it_has_not_returned(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def start(*_: object) -> FakeRun:
+        begun.set()
+        assert go_on.wait(10)
+        return stage.start()
+
+    monkeypatch.setattr(module, "Run", SimpleNamespace(start=start))
+    hosted = stage.hosted()
+    hosted.begin()
+    assert begun.wait(10)
+    hosted.close()
+    assert hosted.unrest() == "a start was under way and has not returned"
+    go_on.set()
+    until(lambda: stage.runs and stage.runs[0].told)
+    assert hosted.unrest() == "2 tasks of its job group are still active"
+
+
+def test_a_failed_run_is_not_followed_by_another_while_its_tasks_still_write(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SETTLE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "pause_seconds", lambda _: 0.01)
+    monkeypatch.setattr(FakeRun, "is_active", False)
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: (stage.store.fact.error or "").startswith("q ran here before"))
+    assert len(stage.runs) == 1
+    stage.runs[0].resting = True
+    until(lambda: len(stage.runs) == 2)
+    hosted.close()
+
+
+def test_an_ending_runner_reports_only_quiet_queries_stopped(stage: Stage) -> None:
+    given_back: list[str] = []
+    registration = cast(Any, SimpleNamespace(give_back=lambda: given_back.append("a")))
+    runner = Runner(stage.hosting, registration, cast(Any, None), ANSWERS, Identities(stage.hosting.settings))
+    runner._obey(stage.store.assignments())
+    until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
+    assert not runner.close(0.1)
+    assert RunState.STOPPED not in stage.store.told
+    assert given_back == []
+    stage.all += runner._everything()
+    stage.runs[0].resting = True
+    until(lambda: stage.store.fact.state is RunState.STOPPED)
+
+
+def test_the_session_of_each_start_is_let_go_once_its_run_is_quiet(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone: list[Any] = []
+    sessions = iter(range(1000))
+    monkeypatch.setattr(module, "pause_seconds", lambda _: 0.01)
+    monkeypatch.setattr(module, "prepare_writer", lambda *_: (next(sessions), None))
+    monkeypatch.setattr(module, "detach", gone.append)
+    monkeypatch.setattr(FakeRun, "is_active", False)
+    monkeypatch.setattr(FakeRun, "resting", True)
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: len(stage.runs) >= 3)
+    hosted.close()
+    until(lambda: not hosted.is_alive)
+    assert gone == list(range(next(sessions)))
+
+
+def test_a_failed_run_logs_its_traceback_and_reports_its_last_line(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeRun, "is_active", False)
+    monkeypatch.setattr(FakeRun, "resting", True)
+    monkeypatch.setattr(FakeRun, "error", lambda _: "ValueError: no such customer (Python worker, shop.py:12)")
+    monkeypatch.setattr(FakeRun, "trace", lambda _: "Traceback (most recent call last):\n  ...")
+    with capture_logs() as lines:
+        hosted = stage.hosted()
+        hosted.begin()
+        until(lambda: stage.store.told[-1:] == [RunState.FAILED])
+        hosted.close()
+    assert stage.store.fact.error == "ValueError: no such customer (Python worker, shop.py:12)"
+    failed = next(line for line in lines if line["event"] == "query failed")
+    assert failed["trace"] == "Traceback (most recent call last):\n  ..."
+
+
 def test_that_it_stopped_is_told_again_until_the_store_has_heard_it(stage: Stage) -> None:
     hosted = stage.hosted()
     hosted.begin()
@@ -276,7 +406,7 @@ def test_that_it_stopped_is_told_again_until_the_store_has_heard_it(stage: Stage
     until(lambda: stage.store.fact.state is RunState.STOPPED)
 
 
-def test_what_never_announced_a_start_has_nothing_to_tell(stage: Stage) -> None:
+def test_a_run_that_never_announced_a_start_tells_nothing(stage: Stage) -> None:
     stage.register("two")
     hosted = stage.hosted()
     hosted.close()
@@ -285,7 +415,7 @@ def test_what_never_announced_a_start_has_nothing_to_tell(stage: Stage) -> None:
     assert stage.store.told == []
 
 
-def test_every_line_of_a_runner_about_a_query_names_its_epoch_and_its_operation(
+def test_every_log_line_about_a_query_names_its_epoch_and_operation(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def raises(*_: object) -> None:
@@ -301,7 +431,7 @@ def test_every_line_of_a_runner_about_a_query_names_its_epoch_and_its_operation(
     fails = replace(held, epoch=3, desired=Desired.RUNNING, operation="op-4")
     monkeypatch.setattr(FakeRun, "resting", True)
     with capture_logs() as lines:
-        runner = Runner(stage.hosting, cast(Any, None), cast(Any, None))
+        runner = Runner(stage.hosting, cast(Any, None), cast(Any, None), ANSWERS, Identities(stage.hosting.settings))
         runner._obey([first, stranger])
         until(lambda: is_said(lines, "query started"))
         runner._obey([held, stranger])
@@ -336,7 +466,7 @@ def test_a_runner_tells_why_it_starts_nothing_by_a_row_older_than_one_it_saw(
     first = replace(ROW, checkpoint=str(tmp_path / "held"))
     monkeypatch.setattr(FakeRun, "resting", True)
     with capture_logs() as lines:
-        runner = Runner(stage.hosting, cast(Any, None), cast(Any, None))
+        runner = Runner(stage.hosting, cast(Any, None), cast(Any, None), ANSWERS, Identities(stage.hosting.settings))
         runner._obey([replace(first, epoch=2, desired=Desired.HELD, operation="lost")])
         plant(LocalFiles(), first.checkpoint, operation="lost", epoch=2, knows=lambda _: True)
         until(is_told)
@@ -353,14 +483,39 @@ def test_a_runner_whose_application_has_ended_ends_though_its_jvm_lives(stage: S
     def away() -> None:
         raise StoreUnavailable("the store is away")
 
-    runner = Runner(stage.hosting, cast(Any, SimpleNamespace(renew=away)), cast(Any, None))
+    runner = Runner(
+        stage.hosting,
+        cast(Any, SimpleNamespace(renew=away)),
+        cast(Any, None),
+        ANSWERS,
+        Identities(stage.hosting.settings),
+    )
     runner.lose_application()
     with pytest.raises(SparkMissing, match="the Spark application has ended"):
         runner.run()
 
 
+def test_a_runner_shows_that_its_loop_turns_while_the_store_is_away(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def away() -> None:
+        runner.ask_to_stop()
+        raise StoreUnavailable("the store is away")
+
+    monkeypatch.setenv(PULSE, str(tmp_path / "pulse"))
+    runner = Runner(
+        stage.hosting,
+        cast(Any, SimpleNamespace(renew=away)),
+        cast(Any, None),
+        ANSWERS,
+        Identities(stage.hosting.settings),
+    )
+    runner.run()
+    assert (tmp_path / "pulse").exists()
+
+
 @pytest.mark.parametrize(("master", "quiet"), [("local[4]", True), ("spark://master:7077", False)])
-def test_a_runner_whose_application_has_ended_is_quiet_where_no_executor_can_outlive_it(
+def test_a_runner_of_an_ended_application_is_quiet_without_executors(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, master: str, quiet: bool
 ) -> None:
     def silent(_: FakeRun) -> str | None:
@@ -368,7 +523,8 @@ def test_a_runner_whose_application_has_ended_is_quiet_where_no_executor_can_out
 
     given_back: list[str] = []
     hosting = replace(stage.hosting, spark_master=master)
-    runner = Runner(hosting, cast(Any, SimpleNamespace(give_back=lambda: given_back.append("a"))), cast(Any, None))
+    registration = cast(Any, SimpleNamespace(give_back=lambda: given_back.append("a")))
+    runner = Runner(hosting, registration, cast(Any, None), ANSWERS, Identities(hosting.settings))
     runner._obey(stage.store.assignments())
     until(lambda: stage.runs)
     monkeypatch.setattr(FakeRun, "unrest", silent)

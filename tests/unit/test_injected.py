@@ -3,10 +3,13 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from tests.injected import Injected, read, whole_rows
+from reports.origin import Origin
+from reports.stamp import read as read_stamp
+from tests.injected import Injected, missing, read, whole_rows
 from tests.simulation.faults import table
 
 NOON = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -14,7 +17,8 @@ KILL, FREEZE, FLAP, HALF = table.REAL[2], table.REAL[3], table.REAL[6], table.RE
 
 
 def plugin(page: Path, commit: str = "abc123") -> Injected:
-    return Injected(page, commit=commit, seed="7", now=lambda: NOON)
+    on = Origin(revision=commit, changed=False, made="2026-11-22 11:00 UTC", machine="2 cores")
+    return Injected(page, on=on, seed="7", now=lambda: NOON, still=lambda _: None)
 
 
 def end(into: Injected, node: str, *, call: str = "passed", seconds: float = 10.0) -> None:
@@ -37,10 +41,12 @@ def test_a_real_test_that_ends_is_a_line_and_what_never_ran_says_so(page: Path) 
     assert "all brokers of the primary are killed" in line
     assert line.endswith("| passed | 1,234 | `abc123` | 2026-11-22 12:00 | 7 |")
     assert all("| not run | - | - | - | - |" in each for each in lines if each.startswith(("| 3 |", "| 6 |")))
-    assert f"faults {len(whole_rows(table.REAL))} have a real test that plays them whole, and 1 of these" in lines[-1]
+    assert f"faults {len(whole_rows(table.REAL))} have a real test that plays them whole, and 1 of these" in lines[-3]
+    stamp = read_stamp(page.read_text(encoding="utf-8"))[1]
+    assert (stamp.stories, len(stamp.missing), stamp.commits) == (1, len(table.REAL) - 1, ("abc123",))
 
 
-def test_a_later_run_of_another_part_keeps_the_lines_of_earlier_ones_with_their_commit(page: Path) -> None:
+def test_a_later_run_of_another_part_keeps_earlier_lines_and_their_commit(page: Path) -> None:
     end(plugin(page, "first"), KILL)
     end(plugin(page, "second"), FLAP, call="failed")
     runs = read(page)
@@ -49,10 +55,30 @@ def test_a_later_run_of_another_part_keeps_the_lines_of_earlier_ones_with_their_
         6: ("**failed**", "`second`"),
     }
     end(plugin(page, "third"), FLAP)
-    assert read(page)[6][:3] == ("passed", "10", "`third`")
+    assert read(page)[6][:3] == ("passed, after a failure on the same commit", "10", "`third`")
 
 
-def test_a_case_of_its_own_is_its_own_row_and_all_cases_of_a_row_are_one_line(page: Path) -> None:
+def test_a_pass_after_a_failure_on_the_commit_says_so_for_good(page: Path) -> None:
+    end(plugin(page), KILL, call="failed")
+    for _ in range(2):
+        end(plugin(page), KILL)
+        assert read(page)[2].outcome == "passed, after a failure on the same commit"
+    end(plugin(page), FREEZE)
+    assert read(page)[3].outcome == "passed"
+
+
+def test_a_test_of_two_cases_is_not_finished_after_one(page: Path) -> None:
+    noted, session = plugin(page), Mock(items=[Mock(nodeid=f"{FLAP}[one]"), Mock(nodeid=f"{FLAP}[two]")])
+    noted.pytest_collection_finish(session)
+    end(noted, f"{FLAP}[one]")
+    assert read(page)[6].outcome == "not finished (1 of 2 cases)"
+    assert 6 in missing(read(page))
+    end(noted, f"{FLAP}[two]")
+    assert read(page)[6].outcome == "passed (2 cases)"
+    assert 6 not in missing(read(page))
+
+
+def test_the_cases_of_a_row_are_one_line_and_a_case_of_its_own_another(page: Path) -> None:
     noted = plugin(page)
     end(noted, FREEZE)
     assert read(page).keys() == {3}
@@ -64,15 +90,8 @@ def test_a_case_of_its_own_is_its_own_row_and_all_cases_of_a_row_are_one_line(pa
 def test_a_test_that_was_skipped_or_is_no_row_of_the_table_writes_nothing(page: Path) -> None:
     noted = plugin(page)
     end(noted, KILL, call="skipped")
-    end(noted, "tests/long/test_soak.py::test_what_is_shorter_than_the_limits_never_moves_a_query")
+    end(noted, "tests/long/test_soak.py::test_faults_shorter_than_the_limits_never_move_a_query")
     assert not page.exists()
-
-
-def test_a_test_that_passed_when_it_was_tried_again_says_so(page: Path) -> None:
-    noted = plugin(page)
-    end(noted, FLAP, call="rerun")
-    end(noted, FLAP)
-    assert read(page)[6].outcome == "passed, tried again"
 
 
 def test_a_test_that_plays_its_row_in_part_is_no_whole_one(page: Path) -> None:

@@ -89,7 +89,7 @@ def test_no_set_holds_two_versions_of_one_jar() -> None:
         assert len(modules) == len(set(modules)), name
 
 
-def test_a_missing_set_is_fetched_verified_and_returned_in_the_order_of_its_lock(tmp_path: Path) -> None:
+def test_a_missing_jar_set_is_fetched_and_verified_in_the_order_of_its_lock(tmp_path: Path) -> None:
     said: list[str] = []
     paths = JarCache(tmp_path, Repository(CONTENT)).paths("demo", locked(POOL, CLIENTS, NATIVE), said.append)
     assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
@@ -131,7 +131,7 @@ def test_a_jar_cut_short_in_the_cache_is_fetched_again(tmp_path: Path) -> None:
     assert len(repository.asked) == 2
 
 
-def test_a_jar_cached_under_another_lock_is_fetched_again_when_the_lock_changes(tmp_path: Path) -> None:
+def test_a_jar_cached_under_another_lock_is_fetched_again(tmp_path: Path) -> None:
     JarCache(tmp_path, Repository({POOL: b"older"})).paths(
         "demo", [LockedJar(coordinate=POOL, sha256=hashlib.sha256(b"older").hexdigest())], silent
     )

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from lab import cli
-from lab.abroad import Abroad
 from lab.access import Access
 from lab.credentials import Wanted, parse
 from lab.errors import LabError
-from lab.life import permit
+from lab.external_clusters import ExternalClusters
+from lab.lifecycle import permit
 from lab.mirror import HEARTBEATS, OFFSET_SYNCS
 from lab.world import PRIMARY, STANDBY
 from tests.guarded import documented, in_capitals
@@ -48,7 +48,7 @@ def test_a_broker_is_certified_for_every_name_that_it_is_reached_by(made: Path) 
     assert "DNS:east-1, DNS:link" in shown.stdout
 
 
-def test_both_listeners_of_a_broker_want_credentials_and_the_authorizer_allows_nobody_anything(made: Path) -> None:
+def test_both_listeners_of_a_broker_want_credentials_and_allow_nobody(made: Path) -> None:
     for cluster, protocol in (("east", "SSL"), ("west", "SASL_SSL")):
         settings = told(made / "secrets" / cluster / "broker.properties")
         assert settings["listener.security.protocol.map"] == f"LOCAL:{protocol},LINK:{protocol},CONTROLLER:PLAINTEXT"
@@ -61,7 +61,7 @@ def test_both_listeners_of_a_broker_want_credentials_and_the_authorizer_allows_n
         assert f"listener.name.{listener}.scram-sha-512.sasl.jaas.config" in settings
 
 
-def test_the_standbys_users_are_made_with_its_storage_and_the_replicator_is_told_both_clusters(made: Path) -> None:
+def test_the_standbys_users_are_made_with_its_storage(made: Path) -> None:
     users = (made / "secrets/west/storage.arguments").read_text().splitlines()
     assert users[::2] == ["--add-scram"] * 3
     assert (made / "secrets/east/storage.arguments").read_text() == ""
@@ -80,7 +80,7 @@ def test_secrets_are_readable_by_their_group_and_nobody_else(made: Path) -> None
 def test_the_lab_says_what_lets_it_in_where_credentials_were_made(made: Path, tmp_path: Path) -> None:
     configuration = tmp_path / "tideover.yaml"
     configuration.write_text("clusters: {east: {bootstrap: ['a:1']}, west: {bootstrap: ['b:1']}}")
-    secured, plain = Abroad(made, configuration), Abroad(tmp_path, configuration)
+    secured, plain = ExternalClusters(made, configuration), ExternalClusters(tmp_path, configuration)
     assert secured.bootstrap("west") == ["b:1"]
     assert settings(secured, "east")["ssl.certificate.location"] == str(made / "secrets/east/admin.pem")
     assert settings(secured, "west")["sasl.username"] == "admin"
@@ -96,11 +96,11 @@ def test_made_again_they_stay_what_they_are(made: Path) -> None:
     assert isinstance(Access.found(made / "secrets/west"), Access)
 
 
-def settings(abroad: Abroad, cluster: str) -> object:
-    return abroad.bootstrap(cluster).security  # type: ignore[attr-defined]
+def settings(external: ExternalClusters, cluster: str) -> Any:
+    return external.bootstrap(cluster).security  # type: ignore[attr-defined]
 
 
-def test_tideover_may_do_in_a_secured_world_what_is_documented_and_nothing_else() -> None:
+def test_tideover_may_do_in_a_secured_world_only_what_is_documented() -> None:
     given: dict[str, dict[str, Sequence[str]]] = {}
 
     def access_to(cluster: str) -> Any:

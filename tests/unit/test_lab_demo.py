@@ -1,11 +1,13 @@
-"""The page at the end of ``make demo``: what it tells when nobody typed anything."""
+"""What ``make demo`` finds wrong with a story, and the page at its end."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lab.demo import _page
-from lab.rehearsal import Script, Story
+import pytest
+
+from lab.demo import _page, judge, judged
+from lab.scenario import Script, Story
 
 MOVE = "failover of orders from east to west"
 DOWN = "east is DOWN: 3 looks failed in a row"
@@ -25,7 +27,8 @@ EVENTS = (
     event("01.059", "fence", "waiting for runner a to stop the query"),
     event("02.579", "start", "placed on west with epoch 2: the point of no return"),
 )
-ROW = {"acked": 10, "replicated": 10, "delivered": 10, "exposed": 0, "lost": 0, "duplicated": 0}
+ROW = {"acked": 10, "replicated": 10, "delivered": 10, "exposed": 0, "lost": 0, "duplicated": 0,
+       "judged": "by 12 sums"}  # fmt: skip
 STORY = Story(
     script=Script(automatic=True),
     plan=(),
@@ -37,7 +40,7 @@ STORY = Story(
 )
 
 
-def test_the_page_of_an_automatic_move_tells_from_the_verdict_to_the_end_in_order() -> None:
+def test_the_page_of_an_automatic_move_tells_verdict_to_end_in_order() -> None:
     page = _page(STORY, [])
     told = page[page.index(HEADING) + 1 : page.index("", page.index(HEADING))]
     assert [line.split()[:2] for line in told] == [
@@ -50,7 +53,7 @@ def test_the_page_of_an_automatic_move_tells_from_the_verdict_to_the_end_in_orde
     assert page[-1].startswith("verdict: lost 0, repeated 0")
 
 
-def test_what_was_only_asked_for_or_waited_for_is_left_out() -> None:
+def test_the_page_leaves_out_requests_and_waits() -> None:
     page = "\n".join(_page(STORY, []))
     assert "asking runner" not in page
     assert "waiting for" not in page
@@ -58,3 +61,44 @@ def test_what_was_only_asked_for_or_waited_for_is_left_out() -> None:
 
 def test_the_page_of_a_typed_move_has_no_list_of_events() -> None:
     assert HEADING not in _page(replace(STORY, script=Script()), [])
+
+
+def test_a_story_in_which_all_was_kept_has_no_problems() -> None:
+    assert judge(STORY) == []
+    assert judged(STORY) == "orders by 12 sums"
+    assert judged(replace(STORY, verdict={"orders": ROW, "rows": ROW})) == "orders, rows by 12 sums"
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"verdict": {"orders": {**ROW, "lost": 1}}}, "orders: lost 1"),
+        ({"verdict": {"orders": {**ROW, "duplicated": 2}}}, "orders: repeated 2"),
+        ({"verdict": {"orders": {**ROW, "delivered": 0}}}, "orders: nothing was delivered"),
+        ({"verdict": {}}, "orders was not judged"),
+        ({"verdict": {"orders": ROW, "rows": ROW}}, "rows was not moved"),
+        ({"verdict": {}, "operations": ()}, "no query was moved"),
+        ({"failover_exit": 1}, "tideover failover ended with exit code 1"),
+    ],
+)
+def test_any_fault_of_a_story_is_told(changed: Mapping[str, Any], problem: str) -> None:
+    assert judge(replace(STORY, **changed)) == [problem]
+
+
+def test_the_forecast_of_a_fresh_query_excuses_its_repeats_and_no_loss() -> None:
+    totals = {"replay_records": 2, "possible_replay_records": 3}
+    fresh = {"query": "orders", "plan": {"resume": "fresh", "totals": totals}, "measured": {}}
+    for repeated, right in ((2, True), (5, True), (0, False), (3, False)):
+        story = replace(STORY, operations=(fresh,), verdict={"orders": {**ROW, "duplicated": repeated}})
+        assert (judge(story) == []) is right
+    lost = replace(STORY, operations=(fresh,), verdict={"orders": {**ROW, "duplicated": 2, "lost": 2}})
+    assert judge(lost) == ["orders: lost 2"]
+
+
+def test_a_fresh_query_whose_repeats_nobody_could_forecast_is_a_problem() -> None:
+    (operation,) = STORY.operations
+    unknown = {"replay_records": None, "possible_replay_records": 0}
+    plan = {**operation["plan"], "resume": "fresh", "totals": unknown}
+    assert judge(replace(STORY, operations=[{**operation, "plan": plan}])) == [
+        "orders: 0 repeated, and the forecast was unknown"
+    ]

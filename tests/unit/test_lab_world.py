@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab import acked, cluster, configuration, mirror, processes
+from lab import cluster, configuration, ledger, mirror, processes
 from lab.errors import NoWorld, Refused
+from lab.load_profile import Shape, due, orders, timestamp_ms
 from lab.processes import Process
-from lab.shape import Shape, due, orders, timestamp_ms
 from lab.world import PORTS, Options, World
-from state.settings import Resume, Tideover
+from state.settings.keys import Resume, Tideover
 
 SHAPE = Shape(rate=1000, seconds=4, partitions=4, first_id=50)
 
@@ -97,7 +97,7 @@ def test_the_written_configuration_is_what_the_product_accepts(tmp_path: Path) -
     assert settings.routes[0].heartbeats == "east.heartbeats"
 
 
-def test_a_process_is_known_by_pid_and_start_time_and_a_stranger_is_never_signalled() -> None:
+def test_a_process_is_known_by_pid_and_start_and_no_stranger_is_signalled() -> None:
     own = processes.identify(os.getpid())
     assert own is not None
     assert processes.look(own) == "running"
@@ -131,7 +131,7 @@ def test_orders_have_ids_that_count_up_and_keys_that_stay_in_their_partition() -
     assert sent != list(orders(replace(SHAPE, seed=1)))
 
 
-def test_uneven_load_halves_from_partition_to_partition_and_idle_ones_get_nothing() -> None:
+def test_uneven_load_halves_per_partition_and_idle_ones_get_nothing() -> None:
     load = Counter(order.partition for order in orders(replace(SHAPE, uneven=True, idle=1)))
     assert set(load) == {0, 1, 2}
     assert load[0] > 1.5 * load[1] > 2 * load[2]
@@ -154,14 +154,18 @@ def test_traffic_that_could_go_nowhere_is_a_mistake() -> None:
         replace(SHAPE, idle=4)
 
 
-def test_the_ledger_gives_back_what_was_noted_run_by_run_and_drops_a_half_written_line(tmp_path: Path) -> None:
+def test_the_ledger_returns_its_notes_by_run_without_a_half_line(tmp_path: Path) -> None:
     for _ in range(2):
-        run = acked.take_run(tmp_path)
-        with acked.Ledger(tmp_path, "orders", run) as ledger:
-            ledger.note(acked.Sent(run, 0, 7, 99))
-    with (tmp_path / "orders.2.ids").open("a") as file:
+        run = ledger.take_run(tmp_path)
+        with ledger.Ledger(tmp_path, "orders", run, "east") as noted:
+            noted.note(ledger.Sent(run, 0, 7, 99))
+    with (tmp_path / "orders.2.east.ids").open("a") as file:
         file.write("3 0 8")
-    with acked.Ledger(tmp_path, "orders.eu", 3) as other:
-        other.note(acked.Sent(9, 0, acked.UNKNOWN_OFFSET, 99))
-    assert list(acked.read(tmp_path, "orders")) == [acked.Sent(1, 0, 7, 99), acked.Sent(2, 0, 7, 99)]
-    assert [each.acknowledged for each in acked.read(tmp_path, "orders.eu")] == [False]
+    for topic, run, place in (("orders.eu", 3, "east"), ("orders", 10, "east"), ("orders", 4, "west")):
+        with ledger.Ledger(tmp_path, topic, run, place) as other:
+            other.note(ledger.Sent(run, 0, ledger.UNKNOWN_OFFSET, 99))
+    assert [each.id for each in ledger.read(tmp_path, "orders", "east")] == [1, 2, 10]
+    assert [each.id for each in ledger.read(tmp_path, "orders", "west")] == [4]
+    assert [each.acknowledged for each in ledger.read(tmp_path, "orders.eu", "east")] == [False]
+    assert ledger.topics(tmp_path, "east") == {"orders", "orders.eu"}
+    assert ledger.topics(tmp_path, "west") == {"orders"}

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import NotLeading
-from orchestrator.lease import MARGIN, TTL, Lead
-from orchestrator.process import is_gone, this_process
+from orchestrator.lease import MARGIN, TTL, Lead, is_gone, this_process
 from state.errors import StoreUnavailable
-from state.memory import MemoryStore
-from state.model import Lease
+from state.model.entities import Lease
+from tests.memory_store import MemoryStore
 
 
 class Clock:
@@ -85,7 +84,7 @@ def test_giving_up_lets_the_next_lead_at_once(store: MemoryStore, clock: Clock) 
     assert two.take()
 
 
-def test_what_was_given_up_is_free_also_when_the_stores_clock_is_set_back(clock: Clock) -> None:
+def test_a_lease_given_up_is_free_when_the_stores_clock_is_set_back(clock: Clock) -> None:
     set_back = timedelta(0)
     store = MemoryStore(lambda: clock.now() - set_back)
     one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
@@ -109,7 +108,7 @@ def test_this_process_is_not_gone() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "elsewhere/1:boot:1:1", "h:b:x:y", "/:b:1:1"])
-def test_what_cannot_be_proven_is_not_taken_for_dead(name: str) -> None:
+def test_a_process_that_cannot_be_proven_gone_is_not_taken_for_dead(name: str) -> None:
     assert not is_gone(name)
 
 
@@ -154,3 +153,17 @@ def test_a_lead_does_not_stand_while_the_store_is_away(clock: Clock) -> None:
     store.away = False
     assert one.stands(), "the lease itself has not run out"
     assert one.term == term
+
+
+def test_the_lease_counts_from_when_it_was_asked_for_however_slow_the_answer(clock: Clock) -> None:
+    class Slow(MemoryStore):
+        def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
+            taken = super().lead(name, holder, ttl)
+            clock.wait(5)
+            return taken
+
+    lead = Lead(Slow(clock.now), clock, "one")
+    assert lead.take()
+    clock.wait(TTL.total_seconds() - MARGIN - 5)
+    with pytest.raises(NotLeading, match="ran out"):
+        lead.keep()

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import structlog
-from streaming.logs import set_up_logs
+from streaming.logging_setup import set_up_logs
 
 set_up_logs({form!r})
 

@@ -34,7 +34,7 @@ def test_it_tells_what_the_host_tells() -> None:
     assert clock().utcoffset() == timedelta(0)
 
 
-def test_where_the_host_is_set_back_it_goes_on_at_half_the_pace_until_the_other_has_caught_up() -> None:
+def test_a_host_clock_set_back_runs_at_half_pace_until_it_is_caught_up() -> None:
     host = Host()
     clock = host.clock()
     read(host, clock, 0)

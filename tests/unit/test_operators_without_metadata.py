@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.operators import UNNAMED, deduplicates_ahead, read_operators
 from streaming.spark.errors import HalfWritten
-from streaming.spark.local import LocalFiles
-from streaming.spark.operators import UNNAMED, deduplicates_ahead, read_operators
 
 
 def keep(checkpoint: Path, *paths: str) -> None:

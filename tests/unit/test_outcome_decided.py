@@ -1,22 +1,27 @@
 """What a move's forecast came to, by the records alone: however the log was read, and whatever lies in it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.decide.outcome import (
     MARGIN,
+    MOST_FOLLOWED,
+    Key,
     followed_json,
     outcome_rows,
     to_compare,
     to_read,
+    totals_of,
     with_compared,
     with_read,
 )
-from orchestrator.decide.reread import Key
-from state.model import Fingerprint
-from streaming.log import LogRecord
+from state.model.entities import Fingerprint
+from streaming.cluster_log import LogRecord
+from streaming.resume.model import Target
 from tests.contract import samples
 from tests.unit.test_gates import NOW, place
 
@@ -29,12 +34,16 @@ def digest(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def plan(forecast: int, *, later: int = 0, after_last: int = 0, target_offset: int = 100) -> dict[str, object]:
+def target_of(forecast: int, *, later: int = 0, after_last: int = 0) -> Target:
     ring = tuple(Fingerprint(number, number, digest(number)) for number in range(READ - 32, READ))
-    target = place(
-        target_offset=target_offset, replay_records=forecast, exposure_records=3, last=ring,
-        later=ring[len(ring) - later :], after_last=after_last,
+    return place(
+        target_offset=100, replay_records=forecast, exposure_records=3, last=ring,
+        later=ring[len(ring) - later :], after_last=after_last, end=150,
     )  # fmt: skip
+
+
+def plan(forecast: int, *, later: int = 0, after_last: int = 0) -> dict[str, Any]:
+    target = target_of(forecast, later=later, after_last=after_last)
     row = {
         "source": "s", "topic": "t", "partition": 0, "target_topic": "t", "target_partition": 0, "end": 150,
         "replay_records": forecast, "exposure_records": 3,
@@ -49,7 +58,7 @@ def log(numbers: Sequence[int]) -> list[LogRecord]:
     ]
 
 
-def looked(known: dict[str, object], records: Sequence[LogRecord], pieces: Sequence[int]) -> dict[str, object]:
+def looked(known: dict[str, Any], records: Sequence[LogRecord], pieces: Sequence[int]) -> dict[str, Any]:
     """Look in pieces: each time the query has read so many offsets more."""
     reached = 100
     for piece in pieces:
@@ -60,24 +69,23 @@ def looked(known: dict[str, object], records: Sequence[LogRecord], pieces: Seque
     return known
 
 
-def replayed(known: dict[str, object]) -> object:
+def replayed(known: dict[str, Any]) -> object:
     operation = samples.operation(plan=known, outcome="done")
     return outcome_rows(operation)[0]["replay_records"]
 
 
 @given(st.integers(0, READ), st.integers(0, 30), st.lists(st.integers(1, 30), min_size=1))
-def test_what_is_read_again_is_counted_however_it_was_looked_at(replay: int, new: int, pieces: Sequence[int]) -> None:
+def test_replayed_records_are_counted_in_whatever_pieces_they_are_read(
+    replay: int, new: int, pieces: Sequence[int]
+) -> None:
     records = log([*range(READ - replay, READ), *range(1000, 1000 + new)])
-    known = looked(plan(replay), records, [*pieces, *[64] * 8])
-    expected = replay if records else None
-    assert replayed(known) == expected
+    assert replayed(looked(plan(replay), records, [*pieces, *[64] * 8])) == replay
 
 
 @given(st.integers(1, READ), st.lists(st.integers(1, 30)))
-def test_a_count_never_says_more_than_was_read_by_then(replay: int, pieces: Sequence[int]) -> None:
+def test_nothing_is_measured_until_the_query_has_read_what_was_there(replay: int, pieces: Sequence[int]) -> None:
     known = looked(plan(replay), log([*range(READ - replay, READ), *range(1000, 1300)]), pieces)
-    found = replayed(known)
-    assert found is None or (isinstance(found, int) and 0 < found <= min(replay, sum(pieces)))
+    assert replayed(known) == (replay if sum(pieces) >= 50 else None), "the standby held 50 records behind the place"
 
 
 def test_a_forecast_that_is_too_small_shows_and_looking_has_an_end() -> None:
@@ -85,18 +93,57 @@ def test_a_forecast_that_is_too_small_shows_and_looking_has_an_end() -> None:
     known = looked(plan(2), records, [64] * 40)
     assert replayed(known) == 9
     assert to_read(known, {"s": {"t": {"0": 10_000}}}, most=64) == {}
-    assert known["followed"]["partitions"][0]["offset"] == 100 + 2 + MARGIN  # type: ignore[index]
+    assert known["followed"]["partitions"][0]["offset"] == 150 + MARGIN
 
 
-def test_without_any_known_record_a_forecast_of_none_is_confirmed_and_another_is_not() -> None:
+def test_without_known_records_only_a_forecast_of_none_is_confirmed() -> None:
     assert replayed(looked(plan(0), log(range(1000, 1100)), [64])) == 0
     assert replayed(looked(plan(7), log(range(1000, 1100)), [64])) is None
 
 
-def test_what_was_read_behind_the_last_record_that_is_remembered_is_counted_with_it() -> None:
+def test_records_read_behind_the_last_remembered_one_count_as_replayed() -> None:
     records = log([*range(READ - 2, READ + 3), *range(1000, 1100)])
     assert replayed(looked(plan(5, after_last=3), records, [64])) == 5
-    assert replayed(looked(plan(5, after_last=3), records[:3], [3])) == 3, "no more than was read by then"
+    assert replayed(looked(plan(5, after_last=3), records[:3], [50])) == 3, "no more than was there"
+
+
+def test_records_that_nobody_had_read_are_not_counted_with_copies() -> None:
+    records = log([*range(1000, 1020), *range(READ - 9, READ), *range(1000, 1010)])
+    assert replayed(looked(plan(0), records, [64])) == 9
+
+
+def test_a_copy_before_the_standbys_end_is_measured_despite_the_forecast() -> None:
+    behind = [*range(1000, 1800), *range(READ)]
+    far = {**plan(0), "partitions": [{**plan(0)["partitions"][0], "end": 100 + len(behind)}]}
+    far["followed"] = followed_json([replace(target_of(0), end=100 + len(behind))], NOW)
+    assert replayed(looked(far, log(behind), [len(behind) - 1] + [64] * 40)) == READ
+
+
+def test_more_than_is_followed_is_not_measured() -> None:
+    end = 100 + MOST_FOLLOWED + 1
+    known = {**plan(0), "followed": followed_json([replace(target_of(0), end=end)], NOW)}
+    known["partitions"][0]["end"] = end
+    row = known["followed"]["partitions"][0]
+    assert row["until"] == 100 + MOST_FOLLOWED
+    for offset, replay in ((end - 1, None), (end, 0)):
+        row["offset"] = offset
+        assert replayed(known) == replay
+
+
+def test_with_nothing_read_or_nothing_behind_nothing_is_replayed() -> None:
+    for target in (replace(target_of(0), last=(), offset=0), replace(target_of(0), end=100)):
+        known = {**plan(0), "followed": followed_json([target], NOW)}
+        known["partitions"][0] |= {"offset": target.offset, "method": "exact", "end": target.end, "target_offset": 100}
+        assert replayed(looked(known, log(range(1000, 1100)), [64])) == 0
+    assert followed_json([replace(target_of(0), last=(), offset=0, method="timestamp")], NOW)["partitions"] == []
+
+
+def test_a_total_is_not_known_as_long_as_one_partition_is_not() -> None:
+    known = looked(plan(0), log(range(1000, 1100)), [64])
+    operation = samples.operation(plan=known, outcome="done")
+    assert totals_of(operation) == {"replay_records": 0, "exposure_records": None}
+    known["partitions"] = [*known["partitions"], {**known["partitions"][0], "target_partition": 1}]
+    assert totals_of(samples.operation(plan=known, outcome="done"))["replay_records"] is None
 
 
 def test_records_that_are_announced_to_come_later_are_no_replay_of_the_place() -> None:
@@ -107,8 +154,8 @@ def test_the_old_cluster_is_asked_until_it_tells_something() -> None:
     known = plan(0)
     at, left = to_compare(known)
     assert (at, left[0].key, left[0].end) == (round(NOW.timestamp() * 1000), KEY, 150)
-    known = with_compared(known, {KEY: None})
+    known = with_compared(known, {KEY: (None, 0)})
     assert to_compare(known)[1]
-    known = with_compared(known, {KEY: 5})
+    known = with_compared(known, {KEY: (5, 120)})
     assert to_compare(known)[1] == []
     assert outcome_rows(samples.operation(plan=known, outcome="done"))[0]["exposure_records"] == 5

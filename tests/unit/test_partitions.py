@@ -3,10 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from state.settings import Tideover
+import pytest
+
+from state.settings.keys import Tideover
+from streaming.cluster_log import PartitionFacts, TopicFacts
 from streaming.errors import ClusterUnreachable
-from streaming.log import PartitionFacts, TopicFacts
-from streaming.spark.partitions import count_partitions
+from streaming.spark.query.kafka_options import count_partitions
 
 FACTS = PartitionFacts(leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
 
@@ -32,10 +34,10 @@ class Described:
         }
 
 
-def counted(clusters: Mapping[str, Mapping[str, int] | None]) -> int:
+def counted(clusters: Mapping[str, Mapping[str, int] | None], **options: Any) -> int:
     query: dict[str, Any] = {
         "pipeline": "shop:revenue",
-        "sources": {"orders": {"topics": ["orders"]}, "payments": {"topics": ["payments"]}},
+        "sources": {"orders": {"topics": ["orders"], "options": options}, "payments": {"topics": ["payments"]}},
         "clusters": ["east", "west"],
         "runners": ["a"],
         "checkpoint": "c",
@@ -60,6 +62,11 @@ def test_a_dead_home_is_counted_on_its_standby_by_the_names_there() -> None:
     assert counted({"east": None, "west": {"east.orders": 30, "east.payments": 6}}) == 36
 
 
-def test_what_nobody_knows_is_guessed() -> None:
+@pytest.mark.parametrize(("wanted", "slots"), [(4, 36), (100, 106), ("100", 106)])
+def test_a_source_counts_as_the_tasks_that_it_asks_for(wanted: object, slots: int) -> None:
+    assert counted({"east": {"orders": 30, "payments": 6}, "west": None}, minpartitions=wanted) == slots
+
+
+def test_unknown_partition_counts_are_guessed() -> None:
     assert counted({"east": None, "west": None}) == 8
     assert counted({"east": {"orders": 30}, "west": None}) == 34

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.phases import (
+from orchestrator.decide.operation.phases import (
     BEFORE_COMMIT,
     BEHIND_COMMIT,
     FINAL,
     MEANING,
     TABLE,
-    Happening,
     IllegalMove,
+    Trigger,
     diagram,
     meanings,
     move,
 )
-from state.model import Phase
+from state.model.entities import Phase
 
 
 def reachable(start: Phase) -> set[Phase]:
@@ -39,13 +39,13 @@ def test_every_phase_that_is_not_final_has_an_exit_and_leads_to_an_end() -> None
         assert reachable(phase) & FINAL, phase
 
 
-@pytest.mark.parametrize(("phase", "happening"), list(itertools.product(Phase, Happening)))
-def test_every_pair_is_listed_or_refused(phase: Phase, happening: Happening) -> None:
-    if (phase, happening) in TABLE:
-        assert move(phase, happening) is TABLE[phase, happening]
+@pytest.mark.parametrize(("phase", "trigger"), list(itertools.product(Phase, Trigger)))
+def test_every_pair_is_listed_or_refused(phase: Phase, trigger: Trigger) -> None:
+    if (phase, trigger) in TABLE:
+        assert move(phase, trigger) is TABLE[phase, trigger]
     else:
-        with pytest.raises(IllegalMove, match=f"{phase} does not know '{happening.value}'"):
-            move(phase, happening)
+        with pytest.raises(IllegalMove, match=f"{phase} does not know '{trigger.value}'"):
+            move(phase, trigger)
 
 
 def test_no_way_leads_back_from_behind_the_commit() -> None:
@@ -55,29 +55,29 @@ def test_no_way_leads_back_from_behind_the_commit() -> None:
 
 
 def test_only_phases_before_the_commit_can_be_given_up() -> None:
-    assert {phase for phase, happening in TABLE if happening is Happening.GIVEN_UP} == BEFORE_COMMIT
+    assert {phase for phase, trigger in TABLE if trigger is Trigger.GIVEN_UP} == BEFORE_COMMIT
 
 
 def test_a_landing_that_is_never_proven_has_an_end_too() -> None:
     for phase in (Phase.STARTING, Phase.VERIFYING):
-        assert move(phase, Happening.UNVERIFIED) is Phase.SETTLED
-        assert move(phase, Happening.RUNNER_LOST) is Phase.STARTING
+        assert move(phase, Trigger.UNVERIFIED) is Phase.SETTLED
+        assert move(phase, Trigger.RUNNER_LOST) is Phase.STARTING
 
 
 def test_every_happening_moves_something() -> None:
-    assert {happening for _, happening in TABLE} == set(Happening)
+    assert {trigger for _, trigger in TABLE} == set(Trigger)
 
 
-@given(st.lists(st.sampled_from(Happening), max_size=40))
-def test_no_story_leaves_the_table_or_goes_back_behind_the_commit(story: list[Happening]) -> None:
+@given(st.lists(st.sampled_from(Trigger), max_size=40))
+def test_no_story_leaves_the_table_or_goes_back_behind_the_commit(story: list[Trigger]) -> None:
     """Whatever happens in whatever order: what the table does not list changes nothing, and the commit is for good."""
     phase, committed = Phase.WATCHING, False
-    for happening in story:
-        if (phase, happening) in TABLE:
-            phase = move(phase, happening)
+    for trigger in story:
+        if (phase, trigger) in TABLE:
+            phase = move(phase, trigger)
         else:
             with pytest.raises(IllegalMove):
-                move(phase, happening)
+                move(phase, trigger)
         committed = committed or phase is Phase.STARTING
         assert not committed or phase in BEHIND_COMMIT
         assert reachable(phase) & FINAL
@@ -91,8 +91,8 @@ def test_nothing_leaves_a_final_phase() -> None:
 def test_the_diagram_shows_every_move_between_phases() -> None:
     text = diagram()
     assert text.startswith("stateDiagram-v2\n")
-    for (phase, happening), after in TABLE.items():
-        assert (f"    {phase} --> {after}: {happening.value}\n" in text) is (phase != after)
+    for (phase, trigger), after in TABLE.items():
+        assert (f"    {phase} --> {after}: {trigger.value}\n" in text) is (phase != after)
 
 
 def test_every_phase_has_a_meaning_of_its_own() -> None:

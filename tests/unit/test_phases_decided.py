@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.asking import TRIES
-from orchestrator.decide.gate import Gate
-from orchestrator.decide.phases import BEFORE_COMMIT, FINAL, TABLE, Happening, move, watched
-from orchestrator.decide.snapshot import Findings, Snapshot
-from orchestrator.decide.step import MOVES_ON, step
-from state.model import Desired, Intent, IntentKind, IntentState, Phase, RunState
-from state.protocol import CheckpointReport, Evidence, Failure, FenceReport, PrepareReport, PrepareRequest
-from state.sighting import Verdict
+from orchestrator.decide.gates.gate import Gate, unfenced
+from orchestrator.decide.operation.intents import TRIES
+from orchestrator.decide.operation.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, move, watched
+from orchestrator.decide.operation.snapshot import Findings, Snapshot
+from orchestrator.decide.operation.step import MOVES_ON, step
+from state.messages import CheckpointReport, Evidence, Failure, FenceReport, PrepareReport, PrepareRequest, Process
+from state.model.cluster_status import Verdict
+from state.model.entities import Desired, Intent, IntentKind, IntentState, Phase, RunnerFact, RunState
 from tests.contract import samples
 from tests.simulation.world import settings
 
@@ -82,6 +82,13 @@ def consenting(snapshot: Snapshot, *consents: str) -> Snapshot:
     return replace(snapshot, operation=replace(snapshot.operation, consents=consents))
 
 
+@pytest.mark.parametrize("consent", ["loss", "gap", "repeats", "fresh"])
+@pytest.mark.parametrize("phase", [Phase.FENCING, Phase.BLOCKED])
+def test_only_the_consent_unfenced_stands_in_for_evidence(phase: Phase, consent: str) -> None:
+    assert step(consenting(at(phase, UNPROVEN), consent), NOW).trigger is not Trigger.FENCED
+    assert step(consenting(at(phase, UNPROVEN), "unfenced"), NOW).trigger is Trigger.FENCED
+
+
 def taking_over(*intents: Intent, **changes: Any) -> Snapshot:
     """Runner ``a`` is silent behind the commit; the query is held anew, and ``b`` is alive."""
     held = replace(PLACED, epoch=3, desired=Desired.HELD)
@@ -95,12 +102,12 @@ class Way:
 
     why: str
     snapshot: Snapshot
-    happening: Happening
+    trigger: Trigger
     after: Phase
 
     @property
-    def pair(self) -> tuple[Phase, Happening]:
-        return self.snapshot.operation.phase, self.happening
+    def pair(self) -> tuple[Phase, Trigger]:
+        return self.snapshot.operation.phase, self.trigger
 
 
 F, BL, RE, PR = Phase.FENCING, Phase.BLOCKED, Phase.RESOLVING, Phase.PREPARING
@@ -109,81 +116,89 @@ LOST = asked(FENCE, fence(Evidence.PROCESS), epoch=3, number=2, runner="b")
 FAILED = replace(RUNS, state=RunState.FAILED, error="no such table\n  at line 1")
 MOVES = [asked(PREPARING, MOVED_ON, number=number) for number in range(1, MOVES_ON + 2)]
 WAYS = [
-    Way("the runner stopped it", at(F, FENCED), Happening.FENCED, RE),
-    Way("somebody consents", consenting(at(F, UNPROVEN), "unfenced"), Happening.FENCED, RE),
-    Way("no evidence", at(F, UNPROVEN), Happening.UNPROVEN, BL),
-    Way("nobody to be asked", at(F, alive=()), Happening.NO_RUNNER, BL),
-    Way("whoever was asked died", at(F, asked(FENCE), alive=()), Happening.NO_RUNNER, BL),
-    Way("it cannot be planted", at(F, asked(FENCE, NO_SPACE)), Happening.GIVEN_UP, AB),
-    Way("called off", at(F, called_off_by="ann"), Happening.GIVEN_UP, AB),
-    Way("a runner is back", at(BL), Happening.UNBLOCKED, F),
-    Way("it is time to look again", at(BL, UNPROVEN), Happening.UNBLOCKED, F),
-    Way("somebody consents", consenting(at(BL, UNPROVEN), "unfenced"), Happening.FENCED, RE),
-    Way("fenced before the runner went", at(BL, FENCED), Happening.FENCED, RE),
-    Way("called off", at(BL, UNPROVEN, called_off_by="ann"), Happening.GIVEN_UP, AB),
-    Way("every gate holds", at(RE, FENCED, findings=found()), Happening.RESOLVED, PR),
-    Way("nobody to prepare", at(RE, FENCED, findings=found(), alive=()), Happening.NO_RUNNER, BL),
-    Way("a gate refuses", at(RE, FENCED, findings=found(refuses=True)), Happening.GIVEN_UP, AB),
-    Way("silent too long", at(RE, FENCED, findings=found(unreachable="no"), patient=False), Happening.GIVEN_UP, AB),
-    Way("unreadable", at(RE, FENCED, asked(IntentKind.INSPECT, NO_SPACE)), Happening.GIVEN_UP, AB),
-    Way("called off", at(RE, FENCED, called_off_by="ann"), Happening.GIVEN_UP, AB),
-    Way("another batch", at(PR, FENCED, asked(PREPARING, MOVED_ON)), Happening.MOVED_ON, RE),
-    Way("it is made", at(PR, FENCED, asked(PREPARING, PREPARED)), Happening.COMMITTED, ST),
-    Way("its maker died", at(PR, FENCED, asked(PREPARING), alive=()), Happening.NO_RUNNER, BL),
-    Way("nobody to read again", at(PR, asked(PREPARING, MOVED_ON), alive=()), Happening.NO_RUNNER, BL),
-    Way("no room for it", at(PR, FENCED, asked(PREPARING, NO_SPACE)), Happening.GIVEN_UP, AB),
-    Way("it moves on and on", at(PR, FENCED, *MOVES), Happening.GIVEN_UP, AB),
-    Way("called off", at(PR, asked(PREPARING, NO_SPACE), called_off_by="ann"), Happening.GIVEN_UP, AB),
-    Way("its runner has it", at(ST, fact=RUNS), Happening.STARTED, VE),
-    Way("its runner is silent", at(ST, alive=(B,)), Happening.RUNNER_LOST, ST),
-    Way("fence is away", taking_over(LOST, asked(RELEASE, REPORT, epoch=3)), Happening.TAKEN_OVER, ST),
-    Way("the standby is gone", at(ST, unreachable="no", patient=False), Happening.UNVERIFIED, SE),
-    Way("gone, and another move waits", at(ST, unreachable="no", awaited=True), Happening.UNVERIFIED, SE),
+    Way("the runner stopped it", at(F, FENCED), Trigger.FENCED, RE),
+    Way("somebody consents", consenting(at(F, UNPROVEN), "unfenced"), Trigger.FENCED, RE),
+    Way("no evidence", at(F, UNPROVEN), Trigger.UNPROVEN, BL),
+    Way("nobody to be asked", at(F, alive=()), Trigger.NO_RUNNER, BL),
+    Way("whoever was asked died", at(F, asked(FENCE), alive=()), Trigger.NO_RUNNER, BL),
+    Way("it cannot be planted", at(F, asked(FENCE, NO_SPACE)), Trigger.GIVEN_UP, AB),
+    Way("called off", at(F, called_off_by="ann"), Trigger.GIVEN_UP, AB),
+    Way("a runner is back", at(BL), Trigger.UNBLOCKED, F),
+    Way("it is time to look again", at(BL, UNPROVEN), Trigger.UNBLOCKED, F),
+    Way("somebody consents", consenting(at(BL, UNPROVEN), "unfenced"), Trigger.FENCED, RE),
+    Way("fenced before the runner went", at(BL, FENCED), Trigger.FENCED, RE),
+    Way("called off", at(BL, UNPROVEN, called_off_by="ann"), Trigger.GIVEN_UP, AB),
+    Way("every gate holds", at(RE, FENCED, findings=found()), Trigger.RESOLVED, PR),
+    Way("nobody to prepare", at(RE, FENCED, findings=found(), alive=()), Trigger.NO_RUNNER, BL),
+    Way("a gate refuses", at(RE, FENCED, findings=found(refuses=True)), Trigger.GIVEN_UP, AB),
+    Way("silent too long", at(RE, FENCED, findings=found(unreachable="no"), patient=False), Trigger.GIVEN_UP, AB),
+    Way("unreadable", at(RE, FENCED, asked(IntentKind.INSPECT, NO_SPACE)), Trigger.GIVEN_UP, AB),
+    Way("called off", at(RE, FENCED, called_off_by="ann"), Trigger.GIVEN_UP, AB),
+    Way("another batch", at(PR, FENCED, asked(PREPARING, MOVED_ON)), Trigger.MOVED_ON, RE),
+    Way("it is made", at(PR, FENCED, asked(PREPARING, PREPARED)), Trigger.COMMITTED, ST),
+    Way("its maker died", at(PR, FENCED, asked(PREPARING), alive=()), Trigger.NO_RUNNER, BL),
+    Way("nobody to read again", at(PR, asked(PREPARING, MOVED_ON), alive=()), Trigger.NO_RUNNER, BL),
+    Way("no room for it", at(PR, FENCED, asked(PREPARING, NO_SPACE)), Trigger.GIVEN_UP, AB),
+    Way("it moves on and on", at(PR, FENCED, *MOVES), Trigger.GIVEN_UP, AB),
+    Way("called off", at(PR, asked(PREPARING, NO_SPACE), called_off_by="ann"), Trigger.GIVEN_UP, AB),
+    Way("its runner has it", at(ST, fact=RUNS), Trigger.STARTED, VE),
+    Way("its runner is silent", at(ST, alive=(B,)), Trigger.RUNNER_LOST, ST),
+    Way("fence is away", taking_over(LOST, asked(RELEASE, REPORT, epoch=3)), Trigger.TAKEN_OVER, ST),
+    Way("the standby is gone", at(ST, unreachable="no", patient=False), Trigger.UNVERIFIED, SE),
+    Way("gone, and another move waits", at(ST, unreachable="no", awaited=True), Trigger.UNVERIFIED, SE),
     Way(
         "the lost run cannot be fenced",
         taking_over(asked(FENCE, NO_SPACE, epoch=3, number=2), asked(RELEASE, REPORT, epoch=3)),
-        Happening.UNVERIFIED,
+        Trigger.UNVERIFIED,
         SE,
     ),
-    Way("a batch", at(VE, fact=COMMITS), Happening.PROVEN, SE),
-    Way("nothing to read", at(VE, fact=replace(RUNS, progressed_at=NOW)), Happening.PROVEN, SE),
-    Way("its runner is silent", at(VE, fact=RUNS, alive=(B,)), Happening.RUNNER_LOST, ST),
-    Way("it fails", at(VE, fact=FAILED, patient=False), Happening.UNVERIFIED, SE),
-    Way("nothing to undo", at(AB, ending="refused"), Happening.RELEASED, AB),
-    Way("the fence is away", at(AB, FENCED, asked(RELEASE, REPORT), ending="failed"), Happening.RELEASED, AB),
+    Way("a batch", at(VE, fact=COMMITS), Trigger.PROVEN, SE),
+    Way("nothing to read", at(VE, fact=replace(RUNS, progressed_at=NOW)), Trigger.PROVEN, SE),
+    Way("its runner is silent", at(VE, fact=RUNS, alive=(B,)), Trigger.RUNNER_LOST, ST),
+    Way("it fails", at(VE, fact=FAILED, patient=False), Trigger.UNVERIFIED, SE),
+    Way("nothing to undo", at(AB, ending="refused"), Trigger.RELEASED, AB),
+    Way("the fence is away", at(AB, FENCED, asked(RELEASE, REPORT), ending="failed"), Trigger.RELEASED, AB),
 ]
 SEEN = [
-    (Phase.WATCHING, Verdict.UP, Happening.SEEN_WELL, Phase.WATCHING),
-    (Phase.WATCHING, Verdict.SUSPECT, Happening.IN_DOUBT, Phase.SUSPECT),
-    (Phase.WATCHING, Verdict.DOWN, Happening.DOWN, Phase.CONFIRMED),
-    (Phase.SUSPECT, Verdict.DEGRADED, Happening.SEEN_WELL, Phase.WATCHING),
-    (Phase.SUSPECT, Verdict.UNREACHABLE_FROM_HERE, Happening.IN_DOUBT, Phase.SUSPECT),
-    (Phase.SUSPECT, Verdict.DOWN, Happening.DOWN, Phase.CONFIRMED),
-    (Phase.CONFIRMED, Verdict.UP, Happening.SEEN_WELL, Phase.WATCHING),
-    (Phase.CONFIRMED, Verdict.UNKNOWN, Happening.IN_DOUBT, Phase.SUSPECT),
-    (Phase.CONFIRMED, Verdict.DOWN, Happening.DOWN, Phase.CONFIRMED),
+    (Phase.WATCHING, Verdict.UP, Trigger.SEEN_WELL, Phase.WATCHING),
+    (Phase.WATCHING, Verdict.SUSPECT, Trigger.IN_DOUBT, Phase.SUSPECT),
+    (Phase.WATCHING, Verdict.DOWN, Trigger.DOWN, Phase.CONFIRMED),
+    (Phase.SUSPECT, Verdict.DEGRADED, Trigger.SEEN_WELL, Phase.WATCHING),
+    (Phase.SUSPECT, Verdict.UNREACHABLE_FROM_HERE, Trigger.IN_DOUBT, Phase.SUSPECT),
+    (Phase.SUSPECT, Verdict.DOWN, Trigger.DOWN, Phase.CONFIRMED),
+    (Phase.CONFIRMED, Verdict.UP, Trigger.SEEN_WELL, Phase.WATCHING),
+    (Phase.CONFIRMED, Verdict.UNKNOWN, Trigger.IN_DOUBT, Phase.SUSPECT),
+    (Phase.CONFIRMED, Verdict.DOWN, Trigger.DOWN, Phase.CONFIRMED),
 ]
-HOLDS = {(phase, Happening.HELD) for phase in (Phase.WATCHING, Phase.SUSPECT, Phase.CONFIRMED)}
+HOLDS = {(phase, Trigger.HELD) for phase in (Phase.WATCHING, Phase.SUSPECT, Phase.CONFIRMED)}
 """What a taker records when it opens an operation: ``tests/simulation/test_requests.py``."""
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.pair[0]}: {way.pair[1].value}: {way.why}")
-def test_what_is_decided_goes_the_way_of_the_table(way: Way) -> None:
+def test_every_decision_follows_the_table(way: Way) -> None:
     decision = step(way.snapshot, NOW)
-    assert (decision.happening, decision.phase) == (way.happening, way.after)
+    assert (decision.trigger, decision.phase) == (way.trigger, way.after)
     assert TABLE[way.pair] is way.after
     assert decision.sentence
 
 
 def test_a_checkpoint_that_moves_on_is_resolved_again_until_that_has_no_end() -> None:
-    assert step(at(PR, FENCED, *MOVES[:-1]), NOW).happening is Happening.MOVED_ON
+    assert step(at(PR, FENCED, *MOVES[:-1]), NOW).trigger is Trigger.MOVED_ON
     assert step(at(PR, FENCED, *MOVES), NOW).sentence == (
         "batch 4 is committed, for the 11th time: something still writes to the checkpoint"
     )
 
 
+def test_an_empty_batch_does_not_prove_a_move_that_waits_for_data() -> None:
+    """Batch 4 is a bridge: its commit says nothing of the standby's records, which come with batch 5."""
+    waits = at(VE, fact=replace(COMMITS, batch=4))
+    bridged = replace(waits, operation=replace(waits.operation, plan={"data_batch": 5}))
+    assert step(bridged, NOW).trigger is None
+    assert step(replace(bridged, fact=replace(COMMITS, batch=5)), NOW).trigger is Trigger.PROVEN
+
+
 @pytest.mark.parametrize("set_back", [timedelta(0), timedelta(hours=1)], ids=["later", "set back"])
-def test_an_inspection_is_newer_than_the_fence_whatever_the_stores_clock_says(set_back: timedelta) -> None:
+def test_an_inspection_is_newer_than_the_fence_despite_the_stores_clock(set_back: timedelta) -> None:
     fence = replace(FENCED, created_at=NOW + set_back)
     read = [
         replace(asked(IntentKind.INSPECT, REPORT.model_copy(update={"batch": 3 + number}), number=number),
@@ -196,22 +211,68 @@ def test_an_inspection_is_newer_than_the_fence_whatever_the_stores_clock_says(se
     assert newest.batch == 5
 
 
-@pytest.mark.parametrize(("before", "verdict", "happening", "after"), SEEN)
+@pytest.mark.parametrize(("before", "verdict", "trigger", "after"), SEEN)
 def test_before_an_operation_the_verdict_goes_the_way_of_the_table(
-    before: Phase, verdict: Verdict, happening: Happening, after: Phase
+    before: Phase, verdict: Verdict, trigger: Trigger, after: Phase
 ) -> None:
-    assert watched(before, verdict) is move(before, happening) is after
+    assert watched(before, verdict) is move(before, trigger) is after
 
 
 @pytest.mark.parametrize("verdict", Verdict)
-def test_only_a_cluster_that_is_down_is_confirmed_and_only_one_that_answers_is_merely_watched(verdict: Verdict) -> None:
+def test_a_cluster_that_is_down_is_confirmed_and_one_that_answers_watched(verdict: Verdict) -> None:
     expected = {Verdict.UP: Phase.WATCHING, Verdict.DEGRADED: Phase.WATCHING, Verdict.DOWN: Phase.CONFIRMED}
     for before in (Phase.WATCHING, Phase.SUSPECT, Phase.CONFIRMED):
         assert watched(before, verdict) is expected.get(verdict, Phase.SUSPECT)
 
 
+RUN = Process.of_query(samples.fact())
+
+
+@pytest.mark.parametrize(
+    ("consents", "goes_on"),
+    [
+        (("loss", "gap", "repeats", "fresh", "move"), False),
+        (("unfenced",), False),
+        ((unfenced(RUN),), True),
+        ((unfenced(RUN.model_copy(update={"stopped": True, "pid": 1})),), True),
+        *(
+            ((unfenced(RUN.model_copy(update={change: value})),), False)
+            for change, value in {"runner": "b", "instance": "a-2", "epoch": 2, "host": "elsewhere"}.items()
+        ),
+    ],
+)
+@pytest.mark.parametrize("phase", [F, BL])
+def test_only_a_consent_for_the_very_run_in_doubt_stands_for_its_proof(
+    phase: Phase, consents: tuple[str, ...], goes_on: bool
+) -> None:
+    asked_for = {**UNPROVEN.request, "hosting": RUN.as_json()}
+    decided = step(consenting(at(phase, replace(UNPROVEN, request=asked_for), hosting=RUN), *consents), NOW)
+    assert (decided.trigger is Trigger.FENCED) is goes_on
+
+
+@pytest.mark.parametrize(
+    ("alive", "consents", "advice"),
+    [
+        ((B,), (), "looking again, or consent unfenced"),
+        ((A,), (), "looking again until it ends. If it never does, end process 4711 on host"),
+        ((A,), (unfenced(None),), "looking again until it ends. If it never does, end process 4711 on host"),
+        (
+            (B,),
+            (unfenced(None),),
+            "The consent unfenced was given for another run; if this one has ended, consent unfenced again",
+        ),
+    ],
+)
+def test_who_waits_for_proof_is_advised_by_what_the_run_is_at(
+    alive: tuple[RunnerFact, ...], consents: tuple[str, ...], advice: str
+) -> None:
+    """A consent while the run's own process is there would let two runs write."""
+    waits = at(F, replace(UNPROVEN, request={**UNPROVEN.request, "hosting": RUN.as_json()}), hosting=RUN, alive=alive)
+    assert step(consenting(waits, *consents), NOW).sentence.endswith(advice)
+
+
 def test_every_pair_of_the_table_has_a_cause() -> None:
-    caused = {way.pair for way in WAYS} | {(before, happening) for before, _, happening, _ in SEEN} | HOLDS
+    caused = {way.pair for way in WAYS} | {(before, trigger) for before, _, trigger, _ in SEEN} | HOLDS
     assert caused == set(TABLE)
 
 
@@ -255,9 +316,9 @@ def test_whatever_is_seen_leads_where_the_table_says_and_never_out_of_it(data: s
     snapshot = consenting(snapshot, *data.draw(st.sampled_from([(), ("unfenced",)])))
     decision = step(snapshot, NOW + data.draw(st.sampled_from([timedelta(0), timedelta(hours=1)])))
     assert decision.sentence
-    if decision.happening is None:
+    if decision.trigger is None:
         assert decision.phase is phase
     else:
-        assert TABLE[phase, decision.happening] is decision.phase
-    assert (decision.ending is not None) == (decision.happening is Happening.GIVEN_UP)
+        assert TABLE[phase, decision.trigger] is decision.phase
+    assert (decision.ending is not None) == (decision.trigger is Trigger.GIVEN_UP)
     assert phase not in FINAL or decision.phase is phase

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.spark.pipeline import build_writer, load_pipeline, takes_settings
-from streaming.spark.run_errors import PipelineError, PipelineMisfit, PipelineMissing, PipelineRaised
+from streaming.spark.errors import PipelineError, PipelineMisfit, PipelineMissing, PipelineRaised
+from streaming.spark.query.pipeline import build_writer, load_pipeline, takes_settings
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_function_that_is_not_there_is_named(module: Path) -> None:
         load_pipeline("shop:revenue")
 
 
-def test_what_a_pipeline_raises_comes_with_its_place() -> None:
+def test_an_error_of_a_pipeline_names_its_file_and_line() -> None:
     def broken(sources: object) -> None:
         raise KeyError("payments")
 

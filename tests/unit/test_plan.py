@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.decide.plan import plan_json
+from orchestrator.decide.operation.plan import plan_json
 from streaming.resume.model import Target
 from tests.unit.test_gates import GOOD, place, resolution
 
@@ -23,7 +23,7 @@ UNKNOWN = place(partition=1, exposure_seconds=None, exposure_records=None)
     ],
     ids=["largest", "nothing", "one-unknown", "no-records-no-seconds", "all-unknown", "no-place"],
 )
-def test_what_is_lost_in_time_is_the_worst_of_all_partitions_or_unknown(
+def test_exposure_in_seconds_is_the_worst_of_all_partitions_or_unknown(
     targets: tuple[Target, ...], seconds: float | None
 ) -> None:
     place_of_all = replace(resolution(), targets=targets)

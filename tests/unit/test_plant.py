@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from state.protocol import ReleaseRequest
-from streaming.spark import plant as planting
-from streaming.spark.checkpoint_text import Fence
+from state.messages import ReleaseRequest
+from streaming.spark.checkpoint import log_fence as planting
+from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
+from streaming.spark.checkpoint.log_fence import Mark, claim, holder, planted_by, release
+from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.errors import AlreadyRun, HeldByStranger, MovedOn
-from streaming.spark.filesystem import CheckpointFiles
-from streaming.spark.local import LocalFiles
-from streaming.spark.plant import holder, planted_by, release
-from streaming.spark.prepared import Mark, claim
 from tests.checkpoints import CheckpointFolder
 
 FILES = LocalFiles()
@@ -80,7 +78,7 @@ def test_an_older_operations_entries_are_taken_over_and_a_newer_ones_are_not(che
 
 
 @pytest.mark.parametrize("epoch", [2, 4], ids=["the same epoch", "a later epoch"])
-def test_what_an_operation_holds_that_the_store_does_not_know_is_not_taken_over(
+def test_a_hold_of_an_operation_unknown_to_the_store_is_not_taken_over(
     checkpoint: CheckpointFolder, epoch: int
 ) -> None:
     checkpoint.plan(3)
@@ -138,7 +136,7 @@ def test_releasing_takes_nothing_that_others_planted_or_planned(checkpoint: Chec
     assert checkpoint.files() == before
 
 
-def test_releasing_leaves_a_folder_that_it_did_not_make_and_takes_its_entries_away(
+def test_releasing_removes_its_entries_and_keeps_a_folder_of_others(
     checkpoint: CheckpointFolder, tmp_path: Path
 ) -> None:
     foreign = tmp_path / "taken"
@@ -172,9 +170,7 @@ def test_releasing_is_refused_when_what_was_to_begin_afresh_has_been_run(
     assert release(FILES, fresh.model_copy(update={"prepared": str(tmp_path / "none")})) == planted
 
 
-def test_a_lost_operation_that_went_nowhere_is_undone_with_what_it_had_prepared(
-    checkpoint: CheckpointFolder, tmp_path: Path
-) -> None:
+def test_a_lost_operation_that_went_nowhere_is_undone(checkpoint: CheckpointFolder, tmp_path: Path) -> None:
     plant(FILES, str(checkpoint.path), operation="lost", epoch=4)
     for name in ("epoch-4-lost", "epoch-4-lost-2", "epoch-2-earlier"):
         claim(FILES, str(tmp_path / name), Mark(operation=name.split("-")[2], epoch=4))

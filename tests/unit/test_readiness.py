@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.gate import Gate
-from orchestrator.decide.readiness import READINESS_GATES, Condition, judge
-from state.model import TopicPartition
-from state.upkeep import Copy, Replication
+from orchestrator.decide.gates.gate import Gate
+from orchestrator.decide.gates.readiness import READINESS_GATES, Condition, judge
+from state.model.entities import TopicPartition
+from state.model.maintenance import Copy, Replication
 from streaming.resume.truncation import Finding, Standing
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, reset, resolution, topic
 
@@ -92,7 +92,7 @@ def test_every_gate_of_readiness_can_refuse() -> None:
 UNTOLD = copies(copy(), copy(1, None, None, note="east: UNSUPPORTED_VERSION: too old"))
 
 
-def test_what_cannot_be_measured_is_neither_ready_nor_refused() -> None:
+def test_an_unmeasurable_gate_is_neither_ready_nor_refused() -> None:
     condition = UNTOLD
     gate = judged("replication-lag", condition)
     assert (gate.ok, gate.measured) == (False, "unknown")
@@ -102,7 +102,7 @@ def test_what_cannot_be_measured_is_neither_ready_nor_refused() -> None:
     assert judge(worse).ready is False
 
 
-def test_a_replay_that_nobody_can_tell_is_not_ready_as_automatic_mode_would_not_take_it() -> None:
+def test_an_unknown_replay_is_not_ready_because_automatic_mode_refuses_it() -> None:
     condition = at(place(exact=False, replay_records=None))
     gate = judged("replay", condition)
     assert (gate.ok, gate.measured) == (False, "unknown")
@@ -122,7 +122,7 @@ def test_a_replay_that_nobody_can_tell_is_not_ready_as_automatic_mode_would_not_
         ("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}), "unknown"),
     ],
 )  # fmt: skip
-def test_what_does_no_harm_passes(name: str, condition: Condition, measured: str) -> None:
+def test_a_harmless_condition_passes_its_gate(name: str, condition: Condition, measured: str) -> None:
     gate = judged(name, condition)
     assert (gate.ok, gate.measured) == (True, measured)
 

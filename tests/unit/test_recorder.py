@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.errors import StoreUnavailable
-from state.memory import MemoryStore
-from state.model import TopicPartition
-from state.ring import Ring
-from state.settings import Timeline
-from state.timeline import NO_TIME, Lane, Moment, Stretch
-from streaming.spark import recorder
-from streaming.spark.hosting import Subject
-from streaming.spark.recorder import Recorder
-from streaming.spark.track import Place
+from state.model.entities import TopicPartition
+from state.model.fingerprints import Ring
+from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.settings.keys import Timeline
+from streaming.spark.runner.hosting import Subject
+from streaming.spark.tracking import timeline_recorder
+from streaming.spark.tracking.timeline_recorder import Recorder
+from streaming.spark.tracking.track import Place
+from tests.memory_store import MemoryStore
 
 EAST = Subject("revenue", 1, "east", "/checkpoints/revenue")
 START = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -113,7 +113,7 @@ def test_no_step_says_more_than_was_consumed_by_then() -> None:
 
 def test_the_store_is_written_at_most_once_a_minute_whatever_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     for step, most in ((timedelta(seconds=1), 1 << 18), (timedelta(seconds=1), 70), (MINUTE, 1 << 18)):
-        monkeypatch.setattr(recorder, "_MOST_MARKS", most)
+        monkeypatch.setattr(timeline_recorder, "_MOST_MARKS", most)
         world = World(step=step)
         run = Run(world, partitions=2)
         for _ in range(30):  # a run that ends and begins all the time
@@ -134,7 +134,7 @@ def test_a_runner_that_is_killed_loses_the_steps_of_one_minute_at_most() -> None
         world.go(120, run)
         times = [each.at_ms for each in world.moments()]
         lost = [at_ms for at_ms in range(START_MS, int(killed_at.timestamp() * 1000), 1000) if at_ms + 50 not in times]
-        assert len(lost) <= recorder.FLUSH_SECONDS
+        assert len(lost) <= timeline_recorder.FLUSH_SECONDS
         assert all(at_ms >= lost[0] for at_ms in lost)
         assert times == sorted(times)
 
@@ -159,7 +159,7 @@ def test_six_hours_are_one_stretch_and_the_next_begins_another() -> None:
 
 
 def test_too_many_partitions_for_one_stretch_are_cut_into_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "_MOST_MARKS", 30)
+    monkeypatch.setattr(timeline_recorder, "_MOST_MARKS", 30)
     world = World()
     run = Run(world, partitions=10)
     world.go(10 * 60, run)
@@ -168,7 +168,7 @@ def test_too_many_partitions_for_one_stretch_are_cut_into_several(monkeypatch: p
     assert len(world.moments()) == 11
 
 
-def test_another_set_of_partitions_begins_a_stretch_and_so_does_a_clock_that_went_back() -> None:
+def test_other_partitions_or_a_clock_set_back_begin_a_new_stretch() -> None:
     world = World()
     run = Run(world)
     world.go(60, run)
@@ -183,7 +183,7 @@ def test_another_set_of_partitions_begins_a_stretch_and_so_does_a_clock_that_wen
         assert times == sorted(set(times))
 
 
-def test_the_last_place_of_a_run_is_kept_and_does_not_lengthen_the_timeline_of_one_that_fails_all_the_time() -> None:
+def test_a_failing_runs_last_position_stays_without_a_longer_timeline() -> None:
     world = World()
     run = Run(world)
     world.go(65, run)
@@ -209,7 +209,7 @@ def test_two_clusters_and_two_epochs_stay_apart() -> None:
 
 
 def test_steps_wait_for_a_store_that_is_away_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "_WAITING", 2)
+    monkeypatch.setattr(timeline_recorder, "_WAITING", 2)
     world = World()
     run = Run(world)
     world.store.away = True
@@ -265,7 +265,7 @@ def test_nothing_is_taken_before_a_batch_is_committed() -> None:
     st.lists(st.tuples(st.floats(0.1, 300), st.sampled_from(["look"] * 4 + ["kill", "end"])), min_size=1, max_size=60),
     st.sampled_from([timedelta(seconds=1), MINUTE, timedelta(minutes=7)]),
 )
-def test_whatever_becomes_of_the_process_no_answer_lies_after_the_truth_and_none_goes_back(
+def test_after_any_death_no_timeline_answer_lies_past_the_truth(
     story: list[tuple[float, str]], step: timedelta
 ) -> None:
     world = World(step=step)
@@ -291,7 +291,7 @@ def test_whatever_becomes_of_the_process_no_answer_lies_after_the_truth_and_none
         last = told
 
 
-def test_a_run_that_ends_within_its_first_minute_leaves_one_stretch_with_both_its_places() -> None:
+def test_a_run_ending_in_its_first_minute_leaves_one_stretch_with_two_places() -> None:
     world = World()
     run = Run(world)
     world.go(2, run)

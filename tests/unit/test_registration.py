@@ -8,13 +8,13 @@ from typing import cast
 
 import pytest
 
-from state.memory import MemoryStore
-from state.model import RunnerFact
-from streaming.spark import registration
-from streaming.spark.hosting import Hosting
-from streaming.spark.identity import own_identity
-from streaming.spark.registration import STALE_AFTER, Registration, TakeOver, clear_name
-from streaming.spark.run_errors import NameTaken
+from state.model.entities import RunnerFact
+from streaming.process import own_identity
+from streaming.spark.errors import NameTaken
+from streaming.spark.runner import registration
+from streaming.spark.runner.hosting import Hosting
+from streaming.spark.runner.registration import STALE_AFTER, Registration, TakeOver, clear_name
+from tests.memory_store import MemoryStore
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HERE = replace(own_identity(), host=f"{socket.gethostname()}/4026531836/5a3e92c1")
@@ -57,9 +57,7 @@ def test_a_name_that_nobody_has_is_free() -> None:
 
 @pytest.mark.parametrize("fact", [DEAD_HERE, replace(OTHER, host=HERE.host, boot_id="an earlier boot")])
 @pytest.mark.parametrize("silent", [timedelta(0), SILENT])
-def test_a_dead_process_of_this_host_and_one_of_before_its_boot_lose_the_name_at_once(
-    fact: RunnerFact, silent: timedelta
-) -> None:
+def test_a_dead_process_of_this_host_loses_its_name_at_once(fact: RunnerFact, silent: timedelta) -> None:
     store = store_with(fact, silent=silent)
     assert clear_name(store, "a", HERE) == fact
     assert store.runners() == []
@@ -77,7 +75,7 @@ def test_a_live_process_of_this_host_keeps_the_name_however_silent_it_is(
     assert len(store.runners()) == 1
 
 
-def test_silence_of_another_host_proves_nothing_and_the_refusal_says_what_to_do() -> None:
+def test_silence_of_another_host_proves_nothing_and_the_refusal_helps() -> None:
     store = store_with(OTHER, silent=SILENT)
     with pytest.raises(NameTaken) as refused:
         clear_name(store, "a", HERE)
@@ -138,7 +136,7 @@ def hosting(store: MemoryStore, instance: str) -> Hosting:
     )  # fmt: skip
 
 
-def test_a_process_whose_name_was_taken_over_learns_it_with_its_next_heartbeat() -> None:
+def test_a_process_whose_name_was_taken_learns_it_at_its_next_heartbeat() -> None:
     store = store_with(None, silent=timedelta(0))
     cut_off, next_one = Registration(hosting(store, "one")), Registration(hosting(store, "two"))
     cut_off.renew()
@@ -163,9 +161,7 @@ def test_a_process_whose_name_was_taken_over_learns_it_with_its_next_heartbeat()
     ],
     ids=["dead here", "of before the boot", "alive here", "elsewhere", "with executors elsewhere"],
 )
-def test_a_dead_neighbour_loses_its_name_at_once_and_whoever_may_be_writing_keeps_it(
-    neighbour: RunnerFact, kept: bool
-) -> None:
+def test_a_dead_neighbour_loses_its_name_and_a_possible_writer_keeps_it(neighbour: RunnerFact, kept: bool) -> None:
     neighbour = replace(neighbour, runner="b")
     store = store_with(neighbour, silent=timedelta(0))
     ours = Registration(hosting(store, "ours"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.decide.facts import Facts
-from orchestrator.decide.replication import (
+from orchestrator.decide.replication_age import (
     continued,
     counterparts,
     partitions_of,
@@ -17,10 +17,10 @@ from orchestrator.decide.replication import (
     worst_of,
 )
 from state.errors import Damaged
-from state.model import EndSample, TopicPartition
-from state.replication import pack, unpack
-from state.upkeep import LATENCIES, Copy, Replication
-from streaming.log import PartitionError
+from state.model.entities import EndSample, TopicPartition
+from state.model.maintenance import LATENCIES, Copy, Replication
+from state.store.codec import pack, unpack
+from streaming.cluster_log import PartitionError
 from streaming.resume.age import Age
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, resolution, topic
 
@@ -60,7 +60,7 @@ def copy(partition: int = 0, age_ms: int | None = 0, records: int | None = 0, **
 
 
 # -- which partitions --------------------------------------------------------------------------------------------------
-def test_partitions_are_those_that_the_source_describes_else_those_that_were_sampled() -> None:
+def test_partitions_are_those_described_or_else_those_sampled() -> None:
     ends = {KEY: sample(), TopicPartition("t", 7): sample(partition=7), TopicPartition("x", 0): sample(topic="x")}
     assert partitions_of(GOOD, {"t": topic(2), "x": topic(1)}, ends) == (KEY, OTHER)
     assert partitions_of(GOOD, {}, ends) == (KEY, TopicPartition("t", 7))
@@ -187,6 +187,6 @@ def test_3500_copies_are_one_small_value() -> None:
 
 
 @pytest.mark.parametrize("packed", [b"", b"nothing", pack(replication())[:-3]])
-def test_what_cannot_be_read_is_damaged(packed: bytes) -> None:
+def test_an_unreadable_sample_is_damaged(packed: bytes) -> None:
     with pytest.raises(Damaged):
         unpack(packed)

@@ -1,11 +1,14 @@
 """Rings: packed, and yet what a tuple of fingerprints would be."""
 
+import struct
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from state.model import Fingerprint
-from state.ring import LIMIT, Ring, back
+from state.model.entities import Fingerprint
+from state.model.fingerprints import LIMIT, Ring, back
 
 offsets = some.integers(0, 2**62)
 records = some.lists(
@@ -16,7 +19,7 @@ records = some.lists(
 chunks = some.sets(some.integers(0, 2_000), max_size=40).map(sorted)
 
 
-def ring(of: list[int]) -> Ring:
+def ring(of: Iterable[int]) -> Ring:
     return Ring.of(Fingerprint(offset, 1_000 + offset, offset.to_bytes(16)) for offset in of)
 
 
@@ -57,7 +60,12 @@ def test_a_ring_keeps_the_newest_offsets_in_order_whatever_the_chunks_were(
     assert whole.newest_timestamp == max((1_000 + offset for offset in kept), default=None)
 
 
-def test_what_is_read_again_replaces_what_was() -> None:
+def test_the_newest_time_is_the_largest_wherever_it_stands() -> None:
+    for times, newest in (((5, 9, 7), 9), ((9, 5, 7), 9), ((5, 7, 9), 9), ((), None)):
+        assert Ring.of(Fingerprint(i, time, bytes(16)) for i, time in enumerate(times)).newest_timestamp == newest
+
+
+def test_a_record_read_again_replaces_its_fingerprint() -> None:
     other = Ring.of([Fingerprint(2, 7, bytes(16)), Fingerprint(4, 7, bytes(16))])
     assert [each.timestamp_ms for each in ring([1, 2, 3, 5]).merged(other)] == [1_001, 7, 1_003, 7, 1_005]
 
@@ -83,3 +91,30 @@ def test_a_ring_covers_only_ranges_without_a_hole() -> None:
 )
 def test_times_went_back_from_the_largest_so_far(times: tuple[int, ...], most: int) -> None:
     assert back(times, 1_000) == most
+
+
+def test_a_ring_keeps_which_of_its_records_were_not_committed() -> None:
+    known = Ring.of(ring([1, 2, 3, 5]), [2, 5])
+    assert Ring.from_bytes(known.to_bytes()) == known
+    assert Ring.from_bytes(known.to_bytes()).uncommitted == {2, 5}
+    assert known.before(5).uncommitted == {2}
+    assert known.after(3).uncommitted == {5}
+    assert known != ring([1, 2, 3, 5])
+
+
+@pytest.mark.parametrize("offsets", [[], [7], [7, 8, 9, 10, 11]])
+def test_a_ring_with_nothing_uncommitted_is_kept_as_before(offsets: list[int]) -> None:
+    assert ring(offsets).to_bytes() == ring(offsets).packed
+    assert Ring.from_bytes(ring(offsets).packed) == ring(offsets)
+
+
+def test_a_record_that_is_read_again_as_committed_is_no_longer_uncommitted() -> None:
+    known = Ring.of(ring([1, 2, 3]), [2, 3]).merged(Ring.of(ring([3, 4]), [4]))
+    assert known.uncommitted == {2, 4}
+    assert known.merged(ring(range(5, 5 + LIMIT - 1))).uncommitted == {4}
+
+
+@pytest.mark.parametrize("stored", [b"\x01", bytes(32) + b"\x02\x00\x01", bytes(35)])
+def test_bytes_that_are_no_ring_are_refused(stored: bytes) -> None:
+    with pytest.raises((ValueError, struct.error)):
+        Ring.from_bytes(stored)

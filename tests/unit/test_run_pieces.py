@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from state.protocol import SinkState
-from state.settings import Cluster, Route, Sasl, Security, Tideover
-from streaming.spark.callbacks import Gate
-from streaming.spark.follow import Batch, Follower
-from streaming.spark.hosting import absolute
-from streaming.spark.local import LocalFiles
-from streaming.spark.progress import Totals, rows_by_source
-from streaming.spark.run import in_batch
-from streaming.spark.run_errors import RunFenced
-from streaming.spark.source import cluster_options, overridden, source_options
-from streaming.spark.topics import pattern_of, topics_of
+from state.messages import SinkState
+from state.settings.keys import Cluster, Route, Sasl, Security, Tideover
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.tail import Batch, Follower
+from streaming.spark.errors import RunFenced
+from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.kafka_options import cluster_options, overridden, pattern_of, source_options, topics_of
+from streaming.spark.query.run import in_batch
+from streaming.spark.runner.hosting import absolute
+from streaming.spark.runner.query_report import Totals, rows_by_source
 from tests.checkpoints import CheckpointFolder, orders
 
 DECLARED = {"orders": ("orders",)}
@@ -55,7 +54,7 @@ def test_a_closed_gate_lets_no_callback_start() -> None:
     assert (gate.entered, gate.finished, gate.running) == (1, 1, 0)
 
 
-def test_a_run_knows_of_the_batch_that_it_planned_itself_whether_the_sink_has_it() -> None:
+def test_a_run_knows_whether_the_sink_has_the_batch_it_planned() -> None:
     gate = Gate()
 
     frame: Any = SimpleNamespace()
@@ -73,7 +72,7 @@ def test_a_run_knows_of_the_batch_that_it_planned_itself_whether_the_sink_has_it
     assert gate.sink_state(7) is SinkState.HAS
 
 
-def test_a_callback_that_is_inside_when_the_gate_closes_is_counted_until_it_is_out() -> None:
+def test_a_callback_inside_a_closing_gate_counts_until_it_is_out() -> None:
     gate, inside, leave = Gate(), threading.Event(), threading.Event()
 
     def slow(_frame: object, _batch: int) -> None:
@@ -90,7 +89,7 @@ def test_a_callback_that_is_inside_when_the_gate_closes_is_counted_until_it_is_o
     assert (gate.running, gate.finished) == (0, 5)
 
 
-def test_what_a_callback_raised_is_kept_in_one_line() -> None:
+def test_an_error_of_a_callback_is_kept_in_one_line() -> None:
     gate = Gate()
 
     def broken(_frame: object, _batch: int) -> None:
@@ -173,6 +172,26 @@ def test_batches_are_seen_in_order_planned_before_committed(tmp_path: Path) -> N
     assert follower.look() == []
 
 
+def test_batches_that_were_purged_between_two_looks_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.spark.checkpoint.tail._LIST_SECONDS", 0.0)
+    folder = CheckpointFolder(tmp_path)
+    folder.commit(0)
+    follower = Follower(LocalFiles(), str(tmp_path), DECLARED)
+    follower.look()
+    for batch in range(150, 153):
+        folder.commit(batch)
+    (tmp_path / "offsets" / "0").unlink()
+    (tmp_path / "commits" / "0").unlink()
+    planned, committed = follower.look()
+    assert (planned.id, planned.committed, planned.planned_after) == (152, False, None)
+    assert committed == Batch(id=152, offsets={"orders": orders(152)}, committed=True)
+    assert follower.look() == []
+    folder.commit(153)
+    assert [(batch.id, batch.committed) for batch in follower.look()] == [(153, False), (153, True)]
+
+
 def test_an_empty_bridge_batch_is_not_the_first_that_can_hold_data(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     folder.commit(0)
@@ -234,7 +253,7 @@ def test_the_users_options_win_whatever_their_case() -> None:
     assert options["subscribe"] == "east.orders"
     assert options["failOnDataLoss"] == "true"
     assert options["startingOffsets"] == "earliest"
-    assert options["fetchOffset.numRetries"] == "1"
+    assert options["fetchOffset.numRetries"] == "4"
 
 
 def test_a_fresh_move_names_its_offsets() -> None:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from state.model import Assignment, Desired
-from streaming.spark.backoff import pause_seconds
-from streaming.spark.obey import Refrain, Start, Stop, decide_runs, may_run
+from state.model.entities import Assignment, Desired
+from streaming.spark.runner.assignments import Refrain, Start, Stop, decide_runs, may_run
+from streaming.spark.runner.supervisor import pause_seconds
 
 ROW = Assignment(
     query="revenue",
@@ -27,7 +27,7 @@ def test_a_row_of_ours_that_is_not_hosted_is_started() -> None:
     assert decide_runs("a", [ROW], {}, {}) == [Start(ROW)]
 
 
-def test_what_runs_as_the_row_says_is_left_alone() -> None:
+def test_a_run_that_agrees_with_its_row_is_left_alone() -> None:
     assert decide_runs("a", [ROW], {"revenue": 3}, {"revenue": 3}) == []
 
 
@@ -42,7 +42,7 @@ def test_a_run_that_the_row_does_not_ask_for_is_stopped(row: Assignment, why: st
     assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}) == [Stop("revenue", 3, why)]
 
 
-def test_a_newer_epoch_stops_the_old_run_and_starts_the_new_one_without_waiting() -> None:
+def test_a_newer_epoch_stops_the_old_run_and_starts_the_new_at_once() -> None:
     row = replace(ROW, epoch=4, cluster="west")
     assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}) == [
         Stop("revenue", 3, "epoch 3 is over, the assignment is at 4"),

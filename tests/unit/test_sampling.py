@@ -5,10 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.decide.gate import UNKNOWN, Gate
-from orchestrator.decide.readiness import Readiness
-from orchestrator.decide.sampling import MOVE_TAKES, SAMPLE_LONGEST, fact_of, next_samples, sentence, told
-from orchestrator.decide.situation import SAMPLE_STANDS
+from orchestrator.decide.gates.gate import UNKNOWN, Gate
+from orchestrator.decide.gates.readiness import Readiness
+from orchestrator.decide.gates.readiness_schedule import (
+    MOVE_TAKES,
+    SAMPLE_LONGEST,
+    fact_of,
+    next_samples,
+    sentence,
+    told,
+)
+from orchestrator.decide.status import SAMPLE_STANDS
 from tests.contract.samples import operation, readiness
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -18,7 +25,7 @@ BAD = replace(GOOD, name="replication-lag", ok=False, measured="90 s", text="wes
 BLIND = replace(BAD, name="exposure", measured=UNKNOWN, text="nothing tells")
 
 
-def test_what_was_never_looked_at_comes_first_and_then_the_oldest() -> None:
+def test_never_sampled_queries_come_first_and_then_the_oldest() -> None:
     ages = {"a": 60, "b": 61, "young": 59, "undeclared": 99}
     facts = [readiness(query=query, sampled_at=NOW - age * SECOND) for query, age in ages.items()]
     assert next_samples(["a", "b", "young", "new"], facts, [], NOW, {}) == ("new", "b", "a")
@@ -32,9 +39,7 @@ def test_a_sample_from_before_a_clock_was_set_back_is_old() -> None:
     ("spent", "ready", "stands"),
     [(0.2, True, 60), (0.6, True, 120), (60.0, True, 240), (60.0, False, 60), (60.0, None, 60)],
 )
-def test_what_costs_more_is_looked_at_less_often_unless_it_refuses(
-    spent: float, ready: bool | None, stands: int
-) -> None:
+def test_costly_samples_are_taken_less_often_unless_they_refuse(spent: float, ready: bool | None, stands: int) -> None:
     fact = readiness(query="a", ready=ready, sampled_at=NOW)
     assert next_samples(["a"], [fact], [], NOW + (stands - 1) * SECOND, {"a": spent}) == ()
     assert next_samples(["a"], [fact], [], NOW + stands * SECOND, {"a": spent}) == ("a",)

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from state.model import TopicPartition
-from state.settings import Cluster, Security
-from state.sighting import Fault
+from state.model.cluster_status import Fault
+from state.model.entities import TopicPartition
+from state.settings.keys import Cluster, Security
 from streaming.errors import CredentialRefused
-from streaming.kafka.chart import Memory
+from streaming.kafka.cluster_state import Memory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
 from streaming.kafka.security import Credentials, refusal
 from streaming.secrets import Broken, reveal
-from streaming.spark.access import with_meaning
-from streaming.spark.source import cluster_options
+from streaming.spark.query.jvm import with_meaning
+from streaming.spark.query.kafka_options import cluster_options
 from tests.fakecluster import FakeCluster
 
 DENIED_TOPIC, DENIED_CLUSTER = 29, 31
@@ -36,7 +36,7 @@ def authority(folder: Path, name: str) -> Path:
     return path
 
 
-def test_a_password_that_was_changed_counts_for_the_next_connection_and_the_next_start(tmp_path: Path) -> None:
+def test_a_changed_password_counts_for_the_next_connection_and_start(tmp_path: Path) -> None:
     file = tmp_path / "password"
     credentials, cluster = Credentials(scram(file)), Cluster(bootstrap=("e:1",), security=scram(file))
     for word in ("first", "second"):
@@ -45,7 +45,7 @@ def test_a_password_that_was_changed_counts_for_the_next_connection_and_the_next
         assert f'password="{word}"' in cluster_options(cluster)["kafka.sasl.jaas.config"]
 
 
-def test_a_certificate_that_was_changed_counts_and_one_that_was_not_is_not_loaded_again(tmp_path: Path) -> None:
+def test_only_a_changed_certificate_is_loaded_again(tmp_path: Path) -> None:
     ca, other = (authority(tmp_path, name) for name in ("ca", "stranger"))
     credentials = Credentials(Security(protocol="SSL", ca=ca))
     first = credentials.now()["ssl_context"]
@@ -101,11 +101,11 @@ def test_a_reference_is_revealed_and_what_a_program_gave_is_left_alone(monkeypat
         ),
     ],
 )
-def test_what_is_wrong_with_a_certificate_is_said(said: str, meaning: str) -> None:
+def test_the_fault_of_a_certificate_is_named(said: str, meaning: str) -> None:
     assert meaning in (refusal(ssl.SSLError(1, said)) or "")
 
 
-def test_a_missing_acl_is_named_by_operation_and_topic_also_of_one_partition_alone() -> None:
+def test_a_missing_acl_is_named_by_operation_and_topic_per_partition_too() -> None:
     one, other = TopicPartition("t", 0), TopicPartition("t", 1)
     with FakeCluster({"t": 2}) as fake, Link(Cluster(bootstrap=fake.bootstrap)) as link:
         fake.errors[("t", 0)] = DENIED_TOPIC
@@ -148,7 +148,7 @@ def test_a_missing_acl_is_named_by_operation_and_topic_also_of_one_partition_alo
         ),
     ],
 )
-def test_what_sparks_client_was_refused_for_is_said_behind_its_own_words(line: str, meaning: str) -> None:
+def test_refusals_of_sparks_client_are_explained_behind_its_own_words(line: str, meaning: str) -> None:
     assert with_meaning(line).startswith(f"{line} (")
     assert meaning in with_meaning(line)
     assert with_meaning("the sink is down") == "the sink is down"

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark import SparkConf, SparkContext
 
-from state.settings import Spark
-from streaming.spark import session
-from streaming.spark.run_errors import SparkMissing
-from streaming.spark.session import search_path, session_conf, task_slots
+from state.settings.keys import Spark, Tideover
+from streaming.process import INSTANCE_KEY
+from streaming.spark.checkpoint.hadoop_files import keeps_local_checkpoints
+from streaming.spark.errors import SparkMissing
+from streaming.spark.query import session
+from streaming.spark.query.session import connector_jars, search_path, session_conf, task_slots
 
 SECRETS = [
     "spark.hadoop.fs.s3a.secret.key",
@@ -33,10 +35,40 @@ def test_a_stuck_run_leaves_slots_for_the_new_one() -> None:
 def test_the_configuration_wins_over_our_session_settings() -> None:
     known = Spark(conf={"spark.ui.enabled": True, "spark.jars": "/own.jar"})
     conf = session_conf(known, jars=[Path("/ours.jar")], partitions=8, cores=2, extra={"spark.app.name": "x"})
-    assert conf["spark.master"] == "local[16]"
+    assert conf["spark.master"] == "local[16,3]"
     assert conf["spark.ui.enabled"] == "true"
     assert conf["spark.jars"] == "/own.jar,/ours.jar"
     assert conf["spark.sql.session.timeZone"] == "UTC"
+
+
+@pytest.mark.parametrize("key", ["spark.driver.extraClassPath", "spark.executorEnv.PYTHONPATH"])
+def test_a_path_of_the_configuration_is_added_to_and_not_replaced(key: str) -> None:
+    conf = session_conf(Spark(conf={key: "/own"}), jars=[], partitions=1, cores=1, extra={key: "/ours"})
+    assert conf[key] == "/own:/ours"
+    assert session_conf(Spark(), jars=[], partitions=1, cores=1, extra={key: "/ours"})[key] == "/ours"
+    assert session_conf(Spark(conf={key: "/own"}), jars=[], partitions=1, cores=1, extra={})[key] == "/own"
+
+
+@pytest.mark.parametrize("where", ["session", "query"])
+@pytest.mark.parametrize(
+    "key", ["spark.hadoop.fs.file.impl", "spark.sql.streaming.checkpointFileManagerClass", "spark.ui.enabled"]
+)
+def test_local_files_are_reached_as_the_configuration_says(key: str, where: str) -> None:
+    settings = Tideover.model_validate(
+        {
+            "store": "sqlite://",
+            "clusters": {"east": {"bootstrap": ["e:1"]}, "west": {"bootstrap": ["w:1"]}},
+            "spark": {"conf": {key: "own"} if where == "session" else {}},
+            "runners": {"a": {}, "b": {}},
+            "queries": {
+                "q": {
+                    "pipeline": "m:f", "sources": {"orders": {"topics": ["orders"]}}, "clusters": ["east", "west"],
+                    "runners": ["a"], "checkpoint": "c", "spark": {key: "own"} if where == "query" else {},
+                }
+            },
+        }
+    )  # fmt: skip
+    assert keeps_local_checkpoints(settings, "a") is (key == "spark.ui.enabled")
 
 
 def test_a_secret_is_not_among_the_arguments_that_the_jvm_is_launched_with(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,13 +84,13 @@ def test_a_secret_is_not_among_the_arguments_that_the_jvm_is_launched_with(monke
     monkeypatch.setattr(session, "_prepare_environment", lambda _path: None)
     conf = {"spark.jars": "/spark-sql-kafka-0-10.jar", "spark.driver.memory": "2g", **dict.fromkeys(SECRETS, "hush")}
     with pytest.raises(SparkMissing, match="no JVM is wanted here"):
-        session.open_session(Spark(master="local[1]", conf=conf), name="a", instance="one", partitions=1)
+        session.open_session(Spark(master="local[1]", conf={**conf}), name="a", instance="one", partitions=1)
     assert launched["spark.driver.memory"] == "2g"
-    assert launched[session.INSTANCE_KEY] == "one", "an orphaned driver is told by it"
+    assert launched[INSTANCE_KEY] == "one", "an orphaned driver is told by it"
     assert "hush" not in str(launched)
 
 
-def test_pipelines_are_looked_for_in_a_folder_that_is_a_link_and_not_in_what_it_points_to_now(
+def test_pipelines_are_found_through_a_link_and_not_in_its_target_of_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "version").mkdir()
@@ -70,7 +102,15 @@ def test_pipelines_are_looked_for_in_a_folder_that_is_a_link_and_not_in_what_it_
 
 
 @pytest.mark.parametrize("key", [*SECRETS, "spark.hadoop.fs.s3a.access.key"])
-def test_what_is_a_secret_to_us_is_hidden_by_sparks_own_pages(key: str) -> None:
+def test_our_secrets_are_hidden_on_sparks_own_pages(key: str) -> None:
     conf = session_conf(Spark(), jars=[], partitions=1, cores=1, extra={})
     everywhere = conf["spark.redaction.regex"].replace("(?i)", "")  # Java may turn it on in the middle
     assert re.search(everywhere, key, re.IGNORECASE)
+
+
+def test_a_spark_without_a_locked_connector_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SparkMissing, match=r"this is Spark 4\.1\.2, .* for 3\.5\.7, 4\.0\.0, 4\.2\.0 only") as refused:
+        connector_jars(Spark(), "4.1.2")
+    assert "pip install pyspark==VERSION" in refused.value.hint
+    own = Spark(conf={"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2"})
+    assert connector_jars(own, "4.1.2") == []

@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.cli import picture
-from orchestrator.decide.automatic import VERDICT_STANDS
-from orchestrator.decide.cooldown import Cooldown
-from orchestrator.decide.situation import SAMPLE_STANDS, Leader, Rows, Situation, situation_of
-from state.automation import EVERY, Pause
-from state.model import Desired, Lease, RunState, TopicPartition
-from state.sighting import Verdict
+from orchestrator.cli.inspect import watch
+from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown
+from orchestrator.decide.status import SAMPLE_STANDS, Leader, Rows, Status, status_of
+from state.model.automation import EVERY, Pause
+from state.model.cluster_status import Verdict
+from state.model.entities import Desired, Lease, RunState, TopicPartition
 from tests.contract import samples
 from tests.simulation.world import settings
 
@@ -21,7 +21,7 @@ NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 HOLDER = "host/4026:boot:4711:99"
 ROWS = Rows(
-    at=NOW, lease=None, sightings=(), beliefs=(), assignments=(), facts=(), ends={}, operations=(), pauses=(),
+    at=NOW, lease=None, probe_reports=(), statuses=(), assignments=(), facts=(), ends={}, operations=(), pauses=(),
     cooldowns={}, requests=(), readiness=(), events=(),
 )  # fmt: skip
 LEASE = Lease(name="controller", holder=HOLDER, term=3, expires_at=NOW + SECOND)
@@ -29,30 +29,30 @@ ENDS = {"east": {TopicPartition("orders", 0): samples.end(end=20)}}
 RUNNING = replace(ROWS, assignments=(samples.assignment(),), facts=(samples.fact(progressed_at=NOW - SECOND),))
 
 
-def of(rows: Rows, **changes: object) -> Situation:
-    return situation_of(rows, settings(**changes))
+def of(rows: Rows, **changes: Any) -> Status:
+    return status_of(rows, settings(**changes))
 
 
-def belief(verdict: Verdict = Verdict.UP, *, cluster: str = "east", said: timedelta = SECOND) -> object:
-    return samples.belief(cluster=cluster, verdict=verdict, since=NOW - 90 * SECOND, decided_at=NOW - said)
+def status(verdict: Verdict = Verdict.UP, *, cluster: str = "east", said: timedelta = SECOND) -> Any:
+    return samples.status(cluster=cluster, verdict=verdict, since=NOW - 90 * SECOND, decided_at=NOW - said)
 
 
 # -- the value ---------------------------------------------------------------------------------------------------------
 def test_who_leads_is_named_by_the_viewpoint_of_its_process() -> None:
     seen = (
-        samples.sighting(viewpoint="replicator:east->west", instance=HOLDER),
-        samples.sighting(viewpoint="controller:one", instance=HOLDER),
-        samples.sighting(viewpoint="controller:two", instance="another"),
+        samples.probe_report(viewpoint="replicator:east->west", instance=HOLDER),
+        samples.probe_report(viewpoint="controller:one", instance=HOLDER),
+        samples.probe_report(viewpoint="controller:two", instance="another"),
     )
-    assert of(replace(ROWS, lease=LEASE, sightings=seen)).leader == Leader(name="one", holder=HOLDER, term=3)
+    assert of(replace(ROWS, lease=LEASE, probe_reports=seen)).leader == Leader(name="one", holder=HOLDER, term=3)
     assert of(replace(ROWS, lease=LEASE)).leader == Leader(name=None, holder=HOLDER, term=3)
-    assert of(replace(ROWS, lease=replace(LEASE, expires_at=NOW), sightings=seen)).leader is None
+    assert of(replace(ROWS, lease=replace(LEASE, expires_at=NOW), probe_reports=seen)).leader is None
     assert of(ROWS).leader is None
 
 
 def test_every_declared_cluster_is_there_also_while_nobody_has_looked() -> None:
-    down = belief(Verdict.DOWN, cluster="west")
-    assert of(replace(ROWS, beliefs=(down,))).clusters == {"east": None, "west": down}  # type: ignore[arg-type] # a sample
+    down = status(Verdict.DOWN, cluster="west")
+    assert of(replace(ROWS, statuses=(down,))).clusters == {"east": None, "west": down}
 
 
 def test_a_query_lags_by_what_it_has_not_read_where_all_of_it_is_known() -> None:
@@ -105,21 +105,21 @@ def test_a_query_that_is_not_declared_any_more_is_there_too() -> None:
 
 # -- the picture -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("at_once", "waiting"), [(1, 1), (2, 0)])
-def test_what_waits_for_its_turn_is_told_among_what_is_held_back(at_once: int, waiting: int) -> None:
+def test_a_query_that_waits_its_turn_is_told_among_the_held_back(at_once: int, waiting: int) -> None:
     asked = (samples.request(), samples.request(id="request-2", query="clicks"))
     rows = replace(ROWS, operations=(samples.operation(),), requests=asked)
-    found = situation_of(rows, settings(groups={"operations": {"at_once": at_once}}))
+    found = status_of(rows, settings(groups={"operations": {"at_once": at_once}}))
     told = f"clicks runs on and waits for its turn: 1 under way, no more than {at_once} at once (operations.at_once)"
     assert found.waiting == (told,) * waiting
-    assert (f"HELD BACK\n  {told}" in picture.text(found)) is bool(waiting)
+    assert (f"HELD BACK\n  {told}" in watch.text(found)) is bool(waiting)
 
 
-def full(queries: int = 1, operations: int = 1, events: int = 1, cooldowns: int = 1) -> Situation:
+def full(queries: int = 1, operations: int = 1, events: int = 1, cooldowns: int = 1) -> Status:
     names = [f"query-{number:03}" for number in range(queries)]
     rows = replace(
         ROWS,
         lease=LEASE,
-        beliefs=(belief(Verdict.DOWN),),  # type: ignore[arg-type] # a sample
+        statuses=(status(Verdict.DOWN),),
         assignments=[samples.assignment(query=name) for name in names],
         facts=[samples.fact(query=name, progressed_at=NOW - 75 * SECOND) for name in names],
         operations=[
@@ -129,11 +129,11 @@ def full(queries: int = 1, operations: int = 1, events: int = 1, cooldowns: int 
         cooldowns={f"query-{n:03}": Cooldown(operation="x9", until=NOW + SECOND, moved=True) for n in range(cooldowns)},
         events=[samples.event(at=NOW, text=f"line {number}") for number in range(events)],
     )
-    return situation_of(rows, settings(queries=names))
+    return status_of(rows, settings(queries=names))
 
 
 def test_everything_is_told_in_sections() -> None:
-    told = picture.text(full())
+    told = watch.text(full())
     assert told.splitlines()[0] == "2026-01-31 12:00:00 UTC   a command leads (host, pid 4711), term 3"
     assert "  east  DOWN  for 1 min 30 s  it answers" in told
     assert "  west  -                     nobody has looked at it yet" in told
@@ -146,39 +146,40 @@ def test_everything_is_told_in_sections() -> None:
 
 def test_nobody_leading_a_silent_store_and_an_old_verdict_are_said() -> None:
     assert (
-        picture.text(of(ROWS))
+        watch.text(of(ROWS))
         .splitlines()[0]
         .endswith("NOBODY LEADS: nothing is decided until a controller does (tideover control)")
     )
-    away = picture.text(of(ROWS), away="it is locked").splitlines()[0]
+    away = watch.text(of(ROWS), away="it is locked").splitlines()[0]
     assert away == "THE STORE DOES NOT ANSWER: it is locked; this is how it was at 2026-01-31 12:00:00 UTC"
-    old = belief(said=VERDICT_STANDS + SECOND)
-    told = picture.text(of(replace(ROWS, beliefs=(old,))))  # type: ignore[arg-type] # a sample
+    old = status(said=VERDICT_STANDS + SECOND)
+    told = watch.text(of(replace(ROWS, statuses=(old,))))
     assert "  east  UP?  for 1 min 30 s  said 11 s ago, and nobody says it now; it answers" in told
-    assert picture.as_json(of(replace(ROWS, beliefs=(old,))))["clusters"][0]["verdict"] is None  # type: ignore[index,arg-type]
+    assert watch.as_json(of(replace(ROWS, statuses=(old,))))["clusters"][0]["verdict"] is None  # type: ignore[index]
 
 
-def test_a_cluster_is_shown_with_the_times_of_the_layers_that_answered_the_leader() -> None:
+def test_a_cluster_is_shown_with_the_leaders_times_per_layer() -> None:
     seen = (
-        samples.sighting(instance=HOLDER, layers_ms={"tcp": 0.0, "security": 2.125}),
-        samples.sighting(viewpoint="controller:two", instance="another", layers_ms={"tcp": 9.0}),
-        samples.sighting(viewpoint="replicator:east->west", instance=HOLDER),
+        samples.probe_report(instance=HOLDER, layers_ms={"tcp": 0.0, "security": 2.125}),
+        samples.probe_report(viewpoint="controller:two", instance="another", layers_ms={"tcp": 9.0}),
+        samples.probe_report(viewpoint="replicator:east->west", instance=HOLDER),
     )
-    rows = replace(ROWS, lease=LEASE, sightings=seen, beliefs=(belief(Verdict.DOWN),))  # type: ignore[arg-type] # a sample
-    east, west = picture.as_json(of(rows))["clusters"]  # type: ignore[misc] # two rows
+    rows = replace(ROWS, lease=LEASE, probe_reports=seen, statuses=(status(Verdict.DOWN),))
+    told: Any = watch.as_json(of(rows))
+    east, west = told["clusters"]
     assert east["layers_ms"] == {"tcp": 0.0, "security": 2.125, "metadata": None, "leaders": None, "read": None}
     assert west["layers_ms"] is None
-    away = picture.as_json(of(replace(rows, sightings=seen[1:])))["clusters"][0]  # type: ignore[index] # rows
+    away = watch.as_json(of(replace(rows, probe_reports=seen[1:])))["clusters"][0]  # type: ignore[index] # rows
     assert away["layers_ms"] is None, "the leader has not looked yet"
 
 
-def test_what_somebody_should_look_at_comes_first_with_its_error() -> None:
+def test_queries_that_need_a_look_come_first_with_their_error() -> None:
     names = ("a", "b", "c", "d")
     assignments = [samples.assignment(query=name, cluster="west" if name == "c" else "east") for name in names]
     facts = [samples.fact(query=name, cluster="west" if name == "c" else "east") for name in names]
     facts[3] = samples.fact(query="d", state=RunState.FAILED, error="no such table\n  at line 1")
-    rows = replace(ROWS, assignments=assignments, facts=facts, beliefs=(belief(Verdict.SUSPECT, cluster="west"),))  # type: ignore[arg-type]
-    told = picture.text(situation_of(rows, settings(queries=names))).splitlines()
+    rows = replace(ROWS, assignments=assignments, facts=facts, statuses=(status(Verdict.SUSPECT, cluster="west"),))
+    told = watch.text(status_of(rows, settings(queries=names))).splitlines()
     table = told[told.index("QUERIES") + 3 :][:4]
     assert [line.split()[0] for line in table] == ["c", "d", "a", "b"]
     assert table[1].endswith("no such table")
@@ -191,7 +192,7 @@ def test_what_somebody_should_look_at_comes_first_with_its_error() -> None:
 def test_the_picture_fits_the_terminal_and_leaves_no_section_out(
     width: int, height: int, queries: int, operations: int, events: int, cooldowns: int
 ) -> None:
-    lines = picture.text(full(queries, operations, events, cooldowns), width=width, height=height).splitlines()
+    lines = watch.text(full(queries, operations, events, cooldowns), width=width, height=height).splitlines()
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
     assert {"CLUSTERS", "QUERIES", "HISTORY"} <= set(lines)
@@ -201,7 +202,7 @@ def test_the_picture_fits_the_terminal_and_leaves_no_section_out(
 
 
 def test_a_taller_terminal_shows_more_history() -> None:
-    small, tall = (picture.text(full(events=50), width=80, height=height).count("  line ") for height in (24, 40))
+    small, tall = (watch.text(full(events=50), width=80, height=height).count("  line ") for height in (24, 40))
     assert tall == small + 16
     assert small > 2
 
@@ -210,9 +211,9 @@ def test_only_what_lasts_counts_as_a_change() -> None:
     now = full()
     later = replace(
         now, at=NOW + SECOND, queries=(replace(now.queries[0], batch=99, lag_records=5, progressed_at=NOW),),
-        looks={"east": samples.sighting(layers_ms={"tcp": 1.5})},
+        probes={"east": samples.probe_report(layers_ms={"tcp": 1.5})},
     )  # fmt: skip
-    assert picture.lasting(picture.as_json(now)) == picture.lasting(picture.as_json(later))
+    assert watch.without_flows(watch.as_json(now)) == watch.without_flows(watch.as_json(later))
     failed = replace(now, queries=(replace(now.queries[0], state="failed"),))
     for changed in (failed, replace(now, leader=None), replace(now, events=()), replace(now, operations=())):
-        assert picture.lasting(picture.as_json(now)) != picture.lasting(picture.as_json(changed))
+        assert watch.without_flows(watch.as_json(now)) != watch.without_flows(watch.as_json(changed))

@@ -2,8 +2,13 @@
 
 import pytest
 
-from streaming.spark.binding import bind_sources, source_offsets
-from streaming.spark.checkpoint_text import OffsetEntry, parse_offset_entry
+from streaming.spark.checkpoint.log_text import (
+    OffsetEntry,
+    bind_sources,
+    declared_name,
+    parse_offset_entry,
+    source_offsets,
+)
 from streaming.spark.errors import AmbiguousSources
 from tests.checkpoints import offset_text
 
@@ -54,6 +59,39 @@ def test_a_named_source_is_found_by_its_name() -> None:
     assert bind_sources([named], {"right": ["t"], "left": ["t"]}) == {"left": "left", "right": "right"}
 
 
+def test_a_source_that_is_read_again_has_a_name_for_each_of_its_lines() -> None:
+    declared = {"orders": ["a"], "items": ["b"]}
+    bound = bind_sources([entry("a", "b", "a", "a")], declared)
+    assert bound == {"0": "orders", "1": "items", "2": "orders#2", "3": "orders#3"}
+    assert {declared_name(name) for name in bound.values()} == declared.keys()
+
+
+def test_lines_of_one_source_keep_offsets_of_their_own() -> None:
+    lines = parse_offset_entry(offset_text({"a": {"0": 7}}, {"a": {"0": 9}}).encode(), "offsets/1")
+    offsets = source_offsets(lines, bind_sources([lines], {"orders": ["a"]}))
+    assert offsets == {"orders": {"a": {"0": 7}}, "orders#2": {"a": {"0": 9}}}
+
+
+def test_an_empty_line_is_kafkas_only_if_a_source_has_no_other() -> None:
+    """Kafka's source has an offset from its first batch on; a folder without a file has none."""
+    assert bind_sources([entry(None, "a")], {"orders": ["a"]}) == {"1": "orders"}
+    assert bind_sources([entry("a", None, "b")], {"one": ["a"], "two": ["b"]}) == {"0": "one", "2": "two"}
+    assert bind_sources([entry(None)], {"orders": ["a"]}) == {"0": "orders"}
+
+
+@pytest.mark.parametrize("text", ["{}", "-"])
+def test_a_pattern_that_matches_no_topic_yet_is_known_by_what_is_left(text: str) -> None:
+    lines = parse_offset_entry(f'v1\n{{}}\n{text}\n{{"a":{{"0":7}}}}'.encode(), "offsets/1")
+    bound = bind_sources([lines], {"named": ["a"], "any": []})
+    assert bound == {"0": "any", "1": "named"}
+    assert source_offsets(lines, bound) == {"named": {"a": {"0": 7}}}
+
+
+def test_a_declared_source_that_no_line_reads_is_named() -> None:
+    with pytest.raises(AmbiguousSources, match="no source of the checkpoint reads two, which the configuration"):
+        bind_sources([entry("a", "a")], {"one": ["a"], "two": ["b"]})
+
+
 @pytest.mark.parametrize(
     ("topics", "declared"),
     [
@@ -62,6 +100,7 @@ def test_a_named_source_is_found_by_its_name() -> None:
         (("z",), {"one": ["a"]}),
         (("a", "a"), {"one": ["a"], "two": ["b"]}),
         (("a", "a"), {"one": ["a"], "two": ["a", "b"], "three": ["c"]}),
+        (("a", "a", "a"), {"one": ["a"], "two": ["a"]}),
     ],
 )
 def test_a_guess_is_never_made(topics: tuple[str, ...], declared: dict[str, list[str]]) -> None:

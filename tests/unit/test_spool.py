@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from state.model import EndSample, Fingerprint, Position
-from streaming.spark.service import STATE, spool_folder
-from streaming.spark.spool import Spool, Spooled
+from state.model.entities import EndSample, Fingerprint, Position
+from state.model.fingerprints import Ring
+from streaming.spark.runner.service import STATE, spool_folder
+from streaming.spark.tracking.spool import Spool, Spooled
 
 NOW = datetime(2026, 1, 1, 12, 30, 0, 250, tzinfo=UTC)
 POSITION = Position(
@@ -41,6 +42,13 @@ SAMPLE = EndSample(
     sampled_at=NOW,
 )
 KEPT = Spooled().merged([POSITION], [SAMPLE])
+
+
+def test_which_records_were_not_committed_is_kept(tmp_path: Path) -> None:
+    kept = replace(POSITION, ring=Ring.of(POSITION.ring, [99]))
+    Spool(tmp_path / "east.spool").save(Spooled((kept,)))
+    (found,) = Spool(tmp_path / "east.spool").load().positions
+    assert Ring.of(found.ring).uncommitted == {99}
 
 
 def test_another_process_reads_what_was_kept(tmp_path: Path) -> None:
@@ -90,12 +98,12 @@ def test_a_long_outage_keeps_the_newest_two_batches_of_each_epoch() -> None:
     assert [each.end for each in kept.ends] == [49]
 
 
-def test_what_is_known_better_replaces_what_was_kept() -> None:
+def test_newer_knowledge_replaces_the_spooled_position() -> None:
     kept = KEPT.merged([replace(POSITION, dense=None)], [])
     assert [each.dense for each in kept.positions] == [None]
 
 
-def test_the_folder_is_beside_the_configuration_unless_the_environment_names_another() -> None:
+def test_the_spool_is_beside_the_configuration_unless_set_otherwise() -> None:
     assert spool_folder(Path("/etc/tideover"), {}) == Path("/etc/tideover/.tideover")
     assert spool_folder(Path("/etc/tideover"), {STATE: ""}) == Path("/etc/tideover/.tideover")
     assert spool_folder(Path("/etc/tideover"), {STATE: "/var/lib/tideover"}) == Path("/var/lib/tideover")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from streaming.spark.checkpoint.operators import Operator, deduplicates_ahead, parse_operator
+from streaming.spark.checkpoint.state_files import next_state_ids, select_state, shared_files
 from streaming.spark.errors import HalfWritten, MalformedEntry
-from streaming.spark.operators import Operator, deduplicates_ahead, parse_operator
-from streaming.spark.state_files import next_state_ids, select_state, shared_files
 
 STORE = frozenset({"0/0"})
 Ids = dict[str, list[list[str]]]
@@ -46,7 +46,7 @@ def test_a_store_without_files_is_refused() -> None:
         select_state(["0/0/1.delta"], 1, {}, frozenset({"0/0", "0/1"}))
 
 
-def test_metadata_and_schemas_are_taken_whole_and_shared_tables_left_to_their_archives() -> None:
+def test_metadata_and_schemas_are_copied_whole_and_shared_tables_left() -> None:
     paths = ["0/_metadata/metadata", "0/0/_metadata/schema", "0/_metadata/v2/7", "0/0/SSTs/1-a.sst", "0/0/1.zip"]
     assert select_state(paths, 1, {}, STORE) == frozenset(paths) - {"0/0/SSTs/1-a.sst"}
 

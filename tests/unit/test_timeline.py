@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.errors import Damaged
-from state.timeline import NO_TIME, Lane, Moment, Steps, Stretch, instant_of, pack, unpack
+from state.model.timeline import NO_TIME, Lane, Moment, Steps, Stretch, instant_of, pack, unpack
 
 LANES = (Lane("clicks", "clicks", 0), Lane("orders", "orders", 0), Lane("orders", "orders", 1), Lane("x", "orders", 1))
 AT_MS = 1_767_225_600_000
@@ -42,9 +42,7 @@ def rounded(moment: Moment, precision_ms: int) -> Moment:
 
 
 @given(st.data(), st.sampled_from([1, 10, 600, 36_000]))
-def test_what_is_packed_comes_back_with_times_rounded_down_and_disorder_rounded_up(
-    data: st.DataObject, precision_ms: int
-) -> None:
+def test_packed_steps_return_with_times_rounded_down_and_disorder_up(data: st.DataObject, precision_ms: int) -> None:
     given_moments = data.draw(moments(precision_ms))
     expected = Steps(LANES, tuple(rounded(each, precision_ms) for each in given_moments))
     assert unpack(pack(LANES, given_moments, precision_ms=precision_ms)) == expected
@@ -135,6 +133,6 @@ def test_a_damaged_byte_is_told_or_changes_nothing(place: int, change: int) -> N
 
 
 @pytest.mark.parametrize("cut", [b"", b"\x01", pack(LANES[:1], [ONE], precision_ms=1)[:-3]])
-def test_what_is_cut_off_is_told(cut: bytes) -> None:
+def test_a_stretch_that_is_cut_off_is_damaged(cut: bytes) -> None:
     with pytest.raises(Damaged):
         unpack(cut)

@@ -46,7 +46,7 @@ def test_a_time_is_milliseconds_iso_with_a_zone_or_some_time_ago(text: str, mill
         ("9999-12-31T23:59:59-23:59", "after the year 9999"),
     ],
 )
-def test_what_is_no_time_is_refused_with_a_sentence(text: str, why: str) -> None:
+def test_an_unreadable_time_is_refused_with_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_time(text, NOW)
 

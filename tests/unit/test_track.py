@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from state.model import EndSample, Fingerprint, Position, TopicPartition
-from state.ring import Ring
-from streaming.log import TopicFacts
-from streaming.spark.follow import Batch
-from streaming.spark.hosting import Subject
-from streaming.spark.track import Place, Track, read_until
+from state.model.entities import EndSample, Fingerprint, Position, TopicPartition
+from state.model.fingerprints import Ring
+from streaming.cluster_log import TopicFacts
+from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.runner.hosting import Subject
+from streaming.spark.tracking.track import Place, Track, read_until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SUBJECT = Subject("revenue", 3, "east", "/checkpoints/revenue")
@@ -37,7 +37,7 @@ def newest(track: Track, samples: dict[TopicPartition, EndSample] | None = None)
     return {each.batch: each for each in track.positions(NOW, samples or {}, {}) if each.partition == 0}
 
 
-def test_what_an_earlier_run_left_is_told_again_only_where_it_was_read_again() -> None:
+def test_batches_of_an_earlier_run_are_told_again_only_if_read_again() -> None:
     track = Track(SUBJECT)
     track.see(batch(7, 100, other=50, committed=True, inherited=True))
     track.see(batch(8, 120, other=60, inherited=True))
@@ -58,7 +58,7 @@ def test_a_run_that_begins_again_does_not_tell_what_was_there_as_its_own() -> No
     assert track.positions(NOW, {}, {}) == [], "a row without records would replace the one that has them"
 
 
-def test_a_position_has_a_ring_only_where_the_log_was_read_at_its_very_offset() -> None:
+def test_a_position_has_a_ring_only_if_the_log_was_read_at_its_offset() -> None:
     track = Track(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.learn(PLACE, 100, prints(range(68, 100)))
@@ -68,7 +68,7 @@ def test_a_position_has_a_ring_only_where_the_log_was_read_at_its_very_offset() 
     assert positions[8].ring == ()
 
 
-def test_batches_that_nobody_had_time_to_read_are_still_told_so_that_the_gap_can_be_counted() -> None:
+def test_batches_not_read_in_time_are_told_so_that_the_gap_is_counted() -> None:
     track = Track(SUBJECT)
     track.see(batch(6, 80, committed=True))
     track.see(batch(7, 100, committed=True))
@@ -88,7 +88,7 @@ def track_end(number: int) -> int:
     return {8: 100, 9: 120, 10: 150}[number]
 
 
-def test_a_planned_batch_is_to_be_read_before_it_commits_and_the_committed_one_first() -> None:
+def test_a_committed_batch_is_read_first_and_a_planned_one_before_it_commits() -> None:
     track = Track(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 120))
@@ -127,7 +127,7 @@ def test_a_row_count_is_told_only_of_where_it_says_something() -> None:
     assert [(each.partition, each.dense) for each in track.positions(NOW, {}, {})] == [(1, True)]
 
 
-def test_what_is_told_again_keeps_its_time_so_that_no_newer_batch_seems_to_be_of_a_checkpoint_that_is_gone() -> None:
+def test_a_position_told_again_keeps_its_time() -> None:
     track, later = Track(SUBJECT), NOW + timedelta(seconds=1)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 200, committed=True))
@@ -194,7 +194,7 @@ def test_the_first_batch_that_is_seen_says_nothing_about_the_way_there() -> None
     assert newest(track)[7].dense is None
 
 
-def test_a_row_count_proves_a_dead_cluster_dense_once_the_source_is_known_to_be_read_once() -> None:
+def test_a_row_count_proves_a_dead_cluster_dense_if_all_is_read_once() -> None:
     track = Track(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 200, committed=True))
@@ -251,7 +251,7 @@ def test_consumed_is_what_was_committed_and_never_what_is_only_planned() -> None
     assert track.consumed() == {PLACE: (100, Ring.of(prints(range(68, 100))))}
 
 
-def test_a_position_names_the_leader_epoch_under_which_its_last_record_was_read() -> None:
+def test_a_position_names_the_leader_epoch_of_its_last_record() -> None:
     """Not that of the leader of now (KIP-320): with a newer one a log that was cut since would confirm its own loss."""
     track = Track(SUBJECT)
     track.see(batch(7, 100, committed=True))

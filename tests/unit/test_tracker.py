@@ -2,24 +2,30 @@
 
 import math
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from state.errors import StoreUnavailable
-from state.memory import MemoryStore
-from state.model import Assignment, Desired, EndSample, Position
-from state.settings import Timeline
-from streaming.errors import ClusterUnreachable
-from streaming.log import Log
-from streaming.spark.follow import Batch
-from streaming.spark.hosting import Subject
-from streaming.spark.recorder import Recorder
-from streaming.spark.spool import Spool
-from streaming.spark.tracker import ClusterTracker, _Needed, _Over, _Seen, _Word
+from state.model.entities import Assignment, Desired, EndSample, Position
+from state.settings.keys import Timeline
+from state.store.sql.schema import assignments
+from streaming.cluster_log import Log, TopicFacts
+from streaming.errors import ClusterUnreachable, WrongCluster
+from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.runner.hosting import Ended, Subject
+from streaming.spark.tracking import tracker as module
+from streaming.spark.tracking.spool import Spool
+from streaming.spark.tracking.timeline_recorder import Recorder
+from streaming.spark.tracking.tracker import ClusterTracker, _Needed, _Over, _Seen, _Word
+from tests.memory_log import MemoryCluster
+from tests.memory_store import MemoryStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SUBJECT = Subject("revenue", 1, "east", "/checkpoints/revenue")
@@ -130,10 +136,10 @@ def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_p
     Spool(tmp_path / "east.spool").save(running._kept)
     running._over.clear()
     running.start()
-    running.catch_up(0.1)
+    assert not running.catch_up(None, 0.1)
     assert list(store.positions("revenue")) == []
     store.away = False
-    running.catch_up(10.0)
+    assert running.catch_up(None, 10.0)
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
     running.ask_to_stop()
     running.join(10.0)
@@ -157,19 +163,19 @@ def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) 
     running.tell(_Over(SUBJECT))
     running.start()
     threading.Timer(0.5, store.locked.set).start()
-    running.catch_up(10.0)
+    assert running.catch_up(None, 10.0)
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
     running.ask_to_stop()
     running.join(10.0)
 
 
-def test_what_is_spooled_is_flushed_for_whoever_needs_it_before_a_cluster_that_hangs_is_asked(tmp_path: Path) -> None:
+def test_spooled_positions_are_flushed_before_a_hung_cluster_is_asked(tmp_path: Path) -> None:
     store, running = world(tmp_path)
     store.away = True
     running._take(seen(4))
     running._store_positions()
     store.away = False
-    needed = _Needed(threading.Event())
+    needed = _Needed(None, threading.Event())
     running._take(needed)
     assert needed.stored.is_set()
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
@@ -191,7 +197,7 @@ def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Pa
     running.start()
     assert hangs.wait(10.0)
     assert running._kept.is_empty
-    waits = threading.Thread(target=running.catch_up, args=(math.inf,))
+    waits = threading.Thread(target=running.catch_up, args=(None, math.inf))
     waits.start()
     waits.join(10.0)
     assert not waits.is_alive()
@@ -200,7 +206,117 @@ def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Pa
     running.join(10.0)
 
 
-def test_what_waits_is_stored_before_what_is_new(tmp_path: Path) -> None:
+def east(records: int) -> MemoryCluster:
+    cluster = MemoryCluster("east")
+    cluster.create("orders")
+    for number in range(records):
+        cluster.append("orders", 0, 1_000 + number, number.to_bytes(16))
+    return cluster
+
+
+def reading(store: FragileStore, folder: Path, cluster: Log) -> ClusterTracker:
+    store.adopt(ROW)
+    recorder = Recorder(store, lambda _: Timeline(), lambda: NOW)
+    return ClusterTracker("east", lambda _: cluster, store, Spool(folder / "east.spool"), recorder, lambda: NOW)
+
+
+def last_batch(number: int, *planned: int, epoch: int | None = SUBJECT.epoch) -> _Needed:
+    batches = [
+        Batch(id=each, offsets=seen(each).batch.offsets, committed=each == number) for each in (number, *planned)
+    ]
+    return _Needed(Ended(SUBJECT.query, SUBJECT.checkpoint, epoch, tuple(batches)), threading.Event())
+
+
+def remembered(store: FragileStore) -> dict[int, int | None]:
+    """By batch, the offset of the newest record that its position remembers."""
+    return {each.batch: each.ring[-1].offset if each.ring else None for each in store.positions("revenue")}
+
+
+@pytest.mark.parametrize("told", [[4], [4, 5]], ids=["no word of it", "no time to look"])
+def test_the_last_records_of_a_run_that_ended_before_the_round_are_kept(tmp_path: Path, told: list[int]) -> None:
+    store = FragileStore(lambda: NOW)
+    running = reading(store, tmp_path, east(70))
+    running._take(seen(4))
+    running._round()
+    words: list[_Word] = [*(seen(each) for each in told[1:]), _Over(SUBJECT), last_batch(5, 6)]
+    for word in words:
+        running._take(word)
+    assert remembered(store) == {4: 39, 5: 49, 6: 59}
+    assert running._ended == {}
+
+
+def test_the_last_records_of_a_run_the_runner_let_go_of_are_kept(tmp_path: Path) -> None:
+    store = FragileStore(lambda: NOW)
+    running = reading(store, tmp_path, east(70))
+    for word in (seen(4), _Over(SUBJECT), last_batch(5, 6, epoch=None)):
+        running._take(word)
+    assert remembered(store) == {4: None, 5: 49, 6: 59}
+
+
+def test_a_silent_cluster_is_asked_once_and_costs_nothing_remembered(tmp_path: Path) -> None:
+    store, cluster = FragileStore(lambda: NOW), east(70)
+    running = reading(store, tmp_path, cluster)
+    for query in ("revenue", "refunds"):
+        store.adopt(replace(ROW, query=query))
+        running._take(_Seen(replace(SUBJECT, query=query), seen(4).batch))
+    running._round()
+    asked: list[object] = []
+
+    def is_silent(*starts: object, **_: Any) -> None:
+        asked.append(starts)
+        raise ClusterUnreachable
+
+    cluster.fetch = is_silent  # type: ignore[method-assign, assignment] # never returns
+    for query in ("revenue", "refunds"):
+        subject = replace(SUBJECT, query=query)
+        running._take(_Over(subject))
+        ended = Ended(query, SUBJECT.checkpoint, SUBJECT.epoch, (seen(4).batch, seen(5).batch))
+        running._take(_Needed(ended, threading.Event()))
+    assert len(asked) == 1
+    assert remembered(store)[4] == 39
+
+
+def test_another_runs_batches_say_nothing_of_the_ended_one(tmp_path: Path) -> None:
+    store = FragileStore(lambda: NOW)
+    running = reading(store, tmp_path, east(70))
+    running._take(_Seen(replace(SUBJECT, epoch=3), seen(4).batch))
+    running._take(_Over(replace(SUBJECT, epoch=3)))
+    running._take(last_batch(5))
+    assert list(remembered(store)) == [4]
+
+
+def test_a_look_at_a_cluster_that_answers_slowly_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(MemoryCluster):
+        asked, answers = threading.Event(), threading.Event()
+
+        def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
+            self.asked.set()
+            assert self.answers.wait(30.0)
+            return super().describe(topics, timeout=timeout)
+
+    store, cluster, nap = FragileStore(lambda: NOW), Slow("east"), time.sleep
+    cluster.topics = east(70).topics
+    running = reading(store, tmp_path, cluster)
+    running.tell(seen(4))
+    running.start()
+    assert cluster.asked.wait(30.0)
+    running.tell(seen(5))
+    monkeypatch.setattr(module, "_DEAD_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_ASK_SECONDS", 30.0)
+
+    def answer_while_waited_for(seconds: float) -> None:
+        cluster.answers.set()
+        nap(seconds)
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(**vars(time) | {"sleep": answer_while_waited_for}))
+    assert running.catch_up(None, 30.0)
+    assert 5 in remembered(store)
+    cluster.answers.set()
+    running.ask_to_stop()
+    running.join(10.0)
+
+
+def test_waiting_positions_are_stored_before_new_ones(tmp_path: Path) -> None:
     store, known = world(tmp_path)
     store.away = True
     known._take(seen(4))
@@ -230,7 +346,7 @@ def test_positions_of_a_place_that_is_not_in_use_any_more_are_dropped(
     store.away = away
     if away:
         known._store_positions()
-    store._assignments["revenue"] = row
+    store.force(assignments, row)
     store.away = False
     known._store_positions()
     known._flush()
@@ -248,9 +364,7 @@ def test_the_last_positions_of_a_run_are_stored_when_it_is_over(tmp_path: Path) 
 
 @pytest.mark.parametrize("away", [False, True])
 @pytest.mark.parametrize("is_over", [False, True])
-def test_what_was_left_as_word_when_the_process_ends_is_stored_or_spooled(
-    tmp_path: Path, away: bool, is_over: bool
-) -> None:
+def test_words_left_when_the_process_ends_are_stored_or_spooled(tmp_path: Path, away: bool, is_over: bool) -> None:
     store, known = world(tmp_path)
     known._take(seen(3))
     words: list[_Word] = [seen(4), seen(5), *([_Over(SUBJECT)] if is_over else [])]
@@ -276,9 +390,9 @@ def test_a_full_disk_does_not_stop_the_tracking(tmp_path: Path) -> None:
     assert len(known._kept.positions) == 1
 
 
-def test_the_timeline_has_the_first_place_of_a_run_at_once_and_its_last_when_the_process_ends(tmp_path: Path) -> None:
+def test_a_runs_first_place_is_in_the_timeline_at_once_its_last_at_the_end(tmp_path: Path) -> None:
     store, known = world(tmp_path)
-    known._read_at = math.inf  # the cluster is not asked
+    known._read_at = known._store_at = math.inf  # the cluster is not asked
     known._take(seen(4))
     known._round()
     (stretch,) = store.timeline("revenue")
@@ -290,3 +404,60 @@ def test_the_timeline_has_the_first_place_of_a_run_at_once_and_its_last_when_the
     known.ask_to_stop()
     known.run()
     assert [moment.offsets for each in store.timeline("revenue") for moment in each.steps().moments] == [(50,)]
+
+
+class Strange(MemoryCluster):
+    """A cluster behind whose name another one may come up."""
+
+    stranger: str | None = None
+
+    def _reach(self, timeout: float) -> None:
+        super()._reach(timeout)
+        if self.stranger is not None:
+            raise WrongCluster("east leads to another cluster", seen=self.stranger)
+
+
+def strange(records: int) -> Strange:
+    cluster = Strange("east")
+    cluster.topics = east(records).topics
+    return cluster
+
+
+@pytest.mark.parametrize("ending", ["goes on", "ends", "is fenced"])
+def test_records_read_from_another_cluster_are_no_progress(tmp_path: Path, ending: str) -> None:
+    store, cluster = FragileStore(lambda: NOW), strange(70)
+    running = reading(store, tmp_path, cluster)
+    running._take(seen(4))
+    running._round()
+    assert remembered(store) == {4: 39}
+    cluster.stranger = "B"
+    words: list[_Word] = [seen(5), *([last_batch(6)] if ending == "is fenced" else [])]
+    for word in words:
+        running._take(word)
+    running._read_at = 0.0
+    running._round()
+    words = [seen(6), *((_Over(SUBJECT), last_batch(6)) if ending == "ends" else ())]
+    for word in words:
+        running._take(word)
+    running._store_at = running._read_at = 0.0
+    running._round()
+    assert remembered(store) == {4: 39}
+    cluster.stranger = None
+    running._read_at = 0.0
+    running._round()
+    running._take(seen(6))
+    running._read_at = 0.0
+    running._round()
+    assert remembered(store) == {4: 39, 6: 59}
+
+
+def test_a_cluster_is_asked_before_an_unread_batch_is_stored(tmp_path: Path) -> None:
+    store, cluster = FragileStore(lambda: NOW), strange(70)
+    running = reading(store, tmp_path, cluster)
+    running._take(seen(4))
+    running._round()
+    cluster.stranger = "B"
+    running._take(seen(5))
+    running._read_at, running._store_at = math.inf, 0.0
+    running._round()
+    assert remembered(store) == {4: 39}

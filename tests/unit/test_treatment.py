@@ -1,36 +1,42 @@
-"""What becomes of a planned batch: the table of DESIGN section 5."""
+"""What becomes of a planned batch: the table under *Batch N+1* in ``docs/concepts.md``."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from orchestrator.decide.treatment import choose_fresh, choose_treatment
-from state.protocol import CheckpointReport, Planned, SinkState, StateOperator, Treatment
-from state.settings import Sink
+from orchestrator.decide.facts import choose_fresh, choose_treatment
+from state.messages import CheckpointReport, Planned, SinkState, StateOperator, Treatment
+from state.settings.keys import Sink
 from streaming.resume.model import Resolution, Target
 
 START, END = 10, 14
 
 
-def at(offset: int, target_offset: int | None, **changes: object) -> Resolution:
-    base: dict[str, object] = {
+def at(offset: int, target_offset: int | None, **changes: Any) -> Resolution:
+    base: dict[str, Any] = {
         "source": "s", "topic": "t", "partition": 0, "offset": offset, "timestamp_ms": 1, "buffer_ms": 0,
         "target_topic": "t", "target_partition": 0, "target_offset": target_offset, "method": "exact", "exact": True,
         "begin": 0, "end": 99, "replay_records": 0, "replay_later_records": 0, "exposure_records": 0,
         "exposure_seconds": 0.0, "note": "",
     }  # fmt: skip
-    target = Target(**{**base, **changes})  # type: ignore[arg-type] # a table of changes
+    target = Target(**{**base, **changes})
     return Resolution(targets=(target,), asked_at=datetime(2026, 1, 1, tzinfo=UTC), seconds=0.1)
 
 
 def report(
-    sink: SinkState | None = SinkState.UNKNOWN, *, stateful: bool = False, keeps_ids: bool = False
+    sink: SinkState | None = SinkState.UNKNOWN,
+    *,
+    stateful: bool = False,
+    keeps_ids: bool = False,
+    by_query_id: bool = False,
+    others_read: bool = False,
 ) -> CheckpointReport:
-    planned = Planned(batch=8, offsets={"s": {"t": {"0": END}}}, sink=sink) if sink else None
+    planned = Planned(batch=8, offsets={"s": {"t": {"0": END}}}, sink=sink, others_read=others_read) if sink else None
     operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),) if stateful else ()
     return CheckpointReport(
         checkpoint="/c", batch=7, offsets={"s": {"t": {"0": START}}}, planned=planned, operators=operators,
-        sink_keeps_batch_ids=keeps_ids,
+        sink_keeps_batch_ids=keeps_ids, sink_by_query_id=by_query_id,
     )  # fmt: skip
 
 
@@ -43,6 +49,8 @@ CASES = [
     ("both ends exact, and the sink has it", report(SinkState.HAS), EXACT, at(END, 47), Treatment.REPLAN, 0),
     ("both ends exact, with state", report(stateful=True), EXACT, at(END, 47), Treatment.REPLAN, 0),
     ("fewer offsets: markers between", report(), EXACT, at(END, 46), Treatment.REPLAN, 0),
+    ("copies behind both ends", report(), at(START, 43, exact=False, sent_again=True),
+     at(END, 47, exact=False, sent_again=True), Treatment.REPLAN, 0),
     ("more offsets: copies sent again", report(), EXACT, at(END, 48), Treatment.BRIDGE, 4),
     ("the end is not on the standby", report(), EXACT, at(END, 47, exact=False), Treatment.BRIDGE, 4),
     ("the start is not exact", report(), LOOSE, at(END, 47), Treatment.BRIDGE, 4),
@@ -112,3 +120,22 @@ def test_repeats_of_a_batch_with_a_new_partition_cannot_be_told() -> None:
 )
 def test_a_fresh_start_may_repeat_a_batch_that_the_sink_may_have(sink: SinkState | None, repeats: int) -> None:
     assert choose_fresh(report(sink)).repeats == repeats
+
+
+def test_a_sink_that_goes_by_the_query_id_may_take_the_batch_twice() -> None:
+    """Spark's Delta and Iceberg sinks: a carried checkpoint has a new query id."""
+    delta = report(by_query_id=True)
+    choice = choose_treatment(delta, EXACT, at(END, 47), Sink.BATCH_ID)
+    assert (choice.treatment, choice.repeats) == (Treatment.REPLAN, 4)
+    assert "may take that batch twice" in choice.text
+    assert choose_treatment(report(), EXACT, at(END, 47), Sink.BATCH_ID).repeats == 0
+    assert choose_treatment(delta, EXACT, at(END, 47), Sink.KEYED).repeats == 0
+    assert choose_treatment(report(None, by_query_id=True), EXACT, None, Sink.BATCH_ID).repeats == 0
+
+
+def test_rows_of_other_sources_in_the_planned_batch_cannot_be_counted() -> None:
+    mixed = report(others_read=True)
+    assert choose_treatment(mixed, EXACT, None, Sink.APPEND).repeats is None
+    assert choose_treatment(mixed, EXACT, at(END, 47), Sink.APPEND).repeats is None
+    assert choose_treatment(mixed, EXACT, at(END, 47), Sink.BATCH_ID).repeats == 0
+    assert choose_treatment(report(SinkState.HAS_NOT, others_read=True), EXACT, None, Sink.APPEND).repeats == 0

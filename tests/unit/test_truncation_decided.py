@@ -17,10 +17,9 @@ from orchestrator.decide.truncation import (
     set_back,
     tracked_at,
 )
-from state.model import TopicPartition
+from state.model.entities import TopicPartition
 from streaming.resume.model import Want
-from streaming.resume.reset import TABLE, Goto, Situation
-from streaming.resume.truncation import Finding, Standing
+from streaming.resume.truncation import TABLE, Finding, Goto, Situation, Standing
 from tests.unit.test_gates import place
 from tests.unit.test_wants import NOW, row, sample
 
@@ -55,7 +54,7 @@ def test_only_what_was_cut_before_the_checkpoints_own_position_counts(standing: 
     assert bool(cut_off([standing], [want()])) is counts
 
 
-def test_the_position_that_is_judged_is_the_newest_one_not_past_the_checkpoint() -> None:
+def test_the_judged_position_is_the_newest_not_past_the_checkpoint() -> None:
     rows = [row(6, 8), row(7, 10), row(8, 14)]
     assert [found.batch for found in tracked_at(rows, OFFSETS)] == [7]
     assert tracked_at(rows, {}) == []
@@ -90,7 +89,7 @@ def test_the_reset_table_is_followed_to_the_letter(policy: str, divergence: int 
     }.get(reset.goto, (10, row_of))
 
 
-def test_samples_tell_a_log_made_anew_or_cut_and_nothing_of_one_that_looks_whole() -> None:
+def test_samples_tell_a_recreated_or_cut_log_and_nothing_of_a_whole_one() -> None:
     position = row(7, 10)
     later = replace(sample(8), leader_epoch=1, sampled_at=NOW + timedelta(seconds=1))
     assert sampled_standings([position], {KEY: sample(12)}) is None

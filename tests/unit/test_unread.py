@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from orchestrator.decide.unread import Arrival, arrival, shifted
-from state.model import Fingerprint, Intent, IntentKind, IntentState, Position
-from state.protocol import CheckpointReport, FenceReport, Offsets, Planned, PrepareReport, PrepareRequest, SinkState
-from state.settings import Route
+from state.messages import CheckpointReport, FenceReport, Offsets, Planned, PrepareReport, PrepareRequest, SinkState
+from state.model.entities import Fingerprint, Intent, IntentKind, IntentState, Position
+from state.settings.keys import Route
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ROUTE = Route.model_validate({"from": "east", "to": "west"})

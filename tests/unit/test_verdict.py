@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.decide.verdict import Judgement, form, judge, stale_after, told
-from state.settings import Detection
-from state.sighting import Sighting, Verdict
+from state.model.cluster_status import ProbeReport, Verdict
+from state.settings.keys import Detection
 from tests.courses import Course, Replicator, Runner
 from tests.sights import DETECTION, at, row, seen, sight, window
 
@@ -51,6 +51,10 @@ CASES = {
     "a runner that died with its cluster": Case(
         mine="ok@0 refused@10 refused@10.5 refused@11", runner="ok@0.2", now=11.1, verdict=Verdict.DOWN,
         says="runner:a saw it live at 12:00:00.2, and has said nothing for 11 s",
+    ),
+    "failures of before a runner saw it live, which all have failed since": Case(
+        mine="refused@0 refused@0.5 refused@1", runner="ok@1.2 refused@1.3 refused@1.4 refused@1.5", now=1.6,
+        verdict=Verdict.UNREACHABLE_FROM_HERE,
     ),
     "a runner that still sees it": Case(
         mine="ok@0 silent@0.5 silent@1 silent@1.5", runner="ok@0.2 ok@0.7 ok@1.2", now=2.6,
@@ -106,6 +110,13 @@ CASES = {
     ),
     "dead, then back with bad credentials": Case(
         mine="refused@0 refused@0.5 refused@1 credential@1.5", now=1.6, verdict=Verdict.CONFIG_ERROR
+    ),
+    "another cluster has the name, and others say so, too": Case(
+        mine="ok@0 identity@0.5 identity@1 identity@1.5", runner="ok@0.2 identity@0.7 identity@1.2", now=1.6,
+        verdict=Verdict.CONFIG_ERROR, says="east leads to cluster B: this is ours to mend",
+    ),
+    "dead, and then another cluster has its name": Case(
+        mine="ok@0 refused@0.5 refused@1 identity@1.5", now=1.6, verdict=Verdict.CONFIG_ERROR
     ),
     "no network here": Case(
         mine="no-network@0 no-network@0.5 no-network@1", now=1.1, verdict=Verdict.UNREACHABLE_FROM_HERE,
@@ -197,7 +208,7 @@ def test_only_a_cluster_that_was_seen_well_was_not_down_all_the_time(verdict: Ve
     assert (first.down_since, between.down_since, again.down_since) == (at(1), down, down or at(3))
 
 
-def test_when_the_stores_clock_is_set_back_a_cluster_went_down_no_later_than_now() -> None:
+def test_with_the_stores_clock_set_back_a_cluster_went_down_by_now() -> None:
     first = form("east", Judgement(Verdict.DOWN, ("silent",)), None, standing=None, now=at(3600), term=7)
     between = form("east", Judgement(Verdict.UNKNOWN, ("set back",)), None, standing=first, now=at(60), term=7)
     again = form("east", Judgement(Verdict.DOWN, ("silent",)), None, standing=between, now=at(120), term=7)
@@ -214,29 +225,32 @@ WORDS = ("ok", "refused", "silent", "credential", "no-network")
 LOOKS = st.lists(st.tuples(st.integers(0, 100), st.sampled_from(WORDS)), max_size=12, unique_by=lambda each: each[0])
 
 
-def judged(mine: list[tuple[int, str]], others: list[tuple[int, str]], now: int) -> tuple[Sighting, Judgement] | None:
-    sighting = seen(window(*(sight(when / 10, what) for when, what in sorted(mine))))
-    if sighting is None:
+def judged(
+    mine: list[tuple[int, str]], others: list[tuple[int, str]], now: int
+) -> tuple[ProbeReport, Judgement] | None:
+    probe_report = seen(window(*(sight(when / 10, what) for when, what in sorted(mine))))
+    if probe_report is None:
         return None
     other = seen(window(*(sight(when / 10, what) for when, what in sorted(others))), RUNNER)
-    return sighting, judge(sighting, [other] if other else [], at(now / 10), DETECTION)
+    return probe_report, judge(probe_report, [other] if other else [], at(now / 10), DETECTION)
 
 
 @given(LOOKS, LOOKS, st.integers(0, 130))
-def test_down_needs_a_full_row_of_the_clusters_own_failures_after_all_evidence(
+def test_down_needs_a_full_row_of_failures_after_all_evidence(
     mine: list[tuple[int, str]], others: list[tuple[int, str]], now: int
 ) -> None:
     if (found := judged(mine, others, now)) is None:
         return
-    sighting, judgement = found
-    alive = [when for when, what in [*mine, *others] if what == "ok" and when <= now + 10]
+    probe_report, judgement = found
+    told = max((when for when, what in others if what == "ok"), default=now + 11)  # a report tells its newest only
+    alive = [when for when in (told, *(at for at, what in mine if what == "ok")) if when <= now + 10]
     against = [when for when, what in mine if what in ("refused", "silent") and when > max(alive, default=-1)]
     if judgement.verdict is Verdict.DOWN:
         assert len(against) >= DETECTION.failures
         assert max(when for when, _ in mine) in against, "and the newest look is one of them"
     if any(what == "credential" for when, what in mine if when >= max(when for when, _ in mine)):
         assert judgement.verdict in (Verdict.CONFIG_ERROR, Verdict.UNKNOWN)
-    if sighting.fault is None:
+    if probe_report.fault is None:
         assert judgement.verdict in (Verdict.UP, Verdict.SUSPECT, Verdict.UNKNOWN)
 
 
@@ -295,9 +309,7 @@ def test_while_a_runner_sees_it_a_cluster_is_never_down(phase: float, trouble: s
 
 @settings(max_examples=20, deadline=None)
 @given(PHASES, PHASES, st.floats(2.5, 4.0))
-def test_a_witness_that_misses_two_looks_in_a_long_cut_does_not_make_a_cluster_down(
-    phase: float, other: float, when: float
-) -> None:
+def test_a_witness_that_misses_two_probes_in_a_cut_does_not_mean_down(phase: float, other: float, when: float) -> None:
     runner = Runner(phase=other, way=0.1, misses=lambda began: when <= began < when + 1.0)
     assert Course(until=8.0, phase=phase, runner=runner).down is None
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.wants import since_placed, sound_ends, standby_topic, wants_of
-from state.model import Assignment, Desired, EndSample, Fingerprint, Position, TopicPartition
-from state.settings import Route
+from orchestrator.decide.lookup_wants import since_placed, sound_ends, standby_topic, wants_of
+from state.model.entities import Assignment, Desired, EndSample, Fingerprint, Position, TopicPartition
+from state.model.fingerprints import Ring
+from state.settings.keys import Route
 from streaming.resume.model import Want
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -18,9 +19,10 @@ ROUTE = Route.model_validate({"from": "east", "to": "west"})
 
 
 def row(batch: int, offset: int, ring: Iterable[int] = (), *, dense: bool | None = None, **place: Any) -> Position:
+    where: dict[str, Any] = {"epoch": 1, "cluster": "east", **place}
     fingerprints = tuple(Fingerprint(number, number * 10, bytes([number])) for number in ring)
     return Position(
-        query="q", **({"epoch": 1, "cluster": "east"} | place), source="s", topic="t", partition=0, batch=batch,
+        query="q", **where, source="s", topic="t", partition=0, batch=batch,
         offset=offset,
         timestamp_ms=max((f.timestamp_ms for f in fingerprints), default=None), leader_epoch=0, topic_id="i",
         ring=fingerprints, dense=dense, tracked_at=NOW,
@@ -48,6 +50,12 @@ def test_current_tracking_gives_the_ring_at_the_position() -> None:
     found = want(20, [row(6, 15, range(5, 15)), row(7, 20, range(10, 20))])
     assert (offsets_of(found), found.ring_offset, found.dense) == (list(range(10, 20)), 20, True)
     assert found.timestamp_ms == 190
+
+
+def test_which_of_the_records_were_not_committed_is_asked_with_them() -> None:
+    read = Ring.of((Fingerprint(number, number * 10, bytes(16)) for number in range(10, 20)), [18, 19])
+    assert want(20, [replace(row(7, 20), ring=read)]).uncommitted == {18, 19}
+    assert want(20, [row(7, 20, range(10, 20))]).uncommitted == frozenset()
 
 
 def test_a_ring_tracked_past_the_position_is_cut_to_the_records_before_it() -> None:
@@ -173,7 +181,7 @@ def test_a_sample_of_another_log_than_the_one_that_was_read_is_not_believed(seen
     assert set(sound_ends({key: seen}, rows)) == ({key} if sound else set())
 
 
-def test_an_end_of_a_topic_made_anew_does_not_tell_up_to_when_the_old_one_was_read() -> None:
+def test_an_end_of_a_recreated_topic_does_not_bound_the_old_reading() -> None:
     key, rows = TopicPartition("t", 0), [row(7, 50, [49])]
     other = replace(sample(50), topic_id="other")
     (believed,) = wants_of({"s": {"t": {"0": 50}}}, positions=rows, ends={key: other}, route=ROUTE)
@@ -182,7 +190,7 @@ def test_an_end_of_a_topic_made_anew_does_not_tell_up_to_when_the_old_one_was_re
     assert (believed.timestamp_ms, found.timestamp_ms) == (NOW_MS, 490)
 
 
-def test_records_that_were_remembered_before_an_abort_count_where_nobody_could_read_them_again() -> None:
+def test_records_remembered_before_an_abort_count_if_unreadable_again() -> None:
     aborted, ringed = replace(PLACED, epoch=3), row(8, 25, range(20, 25))
     assert since_placed([ringed, row(8, 25, epoch=3)], aborted) == [ringed]
     moved = row(8, 26, epoch=3)

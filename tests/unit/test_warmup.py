@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming.spark import warmup
-from streaming.spark.hosting import Hosting
-from streaming.spark.launch import FileSinks
-from streaming.spark.warmup import Host, await_batch, begin_warmup
+from streaming.spark.query import warmup
+from streaming.spark.query.launch import FileSinks
+from streaming.spark.query.warmup import Host, Told, await_batch, begin_warmup
+from streaming.spark.runner.hosting import Hosting
 
 
 @dataclass
@@ -72,9 +72,8 @@ def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event)
     monkeypatch.setattr(warmup, "warm_up", tries)
     hosting = cast(Hosting, SimpleNamespace(runner="a"))
     monkeypatch.setattr(warmup, "rehearse", tries.rehearse)
-    begin_warmup(
-        hosting, cast(Host, SimpleNamespace(has_settled=lambda: True)), cast(FileSinks, None), tries.told.set, over
-    )
+    host = cast(Host, SimpleNamespace(has_settled=lambda: True))
+    begin_warmup(hosting, host, cast(FileSinks, None), cast(Told, SimpleNamespace(set_warm=tries.told.set)), over)
     for thread in threading.enumerate():
         if thread.name == "warm-up":
             thread.join(10)
@@ -96,7 +95,7 @@ def test_a_query_that_never_gets_a_batch_through_has_warmed_nothing() -> None:
         waited(FakeQuery(isActive=False), 10.0)
 
 
-def test_what_ended_the_query_is_told() -> None:
+def test_an_error_that_ended_the_query_is_raised() -> None:
     with pytest.raises(ConnectionError, match="no route"):
         waited(FakeQuery(isActive=False, failure=ConnectionError("no route")), 10.0)
 

@@ -8,14 +8,14 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from state.protocol import CheckpointReport
-from state.settings import Query
-from streaming.spark import watch as module
-from streaming.spark.facts import bound
-from streaming.spark.hosting import Subject
-from streaming.spark.local import LocalFiles
-from streaming.spark.session import polling_delay_ms
-from streaming.spark.watch import Watch
+from state.messages import CheckpointReport
+from state.settings.keys import Query
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.query import run as module
+from streaming.spark.query.run import Watch
+from streaming.spark.query.session import polling_delay_ms
+from streaming.spark.runner.hosting import Subject
+from streaming.spark.runner.query_report import bound
 
 
 @dataclass
@@ -97,7 +97,7 @@ def test_a_checkpoint_that_cannot_be_inspected_is_told_with_whom_it_is_about(tmp
     subject = Subject("q", 2, "east", str(tmp_path))
     fakes: tuple[Any, ...] = (FakeRun(is_waiting=True), follower, FakeLedger())
     with capture_logs() as lines:
-        Watch(cast(Any, hosting), subject, *fakes, bound(about)).look()
+        Watch(cast(Any, hosting), subject, *fakes, bound(about)).look()  # type: ignore[call-arg] # three fakes in a row
     (line,) = lines
     assert line["event"] == "checkpoint cannot be inspected"
     assert about.items() <= line.items()

@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from orchestrator.observe import Observer
-from orchestrator.watching import Watching
+from orchestrator.watch import Observer, Watching
 from state.errors import StaleTerm
-from state.guards import CONTROLLER
-from state.memory import MemoryStore
-from state.settings import Tideover
-from state.sighting import Verdict
-from streaming.memory import MemoryCluster
-from streaming.sight import Sight
-from streaming.spark.follow import Batch
-from streaming.spark.hosting import Subject
-from streaming.spark.sight import Lookout
+from state.model.cluster_status import Verdict
+from state.settings.keys import Tideover
+from state.store.preconditions import CONTROLLER
+from streaming.probe.identities import Identities
+from streaming.probe.report import Sight
+from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.runner.hosting import Subject
+from streaming.spark.runner.runner_probe import Lookout
 from tests.contract import samples
+from tests.memory_log import MemoryCluster
+from tests.memory_store import MemoryStore
 from tests.sights import TROUBLES
 
 AHEAD = timedelta(hours=2)
@@ -44,11 +44,11 @@ class World:
         self.west = MemoryCluster("west")
         self.lock = threading.Lock()
 
-    def eye(self, who: str, cluster: str) -> "WorldEye":
-        return WorldEye(self, who, cluster)
+    def eye(self, who: str, cluster: str) -> "WorldProbe":
+        return WorldProbe(self, who, cluster)
 
 
-class WorldEye:
+class WorldProbe:
     is_over = True
 
     def __init__(self, world: World, who: str, cluster: str) -> None:
@@ -77,7 +77,7 @@ def watching(world: World, store: MemoryStore) -> Iterator[Watching]:
     eyes = {cluster: lambda cluster=cluster: world.eye("controller", cluster) for cluster in SETTINGS.clusters}
     observer = Observer(SETTINGS, name="one", instance="1", eyes=eyes, open_log=lambda _: world.west)
     observer.begin()
-    yield Watching(store, SETTINGS, observer, actor="controller one")
+    yield Watching(store, SETTINGS, observer, identities=Identities(SETTINGS), actor="controller one")
     observer.close()
 
 
@@ -104,7 +104,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def verdicts(watching: Watching, term: int) -> tuple[Verdict, ...]:
-    return tuple(belief.verdict for belief in watching.believe(term).values())
+    return tuple(status.verdict for status in watching.give_verdicts(term).values())
 
 
 def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
@@ -114,7 +114,7 @@ def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
     world.dark = {("controller", "east"), ("runner", "east")}
     until(lambda: verdicts(watching, term) == (Verdict.DOWN, Verdict.UP))
-    down = store.beliefs()[0]
+    down = store.cluster_statuses()[0]
     assert down.first_failed_at is not None
     assert timedelta(0) < down.since - down.first_failed_at < timedelta(seconds=5), "on the store's clock"
     told = [event.detail["verdict"] for event in store.history() if event.detail["cluster"] == "east"]
@@ -124,11 +124,11 @@ def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
 
 
-def test_what_only_this_controller_cannot_see_is_never_down(
+def test_a_cluster_that_only_this_controller_cannot_see_is_never_down(
     world: World, store: MemoryStore, watching: Watching, lookout: Lookout
 ) -> None:
     term = term_of(store)
-    until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP) and len(store.sightings("east")) >= 2)
+    until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP) and len(store.probe_reports("east")) >= 2)
     world.dark = {("controller", "east")}
     until(lambda: verdicts(watching, term)[0] is Verdict.UNREACHABLE_FROM_HERE)
     seen = set()
@@ -157,23 +157,23 @@ def test_a_heartbeat_that_still_arrives_keeps_a_cluster_from_being_down(
     until(
         lambda: (
             beaten() == (Verdict.UP, Verdict.UP)
-            and any(s.last_ok_at for s in store.sightings("east") if s.viewpoint.startswith("replicator"))
+            and any(s.last_ok_at for s in store.probe_reports("east") if s.viewpoint.startswith("replicator"))
         )
     )
     world.dark = {("controller", "east")}
     until(lambda: beaten()[0] is Verdict.UNREACHABLE_FROM_HERE)
-    assert any("replicator:east->west saw it live" in reason for reason in store.beliefs()[0].reasons)
+    assert any("replicator:east->west saw it live" in reason for reason in store.cluster_statuses()[0].reasons)
     until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
 
 
-def test_another_controller_of_the_same_name_is_heard_like_anybody_and_told_of_once(
+def test_another_controller_of_the_same_name_is_heard_and_told_of_once(
     world: World, store: MemoryStore, watching: Watching
 ) -> None:
     eyes = {"east": lambda: world.eye("namesake", "east")}
     observer = Observer(SETTINGS, name="one", instance="2", eyes=eyes, open_log=lambda _: world.west)
-    namesake = Watching(store, SETTINGS, observer, actor="controller one")
+    namesake = Watching(store, SETTINGS, observer, identities=Identities(SETTINGS), actor="controller one")
     term = term_of(store)
-    before = samples.sighting(viewpoint="controller:one", instance="0", seen_at=store.now(), last_ok_at=store.now())
+    before = samples.probe_report(viewpoint="controller:one", instance="0", seen_at=store.now(), last_ok_at=store.now())
     store.see([before])
     with capture_logs() as logs:
         until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
@@ -197,10 +197,11 @@ def test_another_controller_of_the_same_name_is_heard_like_anybody_and_told_of_o
             until(lambda: told() is Verdict.DOWN)
         finally:
             observer.close()
-    assert [(line["event"], line["instance"]) for line in logs] == [("another controller has the same name", "2")]
+    namesakes = [line for line in logs if line["event"] == "another controller has the same name"]
+    assert [line["instance"] for line in namesakes] == ["2"], "the prober may log, too: that we were paused"
 
 
-def test_a_batch_that_a_query_plans_is_evidence_where_the_runners_own_looks_fail(
+def test_a_planned_batch_is_evidence_where_the_runners_probes_fail(
     world: World, store: MemoryStore, watching: Watching, lookout: Lookout
 ) -> None:
     term = term_of(store)
@@ -220,22 +221,20 @@ def test_a_batch_that_a_query_plans_is_evidence_where_the_runners_own_looks_fail
     until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
 
 
-def test_a_verdict_that_stays_is_written_again_now_and_then_and_not_at_every_tick(
-    store: MemoryStore, watching: Watching
-) -> None:
+def test_a_verdict_that_stays_is_rewritten_sometimes_and_not_every_tick(store: MemoryStore, watching: Watching) -> None:
     term = term_of(store)
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
-    first = store.beliefs()[0]
+    first = store.cluster_statuses()[0]
     written = {first.decided_at}
 
     def again() -> bool:
-        watching.believe(term)
-        written.add(store.beliefs()[0].decided_at)
+        watching.give_verdicts(term)
+        written.add(store.cluster_statuses()[0].decided_at)
         return len(written) == 3
 
     until(again)
     assert max(written) - min(written) >= timedelta(seconds=2)
-    assert store.beliefs()[0].since == first.since
+    assert store.cluster_statuses()[0].since == first.since
 
 
 def test_a_stale_leader_believes_nothing(store: MemoryStore, watching: Watching) -> None:
@@ -243,10 +242,10 @@ def test_a_stale_leader_believes_nothing(store: MemoryStore, watching: Watching)
     store.seize(CONTROLLER, "two", "one", timedelta(seconds=30))
     until(lambda: len(watching_reports(watching, store)) >= 2)
     with pytest.raises(StaleTerm):
-        watching.believe(stale)
-    assert store.beliefs() == []
+        watching.give_verdicts(stale)
+    assert store.cluster_statuses() == []
 
 
 def watching_reports(watching: Watching, store: MemoryStore) -> list[str]:
     watching.report()
-    return [each.viewpoint for each in store.sightings()]
+    return [each.viewpoint for each in store.probe_reports()]

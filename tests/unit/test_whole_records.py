@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.kafka.records import parts, whole
+from streaming.kafka.requests.records import parts, whole
 
 FIELD = st.none() | st.binary(max_size=40) | st.sampled_from([b"", b"-", b"+", b"3:abc", b"+3:", b"1:-"])
 
 
 @given(FIELD, FIELD)
-def test_what_was_joined_comes_apart_again(key, value):
+def test_joined_key_and_value_come_apart_again(key: bytes | None, value: bytes | None) -> None:
     assert parts(whole(key, value)) == (key, value)

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.decide.verdict import Judgement, judge
-from state.settings import Detection
-from state.sighting import Layer
-from streaming.sight import Passed
-from streaming.window import KEPT, Window
+from state.model.cluster_status import Layer
+from state.settings.keys import Detection
+from streaming.probe.report import KEPT, Passed, Window
 from tests.sights import at, row, seen, sight, window
 
 
@@ -34,17 +33,21 @@ def test_a_success_that_began_before_a_failure_ends_only_what_came_before_it() -
     assert seen.newest_ok == sight(0.7)
 
 
-def test_what_began_before_the_window_was_voided_does_not_count() -> None:
+def test_probes_begun_before_the_window_was_voided_do_not_count() -> None:
     voided = window(*row("ok@0 refused@0.5")).void(1.0, "the process was stopped for 9 s")
     assert voided.newest is None
     assert voided.after(sight(0.9, "silent")).newest is None
     assert voided.after(sight(0.9)).newest is None
-    sighting = seen(voided)
-    assert sighting is not None
-    assert (sighting.voided_at, sighting.text, sighting.last_ok_at) == (at(1), "the process was stopped for 9 s", None)
+    report = seen(voided)
+    assert report is not None
+    assert (report.voided_at, report.text, report.last_ok_at) == (
+        at(1),
+        "the process was stopped for 9 s",
+        None,
+    )
 
 
-def test_a_voided_window_counts_again_after_a_success_or_a_full_row_of_failures() -> None:
+def test_a_voided_window_counts_after_a_success_or_a_full_row_of_failures() -> None:
     voided = Window(trusted=3).void(0.0, "stopped")
     assert voided.after(sight(1)).voided is None
     twice = voided.after(sight(1, "refused")).after(sight(1.5, "refused"))
@@ -58,12 +61,12 @@ def test_the_row_is_counted_on_where_its_oldest_failures_are_forgotten() -> None
 
 
 def test_a_sighting_names_only_the_clusters_own_failures_without_a_break() -> None:
-    sighting = seen("ok@0 refused@1 no-network@2 refused@3 silent@4")
-    assert sighting is not None
-    assert sighting.failed_at == (at(3), at(4))
-    assert (sighting.failures_in_a_row, sighting.first_failed_at) == (4, at(1))
-    assert sighting.last_ok_at == at(0)
-    assert sighting.seen_at == at(5), "when the newest look ended"
+    report = seen("ok@0 refused@1 no-network@2 refused@3 silent@4")
+    assert report is not None
+    assert report.failed_at == (at(3), at(4))
+    assert (report.failures_in_a_row, report.first_failed_at) == (4, at(1))
+    assert report.last_ok_at == at(0)
+    assert report.seen_at == at(5), "when the newest look ended"
     assert seen("") is None
 
 
@@ -100,7 +103,7 @@ STORIES = st.lists(st.sampled_from(("ok", "limping", "refused", "void")), min_si
 
 
 @given(STORIES, st.integers(0, 12), st.floats(0, 4))
-def test_what_repeats_is_judged_as_before_and_only_what_is_well_repeats(
+def test_a_repeated_probe_changes_no_verdict_and_only_a_well_one_repeats(
     story: list[str], split: int, later: float
 ) -> None:
     windows = [Window(trusted=3)]

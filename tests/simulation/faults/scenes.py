@@ -1,16 +1,17 @@
 """What every scenario begins with, and what it asks of its world."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from state.model import Event, Operation
-from state.sighting import Verdict
+from state.model.cluster_status import Verdict
+from state.model.entities import Event, Operation
 from tests.simulation.control import Site, controller, pass_time
 from tests.simulation.live import LiveWorld, live_settings
 
 CALM_SECONDS = 5.0
 
 
-def scene(world: LiveWorld | None = None, *, phase: float = 0.0, **changes: object) -> tuple[LiveWorld, Site]:
+def scene(world: LiveWorld | None = None, *, phase: float = 0.0, **changes: Any) -> tuple[LiveWorld, Site]:
     """A world with one controller, in which all is well for a few seconds; it looks ``phase`` seconds after others."""
     world = world or LiveWorld(live_settings(**changes))
     world.clock.wait(phase)
@@ -22,7 +23,7 @@ def scene(world: LiveWorld | None = None, *, phase: float = 0.0, **changes: obje
 
 def verdict(world: LiveWorld, cluster: str = "east") -> Verdict:
     """What is believed of a cluster now."""
-    return next(belief.verdict for belief in world.store.beliefs() if belief.cluster == cluster)
+    return next(status.verdict for status in world.store.cluster_statuses() if status.cluster == cluster)
 
 
 def active(world: LiveWorld, query: str = "revenue") -> str:

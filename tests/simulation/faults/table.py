@@ -10,9 +10,9 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from state.sighting import Verdict
+from state.model.cluster_status import Verdict
 from tests.simulation.live import LiveWorld
 
 Scenario = Callable[..., LiveWorld]
@@ -41,41 +41,26 @@ REAL = {
     1: "tests/long/test_watch_faults.py::test_one_broker_of_three_moves_nothing",
     2: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing[kill]",
     3: "tests/long/test_many_automatic.py::test_failovers_that_nobody_typed_lose_nothing_and_repeat_nothing[freeze]",
-    4: "tests/long/test_watch_faults.py::"
-    "test_a_cut_between_controller_and_primary_alone_moves_nothing_and_the_primarys_death_still_does",
+    4: "tests/long/test_watch_faults.py::test_a_cut_of_one_controller_moves_nothing_and_a_dead_primary_still_does",
     6: "tests/long/test_watch_faults.py::test_a_cluster_in_use_that_flaps_is_left_once_and_the_rest_is_refused",
-    7: "tests/real/test_standalone.py::"
-    "test_a_revoked_acl_is_named_by_query_verb_and_verdict_and_given_back_the_query_goes_on",
+    7: "tests/real/test_standalone.py::test_a_revoked_acl_is_named_everywhere_until_it_is_given_back",
     9: "tests/long/test_watch_crashes.py::test_with_both_clusters_killed_the_move_waits_for_the_standby",
-    10: "tests/long/test_watch_faults.py::"
-    "test_a_replicator_that_died_before_keeps_automatic_mode_back_until_a_person_accepts_the_loss",
-    15: "tests/real/test_faults.py::"
-    "test_a_standby_whose_retention_is_past_the_place_is_refused_with_its_number_until_the_gap_is_consented_to",
-    16: "tests/long/test_watch_crashes.py::"
-    "test_a_leader_killed_in_the_middle_of_its_moves_is_succeeded_by_one_that_finishes_them",
-    17: "tests/long/test_watch_faults.py::"
-    "test_a_leader_that_is_frozen_is_succeeded_and_writes_nothing_when_it_wakes_up",
-    18: "tests/real/test_store_gone.py::"
-    "test_what_was_tracked_while_the_store_was_gone_leads_to_the_exact_place_after_runner_and_cluster_died",
-    19: "tests/long/test_watch_faults.py::"
-    "test_a_store_that_stops_in_the_middle_of_operations_delays_them_and_nothing_else",
-    20: "tests/real/test_put_back.py::"
-    "test_what_runs_goes_on_under_a_row_that_was_put_back_and_starts_anew_once_reconciled",
-    23: "tests/real/test_carry_spark.py::"
-    "test_a_fenced_checkpoint_stops_its_query_refuses_to_start_and_goes_on_after_release",
-    25: "tests/long/test_watch_crashes.py::test_a_standby_killed_when_some_queries_have_moved_makes_none_go_to_and_fro",
+    10: "tests/long/test_watch_faults.py::test_a_dead_replicator_stops_automatic_mode_until_the_loss_is_accepted",
+    15: "tests/real/test_faults.py::test_retention_past_the_resume_offset_refuses_until_gap_consent",
+    16: "tests/long/test_watch_crashes.py::test_a_leader_killed_among_its_moves_is_succeeded_by_one_that_ends_them",
+    17: "tests/long/test_watch_faults.py::test_a_frozen_leader_is_succeeded_and_writes_nothing_when_it_wakes_up",
+    18: "tests/real/test_store_gone.py::test_positions_spooled_without_a_store_lead_to_the_exact_resume_offset",
+    19: "tests/long/test_watch_faults.py::test_a_store_that_stops_during_operations_only_delays_them",
+    20: "tests/real/test_put_back.py::test_a_query_runs_on_under_a_restored_row_and_restarts_once_reconciled",
+    23: "tests/real/test_carry_spark.py::test_a_fenced_checkpoint_stops_its_query_until_it_is_released",
+    25: "tests/long/test_watch_crashes.py::test_a_standby_killed_among_the_moves_makes_no_query_go_to_and_fro",
     26: "tests/long/test_watch_faults.py::test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it",
     27: "tests/long/test_watch_crashes.py::test_a_primary_that_returns_after_the_move_changes_nothing",
-    33: "tests/real/test_faults.py::"
-    "test_two_operators_who_type_the_same_failover_at_once_make_one_operation_and_one_move",
-    36: "tests/real/test_replicator_returns.py::"
-    "test_records_that_a_returning_replicator_appends_are_announced_and_counted_as_they_are_read_again",
-    41: "tests/long/test_watch_crashes.py::"
-    "test_a_runner_killed_with_its_cluster_is_followed_by_one_that_proves_it_gone",
-    42: "tests/long/test_watch_faults.py::"
-    "test_a_runner_on_a_host_that_nobody_reaches_is_waited_for_until_its_host_is_back",
-    43: "tests/real/test_takeover.py::"
-    "test_a_runner_killed_behind_the_commit_is_followed_by_another_and_every_record_is_read_once",
+    33: "tests/real/test_faults.py::test_the_same_failover_typed_twice_at_once_is_one_operation_and_one_move",
+    36: "tests/real/test_replicator_returns.py::test_records_of_a_returning_replicator_are_forecast_and_counted",
+    41: "tests/long/test_watch_crashes.py::test_a_runner_killed_with_its_cluster_is_proven_gone_by_its_successor",
+    42: "tests/long/test_watch_faults.py::test_a_runner_on_an_unreachable_host_is_waited_for",
+    43: "tests/real/test_takeover.py::test_a_runner_killed_behind_the_commit_is_followed_and_all_is_read_once",
 }
 """Faults that a test injects into real brokers, drivers and stores, too: its file and name, or one case of it."""
 IN_PART = {
@@ -99,10 +84,12 @@ def fault(
         ROWS[number] = Row(number, injected, verdict, then, f"{scenario.__module__}.{scenario.__name__}")
 
         @functools.wraps(scenario)
-        def checked(**given: object) -> None:
+        def checked(**given: Any) -> None:
             world = scenario(**given)
             verdicts = {
-                e.detail["verdict"] for e in world.store.history(limit=10_000) if e.detail.get("cluster") == "east"
+                e.detail["verdict"]
+                for e in world.store.history(limit=10_000)
+                if e.kind == "verdict" and e.detail["cluster"] == "east"
             }
             assert verdict is None or verdict.value in verdicts
             assert world.broken == []

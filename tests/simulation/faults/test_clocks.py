@@ -2,7 +2,7 @@
 
 import pytest
 
-from state.sighting import Verdict
+from state.model.cluster_status import Verdict
 from tests.simulation.control import REFUSED, controller, pass_time
 from tests.simulation.faults.scenes import assert_left_alone, assert_moved, operations, scene, verdict
 from tests.simulation.faults.table import fault
@@ -11,9 +11,9 @@ from tests.simulation.live import LiveWorld
 
 @fault(
     21,
-    "the host's clock is set by an hour, or the host stands still for two minutes, during a short outage",
+    "the host's clock is set by an hour, or the host is paused for two minutes, during a short outage",
     verdict=Verdict.UNKNOWN,
-    then="what was seen before does not count; the lease goes by the store's clock and the monotonic one",
+    then="probe history is discarded; the lease goes by the store's clock and the monotonic one",
 )
 def test_a_clock_that_was_set_and_a_host_that_stood_still_accuse_nobody() -> LiveWorld:
     world, site = scene()
@@ -57,7 +57,7 @@ def test_a_store_whose_clock_was_set_moves_nothing_and_blinds_nobody() -> LiveWo
 
 
 @pytest.mark.parametrize("jump", [3600.0, -3600.0, 2.0])
-def test_a_store_whose_clock_is_set_while_only_the_controllers_cannot_see_the_cluster_moves_nothing(
+def test_a_set_store_clock_moves_nothing_while_only_controllers_are_blind(
     jump: float,
 ) -> None:
     """What others saw is on the clock of before, and may seem to be older than every look that failed."""
@@ -78,7 +78,7 @@ def test_a_store_whose_clock_is_set_while_only_the_controllers_cannot_see_the_cl
 
 
 @pytest.mark.parametrize("tenths", range(6))
-def test_a_follower_that_leads_because_the_stores_clock_was_set_has_noticed_it_too(tenths: int) -> None:
+def test_a_follower_that_leads_by_a_set_store_clock_has_noticed_it_too(tenths: int) -> None:
     world, first = scene()
     second = controller(world, "two")
     for site in (first, second):
@@ -97,7 +97,8 @@ def test_a_follower_that_leads_because_the_stores_clock_was_set_has_noticed_it_t
     45,
     "the controller's loop is starved: each round begins seconds late",
     verdict=Verdict.UP,
-    then="its looks are void while that lasts, so a short outage is not taken for a long one; it never acts on them",
+    then="its probes do not count while that lasts, so a short outage is not taken for a long one; it never acts on "
+    "them",
 )
 def test_late_rounds_void_what_was_seen() -> LiveWorld:
     world, site = scene()

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import cast
 
-from state.model import Phase
-from state.sighting import Verdict
+from state.model.cluster_status import Verdict
+from state.model.entities import Phase
 from tests.simulation.clusters import WHOLE
 from tests.simulation.control import pass_time
 from tests.simulation.faults.scenes import (
@@ -26,7 +26,7 @@ from tests.simulation.live import LiveWorld
     1,
     "one of three brokers is killed",
     verdict=Verdict.DEGRADED,
-    then="nothing moves; the history tells when it was degraded and when it was whole again",
+    then="nothing moves; history has both moments: degraded, and well again",
 )
 def test_one_broker_of_three_is_told_and_moves_nothing() -> LiveWorld:
     world, site = scene()
@@ -64,7 +64,7 @@ def test_a_killed_primary_is_left_within_three_seconds_and_nothing_is_lost() -> 
     3,
     "all brokers of the primary are frozen: they accept, and never answer",
     verdict=Verdict.DOWN,
-    then="as if killed, one timeout later; at most three looks are under way, and the loop goes on",
+    then="as if killed, one timeout later; at most three probes run at a time, and the loop continues",
 )
 def test_a_frozen_primary_is_left_and_looks_never_pile_up() -> LiveWorld:
     world, site = scene(groups={"detection": {"interval": "500ms", "timeout": "2s", "failures": 3}})
@@ -82,7 +82,7 @@ def test_a_frozen_primary_is_left_and_looks_never_pile_up() -> LiveWorld:
     6,
     "the cluster in use goes down and comes back every 20 s, ten times",
     verdict=Verdict.DOWN,
-    then="one failover; then it is cooling down, which is told once",
+    then="one failover; then the cool-down refuses, with one line of history",
 )
 def test_a_cluster_that_flaps_is_left_once_and_the_rest_is_refused() -> LiveWorld:
     world, site = scene()
@@ -102,7 +102,7 @@ def test_a_cluster_that_flaps_is_left_once_and_the_rest_is_refused() -> LiveWorl
     8,
     "the primary can be read and not written: too few replicas in sync",
     verdict=Verdict.DEGRADED,
-    then="nothing moves: the query can read; what to do is a person's decision",
+    then="nothing moves: the query can read; a person decides what to do",
 )
 def test_a_primary_that_cannot_be_written_is_told_and_not_left() -> LiveWorld:
     world, site = scene()
@@ -118,7 +118,8 @@ def test_a_primary_that_cannot_be_written_is_told_and_not_left() -> LiveWorld:
     9,
     "the standby is down, too",
     verdict=Verdict.DOWN,
-    then="refused by `standby-up`, told once; both are looked at on, and the move is made when the standby is back",
+    then="refused by `standby-up`, with one line of history; both are probed further, and the move follows when the "
+    "standby is back",
 )
 def test_with_both_clusters_down_the_move_waits_for_the_standby() -> LiveWorld:
     world, site = scene()
@@ -137,9 +138,9 @@ def test_with_both_clusters_down_the_move_waits_for_the_standby() -> LiveWorld:
     25,
     "the standby dies when half of the queries have moved",
     verdict=Verdict.DOWN,
-    then="who has moved stays, who has not is left on the dead primary; all go on when the standby is back",
+    then="who has moved stays, who has not is left on the dead primary; all continue when the standby is back",
 )
-def test_a_standby_that_dies_in_the_middle_of_a_group_makes_no_query_go_to_and_fro() -> LiveWorld:
+def test_a_standby_that_dies_amid_a_group_makes_no_query_go_to_and_fro() -> LiveWorld:
     world, site = scene(queries=("first", "second"), groups={"operations": {"at_once": 1}})
     world.clusters["east"].reachable = False
     pass_time(world, 20, site, until=lambda: runs_on(world, "first") == "west")
@@ -158,7 +159,7 @@ def test_a_standby_that_dies_in_the_middle_of_a_group_makes_no_query_go_to_and_f
     26,
     "the primary comes back while the query is being moved",
     verdict=Verdict.DOWN,
-    then="the move is finished, before the commit and behind it: the query was stopped already, and runs once",
+    then="the move is finished, before the commit and after it: the query was stopped already, and runs once",
 )
 def test_a_primary_that_comes_back_in_the_middle_does_not_stop_the_move() -> LiveWorld:
     world, site = scene()
@@ -175,7 +176,7 @@ def test_a_primary_that_comes_back_in_the_middle_does_not_stop_the_move() -> Liv
     27,
     "the primary comes back after the move",
     verdict=Verdict.UP,
-    then="nothing: the query stays; going back is a command with gates of its own",
+    then="nothing: the query stays; a person takes it back by another failover",
 )
 def test_a_primary_that_comes_back_later_changes_nothing() -> LiveWorld:
     world, site = scene()

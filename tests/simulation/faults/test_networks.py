@@ -2,8 +2,9 @@
 
 import pytest
 
-from state.model import Phase
-from state.sighting import Verdict
+from state.model.cluster_status import Verdict
+from state.model.entities import Phase
+from tests.contract.samples import EAST_ID, OTHER_ID
 from tests.simulation.control import CREDENTIAL, NO_NETWORK, REFUSED, controller, pass_time
 from tests.simulation.faults.scenes import (
     active,
@@ -15,7 +16,7 @@ from tests.simulation.faults.scenes import (
     verdict,
 )
 from tests.simulation.faults.table import fault
-from tests.simulation.live import LiveWorld
+from tests.simulation.live import LiveWorld, live_settings
 
 TWO_HOSTS = {"a": "host-one", "b": "host-two"}
 
@@ -67,12 +68,12 @@ def test_heartbeats_alone_keep_a_cluster_from_being_left(phase: float, delay: fl
 
 @fault(
     5,
-    "the primary's whole site is cut off: cluster, runner and replicator go on among themselves",
+    "the primary's whole site is cut off: cluster, runner and replicator run on by themselves",
     verdict=Verdict.DOWN,
     then="where policy is automatic the query is held, and BLOCKED: nothing proves that the old run has met "
-    "the planted entry. With the site back it is judged anew, and goes back, for the standby lags by then",
+    "the planted entry. With the site back it stays where it is",
 )
-def test_a_site_that_is_cut_off_goes_on_alone_and_nothing_is_started_beside_it() -> LiveWorld:
+def test_a_site_that_is_cut_off_goes_on_alone_and_nothing_starts_beside_it() -> LiveWorld:
     world, site = scene(LiveWorld(hosts=TWO_HOSTS))
     cut_off, here = world.drivers["a"], world.drivers["b"]
     site.looks.blocked["east"] = here.looks.blocked["east"] = REFUSED
@@ -86,7 +87,9 @@ def test_a_site_that_is_cut_off_goes_on_alone_and_nothing_is_started_beside_it()
         looks.blocked.clear()
     cut_off.store.away, world.replicator.alive = False, True
     pass_time(world, 10, site)
-    assert only_operation(world).sentence.startswith("exposure: the standby lacks 1")
+    assert only_operation(world).sentence.startswith(
+        "revenue stays on east: cluster-down: east is not believed down: UP"
+    )
     assert (active(world), runs_on(world)) == ("east", "east")
     return world
 
@@ -108,7 +111,7 @@ def test_a_lost_site_is_left_once_a_person_answers_for_its_host() -> LiveWorld:
     assert only_operation(world).phase is Phase.BLOCKED
     world.request(consents=("unfenced",))
     pass_time(world, 30, first, second)
-    assert assert_moved(world).consents == ("unfenced",)
+    assert assert_moved(world).consents[1].startswith("unfenced (runner a on ")
     return world
 
 
@@ -116,7 +119,7 @@ def test_a_lost_site_is_left_once_a_person_answers_for_its_host() -> LiveWorld:
     7,
     "our certificate has expired, or our permission was revoked",
     verdict=Verdict.CONFIG_ERROR,
-    then="nothing moves: this is ours to mend, and says nothing of the cluster's health",
+    then="nothing moves: we have to correct it, and it says nothing of the cluster's health",
 )
 def test_a_cluster_that_refuses_us_is_not_left() -> LiveWorld:
     world, site = scene()
@@ -131,7 +134,7 @@ def test_a_cluster_that_refuses_us_is_not_left() -> LiveWorld:
     39,
     "the controller's host has no network of its own",
     verdict=Verdict.UNREACHABLE_FROM_HERE,
-    then="nothing moves: the reason lies on this host",
+    then="nothing moves: the fault is on this host",
 )
 def test_a_controller_without_a_network_accuses_nobody() -> LiveWorld:
     world, site = scene()
@@ -148,7 +151,7 @@ def test_a_controller_without_a_network_accuses_nobody() -> LiveWorld:
     40,
     "the primary is dead, and the standby can be reached by the runners and not by the controller",
     verdict=Verdict.DOWN,
-    then="refused by `standby-up`: nobody can look the place up; moved when the controller sees it again",
+    then="refused by `standby-up`: the resume offset cannot be looked up; moved when the controller reaches it again",
 )
 def test_a_standby_that_the_controller_cannot_ask_is_no_target() -> LiveWorld:
     world, site = scene()
@@ -160,4 +163,31 @@ def test_a_standby_that_the_controller_cannot_ask_is_no_target() -> LiveWorld:
     site.looks.blocked.clear()
     pass_time(world, 30, site)
     assert_moved(world)
+    return world
+
+
+@fault(
+    52,
+    "the primary's name leads to another cluster: a gateway was switched, or it was rebuilt",
+    verdict=Verdict.CONFIG_ERROR,
+    then="nothing moves, typed or not (`cluster-identity`), until it leads back or `accept-cluster` gives the name "
+    "to the new one",
+)
+def test_a_cluster_that_took_anothers_name_is_neither_dead_nor_left() -> LiveWorld:
+    world = LiveWorld(live_settings())
+    world.clusters["east"].cluster_id = EAST_ID
+    world, site = scene(world)
+    world.clusters["east"].cluster_id = OTHER_ID
+    pass_time(world, 60, site)
+    assert verdict(world) is Verdict.CONFIG_ERROR
+    assert_left_alone(world)
+    request = world.request()
+    pass_time(world, 5, site)
+    answered = world.store.request(request.id)
+    assert answered is not None
+    assert (answered.refused or "").startswith(f"cluster-identity: east leads to cluster {OTHER_ID}")
+    world.clusters["east"].cluster_id = EAST_ID
+    pass_time(world, 5, site)
+    assert verdict(world) is Verdict.UP
+    assert_left_alone(world)
     return world

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from orchestrator.steering import pause, resume
-from state.automation import EVERY
-from state.protocol import StateOperator
-from state.sighting import Verdict
+from orchestrator.operation.pauses import pause, resume
+from state.messages import StateOperator
+from state.model.automation import EVERY
+from state.model.cluster_status import Verdict
 from tests.simulation.control import controller, pass_time
 from tests.simulation.faults.scenes import (
     active,
@@ -26,7 +26,7 @@ from tests.simulation.live import LiveWorld
     28,
     "a person moves a query under load, with both clusters well",
     verdict=Verdict.UP,
-    then="it is stopped, its place found, and it goes on where it stood; what the standby has not yet comes later",
+    then="it is stopped, its resume offset found, and it continues there; what the standby lacks comes later",
 )
 def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWorld:
     world, site = scene(LiveWorld(rate=20))
@@ -42,7 +42,8 @@ def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWor
     29,
     "the primary dies while automatic mode is paused",
     verdict=Verdict.DOWN,
-    then="told once and left; resuming moves nothing by itself, only a cluster that goes down afterwards is left; a "
+    then="one line of history, and nothing moves; resuming moves nothing by itself, only a cluster that goes down "
+    "afterwards is left; a "
     "controller that stands still or is started anew in between is no reason either",
 )
 def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorld:
@@ -74,7 +75,8 @@ def test_resuming_after_a_pause_moves_nothing_that_was_down_before() -> LiveWorl
     51,
     "the primary dies during a pause, another controller takes over in it, and the pause's own time runs out",
     verdict=Verdict.DOWN,
-    then="told, and left alone: the end of a pause moves no more than `resume` does; only a cluster that goes down "
+    then="one line of history, and nothing moves: the end of a pause moves no more than `resume` does; only a "
+    "cluster that goes down "
     "afterwards is left",
 )
 def test_a_pause_whose_time_runs_out_moves_nothing_that_was_down_before() -> LiveWorld:
@@ -121,7 +123,7 @@ def test_two_requests_at_once_are_one_operation() -> LiveWorld:
     34,
     "a stateful query is to resume with a new checkpoint",
     verdict=Verdict.UP,
-    then="refused by `fresh-allowed`: its state would be lost in silence; it goes on where it was. A consent lets it, "
+    then="refused by `fresh-allowed`: its state would be lost silently; it continues where it was. A consent lets it, "
     "and nothing is lost but that state",
 )
 def test_a_stateful_query_is_started_afresh_only_with_consent() -> LiveWorld:

@@ -1,9 +1,9 @@
 """Faults of our own processes: controllers and runners that die, freeze, do not obey, or come back."""
 
-from orchestrator.steering import pause
-from state.automation import EVERY
-from state.model import Phase
-from state.sighting import Verdict
+from orchestrator.operation.pauses import pause
+from state.model.automation import EVERY
+from state.model.cluster_status import Verdict
+from state.model.entities import Phase
 from tests.simulation.control import controller, pass_time
 from tests.simulation.faults.scenes import (
     active,
@@ -22,7 +22,7 @@ from tests.simulation.live import LiveWorld
     16,
     "the controller is killed in the middle of a move (each write of each operation: `test_crashes.py`)",
     verdict=Verdict.DOWN,
-    then="the next one goes on from the recorded step, with the offsets that were chosen, and one start",
+    then="the next one continues from the recorded step, with the offsets that were chosen, and one start",
 )
 def test_a_move_whose_controller_dies_is_finished_by_the_next() -> LiveWorld:
     world, first = scene()
@@ -70,7 +70,7 @@ def test_a_leader_that_thaws_writes_nothing_and_follows() -> LiveWorld:
     then="the next leader turns the request down: what automatic mode asked for is taken within 10 s and judged again, "
     "or not taken",
 )
-def test_what_a_dead_leader_asked_for_is_not_done_when_the_reason_is_gone() -> LiveWorld:
+def test_a_dead_leaders_request_is_not_done_when_its_reason_is_gone() -> LiveWorld:
     world, first = scene()
 
     def die() -> None:
@@ -118,7 +118,7 @@ def test_a_run_that_will_not_stop_is_not_followed_until_it_is_quiet() -> LiveWor
     assert [start.epoch for start in world.starts] == [1]
     world.request(consents=("unfenced",))
     pass_time(world, 10, site)
-    assert assert_moved(world).consents == ("unfenced",)
+    assert assert_moved(world).consents[1].startswith("unfenced (runner a on ")
     assert world.starts[-1].runner == "b"
     return world
 
@@ -151,7 +151,8 @@ def test_an_old_driver_that_is_started_again_starts_nothing() -> LiveWorld:
     24,
     "one of several queries cannot be started on the standby: a bad credential, a missing jar, a sink that is down",
     verdict=Verdict.DOWN,
-    then="its operation ends as failed after 90 s and it stays placed there, tried again and again; the others run",
+    then="its operation ends as failed after 90 s and it stays assigned there and is tried again and again; the "
+    "others run",
 )
 def test_a_query_that_cannot_be_started_fails_alone_and_does_not_bounce_back() -> LiveWorld:
     world, site = scene(queries=("good", "bad"))
@@ -176,7 +177,7 @@ def test_a_query_that_cannot_be_started_fails_alone_and_does_not_bounce_back() -
     verdict=Verdict.DOWN,
     then="the other runner sees that the process is gone, which is proof, and takes over",
 )
-def test_a_runner_that_dies_with_its_cluster_is_followed_by_one_that_can_prove_it() -> LiveWorld:
+def test_a_runner_dead_with_its_cluster_is_proven_gone_by_its_successor() -> LiveWorld:
     world, site = scene()
     world.clusters["east"].reachable = False
     world.drivers["a"].kill()
@@ -188,7 +189,7 @@ def test_a_runner_that_dies_with_its_cluster_is_followed_by_one_that_can_prove_i
 
 @fault(
     42,
-    "the runner's host cannot be reached by anybody, and its cluster is dead",
+    "no process reaches the runner's host, and its cluster is dead",
     verdict=Verdict.DOWN,
     then="BLOCKED: silence is no proof. The host comes back, and its runner proves its own run stopped",
 )

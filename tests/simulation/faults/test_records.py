@@ -2,11 +2,11 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
-from orchestrator.planning import check_queries
-from state.model import Operation, Position
-from state.sighting import Verdict
+from orchestrator.facts.preflight import check_queries
+from state.model.cluster_status import Verdict
+from state.model.entities import Operation, Position
 from tests.simulation.clusters import digest_of
 from tests.simulation.control import Site, controller, pass_time
 from tests.simulation.faults.scenes import (
@@ -31,9 +31,9 @@ def red_gates(world: LiveWorld, site: Site) -> set[str]:
     return {gate.name for gate in found.gates if not gate.ok}
 
 
-def partitions(operation: Operation) -> Sequence[Mapping[str, object]]:
+def partitions(operation: Operation) -> Sequence[Mapping[str, Any]]:
     assert operation.plan is not None
-    return cast("Sequence[Mapping[str, object]]", operation.plan["partitions"])
+    return cast("Sequence[Mapping[str, Any]]", operation.plan["partitions"])
 
 
 def totals(operation: Operation) -> Mapping[str, float]:
@@ -71,7 +71,7 @@ def test_a_standby_that_lags_too_far_is_used_only_with_consent() -> LiveWorld:
     verdict=Verdict.DOWN,
     then="`check` is red beforehand; refused by `topics-present` before anything is stopped",
 )
-def test_a_standby_without_the_topic_is_told_beforehand_and_nothing_is_stopped() -> LiveWorld:
+def test_a_standby_without_the_topic_is_told_before_anything_is_stopped() -> LiveWorld:
     world, site = scene()
     west, world.replicator.alive = world.clusters["west"], False
     whole = dict(west.topics["orders"].partitions)
@@ -97,7 +97,7 @@ def test_a_standby_without_the_topic_is_told_beforehand_and_nothing_is_stopped()
     verdict=Verdict.DOWN,
     then="the end of the log, with a note of its own for each cause; what lags is counted as exposure",
 )
-def test_where_no_record_is_late_enough_the_query_resumes_at_the_end_and_says_why() -> LiveWorld:
+def test_without_a_late_enough_record_a_query_resumes_at_the_end() -> LiveWorld:
     idle, site = scene(LiveWorld(live_settings(methods=["timestamp"], buffer="1s"), rate=0))
     pass_time(idle, 60, site)
     idle.clusters["east"].reachable = False
@@ -159,7 +159,7 @@ def test_a_standby_with_times_of_its_own_is_used_only_where_content_decides() ->
 
 @fault(
     15,
-    "retention on the standby has deleted the place already",
+    "retention on the standby has deleted the resume offset already",
     verdict=Verdict.DOWN,
     then="refused by `retention`; with the consent `gap` it resumes at the first record that is there",
 )
@@ -182,10 +182,10 @@ def test_a_place_that_retention_has_deleted_is_a_gap_that_needs_consent() -> Liv
 
 @fault(
     32,
-    "fifty queries read a topic of a hundred partitions: 5,000 places",
+    "fifty queries read a topic of a hundred partitions: 5,000 resume offsets",
     verdict=Verdict.DOWN,
     then="all are moved; each asks the standby a fixed number of questions, however many partitions it has, and "
-    "writes its places once a batch at most",
+    "writes its positions once a batch at most",
 )
 def test_fifty_queries_of_a_hundred_partitions_ask_few_questions() -> LiveWorld:
     queries = [f"query-{number}" for number in range(50)]
@@ -213,8 +213,8 @@ def test_fifty_queries_of_a_hundred_partitions_ask_few_questions() -> LiveWorld:
     35,
     "a topic gains a partition on both clusters while the primary dies",
     verdict=Verdict.DOWN,
-    then="nobody can tell what the standby lacks of the new one: refused by `exposure`. With consent the others resume "
-    "at their places and the new one at its begin; nothing is skipped, nothing repeated",
+    then="what the standby lacks of the new one is unknown: refused by `exposure`. With consent the others resume "
+    "at their offsets and the new one at its begin; nothing is skipped, nothing repeated",
 )
 def test_a_topic_that_gains_a_partition_during_the_move_is_read_whole() -> LiveWorld:
     world, site = scene(buffer="30s")

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from orchestrator.reconciling import answer_for, lost_of, reconcile, sides_of
-from state.model import Phase
-from state.ports import Store
-from state.sighting import Verdict
+from orchestrator.operation.reconcile import answer_for, lost_of, reconcile, sides_of
+from state.model.cluster_status import Verdict
+from state.model.entities import Phase
+from state.store.controller_store import ControllerStore
 from tests.simulation.control import controller, pass_time
 from tests.simulation.faults.scenes import (
     active,
@@ -29,12 +29,12 @@ from tests.simulation.stores import AwayStore, back_up
     18,
     "the store is down while all is well",
     verdict=Verdict.UP,
-    then="the queries go on; nothing is decided; what they remembered is stored when it is back",
+    then="the queries run on; nothing is decided; what they tracked is stored when it is back",
 )
 def test_without_its_store_streaming_goes_on_and_is_told_later() -> LiveWorld:
     world = LiveWorld()
     away = AwayStore(world.store)
-    site = controller(world, store=cast(Store, away))
+    site = controller(world, store=cast(ControllerStore, away))
     pass_time(world, 5, site)
     stores = [away, *(driver.store for driver in world.drivers.values())]
     for store in stores:
@@ -55,13 +55,13 @@ def test_without_its_store_streaming_goes_on_and_is_told_later() -> LiveWorld:
     19,
     "the store goes down in the middle of a move",
     verdict=Verdict.DOWN,
-    then="the move stops at its last recorded step and goes on from there; nothing is done that was not recorded",
+    then="the move stops at its last recorded step and continues from there; nothing is done that was not recorded",
 )
 def test_a_move_waits_for_its_store_at_every_step() -> LiveWorld:
     for phase in (Phase.FENCING, Phase.PREPARING, Phase.STARTING, Phase.VERIFYING):
         world = LiveWorld()
         away = AwayStore(world.store)
-        site = controller(world, store=cast(Store, away))
+        site = controller(world, store=cast(ControllerStore, away))
         pass_time(world, 5, site)
         world.clusters["east"].reachable = False
         pass_time(world, 20, site, until=partial(is_in, world, phase))
@@ -81,7 +81,7 @@ def test_a_move_waits_for_its_store_at_every_step() -> LiveWorld:
 
 @fault(
     20,
-    "the store is put back to a copy of before the last move",
+    "the store is restored from a backup older than the last move",
     verdict=Verdict.DOWN,
     then="a runner reports a newer epoch than the store knows: every move is refused until a person reconciles",
 )
@@ -108,12 +108,12 @@ def test_a_store_that_was_put_back_decides_nothing_until_it_is_reconciled() -> L
 
 @fault(
     50,
-    "the same, and every runner is started anew before it is noticed; then the primary dies",
+    "the same, and every runner is restarted before anybody notices; then the primary dies",
     verdict=Verdict.DOWN,
     then="the old checkpoint is held by an operation that the store does not know: the query is not started "
     "from it, and every move is refused until a person says where it went",
 )
-def test_a_store_that_was_put_back_and_runners_that_forgot_move_nothing_a_second_time() -> LiveWorld:
+def test_a_restored_store_and_forgetful_runners_move_nothing_twice() -> LiveWorld:
     world, site = scene()
     put_back = back_up(world.store)
     world.clusters["east"].reachable = False
@@ -146,12 +146,12 @@ def test_a_store_that_was_put_back_and_runners_that_forgot_move_nothing_a_second
     46,
     "the store answers each question only after 400 ms",
     verdict=Verdict.UP,
-    then="late looks are no looks: while it cannot keep up it believes nothing and moves nothing; later all is well",
+    then="late probes do not count: while it cannot keep up it has no verdict and moves nothing; later all is well",
 )
 def test_a_slow_store_delays_decisions_and_makes_no_wrong_one() -> LiveWorld:
     world = LiveWorld()
     slow = SlowStore(world.store, world.clock.wait)
-    first, second = controller(world, "one", store=cast(Store, slow)), controller(world, "two")
+    first, second = controller(world, "one", store=cast(ControllerStore, slow)), controller(world, "two")
     pass_time(world, 5, first, second)
     slow.seconds = 0.4
     pass_time(world, 120, first, second)
@@ -173,15 +173,15 @@ def is_in(world: LiveWorld, phase: Phase) -> bool:
 class SlowStore:
     """A store each of whose answers takes its time."""
 
-    def __init__(self, store: Store, wait: Callable[[float], None]) -> None:
+    def __init__(self, store: ControllerStore, wait: Callable[[float], None]) -> None:
         self._store = store
         self._wait = wait
         self.seconds = 0.0
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         verb = getattr(self._store, name)
 
-        def asked(*args: object, **kwargs: object) -> object:
+        def asked(*args: object, **kwargs: Any) -> object:
             self._wait(self.seconds)
             return verb(*args, **kwargs)
 

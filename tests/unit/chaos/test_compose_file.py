@@ -1,6 +1,9 @@
 """The compose file: fixed images, limits that fit the machine, and nothing more allowed than is needed."""
 
+import os
 import re
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,7 @@ import pytest
 import yaml
 
 from chaos.cli import BUILT
-from orchestrator.config import load
+from orchestrator.config.load import load
 from orchestrator.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,7 +36,7 @@ def test_every_image_has_a_variable_and_a_tag_that_stays() -> None:
 
 
 def test_all_services_together_fit_a_machine_of_24_gibibytes() -> None:
-    limits = {name: service.get("mem_limit") for name, service in SERVICES.items()}
+    limits: dict[str, Any] = {name: service.get("mem_limit") for name, service in SERVICES.items()}
     assert None not in limits.values(), limits
     assert sum(int(limit[:-1]) * UNITS[limit[-1]] for limit in limits.values()) < 20 * 1024
 
@@ -53,11 +56,41 @@ def test_who_is_waited_for_until_healthy_can_say_so() -> None:
                 assert "healthcheck" in SERVICES[other], f"{name} waits for {other}"
 
 
-def test_what_goes_on_running_says_how_it_is() -> None:
+def test_every_long_running_service_has_a_health_check() -> None:
     waits = [wait for service in SERVICES.values() for wait in service.get("depends_on", {}).items()]
     ended = {other for other, wanted in waits if wanted["condition"] == "service_completed_successfully"}
     silent = {name for name, service in SERVICES.items() if "healthcheck" not in service} - ended
     assert silent == {"verifier"}, "its count fails or ends the process; there is nothing else to ask"
+
+
+def test_services_are_healthy_while_their_loop_turns_and_restart_on_failure() -> None:
+    for name in ("controller-one", "controller-two", "runner-a", "runner-b"):
+        assert "test" not in SERVICES[name]["healthcheck"], "the image's own is asked"
+        assert SERVICES[name]["restart"] == "on-failure"
+    runtime, lab = dockerfile().split("\nFROM ")[2:4]
+    assert "HEALTHCHECK" in runtime
+    assert "HEALTHCHECK NONE" in lab, "tools have no loop"
+    assert re.search(r"ENV[^#]*TIDEOVER_PULSE=/tmp/", runtime, re.DOTALL), "the root is read-only, /tmp is not"
+
+
+def test_the_image_is_unhealthy_when_its_loop_hangs(tmp_path: Path) -> None:
+    found = re.search(r"^HEALTHCHECK .*\\\n  CMD (.*)$", dockerfile(), re.MULTILINE)
+    assert found
+    pulse = tmp_path / "pulse"
+
+    def is_healthy() -> bool:
+        surroundings = {**os.environ, "TIDEOVER_PULSE": str(pulse)}
+        return subprocess.run(["sh", "-c", found[1]], env=surroundings, check=False).returncode == 0
+
+    assert not is_healthy(), "the loop has not begun"
+    pulse.touch()
+    assert is_healthy()
+    os.utime(pulse, (time.time() - 130,) * 2)
+    assert not is_healthy(), "the loop has not turned for 130 s"
+
+
+def test_the_image_names_the_commit_that_it_was_built_from() -> None:
+    assert 'org.opencontainers.image.revision="${REVISION}"' in dockerfile()
 
 
 def test_each_image_of_ours_is_built_by_one_service_and_chaos_builds_each() -> None:
@@ -87,7 +120,7 @@ def test_our_image_runs_as_nobody_special_and_holds_nothing_of_the_build() -> No
         assert "pip" not in stage.replace("pipeline", "")
 
 
-def test_the_configuration_has_no_mistakes_and_knows_the_brokers_of_the_compose_file() -> None:
+def test_the_compose_configuration_is_valid_and_knows_its_brokers() -> None:
     environment = SERVICES["runner-a"]["environment"]
     url = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", environment["TIDEOVER_STORE"])
     settings = load(ROOT / "conf/compose/tideover.yaml", {"TIDEOVER_STORE": url}).settings
@@ -97,7 +130,7 @@ def test_the_configuration_has_no_mistakes_and_knows_the_brokers_of_the_compose_
     assert {f"runner-{name}" for name in settings.runners} <= set(SERVICES)
 
 
-def test_there_are_slots_for_twice_the_partitions_of_all_queries_of_each_runner() -> None:
+def test_each_runner_has_slots_for_twice_its_partitions() -> None:
     settings = yaml.safe_load((ROOT / "conf/compose/tideover.yaml").read_text("utf-8"))
     conf, partitions = settings["spark"]["conf"], 4  # of the topic, as the service `topics` makes it
     assert "--partitions" not in SERVICES["topics"]["command"]
@@ -116,6 +149,7 @@ def test_the_secured_variant_secures_every_part_that_talks_to_a_cluster() -> Non
     configured = {
         name for name, each in SERVICES.items() if any("tideover.yaml" in str(told) for told in each.get("volumes", ()))
     }
+    configured.remove("store")  # it talks to no cluster
     kafka = {name for name, each in SERVICES.items() if "KAFKA_IMAGE" in each["image"]}
     assert set(SECURED) == {"secrets"} | configured | kafka
     for name in configured | kafka:
@@ -127,7 +161,7 @@ def test_the_secured_variant_secures_every_part_that_talks_to_a_cluster() -> Non
         assert "secrets" in SECURED[name]["depends_on"]
 
 
-def test_the_secured_configuration_is_the_plain_one_with_credentials_by_reference() -> None:
+def test_the_secured_configuration_only_adds_credentials_by_reference() -> None:
     plain, secured = (
         yaml.safe_load((ROOT / "conf/compose" / name).read_text("utf-8")) for name in ("tideover.yaml", "secured.yaml")
     )

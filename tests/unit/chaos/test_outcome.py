@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from chaos.faults import EAST, Act, Deed, When
+from chaos.faults import EAST, Act, Action, When
 from chaos.outcome import Change, Load, Outcome, changes_of, judge
 from chaos.report import Story, as_json, joined, measured, page, story_of
 from chaos.scenarios import Scenario, named
-from orchestrator.cli.shapes import event_row
+from orchestrator.cli.json_shapes import event_row
 from orchestrator.decide.verdict import Judgement, form, told
-from state.sighting import Verdict
+from state.model.cluster_status import Verdict
 
 ROW = {"acked": 100, "replicated": 98, "resent": 0, "delivered": 98, "lost": 0, "duplicated": 0, "exposed": 2,
-       "late_dropped": 0, "unproven": 0}  # fmt: skip
+       "late_dropped": 0, "judged": "by 98 ids"}  # fmt: skip
 
 
 LOAD = Load(before={"q": {"acked": 40, "delivered": 38}}, after={"q": ROW})
@@ -31,8 +31,8 @@ def operation(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def deed(seconds: float, *on: str, act: Act = Act.KILL, when: When = When.AT_ONCE) -> Deed:
-    return Deed(begun=seconds, done=seconds + 0.5, text=f"{act.value} {', '.join(on)}", act=act, on=on, when=when)
+def deed(seconds: float, *on: str, act: Act = Act.KILL, when: When = When.AT_ONCE) -> Action:
+    return Action(begun=seconds, done=seconds + 0.5, text=f"{act.value} {', '.join(on)}", act=act, on=on, when=when)
 
 
 def scenario(name: str) -> Scenario:
@@ -82,12 +82,12 @@ def test_an_end_as_expected_has_no_problems() -> None:
         ({"broke": "docker is not there"}, "docker is not there"),
     ],
 )
-def test_what_is_not_as_expected_after_a_move_is_told(changed: dict[str, Any], problem: str) -> None:
+def test_a_move_with_any_unexpected_outcome_is_told(changed: dict[str, Any], problem: str) -> None:
     assert judge(scenario("kill-cluster"), replace(MOVED, **changed)) == [problem]
 
 
 @pytest.mark.parametrize(("exposed", "right"), [(1_000, True), (1_001, False)])
-def test_what_is_left_behind_without_a_consent_is_little(exposed: int, right: bool) -> None:
+def test_few_records_may_be_left_behind_without_consent(exposed: int, right: bool) -> None:
     left = replace(MOVED, verdict={"q": {**ROW, "exposed": exposed}})
     told = f"q: {exposed} records were left behind, more than 1000, and nobody consented"
     assert judge(scenario("kill-cluster"), left) == ([] if right else [told])
@@ -114,9 +114,7 @@ def test_what_is_left_behind_without_a_consent_is_little(exposed: int, right: bo
         ),
     ],
 )
-def test_what_is_not_as_expected_where_nothing_should_move_is_told(
-    changed: dict[str, Any], problems: list[str]
-) -> None:
+def test_an_unexpected_outcome_where_nothing_should_move_is_told(changed: dict[str, Any], problems: list[str]) -> None:
     assert judge(scenario("kill-one-broker"), replace(STAYED, **changed)) == problems
 
 
@@ -134,9 +132,7 @@ def test_where_the_primary_returns_repeats_that_were_announced_are_right(repeats
         ({"verdict": {"q": ROW}}, "q: 2 acknowledged records never came to west"),
     ],
 )
-def test_a_primary_that_returns_must_be_well_again_and_what_it_held_must_come_over(
-    changed: dict[str, Any], problem: str
-) -> None:
+def test_a_returned_primary_must_be_well_and_its_records_must_come_over(changed: dict[str, Any], problem: str) -> None:
     assert judge(scenario("primary-returns-late"), replace(RETURNED, **changed)) == [problem]
 
 
@@ -172,14 +168,14 @@ def test_a_fault_in_the_middle_of_a_move_must_meet_one(seconds: float, right: bo
 
 
 @pytest.mark.parametrize("found", ["", "an executor of tideover b"])
-def test_a_worker_that_dies_without_an_executor_of_the_moving_runner_shows_nothing(found: str) -> None:
+def test_a_dead_worker_without_executors_of_the_moving_runner_shows_nothing(found: str) -> None:
     met = replace(deed(11.0, "worker-1", when=When.MOVING), found=found)
     worker = replace(MOVED, deeds=(*MOVED.deeds, met))
     assert judge(scenario("worker-dies-in-move"), worker) == ["kill worker-1: none of the executors was there"]
 
 
 @pytest.mark.parametrize(("seconds", "right"), [(11.0, True), (12.0, False)])
-def test_a_primary_that_returns_early_must_return_before_the_point_of_no_return(seconds: float, right: bool) -> None:
+def test_a_primary_that_returns_early_must_return_before_the_commit(seconds: float, right: bool) -> None:
     steps = [{"name": "commit", "started_at": "2026-01-02T03:04:17.000+00:00"}]
     thaw = deed(seconds, *EAST, act=Act.THAW, when=When.MOVING)
     thawed = replace(RETURNED, operations=(operation(steps=steps),), deeds=(*MOVED.deeds, thaw))
@@ -222,7 +218,7 @@ def test_without_load_nothing_was_shown(after: dict[str, int] | None, problems: 
         assert judge(scenario(name), replace(ended, loads={when: load})) == [f"{each}{when}" for each in problems]
 
 
-def test_what_must_be_said_of_a_fault_that_heals_must_be_said_while_it_lasts() -> None:
+def test_a_healing_fault_must_be_noticed_while_it_lasts() -> None:
     for name, heals in (("kill-one-broker", Act.START), ("full-disk", Act.EMPTY)):
         for seconds, problems in ((2.0, ["east was never DEGRADED"]), (4.0, [])):
             deeds = deed(0.0, "east-3"), deed(seconds, "east-3", act=heals)
@@ -311,19 +307,28 @@ def test_a_verdict_is_counted_from_the_blow_to_the_primary() -> None:
     assert measured(replace(MOVED, deeds=late))["down"] == 5.0
 
 
-def test_what_is_left_behind_with_consent_may_leave_windows_in_doubt_and_the_page_says_so() -> None:
-    operations = (operation(id="o0", outcome="refused"), operation())
-    doubtful = replace(MOVED, verdict={"q": {**ROW, "unproven": 2}}, operations=operations)
-    assert judge(scenario("replicator-dead"), doubtful) == []
-    assert judge(scenario("kill-cluster"), doubtful) != []
-    for changed, problem in (
-        ({"operations": (operation(),)}, "q was not refused before the consent"),
-        ({"verdict": {"q": {**ROW, "unproven": 3}}},
-         "q: 3 windows have too many records in doubt to be proven right"),
-        ({"verdict": {"q": {**ROW, "exposed": 0}}}, "q: nothing was left behind, so there was nothing to consent to"),
-    ):  # fmt: skip
-        assert judge(scenario("replicator-dead"), replace(doubtful, **changed)) == [problem]
-    assert "- q: so many records came to the primary alone" in page([story("replicator-dead", doubtful)])
+def test_records_left_behind_with_consent_were_refused_before() -> None:
+    refused = operation(id="o0", outcome="refused")
+    left = replace(MOVED, operations=(refused, operation()))
+    assert judge(scenario("replicator-dead"), left) == []
+    assert judge(scenario("replicator-dead"), MOVED) == ["q was not refused before the consent"]
+    none = replace(left, verdict={"q": {**ROW, "exposed": 0}})
+    assert judge(scenario("replicator-dead"), none) == [
+        "q: nothing was left behind, so there was nothing to consent to"
+    ]  # fmt: skip
+
+
+def test_a_query_without_a_verdict_was_not_judged() -> None:
+    two = replace(MOVED, places={**MOVED.places, "p": ("west", "a", "running")})
+    operations = (operation(), operation(query="p"))
+    assert judge(scenario("kill-cluster"), replace(two, operations=operations)) == ["p was not judged"]
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_announced_repeats_excuse_no_loss(lost: int) -> None:
+    """Three repeats are announced."""
+    outcome = replace(RETURNED, verdict={"q": {**ROW, "exposed": 0, "lost": lost}})
+    assert judge(scenario("primary-returns-late"), outcome) == [f"q: lost {lost}"]
 
 
 def story(name: str, outcome: Outcome, commit: str = "abc") -> Story:
@@ -341,6 +346,7 @@ def test_the_report_says_what_was_measured() -> None:
     assert [each["expected"] for each in told["scenarios"]] == [True, False]
     text = page(stories)
     assert "1 of 2 scenarios ended as expected" in text
+    assert "- judged: q by 98 ids" in text
     assert "| kill-cluster | All brokers of the primary are killed | yes | 9.5 s | 4.2 s | 0 | 0 | 2 |" in text
     assert "- not as expected: no query was seen in the end" in text
     assert "- on west after the move: 60 records were acknowledged and 60 delivered, or more" in text
@@ -348,7 +354,7 @@ def test_the_report_says_what_was_measured() -> None:
     assert "- kill-cluster, kill-one-broker:\n  - commit: abc\n  - begun: some day" in text
 
 
-def test_a_scenario_that_is_played_again_takes_its_place_in_the_report_and_says_on_which_commit() -> None:
+def test_a_scenario_played_again_replaces_its_entry_and_names_its_commit() -> None:
     before = [story("kill-cluster", replace(MOVED, places={})), story("kill-one-broker", STAYED)]
     now = joined(before, [story("kill-cluster", MOVED, "def")])
     assert [(each["name"], each["expected"]) for each in now] == [("kill-cluster", True), ("kill-one-broker", True)]
@@ -356,7 +362,7 @@ def test_a_scenario_that_is_played_again_takes_its_place_in_the_report_and_says_
     assert "- kill-one-broker:\n  - commit: abc" in page(now)
 
 
-def test_what_was_not_as_expected_stays_in_the_report_though_the_scenario_is_played_again() -> None:
+def test_an_earlier_failure_stays_in_the_report_after_another_play() -> None:
     stories = [story("kill-cluster", replace(MOVED, places={}))]
     for commit in ("def", "fed"):
         stories = joined(stories, [story("kill-cluster", MOVED, commit)])

@@ -33,7 +33,7 @@ def test_every_scenario_has_a_name_of_its_own() -> None:
 @pytest.mark.parametrize(
     "scenario", [each for each in (*SCENARIOS, *SMALLER) if heals(each)], ids=lambda scenario: scenario.name
 )
-def test_what_a_healing_scenario_does_it_undoes(scenario: Scenario) -> None:
+def test_a_healing_scenario_undoes_all_that_it_did(scenario: Scenario) -> None:
     undone = {Act.KILL: Act.START, Act.FREEZE: Act.THAW, Act.CUT: Act.JOIN, Act.SLOW: Act.CLEAR}
     done = [(undone[step.act], step.on, step.network) for step in scenario.steps if step.act in undone]
     undo = [(step.act, step.on, step.network) for step in scenario.steps if step.act in undone.values()]
@@ -72,7 +72,7 @@ def test_in_a_soak_load_is_shown_for_each_part_while_its_own_fault_lasts() -> No
     assert len(soak.counted_at) == len(soak.parts)
 
 
-def test_a_soak_is_the_same_for_the_same_seed_fits_its_time_and_ends_with_a_failover() -> None:
+def test_a_soak_is_repeatable_by_seed_fits_its_time_and_ends_in_a_failover() -> None:
     soak = draw_soak(30, 7)
     assert soak == draw_soak(30, 7)
     assert soak.steps != draw_soak(30, 8).steps
@@ -84,7 +84,7 @@ def test_a_soak_is_the_same_for_the_same_seed_fits_its_time_and_ends_with_a_fail
         draw_soak(0.1, 1)
 
 
-def test_a_soak_strikes_only_once_all_is_well_and_what_was_struck_before_has_had_its_time() -> None:
+def test_a_soak_strikes_only_once_all_is_well_after_the_last_fault() -> None:
     soak = draw_soak(60, 3)
     assert {part.name for part in soak.parts} >= {part.name for part in SMALLER}
     assert all("DOWN" in part.never for part in soak.parts)

@@ -1,6 +1,6 @@
 """What the command line says of the scenarios, and of what they are played on."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,11 @@ from chaos.outcome import Outcome
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.soak import SMALLER
 from chaos.stage import Stage
+from reports.origin import Origin
+from reports.stamp import read
 
-COMPOSE = (Path(__file__).resolve().parents[3] / "docker-compose.yml").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[3]
+COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 
 
 def test_the_list_tells_what_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,7 +36,7 @@ def test_the_list_tells_what_is_expected(capsys: pytest.CaptureFixture[str]) -> 
     assert "refused without a consent" in expected["replicator-dead"]
 
 
-def test_images_are_those_of_the_environment_then_of_the_env_file_then_of_the_compose_file() -> None:
+def test_image_names_come_from_the_environment_then_env_file_then_compose() -> None:
     assert images(COMPOSE, "", {})["KAFKA_IMAGE"] == "apache/kafka:4.3.1"
     assert len(images(COMPOSE, "", {})) == 5
     assert {*cli.OURS} < {*images(COMPOSE, "", {})}
@@ -41,6 +44,35 @@ def test_images_are_those_of_the_environment_then_of_the_env_file_then_of_the_co
     named = images(COMPOSE, made, {"POSTGRES_IMAGE": "mine/postgres:3"})
     assert {"made/kafka:1", "mine/postgres:3"} < {*named.values()}
     assert not {"apache/kafka:4.3.1", "made/postgres:2"} & {*named.values()}
+
+
+ON = Origin(revision="a" * 40, changed=False, made="2026-11-23 06:00 UTC", machine="2 cores")
+
+
+@pytest.fixture(autouse=True)
+def clean_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of this checkout may differ from its commit while it is tested."""
+    monkeypatch.setattr(cli, "origin", lambda *_, draft: ON)
+    monkeypatch.setattr(cli, "unchanged", lambda *_: None)
+
+
+def fake_docker(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, said: str, label: str, own: str = "10001 sizes"
+) -> Path:
+    """A program in the place of Docker and Compose that knows one image; returns the list of its commands."""
+    (folder / "said").write_text(said, encoding="utf-8")
+    (folder / "label").write_text(label, encoding="utf-8")
+    (folder / "own").write_text(own, encoding="utf-8")
+    for name in ("docker", "docker-compose"):
+        program = folder / name
+        program.write_text(
+            f'#!/bin/sh\necho "$@" >> {folder}/asked\ncase "$*" in\n'
+            f"run*{cli.OWN}*) cat {folder}/own;;\nrun*) cat {folder}/said;;\nimage*) cat {folder}/label;;\nesac\n",
+            encoding="utf-8",
+        )
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    return folder / "asked"
 
 
 def play_nothing(*_: object) -> Generator[tuple[Scenario, Outcome]]:
@@ -58,14 +90,76 @@ def play_nothing(*_: object) -> Generator[tuple[Scenario, Outcome]]:
 def test_an_image_that_is_not_bare_is_refused_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str, problem: str
 ) -> None:
-    (tmp_path / "said").write_text(said, encoding="utf-8")
-    program = tmp_path / "docker"
-    program.write_text(f'#!/bin/sh\n[ "$1" != run ] || cat {tmp_path}/said\n', encoding="utf-8")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    fake_docker(tmp_path, monkeypatch, said=said, label=ON.revision)
     monkeypatch.setattr(Stage, "play", play_nothing)
     assert cli.main(("run", "--dir", str(tmp_path), "kill-cluster")) == (2 if problem else 0)
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("build", [True, False])
+@pytest.mark.parametrize(
+    ("label", "problem"),
+    [
+        (ON.revision, ""),
+        ("b" * 40, f"was made from {'b' * 40}, and the report would say {ON.revision}"),
+        ("", "was made from a commit it does not name"),
+        ("unknown", "was made from unknown"),
+    ],
+)
+def test_an_image_of_another_commit_than_the_report_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], label: str, problem: str,
+    build: bool,
+) -> None:  # fmt: skip
+    fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=label)
+    monkeypatch.setattr(Stage, "play", play_nothing)
+    words = ["run", "--dir", str(tmp_path), "kill-cluster", *([] if build else ["--no-build"])]
+    assert cli.main(words) == (2 if problem else 0)
+    assert problem in capsys.readouterr().err
+
+
+def test_the_images_are_built_with_the_commit_as_their_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=ON.revision)
+    monkeypatch.setattr(Stage, "play", play_nothing)
+    assert cli.main(["run", "--dir", str(tmp_path), "kill-cluster"]) == 0
+    (built,) = [
+        line for line in asked.read_text(encoding="utf-8").splitlines() if "REVISION" in line and "build" in line
+    ]
+    assert f"--build-arg REVISION={ON.revision}" in built
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "ARG REVISION=" in dockerfile
+    assert 'org.opencontainers.image.revision="${REVISION}"' in dockerfile
+
+
+def test_the_recipe_for_an_image_with_ones_own_pipelines_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=ON.revision, own="0 sizes")
+    monkeypatch.setattr(Stage, "play", play_nothing)
+    assert cli.main(["run", "--dir", str(tmp_path), "kill-cluster"]) == 2
+    assert "does not load its pipeline as user 10001: '0 sizes'" in capsys.readouterr().err
+    (built,) = [line for line in asked.read_text(encoding="utf-8").splitlines() if line.endswith("conf/own-image")]
+    assert "--build-arg TIDEOVER_IMAGE=tideover:0.1.0" in built
+
+
+def test_after_an_interruption_only_missing_scenarios_are_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=ON.revision)
+    asked: list[list[str]] = []
+
+    def play(_: Stage, scenarios: Sequence[Scenario]) -> Generator[tuple[Scenario, Outcome]]:
+        asked.append([each.name for each in scenarios])
+        for each in scenarios[:3]:
+            yield each, Outcome(scenario=each.name, struck_at=1.0)
+
+    monkeypatch.setattr(Stage, "play", play)
+    names = [each.name for each in SCENARIOS]
+    cli.main(["run", "--missing", "--dir", str(tmp_path)])
+    assert read((tmp_path / "report.md").read_text(encoding="utf-8"))[1].missing == tuple(names[3:])
+    cli.main(["run", "--missing", "--dir", str(tmp_path)])
+    assert asked == [names, names[3:]]
+    stamp = read((tmp_path / "report.md").read_text(encoding="utf-8"))[1]
+    assert (stamp.commits, stamp.stories, stamp.missing) == ((ON.commit,), 6, tuple(names[6:]))
 
 
 def test_a_machine_without_docker_says_that_its_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +169,7 @@ def test_a_machine_without_docker_says_that_its_version_is_unknown(monkeypatch: 
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"scenarios": [{"name": "kill-cluster", "expected": true}]}'])
-def test_a_report_that_cannot_be_completed_is_refused_before_anything_is_played(
+def test_a_report_that_cannot_be_completed_is_refused_before_any_play(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     (tmp_path / "report.json").write_text(text, encoding="utf-8")

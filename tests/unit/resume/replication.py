@@ -10,12 +10,12 @@ was read twice. The draws come from one seeded ``random.Random``, so a failing w
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from standby import T0, Slot, Standby, digest, rules, standby, want
-
-from state.model import Fingerprint
-from state.settings import MethodName
+from state.model.entities import Fingerprint
+from state.settings.keys import MethodName
 from streaming.resume.model import Rules, Target, Want
+from tests.unit.resume.standby import T0, Slot, Standby, digest, rules, standby, want
 
 
 @dataclass(frozen=True, order=True)
@@ -39,9 +39,14 @@ class World:
     want: Want
     rules: Rules
     read: frozenset[int]
+    remembered: frozenset[int]
     unread: frozenset[int]
     last: int
     resent: bool
+    in_order: bool
+    """No record is older than one before it."""
+    telling: bool
+    """No two of the remembered records are alike."""
     lookalikes: bool
     """Equal records that content cannot tell apart: then only safety is owed, not exactness."""
 
@@ -55,6 +60,14 @@ class World:
         """Copies of read records at or after the place."""
         assert target.target_offset is not None
         return sum(serial in self.read for offset, serial in self.here if offset >= target.target_offset)
+
+    def shown(self, target: Target) -> bool:
+        """Whether content or times show that a record was read already, of those at or after the place."""
+        assert target.target_offset is not None
+        if not self.telling:
+            return False
+        after = {serial for offset, serial in self.here if offset >= target.target_offset}
+        return bool(after & self.remembered) or (self.in_order and bool(after & self.read))
 
     def repeated_first_copies(self, target: Target) -> int:
         """Read records whose first copy lies at or after the place: those that the replicator did not send again."""
@@ -108,6 +121,9 @@ def draw(seed: int) -> World | None:
     begin = here[rnd.randrange(len(here))][0] if fate.expired else 0
     here = [(offset, r) for offset, r in here if offset >= begin]
     records = [(offset, T0 + 5000 + offset if stamped else r.time, r.value) for offset, r in here]
+    position = _position(
+        rnd, old, seen, cut, remembered=rnd.choice([64, 256]) if fate.is_plain else 256, untracked=not fate.shuffled
+    )
     return World(
         log=standby(
             Slot(records, begin=begin, append_time=stamped, end=records[-1][0] + rnd.choice([1, 1, 2])),
@@ -117,20 +133,25 @@ def draw(seed: int) -> World | None:
         ),
         here=tuple((offset, r.serial) for offset, r in here),
         came=tuple((offset, r.serial) for offset, r in came),
-        want=_position(
-            rnd, old, seen, cut, remembered=rnd.choice([64, 256]) if fate.is_plain else 256, untracked=not fate.shuffled
-        ),
+        want=position,
         rules=rules(
             *rnd.choice([(MethodName.EXACT, MethodName.TIMESTAMP), (MethodName.TIMESTAMP,)]),
             context=rnd.choice([1, 8, 16, 32] if fate.is_plain else [ENOUGH] if fate.shuffled else [8, 16, 32]),
             buffer_ms=rnd.choice([0, 7, 10_000]) if fate.is_plain and not stamped else 10_000,
         ),
         read=frozenset(r.serial for r in seen[:cut]),
+        remembered=frozenset(r.serial for r in seen[:cut] if r.offset in {each.offset for each in position.ring}),
         unread=frozenset(r.serial for r in seen[cut:]),
         last=seen[cut - 1].serial,
         resent=len({r.serial for r in sent}) < len(sent),
+        telling=len({_identity(r, stamped=stamped) for r in position.ring}) == len(position.ring),
+        in_order=not stamped and all(before.time <= after.time for before, after in pairwise(old)),
         lookalikes=_has_lookalikes(sent, seen, seen[cut - 1], stamped=stamped),
     )
+
+
+def _identity(record: Fingerprint, *, stamped: bool) -> tuple[bytes, int]:
+    return record.digest, 0 if stamped else record.timestamp_ms
 
 
 def _has_lookalikes(sent: Sequence[OldRecord], seen: Sequence[OldRecord], last: OldRecord, *, stamped: bool) -> bool:

@@ -7,7 +7,7 @@ last one lies ``offset.lag.max`` records back; others wait for the next commit o
 import random
 from dataclasses import dataclass, field
 
-from streaming.resume.syncs import Sync
+from streaming.resume.offset_syncs import Sync
 
 
 @dataclass

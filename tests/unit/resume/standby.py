@@ -1,18 +1,34 @@
-"""A standby of plain lists behind the port ``streaming.log.Log``, and builders of positions that read like the case."""
+"""A standby of plain lists behind the port ``streaming.cluster_log.Log``, and builders of positions."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, ClassVar
 
-from state.model import EndSample, Fingerprint, TopicPartition
-from state.settings import MethodName
-from streaming.log import Entries, Entry, Fetched, LogRecord, Looked, PartitionError, PartitionFacts, Spec, TopicFacts
-from streaming.resolver import resolve
+from state.model.entities import EndSample, Fingerprint, TopicPartition
+from state.settings.keys import MethodName
+from streaming.cluster_log import (
+    Entries,
+    Entry,
+    Fetched,
+    Log,
+    LogRecord,
+    Looked,
+    PartitionError,
+    PartitionFacts,
+    Spec,
+    TopicFacts,
+)
+from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Rules, Target, Want
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 T0 = 1_700_000_000_000
+
+Record = tuple[int, int, str]
+"""Offset, time and value."""
+Records = list[Record]
 
 
 def digest(value: str) -> bytes:
@@ -23,7 +39,7 @@ def digest(value: str) -> bytes:
 class Slot:
     """One partition: records (offset, time, value), begin and ends."""
 
-    records: list[tuple[int, int, str]]
+    records: Records
     begin: int = 0
     end: int | None = None
     stable: int | None = None
@@ -55,6 +71,9 @@ class Standby:
     topic_id: str | None = None
     written: Sequence[Entry] = ()
     """What lies in the topic ``syncs`` besides."""
+    names: ClassVar[Any] = None
+    segments: ClassVar[Any] = None
+    epoch_ends: ClassVar[Any] = None
 
     def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
         self.asked.append("describe")
@@ -132,12 +151,12 @@ class Standby:
         return out
 
 
-def ring(records: Iterable[tuple[int, int, str]], last: int = 256) -> tuple[Fingerprint, ...]:
+def ring(records: Iterable[Record], last: int = 256) -> tuple[Fingerprint, ...]:
     return tuple(Fingerprint(offset, time, digest(value)) for offset, time, value in records)[-last:]
 
 
 def want(
-    consumed: Sequence[tuple[int, int, str]],
+    consumed: Sequence[Record],
     *,
     partition: int = 0,
     offset: int | None = None,
@@ -184,21 +203,21 @@ def sample(end: int, newest: int | None, partition: int = 0, at: datetime = NOW)
     }
 
 
-def rules(*methods: MethodName, buffer_ms: int = 0, **more: object) -> Rules:
+def rules(*methods: MethodName, buffer_ms: int = 0, **more: Any) -> Rules:
     return Rules(
         methods=methods or (MethodName.EXACT, MethodName.TIMESTAMP),
         buffer_ms=buffer_ms,
-        **more,  # type: ignore[arg-type] # keywords of one test's own
+        **more,
     )
 
 
-def standby(*slots: Slot, **more: object) -> Standby:
+def standby(*slots: Slot, **more: Any) -> Standby:
     keyed = {TopicPartition("orders", number): slot for number, slot in enumerate(slots)}
-    return Standby(keyed, **more)  # type: ignore[arg-type] # keywords of one test's own
+    return Standby(keyed, **more)
 
 
 def found(
-    log: Standby,
+    log: Log,
     wants: Sequence[Want] | Want,
     using: Rules | None = None,
     old_ends: Mapping[TopicPartition, EndSample] | None = None,
@@ -208,17 +227,21 @@ def found(
 
 
 def one(
-    log: Standby, position: Want, using: Rules | None = None, old_ends: Mapping[TopicPartition, EndSample] | None = None
+    log: Log, position: Want, using: Rules | None = None, old_ends: Mapping[TopicPartition, EndSample] | None = None
 ) -> Target:
     (target,) = found(log, position, using, old_ends).targets
     return target
 
 
-def stream(first: int, count: int, *, step_ms: int = 10, name: str = "r") -> list[tuple[int, int, str]]:
+def shows(target: Target, **wanted: Any) -> None:
+    assert {name: getattr(target, name) for name in wanted} == wanted, target
+
+
+def stream(first: int, count: int, *, step_ms: int = 10, name: str = "r") -> Records:
     """``count`` records of the old cluster from offset ``first`` on, one every ``step_ms``."""
     return [(i, T0 + i * step_ms, f"{name}{i}") for i in range(first, first + count)]
 
 
-def copied(records: Iterable[tuple[int, int, str]], base: int = 0) -> list[tuple[int, int, str]]:
+def copied(records: Iterable[Record], base: int = 0) -> Records:
     """The records as a replicator appends them: dense offsets from ``base`` on."""
     return [(base + i, time, value) for i, (_, time, value) in enumerate(records)]

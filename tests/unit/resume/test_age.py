@@ -2,12 +2,12 @@
 
 import pytest
 
-from state.model import TopicPartition
-from streaming.deadline import Deadline
-from streaming.log import PartitionError
-from streaming.memory import MemoryCluster
-from streaming.replication import replication_ages
+from state.model.entities import TopicPartition
+from streaming.clocks import Deadline
+from streaming.cluster_log import PartitionError
+from streaming.resolve.comparison import replication_ages
 from streaming.resume.age import Age
+from tests.memory_log import MemoryCluster
 from tests.replicas import CatchingUp, hold_back
 
 KEY, COPY = TopicPartition("orders", 0), TopicPartition("east.orders", 0)
@@ -56,7 +56,7 @@ def test_an_error_of_either_side_leaves_the_age_unknown() -> None:
 
 
 @pytest.mark.parametrize("ahead", ["orders", "east.orders"])
-def test_a_side_whose_newest_record_is_not_replicated_yet_is_not_taken_for_an_empty_one(ahead: str) -> None:
+def test_a_side_without_its_newest_record_yet_is_not_taken_for_empty(ahead: str) -> None:
     sides = {"orders": cluster("orders", 1000, 2000), "east.orders": cluster("east.orders", 1000, 2000)}
     hold_back(sides[ahead], TopicPartition(ahead, 0))
     found = aged(sides["orders"], sides["east.orders"])

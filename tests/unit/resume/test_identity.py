@@ -6,23 +6,25 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from replication import draw
-from standby import NOW, T0, Slot, copied, found, one, rules, sample, standby, stream, want
 
-from state.settings import MethodName
+from state.model.entities import EndSample, TopicPartition
+from state.settings.keys import MethodName
+from streaming.resume.model import Want
+from tests.unit.resume.replication import draw
+from tests.unit.resume.standby import NOW, T0, Records, Slot, copied, found, one, rules, sample, standby, stream, want
 
 KEEPS = rules(MethodName.IDENTITY, MethodName.EXACT, MethodName.TIMESTAMP, keeps_offsets=True)
 SAME = [(i, T0, "same") for i in range(100)]
 
 
-def test_the_same_offset_is_the_place_once_the_records_there_are_the_same():
+def test_the_same_offset_is_the_place_once_the_records_there_are_the_same() -> None:
     old = [record for record in stream(0, 100) if record[0] % 7]
     target = one(standby(Slot(old)), want(old[:50]), KEEPS)
     assert (target.method, target.target_offset) == ("identity", target.offset)
     assert (target.exact, target.replay_records, target.note) == (True, 0, "")
 
 
-def test_equal_records_leave_content_in_doubt_but_not_the_offset():
+def test_equal_records_leave_content_in_doubt_but_not_the_offset() -> None:
     by_content = one(standby(Slot(SAME)), want(SAME[:40], remembered=20))
     assert not by_content.exact
     ends = sample(len(SAME), SAME[-1][1])
@@ -31,36 +33,38 @@ def test_equal_records_leave_content_in_doubt_but_not_the_offset():
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_records_that_repeat_themselves_prove_no_offset(length):
+def test_records_that_repeat_themselves_prove_no_offset(length: int) -> None:
     """A standby that is five records ahead of its offsets looks no different: the same offset would skip five."""
     old = [(i, T0, f"r{i % length}") for i in range(100)]
     target = one(standby(Slot(copied(old[5:]))), want(old[:40], remembered=20), KEEPS)
     assert target.method != "identity"
+    assert target.target_offset is not None
     assert target.target_offset <= 35
 
 
-def test_a_hole_that_the_standby_fills_with_a_record_from_elsewhere_proves_no_offset():
+def test_a_foreign_record_in_a_hole_of_the_standby_proves_no_offset() -> None:
     """The old log lacks 32 within a run of equal records: the standby without holes is one ahead from there."""
     old = [record for record in [*stream(0, 30), *[(i, T0 + 300, "same") for i in range(30, 60)]] if record[0] != 32]
     target = one(standby(Slot(copied(old))), want(old[:39]), KEEPS)
     assert target.method != "identity"
+    assert target.target_offset is not None
     assert target.target_offset <= 38
 
 
-def test_nothing_is_searched_for_where_the_offsets_are_the_same():
+def test_nothing_is_searched_for_where_the_offsets_are_the_same() -> None:
     log = standby(Slot(stream(0, 5000)), per_fetch=1000)
     one(log, want(stream(0, 3000)), KEEPS)
-    assert log.fetched == 1
+    assert log.fetched == 1 + 2, "the records compared, and those behind the place"
 
 
-def test_a_lagging_copy_resumes_at_its_end_and_tells_what_comes_later():
+def test_a_lagging_copy_resumes_at_its_end_and_tells_what_comes_later() -> None:
     old = stream(0, 100)
     target = one(standby(Slot(old[:90])), want(old), KEEPS)
     assert (target.method, target.target_offset, target.replay_later_records) == ("identity", 90, 10)
     assert (target.exact, target.note) == (False, "the standby lags: it ends 10 offsets before the position")
 
 
-def test_a_route_that_does_not_say_so_is_not_asked():
+def test_a_route_that_does_not_say_so_is_not_asked() -> None:
     target = one(standby(Slot(stream(0, 100))), want(stream(0, 50)), replace(KEEPS, keeps_offsets=False))
     assert (target.method, target.note) == ("exact", "")
 
@@ -85,29 +89,31 @@ LATER = sample(100, T0 + 10**6)
         (OLD, want(OLD[:50]), sample(200, T0), "with a newer time"),
     ],
 )
-def test_what_is_not_proven_is_not_answered(here, position, old_end, reason):
+def test_an_offset_that_is_not_proven_is_not_answered(
+    here: Records, position: Want, old_end: dict[TopicPartition, EndSample] | None, reason: str
+) -> None:
     target = one(standby(Slot(here)), position, KEEPS, old_end)
     assert target.method != "identity"
     assert f"the same offset is not proven: {reason}" in target.note or reason in target.note
 
 
-def test_a_position_before_the_copys_begin_is_retentions_work():
+def test_a_position_before_the_copys_begin_is_retentions_work() -> None:
     target = one(standby(Slot(OLD, begin=60)), want(OLD[:50]), KEEPS)
     assert target.method == "timestamp"
     assert "begins at 60, after the position" in target.note
 
 
-def test_the_whole_short_history_is_proof_enough():
+def test_the_whole_short_history_is_proof_enough() -> None:
     target = one(standby(Slot(OLD)), want(OLD[:3]), KEEPS)
     assert (target.method, target.target_offset, target.exact) == ("identity", 3, True)
 
 
-def test_agreeing_ends_prove_what_is_not_remembered_too():
+def test_agreeing_ends_prove_what_is_not_remembered_too() -> None:
     target = one(standby(Slot(OLD)), want(OLD[:50], untracked=5), KEEPS, sample(100, OLD[-1][1]))
     assert (target.method, target.target_offset) == ("identity", 50)
 
 
-def test_a_topic_of_the_same_id_needs_no_records_but_must_not_be_contradicted():
+def test_a_topic_of_the_same_id_needs_no_records_but_no_contradiction() -> None:
     ((key, seen),) = sample(100, OLD[-1][1], at=NOW).items()
     known = {key: replace(seen, topic_id="T1")}
     forgotten = want([], offset=50)
@@ -116,7 +122,7 @@ def test_a_topic_of_the_same_id_needs_no_records_but_must_not_be_contradicted():
     assert one(standby(Slot(SPOILT), topic_id="T1"), want(OLD[:50]), KEEPS, known).method == "timestamp"
 
 
-def test_one_partition_that_is_no_copy_leaves_the_others_alone():
+def test_one_partition_that_is_no_copy_leaves_the_others_alone() -> None:
     slots = Slot(OLD), Slot(copied(OLD, 3))
     targets = found(standby(*slots), [want(OLD[:50]), want(OLD[:50], partition=1)], KEEPS).targets
     assert [(target.method, target.target_offset) for target in targets] == [("identity", 50), ("exact", 53)]
@@ -125,7 +131,7 @@ def test_one_partition_that_is_no_copy_leaves_the_others_alone():
 @given(st.integers(min_value=0))
 @example(7_533_344_808_593_034)
 @settings(max_examples=200, deadline=None)
-def test_a_replicator_that_does_not_keep_offsets_is_never_believed_to_the_loss_of_a_record(seed):
+def test_a_replicator_without_the_same_offsets_never_loses_a_record(seed: int) -> None:
     world = draw(seed)
     if world is None:
         return
@@ -136,7 +142,7 @@ def test_a_replicator_that_does_not_keep_offsets_is_never_believed_to_the_loss_o
 
 @given(st.integers(min_value=0))
 @settings(max_examples=200, deadline=None)
-def test_a_true_copy_is_answered_with_the_very_offset_or_its_end(seed):
+def test_a_true_copy_is_answered_with_the_very_offset_or_its_end(seed: int) -> None:
     rnd = random.Random(seed)
     log, offset = [], rnd.randint(0, 40)
     for _ in range(rnd.randint(20, 150)):

@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from standby import T0, Slot, found, rules, standby, want
 
 from orchestrator.decide.buffer import LEAST_SPAN, LEAST_STEPS, Measures, buffered, buffers_of
-from orchestrator.disorder import Seen
-from state.ring import Ring
-from state.settings import MethodName
-from state.timeline import Lane, Moment
-from state.upkeep import Disorder, TopicDisorder
+from orchestrator.facts.timestamp_disorder import Seen
+from state.model.fingerprints import Ring
+from state.model.maintenance import Disorder, TopicDisorder
+from state.model.timeline import Lane, Moment
+from state.settings.keys import MethodName
 from tests.contract import samples
+from tests.unit.resume.standby import T0, Slot, found, rules, standby, want
 from tests.unit.test_gates import ASSIGNMENT
 
 Record = tuple[int, int, str]

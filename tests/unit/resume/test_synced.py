@@ -1,18 +1,33 @@
 """Method ``synced``: the topic of the syncs, byte by byte, and what the resolver makes of it."""
 
 import struct
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from standby import T0, Slot, copied, found, one, rules, sample, standby, stream, want
 
-from state.model import TopicPartition
-from state.settings import MethodName
-from streaming.deadline import Deadline
-from streaming.log import Entry, PartitionError
-from streaming.memory import MemoryCluster
-from streaming.resume.syncs import Sync, Syncs
-from streaming.syncs import parse, read_syncs
+from state.model.entities import TopicPartition
+from state.settings.keys import MethodName
+from streaming.clocks import Deadline
+from streaming.cluster_log import Entry, PartitionError
+from streaming.resolve.evidence import parse, read_syncs
+from streaming.resume.offset_syncs import Sync, Syncs
+from tests.memory_log import MemoryCluster
+from tests.unit.resume.standby import (
+    T0,
+    Records,
+    Slot,
+    Standby,
+    copied,
+    found,
+    one,
+    rules,
+    sample,
+    standby,
+    stream,
+    want,
+)
 
 TOPIC = "mm2-offset-syncs.east.internal"
 SYNCS = TopicPartition(TOPIC, 0)
@@ -20,14 +35,14 @@ SYNCED = rules(MethodName.EXACT, MethodName.SYNCED, MethodName.TIMESTAMP, offset
 ONLY_SYNCED = replace(SYNCED, methods=(MethodName.SYNCED,))
 
 
-def entry(offset, topic, partition, upstream, downstream):
+def entry(offset: int, topic: str, partition: int, upstream: int, downstream: int) -> Entry:
     """``OffsetSync``'s schemas, written out: topic STRING, partition INT32; upstreamOffset INT64, offset INT64."""
     name = topic.encode()
     key = struct.pack(">h", len(name)) + name + struct.pack(">i", partition)
     return Entry(offset, key, struct.pack(">qq", upstream, downstream))
 
 
-def mirrored(*slots, syncs=(), **more):
+def mirrored(*slots: Slot, syncs: Iterable[tuple[int, int, int]] = (), **more: Any) -> Standby:
     log = standby(*slots, **more)
     log.written = tuple(entry(i, "orders", *sync) for i, sync in enumerate(syncs))
     log.slots[SYNCS] = Slot([], end=len(log.written))
@@ -37,18 +52,20 @@ def mirrored(*slots, syncs=(), **more):
 # -- the binary form
 
 
-def test_a_sync_is_read_from_its_bytes():
+def test_a_sync_is_read_from_its_bytes() -> None:
     """``OffsetSyncTest.testSerde``: topic-1, partition 2, old offset 3, the standby's 4."""
     key = bytes.fromhex("0007") + b"topic-1" + bytes.fromhex("00000002")
     value = bytes.fromhex("00000000000000030000000000000004")
     assert parse(Entry(7, key, value)) == (TopicPartition("topic-1", 2), Sync(3, 4))
 
 
-def test_names_are_utf8_and_offsets_have_eight_bytes():
+def test_names_are_utf8_and_offsets_have_eight_bytes() -> None:
     assert parse(entry(0, "größen", 300, 2**40, 2**41)) == (TopicPartition("größen", 300), Sync(2**40, 2**41))
 
 
 GOOD = entry(0, "t", 0, 1, 2)
+assert GOOD.key is not None
+assert GOOD.value is not None
 
 
 @pytest.mark.parametrize(
@@ -66,14 +83,14 @@ GOOD = entry(0, "t", 0, 1, 2)
         (b'{"topic":"t"}', b'{"offset":3}'),
     ],
 )
-def test_what_is_no_sync_is_not_read_as_one(key, value):
+def test_a_record_that_is_no_sync_is_ignored(key: bytes | None, value: bytes | None) -> None:
     assert parse(Entry(0, key, value)) is None
 
 
 # -- reading the topic
 
 
-def cluster(*syncs):
+def cluster(*syncs: tuple[str, int, int, int]) -> MemoryCluster:
     log = MemoryCluster()
     log.create(TOPIC)
     for number, sync in enumerate(syncs):
@@ -82,7 +99,7 @@ def cluster(*syncs):
     return log
 
 
-def test_the_topic_is_read_to_its_end_and_sorted_by_partition():
+def test_the_topic_is_read_to_its_end_and_sorted_by_partition() -> None:
     log = cluster(("a", 0, 5, 7), ("b", 1, 1, 1), ("a", 0, 9, 11), ("a", 3, 0, 0))
     assert read_syncs(log, TOPIC, Deadline.after(5)) == {
         TopicPartition("a", 0): Syncs(front=(Sync(5, 7), Sync(9, 11))),
@@ -91,8 +108,8 @@ def test_the_topic_is_read_to_its_end_and_sorted_by_partition():
     }
 
 
-def test_no_more_than_the_newest_records_are_read(monkeypatch):
-    monkeypatch.setattr("streaming.syncs.MOST_RECORDS", 10)
+def test_no_more_than_the_newest_records_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streaming.resolve.evidence.MOST_RECORDS", 10)
     log = cluster(*(("a", 0, i, i) for i in range(100)))
     known = read_syncs(log, TOPIC, Deadline.after(5))
     assert not isinstance(known, str)
@@ -107,7 +124,7 @@ def test_no_more_than_the_newest_records_are_read(monkeypatch):
         (lambda log: log.partition(TOPIC, 0).entries.pop(0), ""),
     ],
 )
-def test_what_keeps_the_syncs_away_is_said(spoil, sentence):
+def test_the_reason_why_syncs_cannot_be_read_is_told(spoil: Callable[[MemoryCluster], object], sentence: str) -> None:
     log = cluster(("a", 0, 5, 7), ("a", 0, 9, 11))
     spoil(log)
     known = read_syncs(log, TOPIC, Deadline.after(5))
@@ -115,13 +132,13 @@ def test_what_keeps_the_syncs_away_is_said(spoil, sentence):
     assert not isinstance(known, str) or (TOPIC in known and sentence in known)
 
 
-def test_a_cluster_that_falls_silent_meanwhile_leaves_the_other_methods():
+def test_a_cluster_that_falls_silent_meanwhile_leaves_the_other_methods() -> None:
     log = cluster(("a", 0, 5, 7))
     log.unreachable = True
     assert "no broker answered" in str(read_syncs(log, TOPIC, Deadline.after(5)))
 
 
-def test_a_topic_that_is_not_read_in_time_counts_as_nothing():
+def test_a_topic_that_is_not_read_in_time_counts_as_nothing() -> None:
     assert "deadline" in str(read_syncs(cluster(("a", 0, 5, 7)), TOPIC, Deadline.after(0)))
     stuck = mirrored(Slot([]), syncs=[(0, 5, 7)])
     stuck.slots[SYNCS].end = 9
@@ -131,7 +148,7 @@ def test_a_topic_that_is_not_read_in_time_counts_as_nothing():
 # -- the resolver
 
 
-def test_a_position_of_which_nothing_is_remembered_goes_by_the_syncs():
+def test_a_position_of_which_nothing_is_remembered_goes_by_the_syncs() -> None:
     old = stream(0, 60)
     log = mirrored(Slot(copied(old, 100)), syncs=[(0, 0, 100), (0, 10, 110), (0, 20, 120), (0, 30, 130)])
     target = one(log, want([], offset=23, timestamp_ms=T0), SYNCED)
@@ -142,7 +159,7 @@ def test_a_position_of_which_nothing_is_remembered_goes_by_the_syncs():
     assert (at.target_offset, at.replay_records) == (130, 0)
 
 
-def test_content_comes_first_and_leaves_the_syncs_unread():
+def test_content_comes_first_and_leaves_the_syncs_unread() -> None:
     old = stream(0, 60)
     log = mirrored(Slot(copied(old, 100)), syncs=[(0, 20, 120)])
     target = one(log, want(old[:23]), SYNCED)
@@ -153,7 +170,7 @@ def test_content_comes_first_and_leaves_the_syncs_unread():
 TWICE = [(n, offset, 100 + offset) for n in (0, 1) for offset in (10, 20)]
 
 
-def test_a_replicator_that_changes_what_it_copies_is_followed_by_its_syncs():
+def test_a_replicator_that_changes_what_it_copies_is_followed_by_its_syncs() -> None:
     old, other = stream(0, 60), stream(0, 60, step_ms=7, name="other")
     changed = [[(offset, time, value.upper()) for offset, time, value in copied(log, 100)] for log in (old, other)]
     log = mirrored(*map(Slot, changed), syncs=TWICE)
@@ -169,7 +186,7 @@ def test_a_replicator_that_changes_what_it_copies_is_followed_by_its_syncs():
     "here",
     [copied(stream(0, 60, step_ms=9, name="x"), 100), copied(stream(5, 60, name="x"), 100)],
 )
-def test_syncs_of_another_log_are_not_believed_against_its_content(here, count):
+def test_syncs_of_another_log_are_not_believed_against_its_content(here: Records, count: int) -> None:
     wants = [want(stream(0, 60, name=name)[:23], partition=n) for n, name in enumerate("ab"[:count])]
     targets = found(mirrored(*[Slot(here)] * count, syncs=TWICE), wants, SYNCED).targets
     for target in targets:
@@ -177,27 +194,27 @@ def test_syncs_of_another_log_are_not_believed_against_its_content(here, count):
         assert count == 2 or "not believed" in target.note
 
 
-def test_the_same_partition_is_followed_for_two_positions():
+def test_the_same_partition_is_followed_for_two_positions() -> None:
     changed = [(offset, time, value.upper()) for offset, time, value in copied(stream(0, 300), 100)]
     log = mirrored(Slot(changed), syncs=[(0, offset, 100 + offset) for offset in range(0, 300, 10)])
     wants = [want(stream(0, 300)[:count], remembered=30) for count in (43, 295)]
     assert [each.target_offset for each in found(log, wants, SYNCED).targets] == [141, 391]
 
 
-def test_syncs_that_agree_with_one_time_only_prove_nothing():
+def test_syncs_that_agree_with_one_time_only_prove_nothing() -> None:
     alike = [(i, T0, f"r{i}") for i in range(60)]
     changed = [(100 + i, T0, "x") for i in range(60)]
     target = one(mirrored(Slot(changed), syncs=[(0, 10, 110), (0, 20, 120)]), want(alike[:23]), SYNCED)
     assert target.method == "timestamp"
 
 
-def test_why_there_are_no_syncs_is_told_where_content_contradicts():
+def test_why_there_are_no_syncs_is_told_where_content_contradicts() -> None:
     log = mirrored(Slot(copied(stream(0, 60, name="x"))), syncs=[(0, 10, 110)])
     log.slots[SYNCS].error = PartitionError(name="TOPIC_AUTHORIZATION_FAILED", text="not allowed", retriable=False)
     assert "TOPIC_AUTHORIZATION_FAILED" in one(log, want(stream(0, 60)[:23]), SYNCED).note
 
 
-def test_a_single_sync_is_not_believed_against_content():
+def test_a_single_sync_is_not_believed_against_content() -> None:
     changed = [(offset, time, value.upper()) for offset, time, value in copied(stream(0, 60), 100)]
     target = one(mirrored(Slot(changed), syncs=[(0, 20, 120)]), want(stream(0, 60)[:23]), SYNCED)
     assert target.method == "timestamp"
@@ -212,14 +229,16 @@ def test_a_single_sync_is_not_believed_against_content():
         ([(0, 20, 900)], "points past the standby's end"),
     ],
 )
-def test_without_a_sync_that_holds_time_decides_and_the_note_says_why(syncs, sentence):
+def test_without_a_sync_that_holds_time_decides_and_the_note_says_why(
+    syncs: list[tuple[int, int, int]], sentence: str
+) -> None:
     log = mirrored(Slot(copied(stream(0, 60), 100)), syncs=syncs)
     target = one(log, want([], offset=23, timestamp_ms=T0 + 220), SYNCED)
     assert (target.method, target.target_offset) == ("timestamp", 122)
     assert sentence in target.note
 
 
-def test_syncs_that_cannot_be_read_are_no_reason_to_stop():
+def test_syncs_that_cannot_be_read_are_no_reason_to_stop() -> None:
     log = mirrored(Slot(copied(stream(0, 60), 100)), syncs=[(0, 20, 120)])
     log.slots[SYNCS].error = PartitionError(name="TOPIC_AUTHORIZATION_FAILED", text="not allowed", retriable=False)
     target = one(log, want([], offset=23, timestamp_ms=T0 + 220), SYNCED)
@@ -227,21 +246,21 @@ def test_syncs_that_cannot_be_read_are_no_reason_to_stop():
     assert "TOPIC_AUTHORIZATION_FAILED" in target.note
 
 
-def test_a_sync_never_leads_past_a_place_that_content_has_proven():
+def test_a_sync_never_leads_past_a_place_that_content_has_proven() -> None:
     old = stream(0, 60)
     target = one(mirrored(Slot(copied(old, 100)), syncs=[(0, 20, 140)]), want(old[:23]), ONLY_SYNCED)
     assert (target.method, target.target_offset, target.replay_records) == ("synced", 123, 0)
     assert "went past" in target.note
 
 
-def test_a_sync_whose_place_has_expired_resumes_at_the_begin_and_is_marked():
+def test_a_sync_whose_place_has_expired_resumes_at_the_begin_and_is_marked() -> None:
     log = mirrored(Slot(copied(stream(0, 60), 100), begin=140), syncs=[(0, 20, 120)])
     target = one(log, want([], offset=23, timestamp_ms=T0 + 220), SYNCED)
     assert (target.method, target.target_offset) == ("synced", 140)
     assert "retention" in target.note
 
 
-def test_a_sync_never_leads_past_records_that_are_all_younger_than_what_was_read():
+def test_a_sync_never_leads_past_records_younger_than_the_position() -> None:
     """The oldest sync that is left may be of a re-send, and then points behind first copies that nobody has read."""
     old = stream(0, 60)
     target = one(mirrored(Slot(copied(old, 100), begin=140), syncs=[(0, 20, 150)]), want(old[:23]), ONLY_SYNCED)
@@ -249,7 +268,7 @@ def test_a_sync_never_leads_past_records_that_are_all_younger_than_what_was_read
     assert "the first record that the standby still holds is younger" in target.note
 
 
-def test_an_open_transaction_pins_a_sync_too():
+def test_an_open_transaction_pins_a_sync_too() -> None:
     log = mirrored(Slot(copied(stream(0, 60), 100), stable=115), syncs=[(0, 20, 120)])
-    target = one(log, want([], offset=23), replace(SYNCED, read_committed=True), sample(60, T0))
+    target = one(log, want([], offset=23), replace(SYNCED, committed_only=frozenset({"orders"})), sample(60, T0))
     assert (target.target_offset, target.replay_records) == (115, 23)

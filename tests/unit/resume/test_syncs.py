@@ -9,9 +9,9 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replicator import Replicated, replicate
 
-from streaming.resume.syncs import Sync, Syncs
+from streaming.resume.offset_syncs import Sync, Syncs
+from tests.unit.resume.replicator import Replicated, replicate
 
 
 def of(*pairs: tuple[int, int]) -> Syncs:
@@ -36,25 +36,25 @@ KAFKA = [
 
 
 @pytest.mark.parametrize(("case", "syncs", "asked", "kafka", "ours"), KAFKA)
-def test_known_cases_of_kafkas_offset_sync_store(case, syncs, asked, kafka, ours):
+def test_known_cases_of_kafkas_offset_sync_store(
+    case: str, syncs: list[tuple[int, int]], asked: int, kafka: int | None, ours: int | None
+) -> None:
     """``OffsetSyncStoreTest``: testOffsetTranslation, testNoTranslationIfNoOffsetSync, testPastOffsetTranslation."""
     assert of(*syncs).translate(asked) == ours
-    if kafka is None:
-        assert ours is None
-    assert ours is None or ours <= kafka
+    assert ours is None or (kafka is not None and ours <= kafka)
 
 
 @pytest.mark.parametrize(
     ("asked", "place"),
     [(-1, None), (0, 0), (1, 1), (999, 991), (4840, 4840), (4839, 4831), (4841, 4841), (10_050, 10_001)],
 )
-def test_past_offsets_are_found_as_near_as_syncs_were_written(asked, place):
+def test_past_offsets_are_found_as_near_as_syncs_were_written(asked: int, place: int | None) -> None:
     """``OffsetSyncStoreTest.testPastOffsetTranslation`` keeps few syncs in memory and forgets what it read at start."""
     syncs = of(*((offset, offset) for offset in range(0, 10_001, 10)))
     assert syncs.translate(asked) == place
 
 
-def test_a_rewound_replicator_is_not_followed_until_it_has_sent_all_again():
+def test_a_rewound_replicator_is_not_followed_until_it_has_sent_all_again() -> None:
     """``OffsetSyncStoreTest.testPastOffsetTranslation`` ends with old offsets going back to 1500."""
     first = [(offset, offset) for offset in range(0, 10_001, 10)]
     rewound = of(*first, (1500, 11_000))
@@ -65,7 +65,7 @@ def test_a_rewound_replicator_is_not_followed_until_it_has_sent_all_again():
     assert of(*first, *over).translate(11_000) == 20_500
 
 
-def test_the_same_sync_twice_changes_nothing():
+def test_the_same_sync_twice_changes_nothing() -> None:
     assert of((5, 7), (5, 7), (9, 11)) == of((5, 7), (9, 11))
 
 
@@ -79,7 +79,9 @@ def test_the_same_sync_twice_changes_nothing():
         ([(0, 0), (100, 100), (50, 101)], 60, None),
     ],
 )
-def test_repeats_have_an_upper_bound_unless_a_resend_followed(syncs, asked, repeats):
+def test_repeats_have_an_upper_bound_unless_a_resend_followed(
+    syncs: list[tuple[int, int]], asked: int, repeats: int | None
+) -> None:
     assert of(*syncs).repeats(asked) == repeats
 
 
@@ -96,21 +98,21 @@ def judge(world: Replicated, asked: int) -> None:
 
 @given(st.integers(min_value=0))
 @settings(max_examples=400, deadline=None)
-def test_resuming_at_a_sync_never_skips_an_unread_record(seed):
+def test_resuming_at_a_sync_never_skips_an_unread_record(seed: int) -> None:
     rnd = random.Random(seed)
     world = replicate(rnd)
     for asked in rnd.sample(range(world.end + 2), min(20, world.end + 2)):
         judge(world, asked)
 
 
-def test_the_syncs_that_count_grow_in_both_offsets():
+def test_the_syncs_that_count_grow_in_both_offsets() -> None:
     for seed in range(300):
         front = Syncs.of(replicate(random.Random(seed)).syncs).front
         assert list(front) == sorted(set(front))
         assert [sync.downstream for sync in front] == sorted({sync.downstream for sync in front})
 
 
-def test_most_positions_near_the_front_are_answered_and_near():
+def test_most_positions_near_the_front_are_answered_and_near() -> None:
     """The rule would be worth nothing if it were only careful."""
     answered, far = 0, []
     for seed in range(300):

@@ -9,12 +9,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from state.model import Position, TopicPartition
-from streaming.log import EpochEnd, PartitionError
-from streaming.memory import MemoryCluster
-from streaming.resume.reset import TABLE, Situation, resolved
-from streaming.resume.truncation import Finding, LogNow, Standing, judge, truncation_of
-from streaming.validation import validate
+from state.model.entities import Position, TopicPartition
+from streaming.cluster_log import EpochEnd, PartitionError
+from streaming.resolve.comparison import validate
+from streaming.resume.truncation import TABLE, Finding, LogNow, Situation, Standing, judge, resolved, truncation_of
+from tests.memory_log import MemoryCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = TopicPartition("orders", 0)
@@ -123,7 +122,7 @@ def test_the_reset_table_is_that_of_the_document(policy: str, situation: Situati
     assert resolved(TABLE[policy, situation], begin=10, end=200, divergence=80, by_time=70) == offset
 
 
-def test_without_timestamps_the_closest_is_the_end_and_every_answer_lies_in_the_log() -> None:
+def test_closest_without_timestamps_is_the_end_and_stays_in_the_log() -> None:
     assert resolved(TABLE["closest", Situation.UNKNOWN], begin=10, end=200) == 200
     assert resolved(TABLE["latest", Situation.KNOWN], begin=90, end=200, divergence=80) == 90
     assert resolved(TABLE["closest", Situation.UNKNOWN], begin=10, end=60, by_time=70) == 60
@@ -146,7 +145,7 @@ def standing(made: MemoryCluster, at: Position) -> Standing:
     return found
 
 
-def test_an_unclean_election_is_found_even_when_the_log_has_grown_past_the_position() -> None:
+def test_an_unclean_election_is_found_in_a_log_grown_past_the_position() -> None:
     made = cluster()
     at = position(100, 0, topic_id=made.topics["orders"].topic_id)
     assert standing(made, at).finding is Finding.INTACT
@@ -167,7 +166,7 @@ def test_a_clean_election_cuts_nothing() -> None:
     assert standing(made, at).finding is Finding.INTACT
 
 
-def test_a_recreated_topic_is_known_by_its_id_although_its_epochs_and_offsets_agree() -> None:
+def test_a_recreated_topic_is_known_by_its_id_despite_equal_offsets() -> None:
     made = cluster()
     at = position(100, 0, topic_id=made.topics["orders"].topic_id)
     made.create("orders", 2)

@@ -1,0 +1,67 @@
+"""100,000 partitions looked up by time on a fake cluster of twelve brokers: ours, and librdkafka's.
+
+The brokers are fakes that keep their answers (see ``fake_brokers``), asked once unmeasured by each client: so the
+figures are what a client computes and loopback carries, and nothing of what real brokers would search. *warm*: the
+look-up alone, by a client that is connected and knows the leaders; *cold*: from making the client to closing it,
+the metadata of all topics included. Every answer is checked.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+
+from bench.fake_brokers import BASE_MS, STEP_MS, fake_brokers, offset_at, topic_name
+from bench.librdkafka_lookup import TheirLookup
+from bench.link_lookup import OurLookup
+from bench.report import Row
+from bench.setting import Setting
+from bench.timings import Answers, Timings, ask_once
+from state.model.entities import TopicPartition
+
+NAME = "many"
+BROKERS = 12
+TOPICS = 1_000
+PARTITIONS_EACH = 100
+ROUNDS = 5
+THEIR_ROUNDS = 1
+"""Half a minute and more each."""
+LIMIT_MS = 1_500.0
+_THEIR_SECONDS = 300.0
+ASKED_MS = BASE_MS + 500 * STEP_MS - 1
+PARTITIONS = tuple(
+    TopicPartition(topic_name(topic), number) for topic in range(TOPICS) for number in range(PARTITIONS_EACH)
+)
+
+
+def count_wrong(answers: Answers) -> int:
+    """How many partitions were answered with another offset than theirs."""
+    return sum(answers.get(each) != offset_at(each.partition, ASKED_MS) for each in PARTITIONS)
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Take all samples in turns. Raises BenchError when an answer of ours is wrong."""
+    setting.say(f"{BROKERS} fake brokers, {len(PARTITIONS):,} partitions")
+    timings = Timings(count_wrong)
+    with fake_brokers(brokers=BROKERS, topics=TOPICS, partitions=PARTITIONS_EACH) as bootstrap:
+        with closing(OurLookup(bootstrap)) as ours:
+            clients: dict[str, Callable[[], Answers]] = {
+                "ours warm": lambda: ours.ask(PARTITIONS, ASKED_MS),
+                "ours cold": lambda: ask_once(OurLookup(bootstrap), PARTITIONS, ASKED_MS),
+            }
+            setting.say(f"{ROUNDS} rounds: ours")
+            timings.take_rounds(clients, ROUNDS)
+        timings.require_ours()
+        setting.say(f"{THEIR_ROUNDS + 1} rounds: confluent-kafka")
+        with closing(TheirLookup(bootstrap, timeout=_THEIR_SECONDS)) as theirs:
+            timings.take_rounds({"theirs warm": lambda: theirs.ask(PARTITIONS, ASKED_MS)}, THEIR_ROUNDS)
+    return [
+        Row(
+            measurement=NAME,
+            what=f"{len(PARTITIONS):,} partitions by time, {state}",
+            unit="ms",
+            ours=timings.spread(f"ours {state}"),
+            limit=LIMIT_MS,
+            others=(timings.other("theirs warm", "confluent-kafka offsets_for_times, warm"),),
+            note=f"{BROKERS} fake brokers on loopback that keep their answers: the client's cost, no broker's search.",
+        )
+        for state in ("warm", "cold")
+    ]

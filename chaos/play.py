@@ -1,0 +1,325 @@
+"""Plays one scenario on an environment, from a calm beginning to the verdict."""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chaos.docker import Environment
+from chaos.errors import DockerFailed, StoryFailed
+from chaos.faults import LEADER, RUNNERS, STRIKES, WORKERS, Act, Action, Sight, Step, When
+from chaos.outcome import MOVED, PRIMARY, Load, Outcome, changes_of, is_counted, leaders_of
+from chaos.scenarios import Scenario
+from chaos.watcher import TOOLS, Watcher
+from lab.tcp_proxy import ORDERS, TALLY, Line
+
+Say = Callable[[str], None]
+
+_CONFIG = "/etc/tideover/tideover.yaml"
+_PING = ("python", "-m", "lab.ping", "/var/lib/lab", PRIMARY, "link:19091")
+_READ = ("python", "-c", "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=20).read().decode())")
+"""Prints what an address answers."""
+_SLOW_SECONDS = 60.0
+"""For the link to have read its orders; it looks twice a second."""
+_FILLER = "/var/lib/kafka/data/filler"
+_FULL = "No space left"
+_VERBS = {Act.KILL: "kill", Act.FREEZE: "pause", Act.THAW: "unpause", Act.START: "start"}
+_EVENTS = "10000"
+"""Of the history: more than any story has."""
+_WARM = "warmed up"
+"""What a runner's log says when it is; one whose warm-up fails tries again."""
+_AGAIN_SECONDS = 5.0
+"""Between two questions that a command must be started for."""
+_MOST_QUESTIONS = 240.0
+_CLOCK_SECONDS = 60.0
+"""By so much a clock may be beside what a scenario says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How long is waited at most, in seconds; generous, since a dozen JVMs on two cores are slow and not wrong."""
+
+    up: float = 900.0
+    running: float = 900.0
+    calm: float = 10.0
+    """Before the first fault; this one is always waited."""
+    moment: float = 240.0
+    """For the moment of a step."""
+    end: float = 300.0
+    """For every query to be where it belongs."""
+    after: float = 15.0
+    """Load on the standby after a move; this one is always waited."""
+    verify: float = 120.0
+
+
+class Story:
+    """One scenario on one environment, which other scenarios may have left as they found it."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        environment: Environment,
+        watcher: Watcher,
+        say: Say,
+        *,
+        fresh: bool,
+        patience: Patience,
+    ) -> None:
+        self._scenario = scenario
+        self._environment = environment
+        self._watcher = watcher
+        self._say = say
+        self._fresh = fresh
+        self._patience = patience
+        self._leader: str | None = None
+        self._struck_at = 0.0
+        self._deeds: list[Action] = []
+        self._up_seconds = 0.0
+        self._loads: dict[str, Load] = {}
+        self._unhealed = ""
+
+    def tell(self, environment_name: str) -> Outcome:
+        """Play it to its end; what broke on the way stands in the outcome."""
+        begun = time.monotonic()
+        seen, blinked = self._watcher.mark(), len(self._watcher.reconnects)
+        broke = ""
+        verdict: dict[str, Any] = {}
+        history: list[dict[str, Any]] = []
+        operations: list[dict[str, Any]] = []
+        places: dict[str, tuple[str, str, str]] = {}
+        try:
+            self._begin()
+            self._up_seconds = round(time.monotonic() - begun, 1)
+            self._say(f"all queries run and could move after {self._up_seconds:.0f} s")
+            time.sleep(self._patience.calm)
+            self._strike()
+            self._await_end()
+            history = self._history()
+            operations = self._operations(history)
+            verdict = self._verify(operations)
+            if MOVED in self._loads:
+                self._loads[MOVED] = replace(self._loads[MOVED], after=verdict)
+            places = _places(self._ask("list"))
+        except (StoryFailed, DockerFailed) as error:
+            broke = str(error)
+            self._say(broke)
+            with contextlib.suppress(DockerFailed, ValueError):  # for the report: what was believed and done until then
+                history = self._history()
+                operations = self._operations(history)
+            if self._struck_at:
+                with contextlib.suppress(DockerFailed, ValueError):
+                    verdict = self._count(0.0)
+        sights = self._watcher.since(seen)
+        return Outcome(
+            scenario=self._scenario.name, environment=environment_name, up_seconds=self._up_seconds,
+            struck_at=self._struck_at, deeds=tuple(self._deeds), changes=tuple(changes_of(history, self._struck_at)),
+            leaders=tuple(leaders_of(sights, self._struck_at)), places=places,
+            reconnects=tuple(round(at - self._struck_at, 1) for at in self._watcher.reconnects[blinked:]),
+            operations=operations, verdict=verdict, loads=self._loads, broke=broke,
+            unhealed=self._unhealed,
+        )  # fmt: skip
+
+    def _begin(self) -> None:
+        """Until both clusters are UP, and every query commits batches on the primary and could move."""
+        if self._fresh:
+            self._environment.compose("up", "--detach", "--no-build", timeout=self._patience.up)
+            self._watcher.begin()
+        else:
+            self._environment.docker("start", ["traffic"])
+        self._await_moment(When.WELL)
+        deadline = time.monotonic() + self._patience.running
+        while not _may_begin(self._ask("list")):  # asked anew: what the watcher saw last may be of long ago
+            _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
+        while not all(_WARM in self._environment.log_of(each) for each in RUNNERS):
+            _wait_again(deadline, "the runners did not get warm")
+
+    def _strike(self) -> None:
+        for number, step in enumerate(self._scenario.steps):
+            self._await_moment(step.when)
+            loaded = self._scenario.counted_at.get(number)
+            before = self._load() if loaded else {}
+            time.sleep(step.after_seconds)
+            if loaded:
+                self._loads[loaded] = Load(before=before, after=self._load())
+            services = [self._resolve(service, step.act) for service in step.on]
+            now = time.time()
+            self._struck_at = self._struck_at or now
+            self._say(f"{now - self._struck_at:6.1f} s  {step}")
+            found = self._do(step, services)
+            begun, done = (round(at - self._struck_at, 3) for at in (now, time.time()))
+            self._deeds.append(
+                Action(begun=begun, done=done, text=str(step), act=step.act, on=tuple(services), when=step.when,
+                     found=found)
+            )  # fmt: skip
+
+    def _await_moment(self, when: When) -> None:
+        """Until a moment has come. Raises StoryFailed.
+
+        That all is well must be so now, and not have been so once: every query has made progress since the last step.
+        """
+        if when is not When.WELL:
+            self._watcher.await_sight(_showing(when), self._patience.moment, when.value)
+            return
+        since = self._struck_at + max((deed.done for deed in self._deeds), default=0.0)
+        self._watcher.await_sight(
+            _showing(when), self._patience.running, when.value,
+            afresh=lambda sight: sight.shows(when) and sight.has_progressed(since),
+        )  # fmt: skip
+
+    def _resolve(self, service: str, act: Act) -> str:
+        if service != LEADER:
+            return service
+        if self._leader is None or act in STRIKES:
+            self._leader = self._watcher.await_sight(
+                lambda sight: sight.leader is not None, self._patience.moment, "a controller leads"
+            ).leader
+        return str(self._leader)
+
+    def _do(self, step: Step, services: list[str]) -> str:
+        """Do it, and say what was met there. Raises StoryFailed where it did not come to what was wanted."""
+        environment = self._environment
+        found = ""
+        match step.act:
+            case Act.KILL | Act.FREEZE | Act.THAW | Act.START:
+                found = self._executors_on(services) if step.when is When.MOVING else ""
+                environment.docker(_VERBS[step.act], services)
+            case Act.CUT | Act.JOIN:
+                plug = environment.cut if step.act is Act.CUT else environment.join
+                for service in services:
+                    plug(step.network, service)
+            case Act.SLOW | Act.CLEAR:
+                found = self._order(step.detail)
+            case Act.FILL:
+                for service in services:
+                    self._fill(service)
+            case Act.EMPTY:  # its small disk is mounted anew, and empty
+                environment.docker("restart", services, "-t", "10")
+            case Act.CONSENT:
+                words = ("failover", "--all", "--to", "west", "--yes", "--consent", step.detail)
+                self._tideover(*words, "--reason", "chaos", timeout=self._patience.end, check=False)
+            case Act.CLOCK:
+                for service in services:
+                    self._check_clock(service, float(step.detail))
+        return found
+
+    def _executors_on(self, services: list[str]) -> str:
+        """Whose executors are on those services that are workers."""
+        found = []
+        for worker in [each for each in services if each in WORKERS]:
+            told = json.loads(self._environment.execute(TOOLS, *_READ, f"http://{worker}.hall:8081/json/")[1])
+            found += [f"an executor of {each['appdesc']['name']}" for each in told["executors"]]
+        return ", ".join(found)
+
+    def _order(self, line: str) -> str:
+        """Tell the link what it is like from now on, and say what it lost until then if it is to be clear again.
+
+        Raises StoryFailed when it does not become slow, or when it was so and lost nothing.
+        """
+        passed, lost = map(int, self._environment.execute("link", "cat", str(TALLY))[1].split())
+        if not line and not lost:
+            raise StoryFailed(f"the link lost none of {passed} chunks")
+        self._environment.execute("link", "sh", "-c", f"echo '{line}' > {ORDERS}")
+        if line:
+            self._await_delay(Line.parse(line))
+            return ""
+        return f"{lost:,} of {passed:,} chunks were lost at first"
+
+    def _await_delay(self, line: Line) -> None:
+        """Until a round trip through the link takes as long as the line says. Raises StoryFailed."""
+        deadline = time.monotonic() + _SLOW_SECONDS
+        while (took := float(self._environment.execute(TOOLS, *_PING)[1])) < 2 * line.delay_ms / 1000:
+            _wait_again(deadline, f"the link is not slow: a round trip takes {took:.3f} s")
+
+    def _fill(self, service: str) -> None:
+        """Write until the disk is full; it is, when that is what the writing ended with. Raises StoryFailed."""
+        fill = f"LC_ALL=C dd if=/dev/zero of={_FILLER} bs=1M 2>&1"
+        told = self._environment.execute(service, "sh", "-c", fill, check=False)[1]
+        if _FULL not in told:
+            raise StoryFailed(f"the disk of {service} is not full: {told.strip()[-200:]}")
+
+    def _check_clock(self, service: str, wanted: float) -> None:
+        """Whether a clock is as far ahead as it shall be, by seconds. Raises StoryFailed."""
+        ahead = round(float(self._environment.execute(service, "date", "+%s")[1]) - time.time())
+        if abs(ahead - wanted) > _CLOCK_SECONDS:
+            raise StoryFailed(f"the clock of {service} is {ahead} s ahead, not {wanted:g} s")
+
+    def _await_end(self) -> None:
+        if self._scenario.moves:
+            self._watcher.await_sight(lambda sight: sight.all_on("west"), self._patience.end, "every query is on west")
+            if self._scenario.returns:
+                self._await_return()
+            self._environment.docker("stop", ["traffic"], "-t", "25")
+            self._loads[MOVED] = Load(before=self._count(0.0), after={})
+            self._environment.compose("up", "--detach", "--no-build", "--no-deps", "traffic-west")
+            time.sleep(self._patience.after)
+            self._environment.docker("stop", ["traffic-west"], "-t", "25")
+        else:
+            time.sleep(self._scenario.hold_seconds)
+            try:
+                self._await_moment(When.WELL)
+            except StoryFailed as error:  # where its queries are, and what was counted, is told all the same
+                self._unhealed = str(error)
+            self._environment.docker("stop", ["traffic"], "-t", "25")
+
+    def _await_return(self) -> None:
+        """Until the primary is UP again, and then for a while: nothing may go back, and all that it held comes over."""
+        back = self._struck_at + max(deed.begun for deed in self._deeds if deed.returns_primary)
+        self._watcher.await_sight(
+            lambda sight: sight.is_up("east", back), self._patience.end, "east is UP again since it came back"
+        )
+        time.sleep(self._scenario.hold_seconds)
+
+    def _history(self) -> list[dict[str, Any]]:
+        return list(self._ask("history", "--limit", _EVENTS))
+
+    def _operations(self, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [self._ask("show-op", each) for each in dict.fromkeys(event["operation"] for event in history) if each]
+
+    def _verify(self, operations: list[dict[str, Any]]) -> dict[str, Any]:
+        """Count until the counts are as they shall be, or patience ends: sinks and replicator may still be at work."""
+        deadline = time.monotonic() + self._patience.verify
+        while True:
+            verdict = self._count(self._patience.verify / 2)
+            if is_counted(self._scenario, operations, verdict) or time.monotonic() > deadline:
+                return verdict
+
+    def _count(self, wait_seconds: float) -> dict[str, Any]:
+        """The verdicts of now, by query; it asks the clusters and the sinks, and not the store."""
+        return self._tell("--wait", f"{wait_seconds:g}")
+
+    def _load(self) -> dict[str, Any]:
+        """What was acknowledged and delivered until now, by query: a verdict takes a minute behind an hour of load."""
+        return self._tell("--load")
+
+    def _tell(self, *options: str) -> dict[str, Any]:
+        command = ("python", "-m", "lab", "verify", "--dir", "/var/lib/lab", "--config", _CONFIG, "-o", "json")
+        return dict(json.loads(self._environment.execute(TOOLS, *command, *options, timeout=_MOST_QUESTIONS)[1]))
+
+    def _ask(self, *words: str) -> Any:
+        return json.loads(self._tideover(*words, "-o", "json"))
+
+    def _tideover(self, *words: str, timeout: float = _MOST_QUESTIONS, check: bool = True) -> str:
+        return self._environment.execute(TOOLS, "tideover", *words, timeout=timeout, check=check)[1]
+
+
+def _may_begin(rows: list[dict[str, Any]]) -> bool:
+    return bool(rows) and all(
+        row["cluster"] == PRIMARY and row["state"] == "running" and row["ready"] is True and (row["batch"] or 0) >= 2
+        for row in rows
+    )
+
+
+def _wait_again(deadline: float, otherwise: str) -> None:
+    if time.monotonic() > deadline:
+        raise StoryFailed(otherwise)
+    time.sleep(_AGAIN_SECONDS)
+
+
+def _showing(when: When) -> Callable[[Sight], bool]:
+    return lambda sight: sight.shows(when)
+
+
+def _places(rows: list[dict[str, Any]]) -> dict[str, tuple[str, str, str]]:
+    return {str(row["query"]): (str(row["cluster"]), str(row["runner"]), str(row["state"])) for row in rows}

@@ -1,0 +1,40 @@
+"""``ack``: say that you have seen what automatic failover did to a query."""
+
+import click
+
+from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli.act.pause import AGAIN
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.prompts import this_person, unknown_if_lost
+from orchestrator.decide.gates.automatic import cooldown_text
+from orchestrator.errors import ExitCode
+from orchestrator.operation import pauses
+
+ACK_COLUMNS = ("query", "operation", "actor", "reason", "at")
+
+
+@click.command()
+@click.argument("query", shell_complete=context.complete_query)
+@context.reason
+@context.output
+@pass_world
+def ack(world: World, query: str, reason: str, output: str) -> int:
+    """Say that you have seen what automatic mode did to a query: its cool-down is over.
+
+    From then on automatic failover may act again, at once if the cluster where the query is now is down.
+
+    \b
+    Example:
+      tideover ack revenue --reason "looked at it, west is fine"
+    """
+    world.query(query)
+    before = pauses.cooldowns(world.store, world.settings).get(query)
+    with unknown_if_lost("the acknowledgement", hint=AGAIN):
+        given = pauses.acknowledge(world.store, world.settings, query, actor=this_person(), reason=reason)
+    if given is None:
+        render.talk(f"there is nothing to acknowledge of {query}: nothing done")
+    elif before is not None:
+        render.talk(f"over: {cooldown_text(before, query)}")
+    if given is not None or output in {"json", "yaml"}:
+        render.show([json_shapes.acknowledgement_row(given)] if given else [], output, columns=ACK_COLUMNS)
+    return ExitCode.DONE

@@ -1,0 +1,121 @@
+"""What a move is asked for: queries, clusters and consents, and the plan of each."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import World
+from orchestrator.clock import SystemClock
+from orchestrator.errors import UsageError
+from orchestrator.facts.gather import Places
+from orchestrator.facts.preflight import plan_query
+from orchestrator.facts.runner_reports import run_of
+from orchestrator.operation.open_operations import open_operation
+from orchestrator.operation.requests import default_target
+from state.messages import Process
+from state.model.entities import OperationKind
+
+CONSENTS = {
+    "unfenced": "start although nothing proves that the old run has stopped: it may still write",
+    "repeats": "records may be read twice",
+    "loss": "records that the standby lacks are left behind",
+    "gap": "records that the standby has deleted already are skipped",
+    "fresh": "the state, or batches that the sink drops by id, are lost",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flags:
+    """The common flags of a move, as given."""
+
+    queries: tuple[str, ...]
+    to: str | None
+    expect_active: str | None
+    reason: str
+    consents: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Aim:
+    """One query's move, worked out once: what is shown, asked and requested is the same."""
+
+    query: str
+    active: str | None
+    """The cluster that the query is on, or is on its way from; None when it never ran."""
+    target: str
+    run: Process | None
+    """The run that has to be proven stopped: a consent ``unfenced`` is given for this one."""
+
+
+def which(command: context.Command) -> context.Command:
+    """The queries or all, the target, what is believed now, and consents."""
+    for decorate in (
+        click.option("--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
+                     help="Accept a risk that a gate names; may be repeated."),
+        click.option("--expect-active", metavar="CLUSTER", shell_complete=context.complete_cluster,
+                     help="Only if the query is on CLUSTER now. With --all: only those on CLUSTER."),
+        click.option("--to", metavar="CLUSTER", shell_complete=context.complete_cluster,
+                     help="Where to. Default: the next in the query's clusters."),
+        click.option("--all", "every", is_flag=True, help="Every declared query."),
+        click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def flags_of(
+    world: World,
+    queries: tuple[str, ...],
+    every: bool,
+    to: str | None,
+    expect_active: str | None,
+    consents: tuple[str, ...],
+    reason: str,
+) -> Flags:
+    context.check_some_or_all(world, queries, every=every)
+    for cluster in (to, expect_active):
+        if cluster is not None:
+            world.known_cluster(cluster)
+    names = tuple(dict.fromkeys(queries)) or tuple(world.settings.queries)
+    if not names:
+        raise UsageError("no query is declared", hint="declare queries in the configuration")
+    for name in names if to is not None else ():
+        if to not in world.query(name).clusters:
+            allowed = ", ".join(world.query(name).clusters)
+            raise UsageError(f"{name} may not run on {to}", hint=f"its clusters are {allowed}")
+    return Flags(queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents)
+
+
+def aims_of(world: World, flags: Flags, *, every: bool) -> list[Aim]:
+    """What is to be moved, from where and to where; with ``--all`` only what is where ``--expect-active`` says."""
+    aims = [_aim(world, name, flags.to) for name in flags.queries]
+    if not every or flags.expect_active is None:
+        return aims
+    for aim in aims:
+        if aim.active != flags.expect_active:
+            where = f"is on {aim.active}, not on {flags.expect_active}" if aim.active else "has never run"
+            render.talk(f"{aim.query} {where}: left where it is")
+    return [aim for aim in aims if aim.active == flags.expect_active]
+
+
+def _aim(world: World, name: str, to: str | None) -> Aim:
+    """Where to: as typed, else where an open operation goes already, else the next of the query's clusters."""
+    query = world.query(name)
+    under_way = open_operation(world.store, name)
+    run = run_of(world.store, name)
+    if under_way is not None:
+        return Aim(query=name, active=under_way.source, target=to or under_way.target, run=run)
+    assignment = world.store.assignment(name)
+    active = assignment.cluster if assignment else None
+    return Aim(query=name, active=active, target=to or default_target(query, active or query.clusters[0]), run=run)
+
+
+def plans_of(world: World, aims: Iterable[Aim], flags: Flags) -> Iterator[dict[str, object]]:
+    places = Places(store=world.store, settings=world.settings, logs=world.log, clock=SystemClock())
+    for aim in aims:
+        yield plan_query(
+            places, OperationKind.FAILOVER, aim.query, aim.target,
+            consents=frozenset(flags.consents), expect_active=flags.expect_active,
+        )  # fmt: skip

@@ -1,0 +1,164 @@
+"""``clean``: what retention would take away, why the rest stays, and the checkpoints of it taken away now."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
+from orchestrator.clock import SystemClock
+from orchestrator.decide.former_checkpoints import Fate, Judged, Keep
+from orchestrator.decide.times import iso
+from orchestrator.errors import ExitCode, OutcomeUnknown, UnknownName, UsageError
+from orchestrator.facts.former_checkpoints import ask_to_clean, judged_of, keep_of
+from state.model.maintenance import Former
+from state.settings.values import parse_duration
+from state.store.controller_store import ControllerStore
+
+CHECKPOINT_COLUMNS = ("query", "checkpoint", "left_at", "bytes", "fate", "why")
+_ROW_COLUMNS = ("what", "rows")
+_COUNTED = 10_000
+"""Rows of each kind that a dry run counts: on SQLite nobody else writes meanwhile."""
+_LOOK_SECONDS = 0.2
+
+
+@click.command()
+@click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
+@click.option("--older-than", metavar="AGE", help="Instead of retention.checkpoints: 7d, 12h.")
+@click.option("--dry-run", is_flag=True, help="Show what would go and why the rest stays, and change nothing.")
+@click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
+              help="How long to wait for the runners.")  # fmt: skip
+@context.reason
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@context.output
+@pass_world
+def clean(
+    world: World,
+    queries: tuple[str, ...],
+    older_than: str | None,
+    dry_run: bool,
+    timeout: float,
+    reason: str,
+    yes: bool,
+    output: str,
+) -> int:
+    """Delete old checkpoints that queries have left, as retention does each hour; or show what would go.
+
+    State and old log entries go. The last batch and the fence stay, a few small files: no start from there is possible,
+    whatever copy of the store is put back. The checkpoint in use never goes, nor the newest retention.keep_checkpoints
+    of a query, nor any of a query that is moved, held, or not seen running. A runner does it; one that cannot says why
+    (exit 1). Without QUERY the dry run also counts the rows that the controller will clear from the store.
+
+    \b
+    Examples:
+      tideover clean --dry-run
+      tideover clean revenue --dry-run --older-than 7d
+      tideover clean revenue --older-than 7d --reason "the disk is full"
+    """
+    store, settings = world.store, world.settings
+    keep = _keep(world, older_than)
+    names = _names(world, queries)
+    judged = [each for name in names for each in judged_of(store, settings, name, keep, by_hand=True)]
+    if dry_run:
+        rows = None
+        if not queries:
+            before = store.now() - settings.retention.history
+            rows = store.prunable(before, keep=settings.retention.operations, limit=_COUNTED)._asdict()
+        _show(judged, rows, output, store.now())
+        return ExitCode.DONE
+    going = [each.former for each in judged if each.fate is Fate.GOES]
+    if not going:
+        render.talk("nothing to clean: nothing done")
+        _show(judged, None, output, store.now())
+        return ExitCode.DONE
+    if not yes:
+        require_person(hint="see first: tideover clean --dry-run")
+        rows_of = [_row(each, store.now()) for each in judged if each.fate is Fate.GOES]
+        render.talk(render.table(rows_of, CHECKPOINT_COLUMNS))
+        ask_yes(f"Clean {len(going)} checkpoint{'s' if len(going) != 1 else ''}?")
+    with unknown_if_lost("what was asked of the runners", hint="the same command again does no harm"):
+        given = []
+        for name in names:
+            agreed = [former.checkpoint for former in going if former.query == name]
+            given += ask_to_clean(store, settings, name, keep, actor=this_person(), reason=reason, only=agreed)
+        _await(store, given, timeout)
+        after = [each for name in names for each in judged_of(store, settings, name, keep)]
+    asked = {(former.query, former.checkpoint) for former in given}
+    shown = [each for each in after if (each.former.query, each.former.checkpoint) in asked]
+    _show(shown, None, output, store.now())
+    if len(given) < len(going):
+        render.talk("some stay: the query was moved meanwhile; see tideover clean --dry-run")
+    return ExitCode.DONE if len(given) == len(going) and all(_is_clean(each) for each in shown) else ExitCode.REFUSED
+
+
+def _keep(world: World, older_than: str | None) -> Keep:
+    keep = keep_of(world.settings.retention)
+    if older_than is None:
+        return keep
+    try:
+        return Keep(age=parse_duration(older_than), newest=keep.newest)
+    except ValueError as error:
+        raise UsageError(f"--older-than: {error}") from error
+
+
+def _names(world: World, queries: Sequence[str]) -> list[str]:
+    """The queries that are meant; all of which the store knows a former checkpoint, where none is named."""
+    known = sorted({former.query for former in world.store.formers()})
+    for name in queries:
+        if name not in known and name not in world.settings.queries:
+            raise UnknownName(f"query {name!r} is not declared, and has left no checkpoint that the store knows")
+    return list(dict.fromkeys(queries)) or known
+
+
+def _await(store: ControllerStore, given: Sequence[Former], seconds: float) -> None:
+    """Until each runner has answered. Raises ``OutcomeUnknown`` when the time is up."""
+    clock = SystemClock()
+    deadline = clock.monotonic() + seconds
+    waiting = {(each.query, each.checkpoint) for each in given}
+    while waiting:
+        waiting &= {(each.query, each.checkpoint) for each in store.formers() if each.is_asked}
+        if waiting and clock.monotonic() >= deadline:
+            raise OutcomeUnknown(
+                f"{len(waiting)} of {len(given)} not answered within {seconds:g} s: the runners go on",
+                hint="tideover clean --dry-run tells how far they are",
+            )
+        if waiting:
+            clock.wait(_LOOK_SECONDS)
+
+
+def _is_clean(judged: Judged) -> bool:
+    return judged.fate is Fate.CLEANED
+
+
+def _row(judged: Judged, now: datetime) -> dict[str, object]:
+    former = judged.former
+    return {
+        "query": former.query,
+        "checkpoint": former.checkpoint,
+        "epoch": former.placed_epoch,
+        "left_epoch": former.left_epoch,
+        "left_at": iso(former.left_at),
+        "age_seconds": (now - former.left_at) / timedelta(seconds=1),
+        "operation": former.operation,
+        "files": former.files,
+        "bytes": former.bytes,
+        "cleaned_at": iso(former.cleaned_at),
+        "fate": judged.fate.value,
+        "why": judged.why,
+    }
+
+
+def _show(judged: Sequence[Judged], rows: dict[str, int] | None, output: str, now: datetime) -> None:
+    checkpoints = [_row(each, now) for each in judged]
+    if output in {"json", "yaml"}:
+        render.document({"checkpoints": checkpoints, "rows": rows}, output)
+        return
+    render.show(checkpoints, output, columns=CHECKPOINT_COLUMNS)
+    if rows is not None and output == "table":
+        counted = [{"what": name, "rows": f"{count} or more" if count >= _COUNTED else count}
+                   for name, count in rows.items() if count]  # fmt: skip
+        render.say("\nRows that the controller will clear from the store:" if counted else "\nNo row is over.")
+        if counted:
+            render.say(render.table(counted, _ROW_COLUMNS))

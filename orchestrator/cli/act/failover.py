@@ -1,0 +1,170 @@
+"""``failover``: move queries to their standby."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.act.aim import CONSENTS, Aim, Flags, aims_of, flags_of, plans_of, which
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.progress import Progress, answer, nothing_done
+from orchestrator.cli.prompts import ask_to_type, ask_yes, is_attended, this_person
+from orchestrator.clock import SystemClock
+from orchestrator.decide.gates.gate import UNFENCED, named
+from orchestrator.decide.operation.phases import BEFORE_COMMIT
+from orchestrator.errors import OutcomeUnknown, UsageError
+from orchestrator.lease import Lead, is_led, this_process
+from orchestrator.operation.open_operations import open_operation
+from orchestrator.operation.requests import Wish, ask, standing_of
+from orchestrator.operation.wait import Work
+from state.errors import StoreError
+from state.model.entities import OperationKind, Request
+
+_GO_ON = "tideover list shows it, and the same command goes on with it"
+
+
+@click.command()
+@which
+@context.reason
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Follow the operation to its end.")
+@click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
+              help="How long to wait: what has begun by then stays open, nothing begins later.")  # fmt: skip
+@context.output
+@pass_world
+def failover(
+    world: World,
+    queries: tuple[str, ...],
+    every: bool,
+    to: str | None,
+    expect_active: str | None,
+    consents: tuple[str, ...],
+    reason: str,
+    yes: bool,
+    wait: bool,
+    timeout: float,
+    output: str,
+) -> int:
+    """Move queries to their standby, with their state, to the place where they stood.
+
+    Already there: exit 0, nothing done. An open operation of the query is joined. A query that somebody else
+    moves after the plan was shown is refused. Without a terminal, --yes is needed. Without a terminal, and with
+    --all, one of --to and --expect-active is needed, too: typed twice it must not move queries back.
+
+    \b
+    Examples:
+      tideover failover revenue
+      tideover failover revenue clicks --to west
+      tideover failover --all --to west --yes --reason "east is down"
+      tideover failover revenue --expect-active east --yes -o json
+    """
+    flags = flags_of(world, queries, every, to, expect_active, consents, reason)
+    _check_meant(flags, every=every, yes=yes)
+    aims, moving = aims_of(world, flags, every=every), []
+    for aim in aims:
+        if _is_there(world, aim.query, flags.to):
+            render.talk(f"{aim.query} is already there: nothing done")
+        else:
+            moving.append(aim)
+    many = every or len(flags.queries) > 1
+    if not moving:
+        return nothing_done(output, many=many)
+    asks = is_attended() and not yes
+    if asks:
+        _ask_person(world, moving, flags)
+    if not wait and not is_led(world.store):
+        raise UsageError("no controller is running, so nothing would take up this request", hint="leave --no-wait out")
+    expected = {aim.query: aim.active for aim in moving if aim.active and (asks or flags.to is None)}
+    if flags.expect_active is not None:
+        expected = {aim.query: flags.expect_active for aim in moving}
+    wish = Wish(
+        kind=OperationKind.FAILOVER,
+        targets={aim.query: aim.target for aim in moving},
+        expect_active=expected,
+        actor=this_person(),
+        reason=flags.reason,
+        consents=flags.consents,
+        runs={aim.query: aim.run for aim in moving},
+        within=timedelta(seconds=timeout),
+    )
+    return _move(world, wish, wait=wait, timeout=timeout, output=output, many=many)
+
+
+def _check_meant(flags: Flags, *, every: bool, yes: bool) -> None:
+    """A script says what it believes, and ``--all`` where from or where to: typed twice it would move queries back."""
+    is_said = flags.to is not None or flags.expect_active is not None
+    if not is_attended() and not (yes and is_said):
+        raise UsageError(
+            "without a terminal a move needs --yes and one of --to and --expect-active",
+            hint="so that a script says what it believes: tideover failover QUERY --to CLUSTER --yes",
+        )
+    if every and not is_said:
+        raise UsageError(
+            "--all needs --to or --expect-active: without them, queries that have moved already would move back",
+            hint="tideover failover --all --to CLUSTER, or tideover failover --all --expect-active CLUSTER",
+        )
+
+
+def _is_there(world: World, name: str, to: str | None) -> bool:
+    if not _is_on(world, name, to):
+        return False
+    is_asked_for = any(request.query == name for request in world.store.open_requests())
+    return not is_asked_for and open_operation(world.store, name) is None
+
+
+def _is_on(world: World, name: str, cluster: str | None) -> bool:
+    assignment = world.store.assignment(name)
+    return assignment is not None and assignment.cluster == cluster
+
+
+def _ask_person(world: World, moving: Sequence[Aim], flags: Flags) -> None:
+    """Show the plan, then ask; a consent is typed, so that it is not given in passing. Raises ``Refused``."""
+    names = [aim.query for aim in moving]
+    for request in world.store.open_requests():
+        if request.query in names and request.target != flags.to and _is_on(world, request.query, flags.to):
+            render.talk(f"{request.query}: this calls off request {request.id}, which has not begun")
+    for name in names:
+        for standing in world.store.operations(query=name, only_open=True, limit=1):
+            if standing.source == flags.to and standing.phase in BEFORE_COMMIT:
+                render.talk(f"{name}: this calls off operation {standing.id}, on its way to {standing.target}")
+    for value in plans_of(world, moving, flags):
+        render.talk(render.plan(value) + "\n")
+    ask_yes(f"Move {', '.join(names)}?")
+    for consent in dict.fromkeys(flags.consents):
+        if consent == UNFENCED:
+            for aim in moving:
+                render.talk(
+                    f"{aim.query}: the run that may still write is {named(aim.run) if aim.run else 'not known'}"
+                )
+        ask_to_type(names[0] if len(names) == 1 else "all", f"{consent}: {CONSENTS[consent]}.")
+
+
+def _move(world: World, wish: Wish, *, wait: bool, timeout: float, output: str, many: bool) -> int:
+    store = world.store
+    requests: tuple[Request, ...] = ()
+    try:
+        requests = ask(store, wish)  # a store that is lost now may have it, or a part of it
+        if wait:
+            _see_through(world, requests, seconds=timeout, actor=wish.actor)
+        return answer(store, standing_of(store, requests), output, many=many)
+    except KeyboardInterrupt:
+        raise OutcomeUnknown("interrupted: what was begun stays open", hint=_GO_ON, asked=requests) from None
+    except StoreError as error:
+        raise OutcomeUnknown(f"what was begun stays open: {error}", hint=_GO_ON, asked=requests) from error
+
+
+def _see_through(world: World, requests: tuple[Request, ...], *, seconds: float, actor: str) -> None:
+    clock = SystemClock()
+    work = Work(
+        store=world.store,
+        settings=world.settings,
+        logs=world.log,
+        clock=clock,
+        lead=Lead(world.store, clock, this_process()),
+        actor=actor,
+        watch=Progress(world.store, requests, at_once=world.settings.operations.at_once).say,
+    )
+    work.see_through(requests, seconds=seconds)
+    for operation, error in work.failures.items():
+        render.talk(f"operation {operation} stays open: {error}" + (f" ({error.hint})" if error.hint else ""))

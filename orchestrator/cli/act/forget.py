@@ -1,0 +1,81 @@
+"""``forget``: delete what the store remembers of a query that was taken out of service."""
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
+from orchestrator.decide.times import iso
+from orchestrator.errors import ExitCode
+from orchestrator.operation.forget import Leftover, leftover_of
+from orchestrator.operation.forget import forget as forget_now
+
+_COLUMNS = ("what", "rows")
+
+
+@click.command()
+@click.argument("query", shell_complete=context.complete_query)
+@click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing.")
+@context.reason
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@context.output
+@pass_world
+def forget(world: World, query: str, dry_run: bool, reason: str, yes: bool, output: str) -> int:
+    """Delete what the store remembers of a query that is not declared any more.
+
+    Its assignment, operations, positions and timeline go; lines of history go by age, as ever. Checkpoints and
+    what the query wrote are not touched. Declared again, the query starts as a new one does, from what its
+    checkpoint folder holds. Refused (exit 1) while the query is declared, a runner runs it, or an operation or
+    a request of it is open.
+
+    \b
+    Examples:
+      tideover forget revenue --dry-run
+      tideover forget revenue --reason "replaced by revenue2"
+    """
+    leftover = leftover_of(world.store, world.settings, query)
+    if dry_run:
+        _show(leftover, output, forgotten=False)
+        return ExitCode.DONE
+    if not yes:
+        require_person(hint=f"see first: tideover forget {query} --dry-run")
+        rows = [{"what": name, "rows": count} for name, count in leftover.rows._asdict().items() if count]
+        render.talk(render.table(rows, _COLUMNS) + "\n")
+        render.talk(_warning(leftover))
+        ask_yes(f"Forget {query}?")
+    with unknown_if_lost(f"the memory of {query}", hint="the same command again deletes what is left"):
+        forget_now(world.store, leftover, actor=this_person(), reason=reason)
+    if output == "table":
+        render.talk(_left(leftover))
+    _show(leftover, output, forgotten=True)
+    return ExitCode.DONE
+
+
+def _warning(leftover: Leftover) -> str:
+    fact = leftover.fact
+    if fact is None or not leftover.is_silent:
+        return _left(leftover)
+    return (
+        f"Runner {fact.runner} on {fact.host} reported {fact.state.value} at {iso(fact.reported_at)}, and nothing "
+        f"since: make sure that it has ended.\n{_left(leftover)}"
+    )
+
+
+def _left(leftover: Leftover) -> str:
+    if leftover.checkpoint is None:
+        return "It has no checkpoint that the store knows."
+    return f"The checkpoint {leftover.checkpoint} stays: delete it, and those beside it, if you do not need them."
+
+
+def _show(leftover: Leftover, output: str, *, forgotten: bool) -> None:
+    if output in {"json", "yaml"}:
+        value = {
+            "query": leftover.query,
+            "forgotten": forgotten,
+            "rows": leftover.rows._asdict(),
+            "checkpoint": leftover.checkpoint,
+        }
+        render.document(value, output)
+        return
+    rows = [{"what": name, "rows": count} for name, count in leftover.rows._asdict().items()]
+    render.show(rows, output, columns=_COLUMNS)

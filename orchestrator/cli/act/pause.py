@@ -1,0 +1,57 @@
+"""``pause``: keep automatic failover from queries for a while."""
+
+from datetime import datetime
+
+import click
+
+from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.prompts import this_person, unknown_if_lost
+from orchestrator.decide.times import parse_end
+from orchestrator.errors import UsageError
+from orchestrator.operation import pauses
+from orchestrator.operation.open_operations import open_operations
+from state.model.automation import EVERY
+
+PAUSE_COLUMNS = ("scope", "since", "until", "actor", "reason", "resumed_at")
+AGAIN = "the same command again does no harm; tideover history shows what was kept"
+
+
+def scope_of(world: World, query: str | None, every: bool) -> str:
+    context.check_one_or_all(world, query, every=every)
+    return EVERY if query is None else query
+
+
+@click.command()
+@click.argument("query", required=False, shell_complete=context.complete_query)
+@click.option("--all", "every", is_flag=True, help="Every query, also those declared later.")
+@click.option("--until", metavar="TIME", help="When it ends by itself. Default: only when somebody resumes.")
+@context.reason
+@context.output
+@pass_world
+def pause(world: World, query: str | None, every: bool, until: str | None, reason: str, output: str) -> None:
+    """Keep automatic failover from a query, or from all of them, for a while.
+
+    TIME is 2h from now, ISO 8601 with a zone, or milliseconds since the epoch. A pause survives restarts and replaces
+    the earlier one of the same query (or of --all). Verbs that a person types are not paused, and neither is an
+    operation that is under way.
+
+    \b
+    Examples:
+      tideover pause revenue --until 2h --reason "broker upgrade"
+      tideover pause --all --until 2030-01-31T18:00:00Z
+    """
+    scope = scope_of(world, query, every)
+    end: datetime | None = None
+    if until is not None:
+        try:
+            end = parse_end(until, world.store.now())
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    with unknown_if_lost("the pause", hint=AGAIN):
+        made = pauses.pause(world.store, scope, until=end, actor=this_person(), reason=reason)
+        under_way = open_operations(world.store)
+    render.show([json_shapes.pause_row(made)], output, columns=PAUSE_COLUMNS)
+    for operation in under_way:
+        if made.covers(operation.query):
+            render.talk(f"operation {operation.id} of {operation.query} is under way, and goes on")

@@ -1,0 +1,66 @@
+"""``plan failover``: what a move would do, gates included. Changes nothing."""
+
+from collections.abc import Mapping
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.act.aim import aims_of, flags_of, plans_of, which
+from orchestrator.cli.context import World, pass_world
+from orchestrator.errors import ExitCode
+from orchestrator.operation.open_operations import open_operation
+
+
+@click.group()
+def plan() -> None:
+    """Show what a move would do, gates included. Changes nothing."""
+
+
+@plan.command("failover")
+@which
+@context.output
+@pass_world
+def plan_failover(
+    world: World,
+    queries: tuple[str, ...],
+    every: bool,
+    to: str | None,
+    expect_active: str | None,
+    consents: tuple[str, ...],
+    output: str,
+) -> int:
+    """Show what failover would do: per partition where to resume, by which method, and at what cost.
+
+    \b
+    Examples:
+      tideover plan failover revenue
+      tideover plan failover --all --to west -o json
+    """
+    flags = flags_of(world, queries, every, to, expect_active, consents, "")
+    aims = aims_of(world, flags, every=every)
+    plans = list(plans_of(world, aims, flags))
+    _print_plans(plans, output, many=every or len(flags.queries) > 1)
+    return ExitCode.REFUSED if any(_is_turned_down(world, value) for value in plans) else ExitCode.DONE
+
+
+def _is_turned_down(world: World, value: Mapping[str, object]) -> bool:
+    """Whether the move itself would be refused: a query that is there already is left, an open operation joined."""
+    gates = value["gates"]
+    assert isinstance(gates, list)
+    refused = next((gate["name"] for gate in gates if not gate["ok"]), None)
+    if refused == "no-operation-open":
+        standing = open_operation(world.store, str(value["query"]))
+        return standing is not None and standing.target != value["to"]
+    return refused not in {None, "not-already-there"}
+
+
+def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> None:
+    if output in {"json", "yaml"}:
+        render.document(plans if many else plans[0], output)
+    elif output == "tsv":
+        found = [{**row, "query": value["query"]} for value in plans for row in render.rows_of(value)]
+        render.show(found, output, columns=("query", *render.PARTITION_COLUMNS))
+        for line in render.refusals(plans):
+            render.talk(line)
+    else:
+        render.say("\n\n".join(render.plan(value) for value in plans))

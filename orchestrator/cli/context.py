@@ -1,0 +1,194 @@
+"""What every verb needs: the configuration, the store, and logs of clusters; made when first asked for.
+
+Flags that several verbs share, in one wording.
+"""
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from orchestrator.config.load import Loaded, load, names, without_password
+from orchestrator.errors import UnknownName, UsageError
+from state.errors import StoreUnavailable
+from state.settings.keys import Query, Tideover
+from state.store.controller_store import ControllerStore
+from streaming.cluster_log import Log
+from streaming.probe.identities import Identities
+from streaming.secrets import Broken, reveal
+
+if TYPE_CHECKING:
+    from streaming.kafka.link import Links
+
+_NO_STORE = "check the key store: that the database runs, and that this user may read and write it; it may be busy, too"
+
+
+@dataclass(kw_only=True)
+class World:
+    """The composition root: the only place that names concrete adapters."""
+
+    config: str | None
+    _loaded: Loaded | None = None
+    _store: ControllerStore | None = None
+    _identities: Identities | None = None
+    _links: "Links | None" = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def loaded(self) -> Loaded:
+        if self._loaded is None:
+            self._loaded = load(self.config)
+        return self._loaded
+
+    @property
+    def settings(self) -> Tideover:
+        return self.loaded.settings
+
+    @property
+    def base(self) -> Path:
+        """The folder of the configuration file."""
+        return self.loaded.path.parent
+
+    @property
+    def identities(self) -> Identities:
+        """What the links ask: ids as configured, and as pinned in the store once that was opened."""
+        if self._identities is None:
+            self._identities = Identities(self.settings)
+        return self._identities
+
+    @property
+    def store(self) -> ControllerStore:
+        if self._store is None:
+            from state.store.sql.migrate import open_store  # imported when needed: help need not wait for SQLAlchemy
+
+            with self.reaching_store():
+                self._store = open_store(self.store_url)
+                self.identities.learn(self._store)
+        return self._store
+
+    @contextmanager
+    def reaching_store(self) -> Iterator[None]:
+        """Around the first call of a store: where it fails, the configuration may be what is wrong."""
+        try:
+            yield
+        except StoreUnavailable as error:
+            raise StoreUnavailable(str(error), hint=_NO_STORE) from error
+
+    def store_url(self) -> str:
+        """The store's URL, with the password that its file holds now."""
+        try:
+            return reveal(self.settings.store)
+        except Broken as broken:
+            raise StoreUnavailable(
+                f"the store's URL cannot be had: {broken.why}", hint="write it there again"
+            ) from None
+
+    @property
+    def store_name(self) -> str:
+        """The store's URL without its password."""
+        return without_password(self.store_url(), "*****")
+
+    def log(self, cluster: str) -> Log:
+        """The link to a cluster, shared by all threads; made when first asked for. Raises ``ClusterUndeclared``."""
+        with self._lock:
+            if self._links is None:
+                from streaming.kafka.link import Links  # imported when needed: it loads kafka-python
+
+                self._links = Links(self.settings, self.identities)
+        return self._links(cluster)
+
+    def query(self, name: str) -> Query:
+        """A declared query, or ``UnknownName``."""
+        if name not in self.settings.queries:
+            raise UnknownName(f"query {name!r} is not declared", hint=self._known("queries"))
+        return self.settings.queries[name]
+
+    def known_cluster(self, name: str) -> None:
+        """``UnknownName`` unless the cluster is declared."""
+        if name not in self.settings.clusters:
+            raise UnknownName(f"cluster {name!r} is not declared", hint=self._known("clusters"))
+
+    def _known(self, group: str) -> str:
+        return f"declared {group}: " + (", ".join(sorted(getattr(self.settings, group))) or "none")
+
+    def close(self) -> None:
+        """Let the store and the links go."""
+        if self._links is not None:
+            self._links.close()
+        if self._store is not None:
+            self._store.close()
+
+
+pass_world = click.make_pass_decorator(World)
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _names(group: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What the shell offers for an argument: the names that the configuration declares in one group."""
+
+    def begun(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        given = ctx.find_root().params.get("config")
+        return [name for name in names(group, given) if name.startswith(incomplete)]
+
+    return begun
+
+
+complete_query, complete_cluster, complete_runner = _names("queries"), _names("clusters"), _names("runners")
+
+
+class Seconds(click.FloatRange):
+    """A length of time to wait. Nothing is before or after ``nan``: a wait for it would never end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
+
+
+output: Callable[[Command], Command] = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml", "tsv"]),
+    default="table",
+    show_default=True,
+    help="Tables for people, the rest for programs.",
+)
+
+reason: Callable[[Command], Command] = click.option(
+    "--reason", default="", metavar="TEXT", help="Why; it is kept in the history."
+)
+
+
+def check_one_or_all(world: World, query: str | None, *, every: bool) -> None:
+    """Exactly one of a declared query and ``--all``. Raises ``UsageError`` and ``UnknownName``."""
+    if (query is None) is not every:
+        raise UsageError("name one query, or say --all")
+    if query is not None:
+        world.query(query)
+
+
+def check_some_or_all(world: World, queries: tuple[str, ...], *, every: bool) -> None:
+    """Declared queries, or ``--all``. Raises ``UsageError`` and ``UnknownName``."""
+    if bool(queries) is every:
+        raise UsageError("name one query or several, or say --all")
+    for query in queries:
+        world.query(query)
+
+
+log: Callable[[Command], Command] = click.option(
+    "--log",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    envvar="TIDEOVER_LOG",
+    show_envvar=True,
+    help="Lines for people, or one JSON object a line; on stderr.",
+)

@@ -1,0 +1,85 @@
+"""``check``: could every query be failed over now? For people, for cron, and for whatever reads exit codes."""
+
+from collections.abc import Sequence
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.clock import SystemClock
+from orchestrator.decide.gates.readiness import Readiness
+from orchestrator.decide.replication_age import replication_rows, replication_text
+from orchestrator.decide.status import Status
+from orchestrator.errors import ExitCode, UsageError
+from orchestrator.facts.preflight import check_queries
+from orchestrator.facts.status import status_now
+
+GATE_COLUMNS = ("query", "name", "ok", "measured", "limit", "text")
+CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
+
+
+@click.command()
+@click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
+@click.option("--details", is_flag=True, help="In a table: every gate, and how old the copy of each partition is.")
+@context.output
+@pass_world
+def check(world: World, queries: tuple[str, ...], details: bool, output: str) -> int:
+    """Tell whether the standby is ready: the gates of a failover without the failover. Changes nothing.
+
+    Also looks at what matters before anything is down: how far back the standby keeps records, how old its
+    copy of each partition is, and whether times could be compared. Ages go by the largest timestamps, which
+    need not be those of the records produced last. Without a QUERY: all of them. Exit 1: a gate refuses;
+    3: nothing refuses, but something could not be measured (ready is null). A table shows the gates that
+    refuse; programs get all of them.
+
+    Automatic failover is shown (on, off, paused, cooling-down) and not judged: exit 0 also while it is off,
+    or while no controller leads, which `watch` shows.
+
+    \b
+    Examples:
+      tideover check
+      tideover check revenue --details
+      tideover check revenue -o json
+    """
+    names = tuple(dict.fromkeys(queries)) or tuple(world.settings.queries)
+    if not names:
+        raise UsageError("no query is declared")
+    for name in names:
+        world.query(name)
+    found = list(check_queries(names, store=world.store, settings=world.settings, logs=world.log, clock=SystemClock()))
+    if output in {"json", "yaml"}:
+        now = world.store.now()
+        render.document([readiness.as_json(now) for readiness in found], output)
+    elif output == "tsv":
+        rows = [{"query": each.query, **gate.as_json()} for each in found for gate in each.gates]
+        render.show(rows, output, columns=GATE_COLUMNS)
+    elif details:
+        render.say("\n\n".join(_in_detail(each) for each in found))
+    else:
+        render.say(_in_short(found, status_now(world.store, world.settings)))
+    return max((CODES[each.ready] for each in found), key=(ExitCode.DONE, ExitCode.UNKNOWN, ExitCode.REFUSED).index)
+
+
+_ANSWERS = {True: "ready", False: "NOT READY", None: "not known to be ready"}
+
+
+def _in_short(found: Sequence[Readiness], status: Status) -> str:
+    """One line a query, those first that are not ready, and below each of them the gates that refuse."""
+    lines: list[str] = []
+    automatic = {each.query: each.automatic for each in status.queries}
+    for each in sorted(found, key=lambda readiness: (False, None, True).index(readiness.ready)):
+        refused = [gate for gate in each.gates if not gate.ok]
+        age = f"; {replication_text(each.replication, status.at)}" if each.replication is not None else ""
+        passed = f"{len(each.gates) - len(refused)} of {len(each.gates)} gates pass"
+        alone = f"; automatic failover: {automatic[each.query]}"
+        lines.append(f"{each.query}: {_ANSWERS[each.ready]} ({passed}){age}{alone}")
+        lines += [f"  {gate.name}: {gate.text} (measured {gate.measured}, limit {gate.limit})" for gate in refused]
+    return "\n".join(lines)
+
+
+def _in_detail(readiness: Readiness) -> str:
+    gates = [gate.as_json() for gate in readiness.gates]
+    told = f"{readiness.query}: {_ANSWERS[readiness.ready]}\n\n" + render.table(gates, GATE_COLUMNS[1:], indent="  ")
+    if readiness.replication is None or not readiness.replication.copies:
+        return told
+    return told + "\n\n" + render.table(replication_rows(readiness.replication), render.COPY_COLUMNS, indent="  ")

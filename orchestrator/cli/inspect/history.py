@@ -1,0 +1,52 @@
+"""``history``: what happened, who did it and why."""
+
+from collections.abc import Sequence
+
+import click
+
+from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.streaming_output import follow
+from orchestrator.clock import SystemClock
+from orchestrator.errors import UnknownName
+from state.model.entities import Event
+
+SEE_HISTORY = "tideover history lists operations"
+EVENT_COLUMNS = ("at", "kind", "query", "operation", "epoch", "actor", "text")
+
+
+@click.command()
+@click.argument("query", required=False, shell_complete=context.complete_query)
+@click.option("--operation", metavar="ID", help="Only the lines of this operation.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="The newest so many.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Then print what comes, one line each, until ^C.")
+@context.output
+@pass_world
+def history(world: World, query: str | None, operation: str | None, limit: int, following: bool, output: str) -> None:
+    """Show what happened: who, what, when, why; oldest first. Followed, JSON is one object a line.
+
+    \b
+    Examples:
+      tideover history
+      tideover history revenue --limit 20
+      tideover history --operation 261121-083525-3fa92c71 -o json
+      tideover history -f --limit 5
+    """
+    if query is not None and world.store.assignment(query) is None and not world.store.history(query=query, limit=1):
+        world.query(query)
+    if operation is not None and world.store.operation(operation) is None:
+        raise UnknownName(f"operation {operation!r} is not known", hint=SEE_HISTORY)
+
+    def read(after: int, newest: int) -> Sequence[Event]:
+        return world.store.history(query=query, operation=operation, after=after, limit=newest)
+
+    if following:
+        kept = world.settings.retention.history
+        follow(
+            read, json_shapes.event_row, newest=limit, columns=EVENT_COLUMNS, output=output, clock=SystemClock(),
+            is_kept=lambda event: world.store.now() - event.at < kept,
+        )  # fmt: skip
+        return
+    events = read(0, limit)
+    columns = EVENT_COLUMNS if output in {"table", "tsv"} else ("sequence", *EVENT_COLUMNS)
+    render.show([json_shapes.event_row(event) for event in events], output, columns=columns)

@@ -1,0 +1,28 @@
+"""``list``: every query in a line."""
+
+import click
+
+from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.facts.status import status_now
+
+QUERY_COLUMNS = (
+    "query", "cluster", "runner", "epoch", "state", "batch", "progress_age_seconds", "operation", "automatic", "ready",
+    "request",
+)  # fmt: skip
+
+
+@click.command("list")
+@context.output
+@pass_world
+def list_queries(world: World, output: str) -> None:
+    """Show every query: where it runs and how old its progress is.
+
+    \b
+    Examples:
+      tideover list
+      tideover list -o json
+    """
+    status = status_now(world.store, world.settings)
+    rows = [json_shapes.list_row(each, status.at) for each in status.queries]
+    render.show(rows, output, columns=QUERY_COLUMNS)

@@ -1,0 +1,188 @@
+"""``offsets``: what a cluster's log holds, by time, earliest, latest or largest timestamp, or by whole segments."""
+
+from datetime import UTC, datetime
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.decide.lookup_wants import standby_topic
+from orchestrator.decide.times import instant, parse_time
+from orchestrator.errors import ExitCode, UnknownName, UsageError
+from state.model.entities import TopicPartition
+from streaming.clocks import Deadline
+from streaming.cluster_log import Log, Looked, Spec
+from streaming.errors import KafkaError
+from streaming.resolve.comparison import replication_ages
+
+COLUMNS = ("topic", "partition", "query_time", "offset", "timestamp_ms", "leader_epoch", "error")
+SEGMENT_COLUMNS = ("topic", "partition", "query_time", "offsets", "error")
+AGE_COLUMNS = ("standby_timestamp_ms", "age_seconds", "age_records")
+_LIMIT = 10
+
+
+@click.command()
+@click.option("--cluster", required=True, metavar="CLUSTER", shell_complete=context.complete_cluster)
+@click.option("--topic", required=True, metavar="TOPIC")
+@click.option("--partition", type=click.IntRange(min=0), help="Only this partition.")
+@click.option("--at", "times", multiple=True, metavar="TIME", help="First offset at or after TIME; may be repeated.")
+@click.option("--earliest", is_flag=True, help="First offset still kept.")
+@click.option("--latest", is_flag=True, help="End: the next offset to be written.")
+@click.option("--max-timestamp", is_flag=True, help="Offset of the record with the largest timestamp.")
+@click.option(
+    "--compare",
+    metavar="CLUSTER",
+    shell_complete=context.complete_cluster,
+    help="With --max-timestamp: how far the copy on CLUSTER is behind.",
+)
+@click.option("--segments", is_flag=True, help="Begins of whole segments, newest first; brokers up to Kafka 3.9 only.")
+@click.option("--before", metavar="TIME", help="With --segments: only those last written at TIME or before it.")
+@click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", help="With --segments: at most N (default 10).")
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_committed", "read_uncommitted"]),
+    default="read_uncommitted",
+    show_default=True,
+)
+@click.option("--timeout", type=context.Seconds(0.05, 600), default=5.0, show_default=True, metavar="SECONDS",
+              help="For all answers together; one that is late is an error of its row.")  # fmt: skip
+@context.output
+@pass_world
+def offsets(
+    world: World,
+    cluster: str,
+    topic: str,
+    partition: int | None,
+    times: tuple[str, ...],
+    earliest: bool,
+    latest: bool,
+    max_timestamp: bool,
+    compare: str | None,
+    segments: bool,
+    before: str | None,
+    limit: int | None,
+    isolation: str,
+    timeout: float,
+    output: str,
+) -> int:
+    """Look up offsets on a cluster.
+
+    TIME is milliseconds since the epoch, ISO 8601 with a zone, or -15m before now. No record at or after
+    it: offset and error are both null. A row with an error: exit 2, the other rows are still right.
+    --max-timestamp: that record need not be the last produced, as producers and replicators set its time.
+
+    \b
+    Examples:
+      tideover offsets --cluster west --topic orders --at -15m
+      tideover offsets --cluster west --topic orders --at 2026-01-31T12:00:00Z --at 1769860800000
+      tideover offsets --cluster west --topic orders --partition 3 --latest -o json
+      tideover offsets --cluster east --topic orders --max-timestamp --compare west
+      tideover offsets --cluster west --topic orders --segments --before -1h --limit 3
+    """
+    specs = [Spec.EARLIEST] * earliest + [Spec.LATEST] * latest + [Spec.MAX_TIMESTAMP] * max_timestamp
+    if (len(specs) + bool(times) + segments) != 1:
+        raise UsageError(
+            "ask for one thing: --at TIME (repeatable), --earliest, --latest, --max-timestamp or --segments"
+        )
+    if not segments and (before is not None or limit is not None):
+        raise UsageError("--before and --limit belong to --segments")
+    if segments and isolation != "read_uncommitted":
+        raise UsageError("a segment-level search knows no isolation: leave out --isolation")
+    if compare is not None and not max_timestamp:
+        raise UsageError("--compare belongs to --max-timestamp")
+    wanted: list[int] = list(specs) or [_time(text) for text in times]
+    until = Spec.LATEST if before is None else _time(before)
+    world.known_cluster(cluster)
+    log, deadline = world.log(cluster), Deadline.after(timeout)
+    partitions = _partitions(log, cluster, topic, partition, deadline)
+    if segments:
+        return _show_segments(log, topic, partitions, until, limit or _LIMIT, deadline, output)
+    found: list[dict[str, object]] = []
+    for time in wanted:
+        asked = {TopicPartition(topic, number): time for number in partitions}
+        answers = log.offsets(asked, read_committed=isolation == "read_committed", timeout=deadline.remaining)
+        found += [_row(key, time, answers.get(key)) for key in sorted(asked)]
+    found.sort(key=lambda row: int(str(row["partition"])))
+    if compare is not None:
+        found = _compared(world, found, cluster, compare, deadline)
+    render.show(found, output, columns=COLUMNS if compare is None else (*COLUMNS[:-1], *AGE_COLUMNS, "error"))
+    return ExitCode.FAILED if any(row["error"] for row in found) else ExitCode.DONE
+
+
+def _compared(
+    world: World, rows: list[dict[str, object]], cluster: str, standby: str, deadline: Deadline
+) -> list[dict[str, object]]:
+    """The same rows with the age of each partition's copy; it need not have all that is older (KIP-734)."""
+    route = world.settings.route(cluster, standby)
+    if route is None:
+        raise UsageError(f"no route from {cluster} to {standby}: nothing of {cluster} is copied there")
+    copies = {}
+    for row in rows:
+        key = TopicPartition(str(row["topic"]), int(str(row["partition"])))
+        name = standby_topic(route, key.topic)
+        if name is None:
+            raise UsageError(f"the route from {cluster} to {standby} does not name {key.topic}")
+        copies[key] = TopicPartition(name, key.partition)
+    ages = replication_ages(world.log(cluster), world.log(standby), copies, deadline)
+    return [
+        row
+        | {
+            "standby_timestamp_ms": each.newest_ms,
+            "age_seconds": each.seconds,
+            "age_records": each.records,
+            "error": row["error"] or (each.error.name if each.error else None),
+        }
+        for row, each in zip(rows, ages.values(), strict=True)
+    ]
+
+
+def _show_segments(
+    log: Log, topic: str, partitions: list[int], time: int, limit: int, deadline: Deadline, output: str
+) -> int:
+    asked = dict.fromkeys((TopicPartition(topic, number) for number in partitions), int(time))
+    answers = log.segments(asked, limit=limit, timeout=deadline.remaining)
+    found = []
+    for key in asked:
+        error = answers[key].error
+        row = _row(key, time, Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error))
+        found.append(
+            {("offsets" if name == "offset" else name): value for name, value in row.items()}
+            | {"offsets": list(answers[key].offsets)}
+        )
+    render.show(found, output, columns=SEGMENT_COLUMNS)
+    for text in dict.fromkeys(answer.error.text for answer in answers.values() if answer.error):
+        render.talk(text)
+    return ExitCode.FAILED if any(row["error"] for row in found) else ExitCode.DONE
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_time(text, datetime.now(UTC))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _partitions(log: Log, cluster: str, topic: str, partition: int | None, deadline: Deadline) -> list[int]:
+    facts = log.describe([topic], timeout=deadline.remaining).get(topic)
+    if facts is not None and facts.error is not None and facts.error.name != "UNKNOWN_TOPIC_OR_PARTITION":
+        raise KafkaError(f"{cluster} does not describe {topic!r}: {facts.error.name}: {facts.error.text}")
+    if facts is None or facts.error is not None or not facts.partitions:
+        raise UnknownName(f"{cluster} has no topic {topic!r}", hint="the name is looked up, never created")
+    if partition is None:
+        return sorted(facts.partitions)
+    if partition not in facts.partitions:
+        raise UnknownName(f"{topic} on {cluster} has {len(facts.partitions)} partitions; there is no {partition}")
+    return [partition]
+
+
+def _row(key: TopicPartition, time: int, answer: Looked | None) -> dict[str, object]:
+    error = "no answer" if answer is None else answer.error.name if answer.error else None
+    return {
+        "topic": key.topic,
+        "partition": key.partition,
+        "query_time": Spec(time).name.lower() if time < 0 else instant(time),
+        "offset": answer.offset if answer else None,
+        "timestamp_ms": answer.timestamp_ms if answer else None,
+        "leader_epoch": answer.leader_epoch if answer else None,
+        "error": error,
+    }

@@ -1,0 +1,87 @@
+"""``show``: one query."""
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.inspect.list import QUERY_COLUMNS
+from orchestrator.decide.gates.automatic import cooldown_text, paused_text
+from orchestrator.decide.gates.readiness_schedule import sentence
+from orchestrator.decide.replication_age import replication_json, replication_rows, replication_text
+from orchestrator.decide.times import iso
+from orchestrator.facts.status import status_now
+
+
+@click.command()
+@click.argument("query", shell_complete=context.complete_query)
+@context.output
+@pass_world
+def show(world: World, query: str, output: str) -> None:
+    """Show one query: assignment, last report, runners, positions, age of its copies, operations.
+
+    From the store alone: how old the standby's copies are is what the controller sampled last, within a minute
+    as a rule. It goes by the largest timestamps, which need not be those of the records produced last.
+
+    \b
+    Examples:
+      tideover show revenue
+      tideover show revenue -o yaml
+    """
+    settings, store = world.query(query), world.store
+    status = status_now(store, world.settings)
+    now, shown = status.at, next(each for each in status.queries if each.query == query)
+    fact, sampled = shown.report, shown.readiness
+    row = json_shapes.list_row(shown, now)
+    runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
+    positions = json_shapes.position_rows(store.positions(query))
+    operations = [
+        {"id": o.id, "kind": o.kind.value, "phase": o.phase.value, "outcome": o.outcome, "sentence": o.sentence}
+        for o in store.operations(query=query, limit=5)
+    ]
+    replication = store.replication(query)
+    requests = [json_shapes.request_row(request) for request in shown.requests]
+    if output in {"json", "yaml"}:
+        hosting = next((r for r in runners if r["runner"] == shown.runner), None)
+        value = {
+            **row,
+            "runner": hosting or {"runner": row["runner"], "warm": None},
+            "checkpoint": shown.checkpoint,
+            "report": json_shapes.fact_detail(fact),
+            "runners": runners,
+            "positions": positions,
+            "operations": operations,
+            "requests": requests,
+            "automatic": json_shapes.automatic_json(shown),
+            "readiness": json_shapes.readiness_json(sampled),
+            "replication": replication_json(replication, now),
+        }
+        render.document(value, output)
+        return
+    render.show([row], output, columns=QUERY_COLUMNS)
+    if output == "tsv":
+        return
+    render.say(f"\ncheckpoint  {shown.checkpoint or '-'}")
+    if shown.error:
+        render.say(f"error       {shown.error.partition(chr(10))[0]}")
+    if shown.pause is not None:
+        render.say(f"paused      {paused_text(shown.pause)}")
+    if shown.cooldown is not None:
+        render.say(f"cool-down   {cooldown_text(shown.cooldown, query)}")
+    if sampled is not None:
+        render.say(f"readiness   {sentence(sampled)} ({iso(sampled.sampled_at)})")
+    if replication is not None:
+        render.say(f"replication {replication_text(replication, now)}")
+    copies = replication_rows(replication) if replication is not None else []
+    _say_table("", runners)
+    _say_table("", positions)
+    _say_table("copies\n", copies, render.COPY_COLUMNS)
+    _say_table("", operations)
+    _say_table("not taken yet\n", requests)
+
+
+def _say_table(heading: str, found: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> None:
+    """Some columns, or all; nothing where there is nothing."""
+    if found:
+        render.say(f"\n{heading}{render.table(found, columns or list(found[0]))}")

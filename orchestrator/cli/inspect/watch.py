@@ -1,0 +1,321 @@
+"""``watch``: the status as text that fits a terminal, redrawn for a person, and as JSON, one line at each change."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import click
+
+from orchestrator.cli import json_shapes, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.streaming_output import say, until_enough, wait
+from orchestrator.clock import Clock, SystemClock
+from orchestrator.decide.gates.automatic import cooldown_text, paused_text
+from orchestrator.decide.status import Leader, QueryStatus, Status
+from orchestrator.decide.times import iso
+from orchestrator.facts.status import StatusReader
+from state.errors import StoreUnavailable
+from state.model.cluster_status import ClusterStatus, Layer
+from state.model.entities import Operation
+from state.settings.values import parse_duration
+
+_HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+_LEAST, _MOST = timedelta(milliseconds=100), timedelta(hours=1)
+
+
+def _interval(_context: click.Context, _option: click.Parameter, value: str) -> timedelta:
+    """A length of time as the configuration writes it."""
+    try:
+        interval = parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if not _LEAST <= interval <= _MOST:
+        raise click.BadParameter("an interval lies between 100ms and 1h")
+    return interval
+
+
+@click.command()
+@click.option(
+    "--interval", callback=_interval, metavar="DURATION", default="1s", show_default=True, help="Between two looks."
+)
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@pass_world
+def watch(world: World, interval: timedelta, output: str) -> None:
+    """Show the status, live, until ^C: clusters, open operations, queries, what is held back, and history.
+
+    A terminal is redrawn; a file or a pipe gets the whole picture at each change. With -o json each
+    change is one line, the whole status as one object. A store that does not answer is waited for.
+
+    \b
+    Examples:
+      tideover watch
+      tideover watch --interval 250ms
+      tideover watch -o json | jq -c '.clusters[] | {cluster, verdict}'
+    """
+    world.loaded  # noqa: B018 # a mistake in the configuration is told before anything is drawn
+    on_a_terminal = output == "table" and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    display: Display = Terminal() if on_a_terminal else Changes(output)
+    with until_enough():
+        look_on(world, display, SystemClock(), interval.total_seconds())
+
+
+class Display(Protocol):
+    """Where a status is shown."""
+
+    def show(self, status: Status) -> None: ...
+
+    def store_is_away(self, why: str) -> None: ...
+
+
+def look_on(world: World, display: Display, clock: Clock, seconds: float) -> None:
+    """Look and show for ever."""
+    reader: StatusReader | None = None
+    while True:
+        try:
+            if reader is None:
+                reader = StatusReader(world.store, world.settings, clock)
+            status = reader.read()
+        except StoreUnavailable as error:
+            display.store_is_away(str(error))
+        else:
+            display.show(status)
+        wait(clock, seconds)
+
+
+class Terminal:
+    """Redraws in place, from the upper left corner on, so that nothing flickers."""
+
+    def __init__(self) -> None:
+        self._last: Status | None = None
+        self._began = False
+
+    def show(self, status: Status) -> None:
+        self._last = status
+        width, height = shutil.get_terminal_size()
+        self._draw(text(status, width=width, height=height - 1))
+
+    def store_is_away(self, why: str) -> None:
+        width, height = shutil.get_terminal_size()
+        if self._last is None:
+            self._draw(render.cut(f"THE STORE DOES NOT ANSWER, waiting: {why}", width))
+        else:
+            self._draw(text(self._last, width=width, height=height - 1, away=why))
+
+    def _draw(self, drawn: str) -> None:
+        if not self._began:
+            click.clear()
+            self._began = True
+        say(_HOME + "".join(f"{line}{_END_OF_LINE}\n" for line in drawn.splitlines()) + _BELOW, newline=False)
+
+
+class Changes:
+    """Prints when something has changed, ages and counts apart."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+        self._said: object = None
+        self._away = False
+
+    def show(self, status: Status) -> None:
+        self._away = False
+        value = as_json(status)
+        lasting = without_flows(value)
+        if lasting == self._said:
+            return
+        self._said = lasting
+        say(json.dumps(value, ensure_ascii=False) if self._output == "json" else text(status) + "\n")
+
+    def store_is_away(self, why: str) -> None:
+        if not self._away:
+            render.talk(f"the store does not answer, waiting: {why}")
+        self._away = True
+
+
+QUERY_COLUMNS = ("query", "cluster", "runner", "state", "progress", "lag", "automatic", "ready", "operation", "error")
+_FEWEST = 2
+"""So many lines of each section are shown even where they do not fit."""
+_EVENTS_FOR_PROGRAMS = 10
+_TITLES_OF_TABLE = 2
+_TITLES = 3 + _TITLES_OF_TABLE
+_LEAST_BELOW = _TITLES + 2 * _FEWEST + 4
+"""Lines of queries and history, and the titles of what stands above them."""
+_ENDLESS = 1_000_000
+
+
+def text(status: Status, *, width: int | None = None, height: int | None = None, away: str = "") -> str:
+    """The whole picture, or as much of it as fits: queries that are well and old lines of history go first.
+
+    ``away`` says why the store does not answer; the picture is then of before.
+    """
+    head = [_head(status, away), ""]
+    head += ["CLUSTERS", *_clusters(status), ""]
+    some = _ENDLESS if height is None else max(_FEWEST, (height - len(head) - _LEAST_BELOW) // 3)
+    if status.operations:
+        head += ["OPERATIONS", *_few([_operation(each, status.at) for each in status.operations], some), ""]
+    held_back = _held_back(status)
+    if held_back:
+        head += ["HELD BACK", *_few(held_back, some), ""]
+    events = _events(status)
+    room = _ENDLESS if height is None else height - len(head) - _TITLES
+    queries = _queries(status, max(_FEWEST, room - min(len(events), _FEWEST)))
+    told = len(events) if height is None else max(_FEWEST, room - len(queries) + _TITLES_OF_TABLE)
+    lines = [*head, "QUERIES", *queries, "", "HISTORY", *(events[-told:] or ["  nothing yet"])]
+    return "\n".join(line if width is None else render.cut(line, width) for line in lines[:height])
+
+
+def _head(status: Status, away: str) -> str:
+    at = f"{status.at:%Y-%m-%d %H:%M:%S} UTC"
+    if away:
+        return f"THE STORE DOES NOT ANSWER: {away}; this is how it was at {at}"
+    return f"{at}   {_leader(status.leader)}"
+
+
+def _leader(leader: Leader | None) -> str:
+    if leader is None:
+        return "NOBODY LEADS: nothing is decided until a controller does (tideover control)"
+    host, _, rest = leader.holder.partition("/")
+    process = f"{host}, pid {rest.split(':')[2]}" if rest.count(":") == 3 else leader.holder
+    who = "a command" if leader.name is None else f"controller {leader.name}"
+    return f"{who} leads ({process}), term {leader.term}"
+
+
+def _clusters(status: Status) -> list[str]:
+    rows = [_cluster(name, believed, status) for name, believed in status.clusters.items()]
+    names, verdicts, ages = (max(len(row[column]) for row in rows) for column in range(3))
+    return [
+        f"  {name:<{names}}  {verdict:<{verdicts}}  {age:<{ages}}  {reason}".rstrip()
+        for name, verdict, age, reason in rows
+    ]
+
+
+def _cluster(name: str, believed: ClusterStatus | None, status: Status) -> tuple[str, str, str, str]:
+    if believed is None:
+        return name, "-", "", "nobody has looked at it yet"
+    old = status.is_stale(believed)
+    reasons = (f"said {_for(status.at - believed.decided_at)} ago, and nobody says it now",) if old else ()
+    verdict = f"{believed.verdict}?" if old else believed.verdict.value
+    return name, verdict, f"for {_for(status.at - believed.since)}", "; ".join((*reasons, *believed.reasons))
+
+
+def _operation(operation: Operation, at: datetime) -> str:
+    what = f"{operation.kind} of {operation.query} from {operation.source} to {operation.target}"
+    return f"  {operation.id}  {what}: {operation.phase} for {_for(at - operation.started_at)}: {operation.sentence}"
+
+
+def _held_back(status: Status) -> list[str]:
+    pauses = [paused_text(pause) for pause in status.pauses]
+    cooldowns = [cooldown_text(each, query) for query, each in sorted(status.cooldowns.items())]
+    return [f"  {line}" for line in (*pauses, *cooldowns, *status.waiting)]
+
+
+def _few(lines: list[str], most: int) -> list[str]:
+    return lines if len(lines) <= most else [*lines[: most - 1], f"  ... and {len(lines) - most + 1} more"]
+
+
+def _queries(status: Status, room: int) -> list[str]:
+    """A table of so many rows at most; queries that somebody should look at come first."""
+    ordered = sorted(status.queries, key=lambda each: (status.is_well(each), each.query))
+    shown = ordered if len(ordered) <= room else ordered[: room - 1]
+    columns = QUERY_COLUMNS if any(each.error for each in shown) else QUERY_COLUMNS[:-1]
+    lines = render.table([_row(each, status.at) for each in shown], columns, indent="  ").splitlines()
+    rest = ordered[len(shown) :]
+    if rest:
+        lines.append(f"  ... and {len(rest)} more, {sum(map(status.is_well, rest))} of them well")
+    return lines
+
+
+def _row(query: QueryStatus, at: datetime) -> dict[str, object]:
+    return {
+        "query": query.query,
+        "cluster": query.cluster,
+        "runner": query.runner,
+        "state": query.state,
+        "progress": f"{_for(at - query.progressed_at)} ago" if query.progressed_at else None,
+        "lag": query.lag_records,
+        "automatic": query.automatic,
+        "ready": query.ready,
+        "operation": query.operation,
+        "error": query.error and query.error.partition("\n")[0],
+    }
+
+
+def _events(status: Status) -> list[str]:
+    return [f"  {event.at:%H:%M:%S}  {event.kind:<9}  {render.cell(event.text)}" for event in status.events]
+
+
+def _for(passed: timedelta) -> str:
+    """A length of time in its two largest units."""
+    seconds = max(0, int(passed.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // smaller} {smaller_unit}"
+    raise AssertionError("a minute is the smallest of these")
+
+
+def as_json(status: Status) -> dict[str, object]:
+    """The shape of ``watch -o json``."""
+    leader = status.leader
+    return {
+        "at": iso(status.at),
+        "leader": None if leader is None else {"name": leader.name, "holder": leader.holder, "term": leader.term},
+        "clusters": [_cluster_json(name, believed, status) for name, believed in status.clusters.items()],
+        "queries": [_query_json(query, status.at) for query in status.queries],
+        "operations": [_operation_json(operation) for operation in status.operations],
+        "pauses": [json_shapes.pause_row(pause) for pause in status.pauses],
+        "cooldowns": [
+            {"query": query, "operation": each.operation, "until": iso(each.until)}
+            for query, each in sorted(status.cooldowns.items())
+        ],
+        "events": [json_shapes.event_row(event) for event in status.events[-_EVENTS_FOR_PROGRAMS:]],
+    }
+
+
+def _cluster_json(name: str, believed: ClusterStatus | None, status: Status) -> dict[str, object]:
+    if believed is None or status.is_stale(believed):
+        return {"cluster": name, "verdict": None, "since": None, "reasons": [], "layers_ms": None}
+    probe = status.probes.get(name)
+    return {
+        "cluster": name,
+        "verdict": believed.verdict.value,
+        "since": iso(believed.since),
+        "reasons": list(believed.reasons),
+        "layers_ms": None if probe is None else {layer.value: probe.layers_ms.get(layer) for layer in Layer},
+    }
+
+
+def _query_json(query: QueryStatus, at: datetime) -> dict[str, object]:
+    return {**json_shapes.query_row(query, at), "lag_records": query.lag_records, "error": query.error}
+
+
+def _operation_json(operation: Operation) -> dict[str, object]:
+    return {
+        "id": operation.id,
+        "kind": operation.kind.value,
+        "query": operation.query,
+        "from": operation.source,
+        "to": operation.target,
+        "epoch": operation.epoch,
+        "phase": operation.phase.value,
+        "sentence": operation.sentence,
+        "actor": operation.actor,
+        "started_at": iso(operation.started_at),
+    }
+
+
+_FLOWS = frozenset({"at", "reasons", "layers_ms", "batch", "progress_age_seconds", "lag_records"})
+"""What is another at every look, though nothing has changed."""
+
+
+def without_flows(value: object) -> object:
+    """The part of a status's JSON that changes only when something happens."""
+    if isinstance(value, Mapping):
+        return {name: without_flows(inner) for name, inner in value.items() if name not in _FLOWS}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [without_flows(inner) for inner in value]
+    return value

@@ -1,0 +1,249 @@
+"""The JSON shapes of what the store holds (``docs/programs.md`` lists their keys), made from its nouns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from orchestrator.decide.lookup_wants import newest_of
+from orchestrator.decide.operation.plan import announced
+from orchestrator.decide.outcome import outcome_rows
+from orchestrator.decide.status import QueryStatus
+from orchestrator.decide.times import iso
+from state.model.automation import Acknowledgement, Pause
+from state.model.entities import Assignment, Event, Operation, Position, QueryFact, Request, RunnerFact, Step
+from state.model.maintenance import ReadinessFact
+
+MEASURED = (
+    "detect_seconds",
+    "switch_seconds",
+    "first_commit_at",
+    "replay_records",
+    "replay_later_records",
+    "exposure_records",
+    "dropped_late_rows",
+)
+
+
+def query_row(query: QueryStatus, at: datetime) -> dict[str, object]:
+    """Where one query runs and how it goes: what ``list``, ``show`` and ``watch`` have in common."""
+    age = None if query.progressed_at is None else round(max(0.0, (at - query.progressed_at).total_seconds()), 1)
+    return {
+        "query": query.query,
+        "cluster": query.cluster,
+        "runner": query.runner,
+        "epoch": query.epoch,
+        "state": query.state,
+        "batch": query.batch,
+        "progress_age_seconds": age,
+        "operation": query.operation,
+        "automatic": query.automatic,
+        "ready": query.ready,
+    }
+
+
+def list_row(query: QueryStatus, at: datetime) -> dict[str, object]:
+    """One query as ``list`` shows it. Of several requests that wait the oldest is named."""
+    return {**query_row(query, at), "request": query.requests[0].id if query.requests else None}
+
+
+def request_row(request: Request) -> dict[str, object]:
+    """What was asked for and not answered yet."""
+    return {
+        "id": request.id,
+        "kind": request.kind.value,
+        "to": request.target,
+        "actor": request.actor,
+        "reason": request.reason,
+        "created_at": iso(request.created_at),
+        "expires_at": iso(request.expires_at),
+    }
+
+
+def asked_row(request: Request) -> dict[str, object]:
+    """Which request it is, where its outcome is told."""
+    return {"request": request.id, "query": request.query, "group": request.group}
+
+
+def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
+    """What the runner last reported."""
+    if fact is None:
+        return None
+    return {
+        "runner": fact.runner,
+        "epoch": fact.epoch,
+        "cluster": fact.cluster,
+        "state": fact.state.value,
+        "batch": fact.batch,
+        "offsets": fact.offsets,
+        "started_at": iso(fact.started_at),
+        "first_commit_at": iso(fact.first_commit_at),
+        "progressed_at": iso(fact.progressed_at),
+        "input_rows": fact.input_rows,
+        "dropped_late_rows": fact.dropped_late_rows,
+        "stateful": fact.stateful,
+        "deduplicates_ahead": fact.deduplicates_ahead,
+        "error": fact.error,
+        "reported_at": iso(fact.reported_at),
+    }
+
+
+def position_rows(positions: Iterable[Position]) -> list[dict[str, object]]:
+    """The newest position of each partition; ``remembered`` records stand right before it, to be found again."""
+    return [
+        {
+            "source": row.source,
+            "topic": row.topic,
+            "partition": row.partition,
+            "offset": row.offset,
+            "timestamp_ms": row.timestamp_ms,
+            "leader_epoch": row.leader_epoch,
+            "batch": row.batch,
+            "remembered": len(row.ring),
+            "tracked_at": iso(row.tracked_at),
+        }
+        for row in newest_of(positions)
+    ]
+
+
+def runner_row(fact: RunnerFact, now: datetime) -> dict[str, object]:
+    """One runner's registration."""
+    return {
+        "runner": fact.runner,
+        "site": fact.site,
+        "host": fact.host,
+        "pid": fact.pid,
+        "warm": fact.warm,
+        "seen_seconds_ago": round(max(0.0, (now - fact.seen_at).total_seconds()), 1),
+    }
+
+
+def operation_json(operation: Operation, steps: Sequence[Step]) -> dict[str, object]:
+    """One operation with its steps; ``plan.operation`` names the operation."""
+    plan: Mapping[str, object] | None = operation.plan
+    return {
+        "id": operation.id,
+        "group": operation.group,
+        "kind": operation.kind.value,
+        "query": operation.query,
+        "from": operation.source,
+        "to": operation.target,
+        "epoch": operation.epoch,
+        "phase": operation.phase.value,
+        "outcome": operation.outcome,
+        "sentence": operation.sentence,
+        "actor": operation.actor,
+        "reason": operation.reason,
+        "consents": list(operation.consents),
+        "started_at": iso(operation.started_at),
+        "ended_at": iso(operation.ended_at),
+        "steps": [step_json(step) for step in steps],
+        "measured": {**measured_json(operation), "partitions": outcome_rows(operation)},
+        "plan": {key: value for key, value in plan.items() if key != "followed"} if plan is not None else None,
+    }
+
+
+def measured_json(operation: Operation) -> dict[str, object]:
+    """What was measured. Of records announced to come later, none come where none were announced."""
+    known = {name: operation.measured.get(name) for name in MEASURED}
+    return known | {"replay_later_records": 0} if announced(operation) == 0 else known
+
+
+def step_json(step: Step) -> dict[str, object]:
+    """One recorded step."""
+    return {
+        "name": step.name,
+        "started_at": iso(step.started_at),
+        "ended_at": iso(step.ended_at),
+        "outcome": step.outcome,
+        "detail": dict(step.detail),
+    }
+
+
+def event_row(event: Event) -> dict[str, object]:
+    """One line of the history."""
+    return {
+        "sequence": event.sequence,
+        "at": iso(event.at),
+        "kind": event.kind,
+        "query": event.query,
+        "operation": event.operation,
+        "epoch": event.epoch,
+        "actor": event.actor,
+        "text": event.text,
+    }
+
+
+def automatic_json(query: QueryStatus) -> dict[str, object]:
+    """Whether automatic mode may act on a declared query, and what keeps it from that."""
+    cooling = query.cooldown
+    return {
+        "state": query.automatic,
+        "on": query.automatic != "off",
+        "pause": pause_row(query.pause) if query.pause else None,
+        "cooldown": {"operation": cooling.operation, "until": iso(cooling.until)} if cooling else None,
+    }
+
+
+def readiness_json(fact: ReadinessFact | None) -> dict[str, object] | None:
+    """What the last readiness check found, with the gates that refused."""
+    if fact is None:
+        return None
+    return {
+        "target": fact.target,
+        "ready": fact.ready,
+        "since": iso(fact.since),
+        "sampled_at": iso(fact.sampled_at),
+        "refused": [dict(gate) for gate in fact.gates if not gate["ok"]],
+    }
+
+
+def pause_row(pause: Pause) -> dict[str, object]:
+    """One pause; ``resumed_at`` where somebody ended it before its time."""
+    return {
+        "scope": pause.scope,
+        "since": iso(pause.since),
+        "until": iso(pause.until),
+        "actor": pause.actor,
+        "reason": pause.reason,
+        "resumed_at": iso(pause.resumed_at),
+    }
+
+
+def acknowledgement_row(given: Acknowledgement) -> dict[str, object]:
+    """One acknowledgement."""
+    return {
+        "query": given.query,
+        "operation": given.operation,
+        "actor": given.actor,
+        "reason": given.reason,
+        "at": iso(given.at),
+    }
+
+
+def assignment_side(assignment: Assignment | None) -> dict[str, object]:
+    """What the store says of a query, to be laid beside what runs."""
+    if assignment is None:
+        return {"side": "store", **dict.fromkeys(("epoch", "cluster", "runner", "checkpoint", "state", "batch", "at"))}
+    return {
+        "side": "store",
+        "epoch": assignment.epoch,
+        "cluster": assignment.cluster,
+        "runner": assignment.runner,
+        "checkpoint": assignment.checkpoint,
+        "state": assignment.desired.value,
+        "batch": None,
+        "at": iso(assignment.changed_at),
+    }
+
+
+def fact_side(fact: QueryFact) -> dict[str, object]:
+    """What runs, to be laid beside what the store says."""
+    return {
+        "side": "runner",
+        "epoch": fact.epoch,
+        "cluster": fact.cluster,
+        "runner": fact.runner,
+        "checkpoint": fact.checkpoint,
+        "state": fact.state.value,
+        "batch": fact.batch,
+        "at": iso(fact.reported_at),
+    }

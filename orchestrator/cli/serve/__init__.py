@@ -1,0 +1,1 @@
+"""Verbs that stay, and those for whoever sets Tideover up."""

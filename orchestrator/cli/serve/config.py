@@ -1,0 +1,55 @@
+"""``config check`` and ``config show``."""
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.config.load import masked
+
+
+@click.group()
+def config() -> None:
+    """Check the configuration, or show it with defaults filled in and secrets masked."""
+
+
+@config.command()
+@context.output
+@pass_world
+def check(world: World, output: str) -> None:
+    """Tell every mistake at once, each with its path.
+
+    \b
+    Examples:
+      tideover config check
+      tideover -c /etc/tideover.yaml config check -o json
+    """
+    settings = world.settings
+    found = {
+        "file": str(world.loaded.path),
+        "clusters": len(settings.clusters),
+        "routes": len(settings.routes),
+        "runners": len(settings.runners),
+        "queries": len(settings.queries),
+    }
+    if output == "table":
+        counts = ", ".join(f"{count} {noun}" for noun, count in found.items() if noun != "file")
+        render.say(f"{found['file']}: no mistakes; {counts}")
+        if "http" in settings.model_fields_set:
+            render.talk(f"http: this version has no page and no API, so nothing listens on {settings.http.listen}")
+    elif output == "tsv":
+        render.show([found], output, columns=list(found))
+    else:
+        render.document(found, output)
+
+
+@config.command()
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@pass_world
+def show(world: World, output: str) -> None:
+    """Show the configuration as it stands.
+
+    \b
+    Example:
+      tideover config show -o json
+    """
+    render.document(masked(world.settings), output)

@@ -1,0 +1,64 @@
+"""``run``: a runner, the process that hosts queries."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from orchestrator.cli import context
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.prompts import this_person
+from orchestrator.errors import ConfigError, ExitCode, UnknownName
+
+
+@contextmanager
+def ending_for_good() -> Iterator[None]:
+    """Let a configuration mistake end the process with 78, on which its service manager must not start it again."""
+    try:
+        yield
+    except (ConfigError, UnknownName) as error:
+        error.exit_code = ExitCode.MISCONFIGURED
+        raise
+
+
+@click.command()
+@click.option(
+    "--name",
+    required=True,
+    metavar="RUNNER",
+    shell_complete=context.complete_runner,
+    help="A runner that the configuration declares.",
+)
+@click.option(
+    "--take-over",
+    metavar="REASON",
+    help="Answer for it that the silent process which has the name, on a host that cannot be looked at, has ended.",
+)
+@context.log
+@pass_world
+@ending_for_good()
+def run(world: World, name: str, take_over: str | None, log: str) -> int:
+    """Run a runner: a Spark driver that hosts the queries assigned to it, until SIGTERM.
+
+    One process has a name at a time. A dead one of this host is recognised; the name of a silent one elsewhere is
+    taken only with --take-over, which is kept in the history. A mistake in the configuration ends it with exit
+    code 78: starting it again does not help.
+
+    \b
+    Examples:
+      tideover run --name a
+      tideover -c /etc/tideover.yaml run --name standby
+      tideover run --name a --take-over "host one was switched off"
+    """
+    if name not in world.settings.runners:
+        known = ", ".join(sorted(world.settings.runners)) or "none"
+        raise UnknownName(f"runner {name!r} is not declared", hint=f"declared runners: {known}")
+    if take_over is not None and not take_over.strip():
+        raise click.BadParameter("say how you know that the other process has ended", param_hint="--take-over")
+    from streaming.logging_setup import set_up_logs  # imported when needed: what follows loads Spark
+    from streaming.spark.runner.registration import TakeOver
+    from streaming.spark.runner.service import run_runner
+
+    set_up_logs(log)
+    consent = None if take_over is None else TakeOver(actor=this_person(), reason=take_over.strip())
+    return run_runner(world.settings, name, store=world.store, base=world.base, take_over=consent)

@@ -1,0 +1,100 @@
+"""``store status`` and ``store upgrade``: the schema, which no other verb changes."""
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.prompts import ask_yes, require_person
+from orchestrator.errors import ExitCode
+
+_COLUMNS = ("store", "found", "known", "current", "steps", "copy")
+
+
+@click.group()
+def store() -> None:
+    """Show the schema of the store, or make or upgrade it."""
+
+
+@store.command()
+@context.output
+@pass_world
+def status(world: World, output: str) -> int:
+    """Tell which schema the store has, and what an upgrade would do. Changes nothing.
+
+    Exit 0: this version of Tideover can work with the store. Exit 2: it cannot; every other verb says so, too.
+
+    \b
+    Example:
+      tideover store status
+    """
+    from state.store.sql.migrate import schema_of
+
+    with world.reaching_store():
+        schema = schema_of(world.store_url)
+    if output == "table":
+        for step in schema.steps:
+            render.say(f"to do: {step}")
+    _show(world, output, schema.found, schema.known, schema.steps)
+    return ExitCode.DONE if schema.is_current else ExitCode.FAILED
+
+
+@store.command()
+@click.option("--dry-run", is_flag=True, help="Do it all in a transaction, and roll that back.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@context.output
+@pass_world
+def upgrade(world: World, dry_run: bool, yes: bool, output: str) -> int:
+    """Make the store in an empty database, or bring it to the schema of this version of Tideover.
+
+    Stop the controllers and back the store up first: there is no way back but the backup. Queries run on. A store
+    in a file is copied beside itself. It is one transaction: killed on its way, it leaves the store as it was. It
+    takes the lease away, so an older controller that still runs decides nothing more. Refused (exit 2) while an
+    operation is open. Current already: exit 0, nothing done.
+
+    \b
+    Examples:
+      tideover store upgrade --dry-run
+      tideover store upgrade
+      tideover store upgrade --yes
+    """
+    from state.store.sql.migrate import copy_store, schema_of, upgrade_store
+
+    with world.reaching_store():
+        schema = schema_of(world.store_url)
+        if schema.is_current:
+            render.talk(f"the store has schema {schema.known} already: nothing done")
+            _show(world, output, schema.found, schema.known, ())
+            return ExitCode.DONE
+        for step in schema.steps:
+            render.talk(f"to do: {step}")
+        if dry_run:
+            upgrade_store(world.store_url, rehearse=True)
+            render.talk("rehearsed and rolled back: it would succeed")
+            _show(world, output, schema.found, schema.known, schema.steps)
+            return ExitCode.DONE
+        if not yes:
+            require_person(hint="see first: tideover store status")
+            ask_yes("Are the controllers stopped, and is there a backup?" if schema.found else "Make the store?")
+        copy = copy_store(world.store_url, schema.found) if schema.found is not None else None
+        if copy is not None:
+            render.talk(f"the store as it was: {copy}")
+        upgrade_store(world.store_url)
+    _show(world, output, schema.known, schema.known, schema.steps, str(copy) if copy is not None else None)
+    return ExitCode.DONE
+
+
+def _show(
+    world: World, output: str, found: str | None, known: str, steps: tuple[str, ...], copy: str | None = None
+) -> None:
+    value = {
+        "store": world.store_name,
+        "found": found,
+        "known": known,
+        "current": found == known,
+        "steps": list(steps),
+        "copy": copy,
+    }
+    if output in {"json", "yaml"}:
+        render.document(value, output)
+    else:
+        render.show([value | {"steps": len(steps)}], output, columns=_COLUMNS)

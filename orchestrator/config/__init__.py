@@ -1,0 +1,1 @@
+"""The configuration file: loaded, checked and shown."""

@@ -1,0 +1,285 @@
+"""Loading the configuration: one YAML file, every mistake told at once with its path, secrets by reference only.
+
+YAML is read as its version 1.2 does it where that matters to people: ``on``, ``no`` and ``12:30`` stay words, a date
+stays text, and a key given twice is a mistake instead of a silent last-wins. Relative paths are relative to the file,
+so that a verb means the same from every folder. ruamel.yaml knows 1.2 by itself, but in Python only: a configuration of
+a hundred queries takes it 286 ms instead of 28, at every verb, and what it makes of dates, of ``1_000`` and of keys
+that are numbers would have to be undone as well.
+
+Which settings are secrets: they stand in the configuration by reference (``streaming.secrets``), never themselves.
+
+Where Tideover names a key, it knows that it is a secret. In what is handed on to Spark, to Kafka's clients or to a
+pipeline, the key's name tells: ``spark.hadoop.fs.s3a.secret.key``.
+
+The configuration as it stands, defaults included and secrets masked: what ``config show`` prints.
+"""
+
+import os
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from orchestrator.config.mistakes import worded
+from orchestrator.errors import ConfigError
+from state.settings.keys import Tideover
+from state.settings.values import contradictions, write_duration
+from streaming.secrets import Broken, absolute, is_reference, looks_secret, reveal, secret_behind
+
+_URL_PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)[^@]+@|(?P<key>[?&](?:ssl)?password=)[^&]+")
+
+
+def is_secret(path: tuple[str, ...]) -> bool:
+    """Whether the value at this path of the configuration must be given by reference."""
+    match path:
+        case ("http", "token") | ("clusters", _, "security", "key_password"):
+            return True
+        case ("clusters", _, "security", "sasl", "password"):
+            return True
+        case ("spark", "conf", key) | ("queries", _, "settings" | "spark", key):
+            return looks_secret(key)
+        case ("queries", _, "settings_by_cluster", _, key):
+            return looks_secret(key)
+        case ("queries", _, "sources", _, "options", key) | ("queries", _, "output", "options", key):
+            return looks_secret(key)
+    return False
+
+
+def is_read_at_use(path: tuple[str, ...]) -> bool:
+    """Whether the reference at this path is kept, to be read anew by each connection that needs what is behind it."""
+    return path[:1] == ("clusters",)
+
+
+def has_password(url: str) -> bool:
+    """Whether a password stands in a URL."""
+    return _URL_PASSWORD.search(url) is not None
+
+
+def without_password(url: str, mask: str) -> str:
+    """The URL with ``mask`` for its password."""
+    return _URL_PASSWORD.sub(lambda m: f"{m['before']}{mask}@" if m["before"] else f"{m['key']}{mask}", url)
+
+
+VARIABLE = "TIDEOVER_CONFIG"
+DEFAULT = "tideover.yaml"
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
+_STORE = re.compile(r"(sqlite(\+pysqlite)?:///|postgresql(\+psycopg)?://).")
+_OLD_KEY = re.compile(rb"(?m)^-----(BEGIN (?!ENCRYPTED )[A-Z0-9 ]+ PRIVATE KEY)-----")
+"""A private key in a form of its own (PKCS#1, SEC1, OpenSSH): Python reads most of them, Kafka's Java clients none."""
+_NO_FILE = "name one with -c FILE or TIDEOVER_CONFIG, or change to the folder that holds tideover.yaml"
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML without its traps: no sexagesimal numbers, no dates, only ``true`` and ``false`` are booleans."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|)$"), ["~", "n", "N", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9]\d*)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+\.\d*(?:[eE][-+]?\d+)?$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"])
+
+
+def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, object]:
+    seen: set[Hashable] = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            key = str(key)
+        if key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
+        seen.add(key)
+    loader.flatten_mapping(node)
+    return {str(key): value for key, value in loader.construct_mapping(node, deep=True).items()}
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loaded:
+    """A configuration and where it came from."""
+
+    path: Path
+    settings: Tideover
+
+
+def locate(given: str | Path | None, environment: Mapping[str, str] = os.environ) -> Path:
+    """The file to read: the one given, else ``TIDEOVER_CONFIG``, else ``./tideover.yaml``. ``ConfigError`` if none."""
+    if given == "":
+        raise ConfigError("no configuration: -c names no file", hint=_NO_FILE)
+    path = Path(given or environment.get(VARIABLE) or DEFAULT)
+    if not path.is_file():
+        raise ConfigError(f"no configuration: {path} is not a file", hint=_NO_FILE)
+    # Kubernetes mounts a file as a link into a folder of its present version below the link. What is read anew, or
+    # written, has to be beside the link: that folder goes when the version does. Any other link is only another name.
+    link, target = path.parent.resolve() / path.name, path.resolve()
+    return link if target.is_relative_to(link.parent) else target
+
+
+def load(given: str | Path | None = None, environment: Mapping[str, str] = os.environ) -> Loaded:
+    """Read, resolve and validate. Raises ``ConfigError`` with every mistake."""
+    path = locate(given, environment)
+    raw = _read(path)
+    resolver = _Resolver(path.parent, environment)
+    resolved = resolver.resolve(raw)
+    mistakes = resolver.mistakes
+    settings: Tideover | None = None
+    try:
+        settings = Tideover.model_validate(resolved)
+    except ValidationError as error:
+        mistakes += [mistake for mistake in worded(error) if mistake.partition(": ")[0] not in resolver.unresolved]
+        mistakes += [mistake for mistake in contradictions(resolved) if mistake not in mistakes]
+    if settings is None or mistakes:
+        count = f"{len(mistakes)} mistake{'s' if len(mistakes) != 1 else ''}"
+        raise ConfigError(f"{count} in {path}:", hint="conf/tideover.yaml shows every key", mistakes=mistakes)
+    return Loaded(path=path, settings=settings)
+
+
+def names(group: str, given: str | Path | None = None) -> list[str]:
+    """What a group of the file declares, for the shell's completion: mistakes and secrets elsewhere hide no name."""
+    try:
+        declared = _read(locate(given)).get(group)
+    except ConfigError:
+        return []
+    return list(declared) if isinstance(declared, dict) else []
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", hint="check who may read it") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not text in UTF-8", hint=str(error)) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{path}{where}: {error.problem}", hint="the file is not valid YAML there") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}", hint="start from conf/tideover.yaml") from error
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path} holds no groups of settings", hint="start from conf/tideover.yaml")
+    return raw
+
+
+class _Resolver:
+    """The file's mapping with secrets in place of their references, and paths that no working folder changes.
+
+    Clusters' secrets, and a file with the store's URL, are looked at and left where they are: each new connection reads
+    them anew.
+    """
+
+    def __init__(self, base: Path, environment: Mapping[str, str]) -> None:
+        self._base = base
+        self._environment = environment
+        self.mistakes: list[str] = []
+        self.unresolved: set[str] = set()
+        """Paths whose mistake is told already."""
+
+    def resolve(self, value: object, path: tuple[str, ...] = ()) -> object:
+        if isinstance(value, dict):
+            return {key: self.resolve(inner, (*path, key)) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self.resolve(inner, (*path, str(index))) for index, inner in enumerate(value)]
+        if value is None:
+            return None
+        if is_secret(path):
+            return self._secret(value, path)
+        if not isinstance(value, str):
+            return value
+        match path:
+            case ("store",):
+                return self._store(value, path)
+            case ("clusters", _, "security", "ca" | "cert"):
+                return self._file(value, path)
+            case ("clusters", _, "security", "key"):
+                return self._key(value, path)
+            case ("queries", _, "checkpoint") if value and not _SCHEME.match(value):
+                return str((self._base / value).resolve())
+        return value
+
+    def _secret(self, value: object, path: tuple[str, ...]) -> str:
+        try:
+            secret = secret_behind(value, self._base, self._environment)
+        except Broken as error:
+            self._wrong(path, error.why)
+            return ""
+        return absolute(str(value), self._base) if is_read_at_use(path) else secret
+
+    def _store(self, value: str, path: tuple[str, ...]) -> str:
+        url = self._secret(value, path) if is_reference(value) or has_password(value) else value
+        if url and not _STORE.match(url):
+            self._wrong(path, "write sqlite:///path (one host) or postgresql+psycopg://... (several)")
+        if url.startswith("postgresql") and value.startswith("file:"):
+            return absolute(value, self._base)
+        prefix, file = url[: len("sqlite:///")], url[len("sqlite:///") :]
+        if prefix != "sqlite:///" or not file or file.startswith((":memory:", "file:")):
+            return url
+        return f"{prefix}{(self._base / file).resolve()}"
+
+    def _file(self, value: str, path: tuple[str, ...]) -> str:
+        file = self._base / value
+        if not file.is_file():
+            self._wrong(path, f"{file} is not a file")
+        return str(file)
+
+    def _key(self, value: str, path: tuple[str, ...]) -> str:
+        file = self._file(value, path)
+        try:
+            old = _OLD_KEY.search(Path(file).read_bytes()) if Path(file).is_file() else None
+        except OSError:
+            return file  # not ours to read, which a connection will tell
+        if old is not None:
+            self._wrong(
+                path,
+                f"{file} says {old[1].decode('ascii')}, which Kafka's Java clients cannot read; "
+                "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can, one without a password: "
+                "leave key_password out beside it",
+            )
+        return file
+
+    def _wrong(self, path: tuple[str, ...], why: str) -> None:
+        self.unresolved.add(".".join(path))
+        self.mistakes.append(f"{'.'.join(path)}: {why}")
+
+
+MASK = "*****"
+_SECRET_KEY = re.compile(r"password|secret|token|jaas|credential", re.IGNORECASE)
+
+
+def masked(settings: Tideover) -> dict[str, object]:
+    """Plain JSON types in the shape of the file."""
+    shown = _plain(settings)
+    if not isinstance(shown, dict):
+        raise TypeError("a group of settings is a mapping")
+    shown["store"] = without_password(reveal(settings.store), MASK)
+    return shown
+
+
+def _plain(value: object, key: str = "") -> object:
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        return {(fields[name].alias or name): _plain(inner, name) for name, inner in value}
+    if isinstance(value, SecretStr) or (isinstance(value, str) and (looks_secret(key) or _SECRET_KEY.search(key))):
+        return MASK
+    if isinstance(value, timedelta):
+        return write_duration(value)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner, str(name)) for name, inner in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(inner, key) for inner in value]
+    return value

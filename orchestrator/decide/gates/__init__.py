@@ -1,0 +1,1 @@
+"""The checks that can refuse an operation."""

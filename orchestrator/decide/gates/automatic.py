@@ -1,0 +1,276 @@
+"""Whether a query may be failed over now with nobody asking for it: gates like all others, and nothing else decides.
+
+Three of them deserve a word. *A pause outlives its end*: a cluster that was believed DOWN before the pause ended, by
+``resume`` or by its time, moves nothing afterwards, because ``resume`` never fails over by itself; only a cluster that
+was seen well since and went down anew does, or a person who types ``failover``. A controller that starts, or stood
+still, forgets what it saw, but not since when the cluster is down. *The verdict is this leader's own, and new*:
+what another controller believed is a hint for a page, not a reason to act. *The old cluster's return changes nothing*:
+a query leaves the cluster where it is only when that cluster is down, wherever its home may be.
+
+Manual verbs ask none of these gates: an operator may always act.
+
+The cool-down of a query: how long automatic mode leaves it alone after what it did to it last. Pure.
+
+After a move the policy's ``cooldown`` must pass, or a person acknowledge it; a move that a person made since counts as
+acknowledgement, for that person has looked. A query is moved once the move is committed, verified or not: it is placed
+elsewhere from then on. After an attempt that did not move the query (a gate refused it behind the fence, a checkpoint
+could not be made) the next one comes after a minute, then two, then four, never more than the cool-down: the cluster is
+still down, and what was in the way may be gone; but each attempt stops the query anew. So that minute passes however
+short the cool-down is.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gates import checks
+from orchestrator.decide.gates.gate import Gate, answer
+from orchestrator.decide.operation.phases import BEHIND_COMMIT
+from orchestrator.decide.times import iso
+from state.model.automation import AUTOMATIC, Pause
+from state.model.cluster_status import WELL, ClusterStatus, Verdict
+from state.model.entities import Operation
+from state.settings.keys import Query
+
+FIRST_RETRY = timedelta(minutes=1)
+MOST_DOUBLINGS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cooldown:
+    """Until when, and because of which operation."""
+
+    operation: str
+    until: datetime
+    moved: bool
+    """Whether that operation moved the query; else it was an attempt."""
+
+
+def cooldown_of(operations: Iterable[Operation], acknowledged: Collection[str], cooldown: timedelta) -> Cooldown | None:
+    """What stands against another automatic move, over or not; ``operations`` are the query's, newest first."""
+    attempts: list[tuple[str, datetime]] = []
+    for operation in operations:
+        if operation.id in acknowledged:
+            break
+        if operation.actor != AUTOMATIC:
+            if operation.phase in BEHIND_COMMIT:
+                break
+        elif operation.ended_at is not None:
+            if operation.phase in BEHIND_COMMIT:
+                moved = Cooldown(operation=operation.id, until=operation.ended_at + cooldown, moved=True)
+                return max(filter(None, (moved, _retry(attempts, cooldown))), key=lambda each: each.until)
+            attempts.append((operation.id, operation.ended_at))
+    return _retry(attempts, cooldown)
+
+
+def _retry(attempts: list[tuple[str, datetime]], cooldown: timedelta) -> Cooldown | None:
+    """Attempts of the last cool-down make the pause longer; older ones are forgotten."""
+    if not attempts:
+        return None
+    newest, ended_at = attempts[0]
+    longest = max(cooldown, FIRST_RETRY)
+    counted = sum(1 for _, at in attempts if ended_at - at < longest)
+    pause = min(longest, FIRST_RETRY * 2 ** min(counted - 1, MOST_DOUBLINGS))
+    return Cooldown(operation=newest, until=ended_at + pause, moved=False)
+
+
+VERDICT_STANDS = timedelta(seconds=10)
+"""A verdict that was last given longer ago than this says nothing of now."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Circumstances:
+    """What automatic mode looks at besides the facts of the move itself."""
+
+    facts: Facts
+    """As before any move; without consents, for nobody gave any."""
+    now: datetime
+    """The store's clock, like every time here."""
+    term: int
+    """The term in which this process leads; whatever it writes is refused once another leads."""
+    statuses: Mapping[str, ClusterStatus]
+    """By cluster."""
+    pauses: tuple[Pause, ...]
+    operations: tuple[Operation, ...]
+    """The query's, newest first."""
+    acknowledged: frozenset[str]
+    """Ids of operations that a person has seen."""
+
+    @property
+    def cooldown(self) -> Cooldown | None:
+        return cooldown_of(self.operations, self.acknowledged, self.facts.policy.cooldown)
+
+    def verdict(self, cluster: str) -> ClusterStatus | None:
+        """The present cluster status of this leader."""
+        status = self.statuses.get(cluster)
+        if status is None or self.now - status.decided_at > VERDICT_STANDS:
+            return None
+        return status if self.term == status.term else None
+
+
+def automatic_on(given: Circumstances) -> Gate:
+    on = given.facts.policy.automatic
+    return answer(
+        "automatic-on",
+        on,
+        "on" if on else "off",
+        "on",
+        f"policy lets {given.facts.query} be moved automatically",
+        f"policy.automatic is off for {given.facts.query}: a person decides",
+    )
+
+
+def not_paused(given: Circumstances) -> Gate:
+    pause = pause_in_force(given.pauses, given.facts.query, given.now)
+    return answer(
+        "not-paused",
+        pause is None,
+        "no pause" if pause is None else f"until {iso(pause.until) or 'resumed'}",
+        "no pause",
+        "nobody paused it",
+        "" if pause is None else paused_text(pause),
+    )
+
+
+def fresh_verdict(given: Circumstances) -> Gate | None:
+    """Silent where no pause ever ended, or the cluster is not believed down.
+
+    A pause that ended at a time to come, by a clock that was set back since, ended just now: until that time has come,
+    what goes down is left to a person.
+    """
+    covering = [pause for pause in given.pauses if pause.covers(given.facts.query)]
+    over = [pause.over_at for pause in covering if not pause.is_in_force(given.now)]
+    ended = max((min(at, given.now) for at in over if at is not None), default=None)
+    status = given.verdict(given.facts.source)
+    if ended is None or status is None or status.verdict is not Verdict.DOWN:
+        return None
+    down = status.down_since or status.since
+    return answer(
+        "fresh-verdict",
+        down > ended,
+        iso(down),
+        f"after {iso(ended)}",
+        f"{given.facts.source} went down after the pause had ended",
+        f"{given.facts.source} was down before the pause ended, and resuming moves nothing by itself: "
+        f"tideover failover {given.facts.query}",
+    )
+
+
+def cooled_down(given: Circumstances) -> Gate:
+    stands = given.cooldown
+    return answer(
+        "cooled-down",
+        stands is None or stands.until <= given.now,
+        "no cool-down" if stands is None else iso(stands.until),
+        "no cool-down" if stands is None else f"before {iso(given.now)}",
+        "no cool-down" if stands is None else f"the cool-down after operation {stands.operation} is over",
+        "" if stands is None else cooldown_text(stands, given.facts.query),
+    )
+
+
+def cluster_down(given: Circumstances) -> Gate:
+    cluster, status = given.facts.source, given.verdict(given.facts.source)
+    down = status is not None and status.verdict is Verdict.DOWN
+    return answer(
+        "cluster-down",
+        down,
+        status.verdict.value if status else "no verdict",
+        Verdict.DOWN.value,
+        f"{cluster} is down{_because(status)}",
+        f"{cluster} is not believed down: {status.verdict.value if status else 'no verdict'}{_because(status)}",
+    )
+
+
+def standby_up(given: Circumstances) -> Gate:
+    cluster, status = given.facts.target, given.verdict(given.facts.target)
+    return answer(
+        "standby-up",
+        is_usable(status),
+        status.verdict.value if status else "no verdict",
+        "UP, or DEGRADED with every partition readable",
+        f"{cluster} is there to take over",
+        f"{cluster} cannot take over: {status.verdict.value if status else 'no verdict'}{_because(status)}",
+    )
+
+
+AUTOMATIC_GATES: tuple[Callable[[Circumstances], Gate | None], ...] = (
+    automatic_on,
+    not_paused,
+    fresh_verdict,
+    cooled_down,
+    cluster_down,
+    standby_up,
+)
+
+
+def judge(given: Circumstances) -> tuple[Gate, ...]:
+    """Every gate of automatic mode, then every gate of a failover that its facts can answer; all must hold."""
+    own = tuple(gate for check in AUTOMATIC_GATES if (gate := check(given)) is not None)
+    return own + checks.judge(given.facts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Second:
+    """What automatic mode thinks of a move that it has begun, while the old run is not proven stopped."""
+
+    against: str = ""
+    """Why the query shall stay where it is, in one sentence; empty where nothing speaks against the move."""
+    doubt: str = ""
+    """Why the move goes no further for now: nothing says whether its cluster is still down."""
+
+
+def second_thoughts(given: Circumstances) -> Second:
+    """Whether a move that nobody asked for should still be made; only what is known for sure calls it off.
+
+    A leader that has just begun to lead has no verdict of its own, which is no reason to wait. A verdict that is
+    neither DOWN nor well is one: mostly it is the one or the other within seconds.
+    """
+    for gate in (automatic_on(given), not_paused(given)):
+        if not gate.ok:
+            return Second(against=f"{gate.name}: {gate.text}")
+    status, gate = given.verdict(given.facts.source), cluster_down(given)
+    if status is None or gate.ok:
+        return Second()
+    text = f"{gate.name}: {gate.text}"
+    return Second(against=text) if status.verdict in WELL else Second(doubt=text)
+
+
+def pause_in_force(pauses: tuple[Pause, ...], query: str, now: datetime) -> Pause | None:
+    """The pause that holds for a query; of two, the one that ends last."""
+    holding = [pause for pause in pauses if pause.covers(query) and pause.is_in_force(now)]
+    endless = next((pause for pause in holding if pause.until is None), None)
+    return endless or max(holding, key=lambda pause: pause.until or now, default=None)
+
+
+def standby_of(settings: Query, active: str, statuses: Mapping[str, ClusterStatus]) -> str:
+    """Where an automatic failover goes: the next cluster in the query's order that can take over, else the next."""
+    order, at = settings.clusters, settings.clusters.index(active) if active in settings.clusters else -1
+    others = [cluster for cluster in (*order[at + 1 :], *order[: max(at, 0)]) if cluster != active]
+    return next((cluster for cluster in others if is_usable(statuses.get(cluster))), others[0])
+
+
+def is_usable(status: ClusterStatus | None) -> bool:
+    """Whether a cluster can take queries over: each partition has a leader that answers."""
+    if status is None:
+        return False
+    whole = (status.leaderless, status.unreadable) == (0, 0)
+    return status.verdict is Verdict.UP or (status.verdict is Verdict.DEGRADED and whole)
+
+
+def paused_text(pause: Pause) -> str:
+    """One pause as a sentence."""
+    who = f"{pause.actor} paused {'every query' if pause.scope == '*' else pause.scope}"
+    end = f"until {iso(pause.until)}" if pause.until else "until somebody resumes"
+    return f"{who} {end}" + (f": {pause.reason}" if pause.reason else "")
+
+
+def cooldown_text(stands: Cooldown, query: str) -> str:
+    """One cool-down as a sentence."""
+    what = f"moved {query}" if stands.moved else f"tried to move {query}, in vain,"
+    end = f"left alone until {iso(stands.until)}, or tideover ack {query}"
+    return f"operation {stands.operation} {what} automatically: {end}"
+
+
+def _because(status: ClusterStatus | None) -> str:
+    return f" since {iso(status.since)}: {status.reasons[0]}" if status and status.reasons else ""

@@ -1,0 +1,49 @@
+"""The gates: named checks that can refuse an operation, each a small function of the facts.
+
+A gate measures, names its limit and says one sentence; it is shown whether it holds or not, in the same words in
+plan, operation, history and error. A gate whose facts are not known yet says nothing (None): the same list serves the
+look before anything is stopped, the plan, the operation, and a standing readiness check.
+"""
+
+from collections.abc import Callable, Iterable
+
+from orchestrator.decide import truncation
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gates import cluster_identity, loss, preconditions
+from orchestrator.decide.gates.gate import Gate
+
+GATES: tuple[Callable[[Facts], Gate | None], ...] = (
+    preconditions.store_current,
+    preconditions.assigned,
+    preconditions.not_already_there,
+    preconditions.expect_active,
+    preconditions.no_operation_open,
+    preconditions.route_declared,
+    preconditions.runner_alive,
+    preconditions.pipeline_fits,
+    cluster_identity.cluster_identity,
+    preconditions.standby_reachable,
+    preconditions.topics_present,
+    preconditions.partitions_present,
+    preconditions.position_known,
+    preconditions.fence,
+    truncation.log_truncation,
+    loss.place_found,
+    loss.retention,
+    loss.timestamp_type,
+    loss.partitions_match,
+    loss.exposure,
+    loss.replay,
+    loss.repeats_into_state,
+    loss.fresh_allowed,
+)
+
+
+def judge(facts: Facts) -> tuple[Gate, ...]:
+    """Every gate that can be judged on these facts, in order."""
+    return tuple(gate for check in GATES if (gate := check(facts)) is not None)
+
+
+def refusal(gates: Iterable[Gate]) -> Gate | None:
+    """The first gate that refuses."""
+    return next((gate for gate in gates if not gate.ok), None)

@@ -1,0 +1,73 @@
+"""One gate's answer, and the consents that pass one.
+
+Consents of an operator. Most accept what a move costs; ``unfenced`` takes upon itself what one run may still do.
+
+So ``unfenced`` is recorded with the run that its giver saw, and counts for that run alone: the next run that nothing
+proves stopped may be alive, and wants a word of its own. ``move`` is what a person says who asks for a move that
+automatic mode has begun already.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from state.messages import Process
+from state.model.automation import AUTOMATIC
+from state.model.entities import Operation
+
+UNKNOWN = "unknown"
+"""What a gate has measured when it could not measure."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gate:
+    """One check's answer; ``text`` is a sentence for people."""
+
+    name: str
+    ok: bool
+    measured: str
+    limit: str
+    text: str
+
+    def as_json(self) -> dict[str, object]:
+        """The gate as a plan shows it (``docs/programs.md``)."""
+        return {"name": self.name, "ok": self.ok, "measured": self.measured, "limit": self.limit, "text": self.text}
+
+
+def answer(name: str, ok: bool, measured: object, limit: object, good: str, bad: str) -> Gate:
+    return Gate(name=name, ok=ok, measured=str(measured), limit=str(limit), text=good if ok else bad)
+
+
+UNFENCED = "unfenced"
+MOVE = "move"
+
+
+def is_attended(operation: Operation) -> bool:
+    """Whether a person asked for a move, at first or when it had begun: what nobody can tell is that person's then."""
+    return operation.actor != AUTOMATIC or MOVE in operation.consents
+
+
+def unfenced(run: Process | None) -> str:
+    """The consent to go on although nothing proves that this run has stopped, as it is recorded."""
+    return UNFENCED if run is None else f"{UNFENCED} ({named(run)})"
+
+
+def named(run: Process) -> str:
+    """A run by what tells it from every other one."""
+    epoch = "no epoch yet" if run.epoch is None else f"epoch {run.epoch}"
+    return f"runner {run.runner} on {run.host}, {epoch}, instance {run.instance}"
+
+
+def bound(consents: Iterable[str], run: Process | None) -> tuple[str, ...]:
+    """Consents as they were typed, with the run that ``unfenced`` was given for."""
+    return tuple(unfenced(run) if consent == UNFENCED else consent for consent in consents)
+
+
+def covers(consents: Iterable[str], run: Process | None) -> bool:
+    """Whether somebody has consented to go on without proof that this very run has stopped."""
+    return unfenced(run) in consents
+
+
+def is_for_another(consents: Iterable[str], run: Process | None) -> bool:
+    """Whether ``unfenced`` was given, and for another run only."""
+    given = [consent for consent in consents if consent.startswith(UNFENCED)]
+    return bool(given) and unfenced(run) not in given

@@ -1,0 +1,219 @@
+"""Gates on what a move costs: places, gaps, times, exposure, and what would be read twice."""
+
+from collections.abc import Iterable
+
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
+from state.model.entities import TopicPartition
+from state.settings.keys import Sink
+from streaming.resume.model import Target
+
+BY_TIME = frozenset({"timestamp", "segment"})
+
+
+def _targets(facts: Facts) -> tuple[Target, ...]:
+    return facts.resumes_at.targets if facts.resumes_at else ()
+
+
+def _named(targets: Iterable[Target]) -> str:
+    names = [f"{target.topic}-{target.partition}" for target in targets]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def place_found(facts: Facts) -> Gate | None:
+    if facts.resumes_at is None:
+        return None
+    lost = [target for target in _targets(facts) if target.target_offset is None]
+    why = (lost[0].error or lost[0].note) if lost else "no partition was looked up"
+    count = len(_targets(facts))
+    return answer(
+        "place-found",
+        count > 0 and not lost,
+        f"{count - len(lost)} of {count}",
+        f"{count} partitions",
+        "every partition has its place",
+        f"no place for {_named(lost) or 'anything'}: {why}",
+    )
+
+
+def retention(facts: Facts) -> Gate | None:
+    """Retention on the standby may have deleted the place already: then there is a gap (consent ``gap``)."""
+    if facts.resumes_at is None:
+        return None
+    earliest = facts.resumes_at.earliest_timestamps or {}
+    gone = [target for target in _targets(facts) if _is_gone(target, earliest.get(_place(target)))]
+    return answer(
+        "retention",
+        not gone or "gap" in facts.consents,
+        f"{len(gone)} partitions",
+        "0 partitions",
+        "the standby still holds every place" if not gone else "a gap is consented to",
+        f"the standby has deleted the place of {_named(gone)}; consent gap accepts the loss",
+    )
+
+
+def _place(target: Target) -> TopicPartition:
+    return TopicPartition(target.target_topic, target.target_partition)
+
+
+def _is_gone(target: Target, earliest_ms: int | None) -> bool:
+    if target.expired:
+        return True
+    if target.is_proven or not target.begin or target.target_offset != target.begin:
+        return False
+    return earliest_ms is not None and target.timestamp_ms is not None and earliest_ms > target.timestamp_ms
+
+
+def comparable(untold: str) -> str:
+    """What is said of times where nothing speaks against them; ``untold`` topics do not say whose times they keep."""
+    if not untold:
+        return "times are comparable"
+    return f"whose times {untold} keeps is not known: it did not answer, or our user has no ACL for DescribeConfigs"
+
+
+def timestamp_type(facts: Facts) -> Gate | None:
+    if facts.resumes_at is None:
+        return None
+    types = facts.resumes_at.timestamp_types or {}
+    asked = sorted({target.target_topic for target in _targets(facts) if target.method in BY_TIME})
+    odd = [topic for topic in asked if types.get(topic) == "LogAppendTime"]
+    untold = [f"{topic} on {facts.target}" for topic in asked if topic not in types]
+    return answer(
+        "timestamp-type",
+        not odd or "repeats" in facts.consents,
+        "LogAppendTime" if odd else UNKNOWN if untold else "CreateTime" if asked else "not used",
+        "CreateTime where time decides",
+        "repeats are consented to" if odd else comparable(", ".join(untold)),
+        f"{', '.join(odd)} has LogAppendTime on {facts.target}: its times are those of copying; consent repeats",
+    )
+
+
+def partitions_match(facts: Facts) -> Gate | None:
+    """Other partitions, other owners of keys: what goes by a common time is read again (consent ``repeats``).
+
+    Partitions that were only added do no harm: the old ones are found by content, and of the new ones nothing was read.
+    """
+    if facts.resumes_at is None:
+        return None
+    counts = facts.resumes_at.fewer_partitions or {}
+    mixed = sorted({t.target_topic for t in _targets(facts) if t.target_topic in counts and not t.is_proven})
+    named = ", ".join(f"{topic} {counts[topic][0]} and {counts[topic][1]}" for topic in mixed or sorted(counts))
+    return answer(
+        "partitions-match",
+        not mixed or "repeats" in facts.consents,
+        named or "the same",
+        "the same partitions, or only added ones",
+        "repeats are consented to" if mixed else "every old partition is found in the one of its number",
+        f"{facts.source} and {facts.target} partition differently ({named}): all resume at one time; consent repeats",
+    )
+
+
+def exposure(facts: Facts) -> Gate | None:
+    """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who asked."""
+    if facts.resumes_at is None:
+        return None
+    untold = [target for target in _targets(facts) if target.exposure_seconds is None and target.exposure_records != 0]
+    seconds = [target.exposure_seconds for target in _targets(facts) if target.exposure_seconds is not None]
+    worst = max(seconds, default=None)
+    limit = facts.policy.max_exposure.total_seconds()
+    within = worst is None or worst <= limit
+    told = facts.attended or not untold
+    bad = (
+        f"the standby lacks {worst or 0:.1f} s of records"
+        if not within
+        else f"nobody can tell what {_named(untold)} lacks"
+    )
+    return answer(
+        "exposure",
+        (within and told) or "loss" in facts.consents,
+        UNKNOWN if worst is None or (within and not told) else f"{worst:.1f} s",
+        f"{limit:g} s",
+        "what the standby lacks is within the limit" if worst is not None else "no sample tells what it lacks",
+        f"{bad}; consent loss accepts it",
+    )
+
+
+def replay(facts: Facts) -> Gate | None:
+    """Records that would be read a second time. Unknown is shown, and judged by the person who asked."""
+    if facts.resumes_at is None:
+        return None
+    count = repeats(facts)
+    limit = facts.policy.max_replay
+    within = facts.attended if count is None else count <= limit
+    bad = "nobody can tell how many records" if count is None else f"{count} records"
+    return answer(
+        "replay",
+        within or "repeats" in facts.consents,
+        UNKNOWN if count is None else f"{count} records",
+        f"{limit} records",
+        "what is read twice is within the limit" if count is not None else "what is read twice cannot be told",
+        f"{bad} would be read twice; consent repeats accepts it",
+    )
+
+
+def repeats(facts: Facts) -> int | None:
+    """Records that may reach the sink twice: those of the place, and those of the planned batch; None unknown."""
+    certain, possible = replayed(facts), possibly_replayed(facts)
+    return None if certain is None or possible is None else certain + possible
+
+
+def replayed(facts: Facts) -> int | None:
+    """Records of committed batches that are read again; None unknown."""
+    counts = [target.replay_records for target in _targets(facts)]
+    return None if None in counts else sum(count or 0 for count in counts)
+
+
+def possibly_replayed(facts: Facts) -> int | None:
+    """Records of the planned batch, which the sink may have; 0 where it is known not to, None unknown."""
+    return facts.choice.repeats if facts.choice else 0
+
+
+def repeats_into_state(facts: Facts) -> Gate | None:
+    """A repeat counted into state stays there for ever, so a stateful query refuses any, known or feared.
+
+    Records that a lagging replicator would append *later* do not refuse: they come only if it runs again, which is in
+    the operator's hands, and waiting would cost more. They are announced.
+    """
+    if facts.resumes_at is None or facts.fresh or not facts.stateful:
+        return None
+    risky = [target for target in _targets(facts) if not target.exact and target.replay_records != 0]
+    unknown = any(target.replay_records is None for target in risky)
+    count = sum(target.replay_records or 0 for target in risky)
+    later = sum(target.replay_later_records or 0 for target in _targets(facts))
+    calm = "nothing is read twice into state" + (
+        f" now; {later} records would be if the replicator ran again and appended them" if later else ""
+    )
+    excuses = {
+        "state metadata shows de-duplication ahead": bool(facts.report and facts.report.deduplicates_ahead),
+        "the query says replay_safe": facts.settings.replay_safe,
+        "repeats are consented to": "repeats" in facts.consents,
+    }
+    excuse = next((text for text, holds in excuses.items() if holds), None)
+    return answer(
+        "repeats-into-state",
+        not risky or excuse is not None,
+        UNKNOWN if unknown else f"{count} records",
+        "0 records",
+        excuse if risky and excuse else calm,
+        f"{_named(risky)} would be read twice into state; consent repeats, or say replay_safe",
+    )
+
+
+def fresh_allowed(facts: Facts) -> Gate | None:
+    """A fresh start loses state, and batch ids from 0 make a sink that drops by batch id lose whole batches."""
+    if not facts.fresh or facts.stateful is None:
+        return None
+    why = "the query keeps state" if facts.stateful else ""
+    harm = "would lose silently"
+    if facts.settings.sink is Sink.BATCH_ID or (facts.report and facts.report.sink_keeps_batch_ids):
+        why = "its sink drops batches by id"
+    if not why and facts.report and facts.report.other_sources:
+        why, harm = "it reads other sources than Kafka", "would read those from their beginning again"
+    return answer(
+        "fresh-allowed",
+        not why or "fresh" in facts.consents,
+        why or "stateless, and no sink by batch id",
+        "stateless, and no sink by batch id",
+        "a fresh start loses nothing here" if not why else "a fresh start is consented to",
+        f"{why}: a fresh start {harm}; use resume: carry, or consent fresh",
+    )

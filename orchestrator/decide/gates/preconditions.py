@@ -1,0 +1,228 @@
+"""Gates on what stands before anything is stopped: assignment, route, runners, the standby, the position, the fence.
+
+Which runner acts for a query; pure.
+"""
+
+from collections.abc import Iterable
+
+from orchestrator.decide.facts import PENDING, UNPROVEN, Facts
+from orchestrator.decide.gates.gate import Gate, answer
+from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text, stranger
+from state.model.entities import Assignment, RunnerFact
+from state.settings.keys import Query
+
+
+def choose_runner(alive: Iterable[RunnerFact], settings: Query, assignment: Assignment) -> RunnerFact | None:
+    """The hosting runner if it is alive, else one that is not known to fail, else a warm one, else any as declared.
+
+    None when none is alive.
+    """
+    order = {name: index for index, name in enumerate(settings.runners)}
+    return min(
+        alive,
+        key=lambda fact: (
+            fact.runner != assignment.runner,
+            bool(fact.plans.get(assignment.query)),
+            not fact.warm,
+            order.get(fact.runner, len(order)),
+        ),
+        default=None,
+    )
+
+
+def store_current(facts: Facts) -> Gate | None:
+    if facts.fact is None:
+        return None
+    if facts.stranger is not None and not is_put_back(facts.assignment, facts.fact):
+        return answer(
+            "store-current",
+            False,
+            f"held by {facts.stranger}",
+            "an operation that the store knows",
+            "",
+            lost_text(facts.query, stranger(facts.fact.checkpoint, facts.stranger)),
+        )
+    return answer(
+        "store-current",
+        not is_put_back(facts.assignment, facts.fact),
+        f"epoch {facts.fact.epoch} runs",
+        f"epoch {facts.assignment.epoch} {facts.assignment.desired}" if facts.assignment else "no assignment",
+        "what runs is what the store knows",
+        put_back_text(facts.assignment, facts.fact),
+    )
+
+
+def assigned(facts: Facts) -> Gate:
+    ok = facts.assignment is not None
+    return answer(
+        "assigned",
+        ok,
+        f"epoch {facts.assignment.epoch}" if facts.assignment else "none",
+        "an assignment",
+        f"{facts.query} is assigned",
+        f"{facts.query} has never run: start one of its runners ({', '.join(facts.settings.runners)}) first",
+    )
+
+
+def expect_active(facts: Facts) -> Gate | None:
+    if facts.expect_active is None or facts.assignment is None:
+        return None
+    here = facts.assignment.cluster
+    return answer(
+        "expect-active",
+        here == facts.expect_active,
+        here,
+        facts.expect_active,
+        f"{facts.query} is on {here}, as expected",
+        f"{facts.query} is on {here}, not on {facts.expect_active}",
+    )
+
+
+def not_already_there(facts: Facts) -> Gate | None:
+    if facts.assignment is None:
+        return None
+    here = facts.assignment.cluster
+    return answer(
+        "not-already-there",
+        here != facts.target,
+        here,
+        f"not {facts.target}",
+        f"{facts.query} is on {here}",
+        f"{facts.query} is already on {facts.target}",
+    )
+
+
+def no_operation_open(facts: Facts) -> Gate:
+    return answer(
+        "no-operation-open",
+        facts.open_operation is None,
+        facts.open_operation or "none",
+        "none",
+        "no other operation of this query is open",
+        f"operation {facts.open_operation} of this query is open: join it, or wait for its end",
+    )
+
+
+def route_declared(facts: Facts) -> Gate:
+    unnamed = sorted(topic for topic, there in (facts.topics or {}).items() if there is None)
+    ok = facts.route is not None and not unnamed
+    why = f"the route does not name topic {', '.join(unnamed)}" if unnamed else "no route is declared"
+    return answer(
+        "route-declared",
+        ok,
+        "declared" if ok else "none",
+        f"{facts.source} to {facts.target}",
+        f"a route from {facts.source} to {facts.target} is declared",
+        f"{why}: nothing says that {facts.target} holds the records of {facts.source}",
+    )
+
+
+def runner_alive(facts: Facts) -> Gate | None:
+    if facts.runners is None:
+        return None
+    names = ", ".join(fact.runner for fact in facts.runners)
+    return answer(
+        "runner-alive",
+        bool(facts.runners),
+        names or "none",
+        "one of " + ", ".join(facts.settings.runners),
+        f"alive: {names}",
+        f"no runner of {facts.query} is alive: start one with tideover run --name {facts.settings.runners[0]}",
+    )
+
+
+def pipeline_fits(facts: Facts) -> Gate | None:
+    """Of a runner that hosts the query there is nothing to ask: it runs with the code that it has."""
+    if facts.runners is None or facts.assignment is None:
+        return None
+    chosen = choose_runner(facts.runners, facts.settings, facts.assignment)
+    trouble = chosen.plans.get(facts.query) if chosen is not None else None
+    if chosen is None or trouble is None or chosen.runner == facts.assignment.runner:
+        return None
+    return answer(
+        "pipeline-fits",
+        not trouble,
+        "does not fit" if trouble else "fits",
+        "starts from the checkpoint in use",
+        f"runner {chosen.runner} has built and run the plan of {facts.query}",
+        f"runner {chosen.runner} cannot take {facts.query} over: {trouble}; mend its code or settings and restart it",
+    )
+
+
+def standby_reachable(facts: Facts) -> Gate | None:
+    if facts.standby is None:
+        return None
+    return answer(
+        "standby-reachable",
+        facts.standby.reachable,
+        f"{facts.standby.seconds * 1000:.0f} ms" if facts.standby.reachable else "no answer",
+        f"{facts.standby.limit_seconds:g} s",
+        f"{facts.target} answers",
+        f"{facts.target} cannot be reached: {facts.standby.error}",
+    )
+
+
+def topics_present(facts: Facts) -> Gate | None:
+    if facts.standby is None or facts.standby.topics is None or facts.topics is None:
+        return None
+    wanted = sorted({there for there in facts.topics.values() if there is not None})
+    found = facts.standby.topics
+    missing = [topic for topic in wanted if topic not in found or found[topic].error or not found[topic].partitions]
+    return answer(
+        "topics-present",
+        not missing,
+        f"{len(wanted) - len(missing)} of {len(wanted)}",
+        f"{len(wanted)} topics",
+        f"{facts.target} has every topic",
+        f"{facts.target} has no topic {', '.join(missing)}",
+    )
+
+
+def partitions_present(facts: Facts) -> Gate | None:
+    if facts.standby is None or facts.standby.topics is None or facts.topics is None or facts.report is None:
+        return None
+    few: list[str] = []
+    for topics in facts.report.offsets.values():
+        for topic, partitions in topics.items():
+            there = facts.topics.get(topic)
+            described = facts.standby.topics.get(there) if there else None
+            if described is None or not described.partitions:
+                continue
+            lacking = {int(number) for number in partitions} - set(described.partitions)
+            if lacking:
+                few.append(f"{there} has {len(described.partitions)} of {len(partitions)}")
+    return answer(
+        "partitions-present",
+        not few or facts.fresh,
+        "; ".join(few) or "all",
+        "every partition of the checkpoint",
+        "every partition of the checkpoint is there" if not few else "fewer partitions; a fresh start bears that",
+        "; ".join(few) + " partitions: a checkpoint cannot be carried to fewer",
+    )
+
+
+def position_known(facts: Facts) -> Gate | None:
+    if facts.report is None:
+        return None
+    batch = facts.report.batch
+    return answer(
+        "position-known",
+        (batch is not None or facts.fresh) and bool(facts.report.offsets),
+        f"batch {batch}" if batch is not None else "no committed batch",
+        "a committed batch",
+        f"batch {batch} is the last one committed" if batch is not None else "nothing was read yet since a fresh start",
+        f"the checkpoint {facts.report.checkpoint} holds no committed batch: there is no position to carry",
+    )
+
+
+def fence(facts: Facts) -> Gate | None:
+    if facts.fence is None:
+        return None
+    return answer(
+        "fence",
+        facts.fence != UNPROVEN,
+        facts.fence,
+        "runner, process, application or consent",
+        "the old run is proven stopped" if facts.fence != PENDING else "proven after the stop, before anything else",
+        "nothing proves that the old run has stopped; consent unfenced takes the risk of two runs",
+    )

@@ -1,0 +1,175 @@
+"""Standby readiness: the gates of a failover, run all day long, and those that matter before anything is down. Pure.
+
+A failover judges the place that it found; readiness also judges how near that place is to being lost (retention),
+whether the replicator keeps up, and whether times could decide if content did not. What cannot be measured is not
+ready, and not refused either: it is unknown.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gates import checks
+from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
+from orchestrator.decide.gates.loss import BY_TIME, comparable
+from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
+from state.model.entities import TopicPartition
+from state.model.maintenance import Replication
+from streaming.cluster_log import TopicFacts
+from streaming.resume.truncation import Finding, truncation_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condition:
+    """What a readiness check knows of one query."""
+
+    facts: Facts
+    """As a plan gathers them, from what the runners last reported."""
+    now: datetime
+    replication: Replication | None
+    """How old the standby's copies are; None where nothing is replicated."""
+    topics: Mapping[str, TopicFacts]
+    """The query's topics as the cluster in use describes them; empty when it does not answer."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Readiness:
+    """The answer of one check."""
+
+    query: str
+    target: str
+    """Where the query would go."""
+    gates: tuple[Gate, ...]
+    replication: Replication | None
+
+    @property
+    def ready(self) -> bool | None:
+        """None: nothing refuses, but something could not be measured."""
+        refused = [gate for gate in self.gates if not gate.ok]
+        if not refused:
+            return True
+        return None if all(gate.measured == UNKNOWN for gate in refused) else False
+
+    def as_json(self, now: datetime) -> dict[str, object]:
+        """One element of what ``check -o json`` prints (``docs/programs.md``)."""
+        gates = [gate.as_json() for gate in self.gates]
+        replication = replication_json(self.replication, now)
+        return {"query": self.query, "ready": self.ready, "gates": gates, "replication": replication}
+
+
+def retention_reach(given: Condition) -> Gate | None:
+    """T, the time up to which everything was read, must be younger than the oldest record that the standby keeps."""
+    resolution = given.facts.resumes_at
+    if resolution is None:
+        return None
+    oldest = resolution.earliest_timestamps or {}
+    slack = {
+        f"{target.target_topic}-{target.target_partition}": target.timestamp_ms - kept
+        for target in resolution.targets
+        if target.timestamp_ms is not None
+        and (kept := oldest.get(TopicPartition(target.target_topic, target.target_partition))) is not None
+    }
+    least = min(slack, key=slack.__getitem__, default=None)
+    return answer(
+        "retention-reach",
+        least is None or slack[least] >= 0,
+        "nothing deleted" if least is None else f"{slack[least] / 1000:.0f} s",
+        "0 s",
+        "the standby keeps records from before every position",
+        f"the oldest record of {least} on {given.facts.target} is younger than what was read last",
+    )
+
+
+def replication_lag(given: Condition) -> Gate | None:
+    """By how much the newest record of the standby is older than that of the cluster in use.
+
+    Of a standby that does not answer another gate speaks.
+    """
+    away = given.facts.standby is None or not given.facts.standby.reachable
+    if away or given.replication is None or not given.replication.copies:
+        return None
+    copies, worst = given.replication.copies, worst_of(given.replication)
+    missing = any(copy.is_missing for copy in copies)
+    unknown = any(copy.age_ms is None and copy.records != 0 for copy in copies)
+    seconds = (worst.age_ms or 0) / 1000 if worst is not None else 0.0
+    limit = given.facts.policy.max_exposure.total_seconds()
+    behind = missing or seconds > limit
+    text = replication_text(given.replication, given.now)
+    return answer(
+        "replication-lag",
+        not behind and not unknown,
+        "no record" if missing else UNKNOWN if unknown and not behind else f"{seconds:.1f} s",
+        f"{limit:g} s",
+        text,
+        f"{text}: look at the replicator" if behind else text,
+    )
+
+
+def time_comparable(given: Condition) -> Gate | None:
+    """Where time may have to decide, both clusters must keep the time that the producer gave."""
+    there = given.facts.standby.topics if given.facts.standby else None
+    if there is None or given.facts.topics is None:
+        return None
+    needed = bool(BY_TIME & {method.value for method in given.facts.settings.methods})
+    kinds = {f"{topic} on {given.facts.source}": given.topics.get(topic) for topic in given.facts.topics}
+    kinds |= {f"{name} on {given.facts.target}": there.get(name) for name in given.facts.topics.values() if name}
+    appended = [where for where, topic in kinds.items() if topic and topic.timestamp_type == "LogAppendTime"]
+    untold = [where for where, topic in kinds.items() if topic and topic.timestamp_type is None]
+    return answer(
+        "time-comparable",
+        not needed or not appended,
+        "not used" if not needed else "LogAppendTime" if appended else UNKNOWN if untold else "CreateTime",
+        "CreateTime where time may decide",
+        comparable(_few(untold)) if needed else "no method of this query goes by time",
+        f"{_few(appended)} has LogAppendTime: its times are not the producer's",
+    )
+
+
+def log_truncation(given: Condition) -> Gate | None:
+    """What was read must still be in the log that it was read from, wherever a failover would go on.
+
+    That is judged in a move's own gate of this name, and a move may go well where this refuses: somebody should look.
+    """
+    standings, here = given.facts.standings, given.facts.source
+    if standings is None:
+        return None
+    error = truncation_of(here, standings)
+    unproven = sum(each.finding is Finding.UNPROVEN for each in standings)
+    goes = {reset.goto for reset in given.facts.resets or ()}
+    proven = f"; {given.facts.target} holds them still" if goes == {None} else ""
+    return answer(
+        "log-truncation",
+        error is None,
+        f"{len(error.divergent_offsets) if error else 0} partitions",
+        "0 partitions",
+        f"{here} still holds what was read from it" + (f"; {unproven} positions cannot be proven" if unproven else ""),
+        f"{error}: records that were read are gone there, by an unclean election or because the topic was made anew"
+        f"{proven}",
+    )
+
+
+READINESS_GATES: tuple[Callable[[Condition], Gate | None], ...] = (
+    retention_reach,
+    replication_lag,
+    time_comparable,
+    log_truncation,
+)
+
+
+def judge(given: Condition) -> Readiness:
+    """Every gate of a failover that can be judged without one, and those of readiness; these win by name.
+
+    Nobody is there to take upon himself what cannot be told: it is judged as automatic mode will have to.
+    """
+    facts = replace(given.facts, attended=False)
+    own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)
+    names = {gate.name for gate in own}
+    common = tuple(gate for gate in checks.judge(facts) if gate.name not in names)
+    return Readiness(
+        query=given.facts.query, target=given.facts.target, gates=common + own, replication=given.replication
+    )
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,215 @@
+"""What to ask the resolver: a checkpoint's end offsets joined with what was remembered of the records before them.
+
+The checkpoint is the truth about *where* the query stood; tracking only adds what was there. Tracking may be behind
+(the cluster died between commit and tracking) or ahead (a planned batch was tracked before it was committed), so a
+row's ring is cut to the records before the checkpoint's offset, and what tracking did not see is said to be dense only
+where consecutive rows prove it.
+
+How places are looked for, as the settings of a query and of its route say. Pure.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+
+from state.messages import CheckpointReport, Offsets
+from state.model.entities import Assignment, EndSample, Fingerprint, Position, QueryFact, TopicPartition
+from state.model.fingerprints import Ring
+from state.settings.keys import Query, Route
+from streaming.resume.model import Rules, Want
+
+DEFAULT_BUFFER = timedelta(minutes=15)
+"""Stands in for ``buffer: measured`` where too little was measured."""
+
+
+def rules_of(query: Query, on_no_match: str, route: Route | None) -> Rules:
+    """How places are looked for, as the settings of the query and of its route say."""
+    buffer = DEFAULT_BUFFER if query.buffer == "measured" else query.buffer
+    return Rules(
+        methods=query.methods,
+        buffer_ms=round(buffer.total_seconds() * 1000),
+        on_no_match=on_no_match,
+        committed_only=query.committed_only,
+        keeps_offsets=route is not None and route.keeps_offsets,
+        offset_syncs=route.offset_syncs if route is not None else None,
+    )
+
+
+def standby_topic(route: Route, topic: str) -> str | None:
+    """The topic's name behind a route; None when an explicit map does not name it."""
+    if route.topics == "identity":
+        return topic
+    if set(route.topics) == {"prefix"}:
+        return route.topics["prefix"] + topic
+    return route.topics.get(topic)
+
+
+def since_placed(positions: Iterable[Position], assignment: Assignment | None) -> list[Position]:
+    """Positions of the place in use: what was tracked before the last commit speaks of other offsets or batches.
+
+    A hold and an abort change the epoch, not the place: a batch that was tracked before and after one counts once, as
+    it was seen last; but where the cluster died meanwhile, nobody can read again what was remembered before.
+    """
+    if assignment is None:
+        return []
+    seen_last: dict[tuple[int, str, str, int], Position] = {}
+    for row in sorted(positions, key=lambda position: position.epoch):
+        if row.epoch >= assignment.placed_epoch and row.cluster == assignment.cluster:
+            key = row.batch, row.source, row.topic, row.partition
+            if key not in seen_last or not _knows_more(seen_last[key], row):
+                seen_last[key] = row
+    return list(seen_last.values())
+
+
+def _knows_more(before: Position, after: Position) -> bool:
+    """Whether the former of two rows of one batch remembers records at the same end of the same log, the other none."""
+    same = before.offset == after.offset and not _are_two_topics(before.topic_id, after.topic_id)
+    return same and bool(before.ring) and not after.ring
+
+
+def newest_of(positions: Iterable[Position]) -> list[Position]:
+    """The position of the newest batch in each partition of each source, in their order."""
+    newest = {(row.source, row.topic, row.partition): row for row in sorted(positions, key=lambda row: row.batch)}
+    return [row for _, row in sorted(newest.items())]
+
+
+def sound_ends(
+    ends: Mapping[TopicPartition, EndSample], positions: Iterable[Position]
+) -> dict[TopicPartition, EndSample]:
+    """The samples without those of a log that is not the one that was read: made anew, or cut below the position.
+
+    Such an end says nothing of what was read up to it; taken for the old log's, it would call an unread partition read
+    up to the time of the sample, and the query would resume late.
+    """
+    other = {
+        key
+        for row in newest_of(positions)
+        if (sample := ends.get(key := TopicPartition(row.topic, row.partition))) is not None
+        and (is_made_anew(row, sample) or is_cut_off(row, sample))
+    }
+    return {key: sample for key, sample in ends.items() if key not in other}
+
+
+def is_made_anew(row: Position, sample: EndSample) -> bool:
+    """Whether the sample is of another topic of that name."""
+    return _are_two_topics(row.topic_id, sample.topic_id)
+
+
+def _are_two_topics(before: str | None, after: str | None) -> bool:
+    """By their ids, where both are known."""
+    return None not in (before, after) and before != after
+
+
+def is_cut_off(row: Position, sample: EndSample) -> bool:
+    """An end below a position is that of an older sample, as a rule; a later leader's, seen later, is not."""
+    elected = row.leader_epoch is not None and (sample.leader_epoch or 0) > row.leader_epoch
+    return elected and sample.end < row.offset and sample.sampled_at > row.tracked_at
+
+
+def report_of_fact(fact: QueryFact, checkpoint: str) -> CheckpointReport:
+    """A runner's latest fact as the checkpoint report that an inspection would probably give: for plans only."""
+    offsets: Offsets = {
+        source: {topic: dict(partitions) for topic, partitions in topics.items()}
+        for source, topics in (fact.offsets or {}).items()
+    }
+    return CheckpointReport(
+        checkpoint=checkpoint,
+        batch=fact.batch if offsets else None,
+        offsets=offsets,
+        deduplicates_ahead=bool(fact.deduplicates_ahead),
+    )
+
+
+def wants_of(
+    offsets: Offsets, *, positions: Sequence[Position], ends: Mapping[TopicPartition, EndSample], route: Route
+) -> tuple[Want, ...]:
+    """One want for each partition of these end offsets, ordered by source, topic, partition.
+
+    ``positions`` are the query's rows of the cluster in use (all batches that are kept), ``ends`` the last samples of
+    that cluster. Topics that the route does not name keep their name; a gate refuses them before.
+    """
+    rows: dict[tuple[str, str, int], list[Position]] = {}
+    for row in sorted(positions, key=lambda position: position.batch):
+        rows.setdefault((row.source, row.topic, row.partition), []).append(row)
+    return tuple(
+        _want(source, topic, int(partition), offset, rows.get((source, topic, int(partition)), []), ends, route)
+        for source, topics in sorted(offsets.items())
+        for topic, partitions in sorted(topics.items())
+        for partition, offset in sorted(partitions.items(), key=lambda item: int(item[0]))
+    )
+
+
+def _want(
+    source: str,
+    topic: str,
+    partition: int,
+    offset: int,
+    rows: Sequence[Position],
+    ends: Mapping[TopicPartition, EndSample],
+    route: Route,
+) -> Want:
+    ring, ring_offset, uncommitted = _best_ring(rows, offset)
+    sample = ends.get(TopicPartition(topic, partition))
+    return Want(
+        source=source,
+        topic=topic,
+        partition=partition,
+        target_topic=standby_topic(route, topic) or topic,
+        offset=offset,
+        ring=ring,
+        ring_offset=ring_offset,
+        dense=_proven_dense(rows, ring_offset, offset),
+        begin_known=sample.begin if sample else None,
+        timestamp_ms=_read_up_to(rows, ring, offset, sample),
+        uncommitted=uncommitted,
+    )
+
+
+def _best_ring(rows: Sequence[Position], offset: int) -> tuple[tuple[Fingerprint, ...], int | None, frozenset[int]]:
+    """The ring that reaches nearest to ``offset``, of these the longest; how far; which of its records are uncommitted.
+
+    A ring from beyond is cut, and then reaches only as far as its last record: what lay between that and ``offset`` may
+    have been skipped when the later end was read.
+    """
+    best: tuple[tuple[Fingerprint, ...], int | None, frozenset[int]] = ((), None, frozenset())
+    for row in rows:
+        ring = tuple(fingerprint for fingerprint in row.ring if fingerprint.offset < offset)
+        if not ring:
+            continue
+        reach = row.offset if row.offset <= offset else ring[-1].offset + 1
+        if best[1] is None or (reach, len(ring)) >= (best[1], len(best[0])):
+            best = (ring, reach, row.ring.uncommitted if isinstance(row.ring, Ring) else frozenset())
+    return best
+
+
+def _proven_dense(rows: Sequence[Position], start: int | None, offset: int) -> bool | None:
+    """Whether consecutive rows prove that each offset in ``[start, offset)`` held a consumed record."""
+    if start is None:
+        return None
+    if start >= offset:
+        return True
+    proofs: list[bool | None] = []
+    for before, row in pairwise(rows):
+        if row.offset <= start or before.offset >= offset:
+            continue
+        if before.batch + 1 != row.batch or (not proofs and before.offset > start):
+            return None
+        proofs.append(row.dense)
+        if row.offset >= offset:
+            return False if False in proofs else True if all(proofs) else None
+    return None
+
+
+def _read_up_to(
+    rows: Sequence[Position], ring: Sequence[Fingerprint], offset: int, sample: EndSample | None
+) -> int | None:
+    """T: the largest timestamp known to be consumed; a fully read partition counts as read up to its sample's time."""
+    times = [fingerprint.timestamp_ms for fingerprint in ring]
+    times += [row.timestamp_ms for row in rows if row.offset <= offset and row.timestamp_ms is not None]
+    newest = max(times, default=None)
+    if sample is None or offset < sample.end:
+        return newest
+    sampled_ms = int(sample.sampled_at.timestamp() * 1000)
+    if newest is None:
+        return sampled_ms
+    return max(newest, sampled_ms) if offset == sample.end else newest

@@ -1,0 +1,257 @@
+"""What the decisions of all phases are made of: staying, moving on, giving up, and asking a runner.
+
+Whatever was asked of a runner stays asked; it is asked anew only of another runner, or, after a pause, when the first
+try failed in a way that can pass. What a fence planted is taken away however often that fails: a query whose checkpoint
+is still fenced runs nowhere. What counts is what was asked under the operation's present epoch: a takeover raises it,
+and begins with a fence of its own.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from orchestrator.decide.gates.gate import is_for_another
+from orchestrator.decide.operation.phases import Trigger, move
+from orchestrator.decide.operation.snapshot import Act, Ask, Decision, Snapshot, Wait
+from state.messages import (
+    ALREADY_RUN,
+    CLEANED_AWAY,
+    HELD,
+    NO_ANSWER,
+    WITHDRAWN,
+    Failure,
+    FenceReport,
+    FenceRequest,
+    PrepareRequest,
+    ReleaseRequest,
+)
+from state.model.entities import Intent, IntentKind, IntentState, Phase
+
+ANSWER_WITHIN = timedelta(seconds=90)
+"""How long a runner may take for an answer: a mount that neither returns nor fails leaves its heart beating. It may
+answer hours later; see ``step`` for why that does no harm."""
+COPY_WITHIN = timedelta(minutes=15)
+"""The same for a new checkpoint, which takes as long as the state is large: 90 GB at 100 MB/s. From ``ANSWER_WITHIN``
+on a person can call it off."""
+TRIES = 3
+"""How often an intent that failed in an unforeseen way is asked again."""
+LASTING = frozenset(
+    {ALREADY_RUN, CLEANED_AWAY, HELD, "no-space", "access-denied", "unreadable", "not-a-checkpoint", "empty"}
+)
+"""Kinds of failure that asking again does not heal."""
+PASSING = frozenset({"file-system", "store-unavailable"})
+"""Kinds of failure that pass as a rule (a name node fails over, a mount hangs): asked again for as long as there is
+patience, however often."""
+AGAIN = timedelta(seconds=0.5)
+"""The pause behind a first failure; it doubles with each further one."""
+AGAIN_AT_MOST = timedelta(seconds=5)
+AGAIN_WITHOUT_PATIENCE = timedelta(minutes=1)
+_TAKEN_BACK = frozenset({WITHDRAWN, NO_ANSWER})
+_WAITS_FOR_RUNNERS = frozenset({Phase.ABORTED, Phase.STARTING})
+"""Phases that BLOCKED is no way out of: they wait where they are."""
+
+
+def stay(snapshot: Snapshot, sentence: str, act: Act | None = None) -> Decision:
+    """Remain in the phase."""
+    return Decision(phase=snapshot.operation.phase, sentence=sentence, act=act or Wait())
+
+
+def moved(
+    snapshot: Snapshot,
+    trigger: Trigger,
+    sentence: str,
+    act: Act | None = None,
+    *,
+    detail: Mapping[str, object] | None = None,
+    plan: Mapping[str, object] | None = None,
+) -> Decision:
+    """Go where the table says. Raises ``IllegalMove``."""
+    return Decision(
+        phase=move(snapshot.operation.phase, trigger),
+        sentence=sentence,
+        act=act or Wait(),
+        trigger=trigger,
+        detail=detail,
+        plan=plan,
+    )
+
+
+def given_up(snapshot: Snapshot, outcome: str, sentence: str, plan: Mapping[str, object] | None = None) -> Decision:
+    """Begin the way back, which ends with this outcome."""
+    return Decision(
+        phase=move(snapshot.operation.phase, Trigger.GIVEN_UP),
+        sentence=sentence,
+        trigger=Trigger.GIVEN_UP,
+        ending=outcome,
+        plan=plan,
+        detail={"outcome": outcome, "text": sentence},
+    )
+
+
+def no_runner(snapshot: Snapshot) -> str:
+    """The sentence for when nobody can be asked."""
+    names = snapshot.settings.runners
+    return f"no runner of {snapshot.operation.query} is alive: start one with tideover run --name {names[0]}"
+
+
+def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
+    """The sentence for a fence that found no evidence, with the advice that fits.
+
+    Where the very process that hosts the run says so, the run is at work still: it ends by itself or with its process,
+    and a consent would let two runs write.
+    """
+    in_doubt = snapshot.hosted_by
+    seen = f"nothing proves that {run} has stopped: {report.detail}; looking again"
+    if in_doubt is None:
+        return f"{seen}, or consent unfenced"
+    if any(fact.instance == in_doubt.instance for fact in snapshot.alive):
+        return f"{seen} until it ends. If it never does, end process {in_doubt.pid} on {in_doubt.host}"
+    if is_for_another(snapshot.operation.consents, in_doubt):
+        return f"{seen}. The consent unfenced was given for another run; if this one has ended, consent unfenced again"
+    return f"{seen}, or consent unfenced"
+
+
+def ask(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> Ask | None:
+    """The asking of a runner that is alive, under the next free name; None when none is alive.
+
+    What was asked of another one is taken back. A fence is not, of a runner that is alive: it may plant its entries
+    yet, and taking them away has to wait for that.
+    """
+    runner = snapshot.chosen_runner
+    if runner is None:
+        return None
+    earlier = [intent for intent in snapshot.intents if intent.kind is kind]
+    pending = tuple(
+        intent.id
+        for intent in earlier
+        if intent.state is IntentState.PENDING and not (kind is IntentKind.FENCE and snapshot.is_alive(intent.runner))
+    )
+    return Ask(
+        name=Intent.name_of(kind, len(earlier)), kind=kind, runner=runner.runner, request=request, withdraw=pending
+    )
+
+
+def pursue(
+    snapshot: Snapshot, intent: Intent, doing: str, request: Mapping[str, object], now: datetime
+) -> Decision | Ask | None:
+    """What to do about an intent that is not done: a decision, another asking, or None when it failed for good."""
+    if intent.state is IntentState.FAILED and _is_for_good(snapshot, intent):
+        return None
+    return insist(snapshot, intent, doing, request, now)
+
+
+def insist(
+    snapshot: Snapshot, intent: Intent, doing: str, request: Mapping[str, object], now: datetime
+) -> Decision | Ask:
+    """What to do about an intent that is not done and must be, however often it failed."""
+    if intent.state is IntentState.PENDING and snapshot.is_alive(intent.runner):
+        if intent.id not in snapshot.overdue:
+            return stay(snapshot, _waiting(snapshot, intent, doing))
+        other = snapshot.chosen_runner
+        if other is None or other.runner in snapshot.hanging:
+            return _hangs(snapshot, intent, doing)
+    if intent.state is IntentState.FAILED and abs(now - intent.created_at) < _pause(snapshot, intent):
+        return stay(snapshot, f"runner {intent.runner} failed {doing}, asking again: {failure(intent).text}")
+    another = ask(snapshot, intent.kind, request)
+    if another is not None:
+        return another
+    if snapshot.operation.phase in _WAITS_FOR_RUNNERS:
+        return stay(snapshot, no_runner(snapshot))
+    return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
+
+
+def _waiting(snapshot: Snapshot, intent: Intent, doing: str) -> str:
+    text = f"waiting for runner {intent.runner} {doing}"
+    if intent.id not in snapshot.late:
+        return text
+    query, source = snapshot.operation.query, snapshot.operation.source
+    return (
+        f"{text} for more than {ANSWER_WITHIN.total_seconds():g} s: a large state takes long, a file system may hang; "
+        f"tideover failover {query} --to {source} calls it off"
+    )
+
+
+def _hangs(snapshot: Snapshot, intent: Intent, doing: str) -> Decision:
+    """A runner beats and does not answer, and there is no other to be asked."""
+    limit = COPY_WITHIN if intent.kind is IntentKind.PREPARE else ANSWER_WITHIN
+    text = f"runner {intent.runner} was asked {doing} and has not answered for {limit.total_seconds():g} s"
+    if snapshot.operation.phase in _WAITS_FOR_RUNNERS:
+        return stay(snapshot, f"{text}; {way_out(snapshot, intent.runner)}")
+    return given_up(snapshot, "failed", f"{text}: its file system may hang")
+
+
+def way_out(snapshot: Snapshot, runner: str) -> str:
+    """What a person can do about a runner that is alive and does not answer."""
+    process = next((f"process {each.pid} on {each.host}" for each in snapshot.alive if each.runner == runner), "it")
+    return (
+        f"it goes on as soon as runner {runner} answers: mend its file system, or end {process} and start it again "
+        f"(tideover run --name {runner})"
+    )
+
+
+def late(snapshot: Snapshot, now: datetime) -> frozenset[str]:
+    """Intents for whose answer nobody has to wait any longer, on the store's clock, on which they were asked."""
+    return _pending_for(snapshot, now, dict.fromkeys(IntentKind, ANSWER_WITHIN))
+
+
+def overdue(snapshot: Snapshot, now: datetime) -> frozenset[str]:
+    """Those for whose answer nobody waits any longer."""
+    return _pending_for(snapshot, now, {**dict.fromkeys(IntentKind, ANSWER_WITHIN), IntentKind.PREPARE: COPY_WITHIN})
+
+
+def _pending_for(snapshot: Snapshot, now: datetime, limits: Mapping[IntentKind, timedelta]) -> frozenset[str]:
+    pending = (each for each in snapshot.intents if each.state is IntentState.PENDING)
+    return frozenset(each.id for each in pending if abs(now - each.created_at) >= limits[each.kind])
+
+
+def _is_for_good(snapshot: Snapshot, intent: Intent) -> bool:
+    kind, kinds = failure(intent).kind, _failures(snapshot, intent)
+    if kind in PASSING:
+        return not snapshot.patient and len(kinds) >= TRIES
+    return kind in LASTING or len([each for each in kinds if each not in PASSING]) >= TRIES
+
+
+def _pause(snapshot: Snapshot, intent: Intent) -> timedelta:
+    """Counted from when the intent was asked for, on the store's clock, as all pauses of a fence are."""
+    if failure(intent).kind in _TAKEN_BACK:
+        return timedelta(0)
+    doublings = min(len(_failures(snapshot, intent)) - 1, 10)
+    return min(AGAIN * (1 << doublings), AGAIN_AT_MOST if snapshot.patient else AGAIN_WITHOUT_PATIENCE)
+
+
+def count_failures(snapshot: Snapshot, intent: Intent, kind: str) -> int:
+    """How often what was asked failed in this way."""
+    return _failures(snapshot, intent).count(kind)
+
+
+def _failures(snapshot: Snapshot, intent: Intent) -> list[str]:
+    """The kinds of all failures so far of what was asked, but for askings that were taken back."""
+    failed = [failure(each).kind for each in snapshot.of(intent.kind) if each.state is IntentState.FAILED]
+    return [kind for kind in failed if kind not in _TAKEN_BACK]
+
+
+def failure(intent: Intent) -> Failure:
+    """Why an intent failed."""
+    return Failure.of(intent.result or {"kind": "internal", "text": "no reason was given"})
+
+
+def fence_request(snapshot: Snapshot) -> Mapping[str, object]:
+    """Fence the checkpoint that is assigned now."""
+    return FenceRequest(
+        checkpoint=snapshot.assignment.checkpoint,
+        epoch=snapshot.operation.epoch,
+        operation=snapshot.operation.id,
+        hosting=snapshot.hosted_by,
+    ).as_json()
+
+
+def release_request(snapshot: Snapshot, *, made: PrepareRequest | None) -> Mapping[str, object]:
+    """Undo what this operation planted into the checkpoint that is assigned now."""
+    fences = [i for i in snapshot.of(IntentKind.FENCE) if i.state is IntentState.DONE]
+    planted = {batch for intent in fences for batch in FenceReport.of(intent.result).planted}
+    return ReleaseRequest(
+        checkpoint=snapshot.assignment.checkpoint,
+        planted=tuple(sorted(planted)),
+        prepared=made.target if made is not None else None,
+        operation=snapshot.operation.id,
+        fresh=made is not None and made.resume == "fresh",
+    ).as_json()

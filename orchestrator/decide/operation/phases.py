@@ -1,0 +1,166 @@
+"""The state machine of an operation: phases, events, and one table of moves.
+
+Rules of the table. An operation is opened by its hold, so it starts in FENCING; WATCHING, SUSPECT and CONFIRMED come
+before there is an operation: each verdict on the cluster leads to one of them, and from each a person may ask for a
+move, automatic mode from CONFIRMED alone. Only what is not committed can be ABORTED: from STARTING on the point of no
+return is passed, and the ways out are SETTLED, proven or not, and another runner, with which STARTING begins anew.
+What a store that was put back takes for open is written as ABORTED by reconciling, wherever it stood.
+BLOCKED waits for a condition or an operator, before the commit only. A pair that is not in the table is an
+``IllegalMove``. Pause, cool-down, leadership and readiness are gates, not phases.
+
+``docs/concepts.md`` shows the diagram made from this very table.
+
+Whose turn it is, in sentences. Pure.
+
+An operation begins by stopping its query, so no more begin than are made side by side (``operations.at_once``): who
+asked for the others waits, and is told so.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from orchestrator.decide.times import iso
+from state.errors import TideoverError
+from state.model.cluster_status import WELL, Verdict
+from state.model.entities import Operation, Phase, Request
+
+
+class Trigger(StrEnum):
+    """What moves an operation from phase to phase."""
+
+    SEEN_WELL = "cluster answers"
+    IN_DOUBT = "cluster in doubt"
+    DOWN = "verdict down"
+    HELD = "hold recorded"
+    FENCED = "fence proven"
+    UNPROVEN = "no fence evidence"
+    NO_RUNNER = "no runner alive"
+    UNBLOCKED = "condition holds again"
+    RESOLVED = "gates passed"
+    MOVED_ON = "checkpoint moved on"
+    COMMITTED = "commit"
+    STARTED = "runner starts"
+    PROVEN = "first batch committed"
+    UNVERIFIED = "standby gone or query failing"
+    RUNNER_LOST = "runner silent, another alive"
+    TAKEN_OVER = "lost run proven gone"
+    GIVEN_UP = "refused or failed"
+    RELEASED = "old run released"
+
+
+class IllegalMove(TideoverError):
+    """A phase met an event that its table does not know."""
+
+    kind = "illegal-move"
+
+
+FINAL = frozenset({Phase.SETTLED, Phase.ABORTED})
+"""No move leads from these to another phase; ABORTED closes when the old run is released."""
+
+TABLE: dict[tuple[Phase, Trigger], Phase] = {
+    (Phase.WATCHING, Trigger.SEEN_WELL): Phase.WATCHING,
+    (Phase.WATCHING, Trigger.IN_DOUBT): Phase.SUSPECT,
+    (Phase.WATCHING, Trigger.DOWN): Phase.CONFIRMED,
+    (Phase.WATCHING, Trigger.HELD): Phase.FENCING,
+    (Phase.SUSPECT, Trigger.SEEN_WELL): Phase.WATCHING,
+    (Phase.SUSPECT, Trigger.IN_DOUBT): Phase.SUSPECT,
+    (Phase.SUSPECT, Trigger.DOWN): Phase.CONFIRMED,
+    (Phase.SUSPECT, Trigger.HELD): Phase.FENCING,
+    (Phase.CONFIRMED, Trigger.SEEN_WELL): Phase.WATCHING,
+    (Phase.CONFIRMED, Trigger.IN_DOUBT): Phase.SUSPECT,
+    (Phase.CONFIRMED, Trigger.DOWN): Phase.CONFIRMED,
+    (Phase.CONFIRMED, Trigger.HELD): Phase.FENCING,
+    (Phase.FENCING, Trigger.FENCED): Phase.RESOLVING,
+    (Phase.FENCING, Trigger.UNPROVEN): Phase.BLOCKED,
+    (Phase.FENCING, Trigger.NO_RUNNER): Phase.BLOCKED,
+    (Phase.FENCING, Trigger.GIVEN_UP): Phase.ABORTED,
+    (Phase.BLOCKED, Trigger.UNBLOCKED): Phase.FENCING,
+    (Phase.BLOCKED, Trigger.FENCED): Phase.RESOLVING,
+    (Phase.BLOCKED, Trigger.GIVEN_UP): Phase.ABORTED,
+    (Phase.RESOLVING, Trigger.RESOLVED): Phase.PREPARING,
+    (Phase.RESOLVING, Trigger.NO_RUNNER): Phase.BLOCKED,
+    (Phase.RESOLVING, Trigger.GIVEN_UP): Phase.ABORTED,
+    (Phase.PREPARING, Trigger.MOVED_ON): Phase.RESOLVING,
+    (Phase.PREPARING, Trigger.COMMITTED): Phase.STARTING,
+    (Phase.PREPARING, Trigger.NO_RUNNER): Phase.BLOCKED,
+    (Phase.PREPARING, Trigger.GIVEN_UP): Phase.ABORTED,
+    (Phase.STARTING, Trigger.STARTED): Phase.VERIFYING,
+    (Phase.STARTING, Trigger.RUNNER_LOST): Phase.STARTING,
+    (Phase.STARTING, Trigger.TAKEN_OVER): Phase.STARTING,
+    (Phase.STARTING, Trigger.UNVERIFIED): Phase.SETTLED,
+    (Phase.VERIFYING, Trigger.PROVEN): Phase.SETTLED,
+    (Phase.VERIFYING, Trigger.RUNNER_LOST): Phase.STARTING,
+    (Phase.VERIFYING, Trigger.UNVERIFIED): Phase.SETTLED,
+    (Phase.ABORTED, Trigger.RELEASED): Phase.ABORTED,
+}
+
+BEFORE_COMMIT = frozenset({Phase.FENCING, Phase.BLOCKED, Phase.RESOLVING, Phase.PREPARING})
+"""Where an operation can still be given up."""
+UNFENCED = frozenset({Phase.FENCING, Phase.BLOCKED})
+"""Where nothing has been made of the proof that the old run is stopped, if there is one."""
+BEHIND_COMMIT = frozenset({Phase.STARTING, Phase.VERIFYING, Phase.SETTLED})
+"""Where an operation has placed its query."""
+
+
+MEANING: dict[Phase, str] = {
+    Phase.WATCHING: "there is no operation; the cluster answers",
+    Phase.SUSPECT: "there is no operation; the cluster can be said to be neither well nor down",
+    Phase.CONFIRMED: "there is no operation yet; the cluster is believed down",
+    Phase.FENCING: "the query is held; the old run is stopped, and the evidence for that gathered",
+    Phase.BLOCKED: "nothing proves that the old run is stopped, or no runner is alive: it waits",
+    Phase.RESOLVING: "every partition's place on the standby is looked up, and the gates judge",
+    Phase.PREPARING: "the checkpoint for the standby is made and read back; then comes the commit",
+    Phase.STARTING: "committed: a runner starts the query on the standby",
+    Phase.VERIFYING: "the query runs there; its first committed batch is waited for",
+    Phase.SETTLED: "over behind the commit: `done`, or `failed` where no batch came in time",
+    Phase.ABORTED: "over before the commit, or reconciled: the query stays where it was",
+}
+"""What each phase means, in one sentence."""
+
+
+def move(phase: Phase, trigger: Trigger) -> Phase:
+    """The next phase. Raises ``IllegalMove`` for a pair that the table does not list."""
+    try:
+        return TABLE[phase, trigger]
+    except KeyError:
+        raise IllegalMove(f"{phase} does not know {trigger.value!r}") from None
+
+
+def watched(phase: Phase, verdict: Verdict) -> Phase:
+    """The phase behind a verdict on the cluster, where there is no operation."""
+    if verdict in WELL:
+        return move(phase, Trigger.SEEN_WELL)
+    return move(phase, Trigger.DOWN if verdict is Verdict.DOWN else Trigger.IN_DOUBT)
+
+
+def meanings() -> str:
+    """The phases as a Markdown table."""
+    return "".join(["| Phase | Meaning |\n|---|---|\n", *(f"| {phase} | {MEANING[phase]} |\n" for phase in Phase)])
+
+
+def diagram() -> str:
+    """The table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", "    [*] --> WATCHING"]
+    lines += [f"    {phase} --> {after}: {event.value}" for (phase, event), after in TABLE.items() if phase != after]
+    lines += [f"    {phase} --> [*]" for phase in sorted(FINAL)]
+    return "\n".join(lines) + "\n"
+
+
+def waits(request: Request, under_way: Sequence[Operation], at_once: int) -> str | None:
+    """Why a request that is not answered yet has to wait, as far as open operations tell; None where they do not."""
+    if len(under_way) < at_once or any(operation.query == request.query for operation in under_way):
+        return None
+    return (
+        f"{request.query} runs on and waits for its turn: {len(under_way)} under way, no more than {at_once} at once "
+        "(operations.at_once)"
+    )
+
+
+def too_late(request: Request, *, waited: bool) -> str:
+    """What is said of a request whose time is up."""
+    if waited:
+        return (
+            f"its turn did not come before {iso(request.expires_at)}: more moves are asked for than are made at once "
+            "(operations.at_once); ask anew, with a longer --timeout"
+        )
+    return f"nobody took it before {iso(request.expires_at)}, and now it is too late: ask anew"

@@ -1,0 +1,229 @@
+"""The plan of one operation as JSON (keys: ``docs/programs.md``), assembled from facts: what ``plan`` shows is done.
+
+What a move announced to come later, as it is kept in the operation's plan, and how much of it has come.
+
+``awaited`` stands in a plan only when the standby lagged. It holds the fingerprints of the records that the query had
+read and the standby lacked; at most so many that a store's row stays small. Looking for them can be taken up where it
+was left: a row says from which offset on the log has not been looked at.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gates.gate import Gate
+from orchestrator.decide.gates.loss import possibly_replayed, replayed
+from orchestrator.decide.outcome import (
+    MOST_REMEMBERED,
+    Key,
+    LeftBehind,
+    Plan,
+    Reached,
+    followed_json,
+    keyed,
+    left_behind,
+    read_until,
+)
+from orchestrator.decide.truncation import truncation_json
+from state.messages import Offsets, PrepareRequest, Treatment
+from state.model.entities import Operation
+from streaming.cluster_log import LogRecord
+from streaming.resume.model import Resolution, Target
+from streaming.resume.notes import joined
+from streaming.resume.sent_again import Awaited
+
+
+def awaited_json(targets: Iterable[Target]) -> list[dict[str, object]]:
+    """What is kept of the records that are announced to come later; empty when there are none."""
+    announcing = [target for target in targets if target.replay_later_records and target.target_offset is not None]
+    share = MOST_REMEMBERED // max(1, len(announcing))
+    return [
+        {
+            "source": target.source,
+            "topic": target.target_topic,
+            "partition": target.target_partition,
+            "offset": target.target_offset,
+            "announced": target.replay_later_records,
+            "came": 0,
+            "records": [f"{each.timestamp_ms}:{each.digest.hex()}" for each in target.later[-share:] if share],
+        }
+        for target in announcing
+    ]
+
+
+def announced(operation: Operation) -> int | None:
+    """How many records a finished move announced to come later; None unknown."""
+    totals = (operation.plan or {}).get("totals")
+    known = totals.get("replay_later_records") if isinstance(totals, Mapping) else None
+    return known if isinstance(known, int) and operation.outcome == "done" else None
+
+
+def to_look_at(plan: Plan, reached: Reached) -> dict[Key, tuple[int, int]]:
+    """Where awaited records may be that the query has read since somebody looked last."""
+    return {key: (row["offset"], read_until(reached, key, row)) for key, row in _rows(plan)}
+
+
+def looked_at(plan: Plan, records: Mapping[Key, tuple[int, Sequence[LogRecord]]]) -> dict[str, Any]:
+    """The plan once these records were looked at; each with the offset up to which they go."""
+    rows = [_advanced(row, *records[key]) if key in records else row for key, row in _rows(plan)]
+    return {**plan, "awaited": rows}
+
+
+def came_later(plan: Plan) -> int | None:
+    """How many of the announced records have come, as far as was looked; None where one partition cannot tell."""
+    total = 0
+    for _, row in _rows(plan):
+        came = _awaited(row).came
+        if came is None:
+            return None
+        total += came
+    return total
+
+
+def _advanced(row: Mapping[str, Any], reached: int, records: Sequence[LogRecord]) -> dict[str, Any]:
+    after = _awaited(row).after(records)
+    left = [f"{at}:{digest.hex()}" for at, digest in after.missing]
+    return {**row, "offset": reached, "came": after.matched, "records": left}
+
+
+def _awaited(row: Mapping[str, Any]) -> Awaited:
+    known = (text.partition(":") for text in row["records"])
+    missing = tuple((int(at), bytes.fromhex(digest)) for at, _, digest in known)
+    return Awaited(announced=row["announced"], missing=missing, matched=row["came"])
+
+
+def _rows(plan: Plan) -> list[tuple[Key, Mapping[str, Any]]]:
+    return keyed(plan.get("awaited", ()))
+
+
+def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
+    """One operation's plan; ``operation`` is null while it is only a plan."""
+    targets = facts.resumes_at.targets if facts.resumes_at else ()
+    unread = {each.key: each for each in left_behind(facts.departure, targets)}
+    choice = facts.choice
+    return {
+        "operation": facts.operation,
+        "kind": facts.kind.value,
+        "query": facts.query,
+        "from": facts.source,
+        "to": facts.target,
+        "epoch": facts.epoch,
+        "resume": facts.settings.resume.value,
+        "batch": facts.report.batch if facts.report else None,
+        "uncommitted_batch": choice.treatment.value if choice else Treatment.NONE.value,
+        "fence": facts.fence or "pending",
+        "gates": [gate.as_json() for gate in gates],
+        "partitions": [_noted(target, unread) for target in targets],
+        "starting_offsets": _merged(target_offsets(targets)),
+        "totals": {
+            "replay_records": replayed(facts) if targets else None,
+            "possible_replay_records": possibly_replayed(facts) if targets else None,
+            "replay_later_records": _sum(target.replay_later_records for target in targets),
+            "exposure_records": _sum(target.exposure_records for target in targets),
+            "exposure_seconds": _largest(_exposure_seconds(target) for target in targets),
+        },
+        "refused": any(not gate.ok for gate in gates),
+        **({"buffers": [each.as_json() for each in facts.buffers]} if facts.buffers else {}),
+        **({"log_truncation": truncation_json(facts.resets)} if facts.resets else {}),
+        **({"unread_before": [each.as_json() for each in unread.values()]} if unread else {}),
+        **_followed(facts),
+        **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
+    }
+
+
+def _followed(facts: Facts) -> dict[str, object]:
+    """What an operation is measured by; a mere plan is never carried out."""
+    place = facts.resumes_at
+    return {"followed": followed_json(place.targets, place.asked_at)} if facts.operation and place else {}
+
+
+def _noted(target: Target, unread: Mapping[Key, LeftBehind]) -> dict[str, object]:
+    found = unread.get(Key(target.source, target.target_topic, target.target_partition))
+    return partition_json(target if found is None else replace(target, note=joined(target.note, found.note)))
+
+
+def partition_json(target: Target) -> dict[str, object]:
+    """One partition of a plan."""
+    return {
+        "source": target.source,
+        "topic": target.topic,
+        "partition": target.partition,
+        "offset": target.offset,
+        "timestamp_ms": target.timestamp_ms,
+        "buffer_ms": target.buffer_ms,
+        "target_topic": target.target_topic,
+        "target_partition": target.target_partition,
+        "target_offset": target.target_offset,
+        "method": target.method,
+        "begin": target.begin,
+        "end": target.end,
+        "replay_records": target.replay_records,
+        "replay_later_records": target.replay_later_records,
+        "exposure_records": target.exposure_records,
+        "exposure_seconds": target.exposure_seconds,
+        "note": target.note or target.error or "",
+    }
+
+
+def target_offsets(targets: Iterable[Target]) -> Offsets:
+    """The standby's offsets per source, topic and partition; partitions without a place are left out."""
+    offsets: Offsets = {}
+    for target in targets:
+        if target.target_offset is not None:
+            topic = offsets.setdefault(target.source, {}).setdefault(target.target_topic, {})
+            topic[str(target.target_partition)] = target.target_offset
+    return offsets
+
+
+def prepare_request(facts: Facts, *, target_folder: str) -> PrepareRequest:
+    """What the runner shall make of the checkpoint. The facts must be complete: report, resolution, choice, epoch."""
+    report, place, choice = facts.report, facts.resumes_at, facts.choice
+    if report is None or place is None or choice is None or facts.epoch is None or facts.operation is None:
+        raise ValueError("a checkpoint is prepared only after everything was resolved")
+    replanned: Resolution | None = facts.planned_resolution if choice.treatment is Treatment.REPLAN else None
+    return PrepareRequest(
+        checkpoint=report.checkpoint,
+        target=target_folder,
+        operation=facts.operation,
+        epoch=facts.epoch,
+        resume=facts.settings.resume.value,
+        batch=report.batch,
+        offsets=report.offsets,
+        target_offsets=target_offsets(place.targets),
+        treatment=choice.treatment,
+        planned_target_offsets=target_offsets(replanned.targets) if replanned else None,
+    )
+
+
+def _merged(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Spark's ``startingOffsets`` shape: all sources in one map of topics."""
+    merged: dict[str, dict[str, int]] = {}
+    for topics in offsets.values():
+        for topic, partitions in topics.items():
+            merged.setdefault(topic, {}).update(partitions)
+    return merged
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    total = 0
+    seen = False
+    for value in values:
+        if value is None:
+            return None
+        total, seen = total + value, True
+    return total if seen else None
+
+
+def _exposure_seconds(target: Target) -> float | None:
+    """Where no record is lacking, no time is, whatever the clocks on both sides tell."""
+    return 0.0 if target.exposure_records == 0 and target.exposure_seconds is None else target.exposure_seconds
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    largest: float | None = None
+    for value in values:
+        if value is None:
+            return None
+        largest = value if largest is None else max(largest, value)
+    return largest

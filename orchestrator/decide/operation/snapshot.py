@@ -1,0 +1,279 @@
+"""What one tick of an operation sees, and what it decides: frozen values on both sides.
+
+An operation that cannot be driven on: a defect, or a configuration that does not know what it is about. Pure.
+
+Such an error says nothing of the query, and comes again as a rule; so the operation says it, and before its commit it
+is given up after a few times, which takes a way of its own. What it has stopped runs on then.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orchestrator.decide.gates.automatic import Second
+from orchestrator.decide.gates.checks import refusal
+from orchestrator.decide.gates.gate import Gate, covers
+from orchestrator.decide.gates.preconditions import choose_runner
+from orchestrator.decide.operation.phases import BEFORE_COMMIT, Trigger, move
+from state.messages import NO_ANSWER, CheckpointReport, Evidence, FenceReport, FenceRequest, PrepareRequest, Process
+from state.model.entities import Assignment, Intent, IntentKind, IntentState, Operation, Phase, QueryFact, RunnerFact
+from state.settings.keys import Query
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """What resolving found out, for one checkpoint report."""
+
+    report: CheckpointReport
+    gates: tuple[Gate, ...]
+    plan: Mapping[str, object]
+    prepare: PrepareRequest | None
+    """None while a gate refuses or the standby does not answer."""
+    unreachable: str = ""
+    """Why the standby could not be asked; asking again can help."""
+    consents: tuple[str, ...] = ()
+    """What somebody had consented to when the gates judged."""
+
+    @property
+    def refusal(self) -> Gate | None:
+        return refusal(self.gates)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """One operation as it stands in the store, with the facts that bear on it."""
+
+    operation: Operation
+    settings: Query
+    assignment: Assignment
+    intents: tuple[Intent, ...]
+    """Oldest first."""
+    alive: tuple[RunnerFact, ...]
+    """Eligible runners with a fresh heartbeat."""
+    fact: QueryFact | None
+    hosting: Process | None
+    """The process that ran the query when the last hold was taken."""
+    findings: Findings | None = None
+    ending: str | None = None
+    """Of an operation that was given up: the outcome it ends with once the old run is released."""
+    reason: str = ""
+    """Of an operation that was given up: why, in one sentence."""
+    called_off_by: str | None = None
+    """Before the commit: who asked for the query to stay where it is."""
+    second: Second | None = None
+    """Of a move that nobody asked for, as long as the old run is not proven stopped: what automatic mode thinks now."""
+    patient: bool = True
+    """Whether there is still time to ask again for what failed."""
+    unreachable: str = ""
+    """Behind the commit: why the target cannot be asked; empty while it answers, or was not asked."""
+    awaited: bool = False
+    """Another request of the query waits for the end of this operation."""
+    late: frozenset[str] = frozenset()
+    """Ids of intents for whose answer nobody has to wait any longer: a person may call the operation off."""
+    overdue: frozenset[str] = frozenset()
+    """Those for whose answer nobody waits any longer: the runner is silent, or its file system hangs."""
+
+    def of(self, kind: IntentKind) -> tuple[Intent, ...]:
+        """Intents of one kind, oldest first, of the operation's present epoch."""
+        found = (each for each in self.intents if each.kind is kind and each.epoch == self.operation.epoch)
+        return tuple(sorted(found, key=lambda each: each.attempt))
+
+    def last(self, kind: IntentKind) -> Intent | None:
+        """The newest intent of one kind."""
+        return next(reversed(self.of(kind)), None)
+
+    def is_alive(self, runner: str) -> bool:
+        return any(fact.runner == runner for fact in self.alive)
+
+    @property
+    def hanging(self) -> frozenset[str]:
+        """Runners that leave the newest thing they were asked for unanswered for too long."""
+        newest = {each.runner: each for each in self.intents}
+        return frozenset(
+            runner for runner, intent in newest.items() if intent.id in self.overdue or _had_no_answer(intent)
+        )
+
+    @property
+    def hosted_by(self) -> Process | None:
+        """The process that ran the query last, as it names itself by now."""
+        return hosted_by(self.hosting, self.fact)
+
+    @property
+    def chosen_runner(self) -> RunnerFact | None:
+        """Who shall act; one that does not answer is asked only where there is no other."""
+        answering = [fact for fact in self.alive if fact.runner not in self.hanging]
+        return choose_runner(answering or self.alive, self.settings, self.assignment)
+
+    @property
+    def fenced(self) -> Intent | None:
+        """The newest fence that was reported."""
+        done = (each for each in reversed(self.of(IntentKind.FENCE)) if each.state is IntentState.DONE)
+        return next(done, None)
+
+    @property
+    def proof(self) -> str | None:
+        """The evidence that the old run has stopped, or the operator's consent to go without; None for neither.
+
+        A consent counts for the run that it was given for: the one that this fence was to prove stopped.
+        """
+        if self.fenced is None:
+            return None
+        report = FenceReport.of(self.fenced.result)
+        if report.evidence is not None:
+            return report.evidence.value
+        in_doubt = FenceRequest.of(self.fenced.request).hosting
+        return Evidence.CONSENT.value if covers(self.operation.consents, in_doubt) else None
+
+    @property
+    def report(self) -> CheckpointReport | None:
+        """The newest reading of the checkpoint, by fence or inspection."""
+        return newest_report(self.intents)
+
+
+def _had_no_answer(intent: Intent) -> bool:
+    return intent.state is IntentState.FAILED and (intent.result or {}).get("kind") == NO_ANSWER
+
+
+def hosted_by(hosting: Process | None, fact: QueryFact | None) -> Process | None:
+    """The process that ran a held query last: as its hold recorded it, or as it names itself by now.
+
+    Read behind the hold, a fact is the last word: whoever may start the query says so before it looks at the row, so
+    that a start which saw the row of before the hold was announced before this. And a runner that stopped the query
+    because of the hold has said so since.
+    """
+    if fact is not None and (hosting is None or fact.runner == hosting.runner):
+        return Process.of_query(fact)
+    return hosting
+
+
+def newest_report(intents: Sequence[Intent]) -> CheckpointReport | None:
+    """The newest reading of the old checkpoint, by fence or inspection; what a takeover fenced is another one.
+
+    An inspection follows every fence of its epoch, and each kind counts its askings. Times are no measure here: where
+    the store's clock is set back, what was asked before would be the newest reading for as long as it was set back by.
+    """
+    epoch = next((each.epoch for each in intents if each.kind is IntentKind.PREPARE), None)
+
+    def newest(kind: IntentKind) -> Intent | None:
+        done = (each for each in intents if each.kind is kind and each.state is IntentState.DONE)
+        return max((each for each in done if epoch in {None, each.epoch}), key=lambda each: each.attempt, default=None)
+
+    if inspected := newest(IntentKind.INSPECT):
+        return CheckpointReport.of(inspected.result)
+    fenced = newest(IntentKind.FENCE)
+    return FenceReport.of(fenced.result).checkpoint if fenced else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wait:
+    """Nothing to do yet."""
+
+    ahead: bool = False
+    """The standby may be asked ahead of need: the result is used only if the position turns out to be the same."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """Ask a runner for something; an older asking that nobody will answer is withdrawn."""
+
+    name: str
+    kind: IntentKind
+    runner: str
+    request: Mapping[str, object]
+    withdraw: tuple[str, ...] = ()
+    """Ids of pending intents that this one replaces."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resolve:
+    """Find the places on the standby for this report."""
+
+    report: CheckpointReport
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Commit:
+    """Pass the point of no return: place the query as it was prepared."""
+
+    request: PrepareRequest
+    data_batch: int
+    runner: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoBack:
+    """Leave the query where it is placed, under the next epoch, and close."""
+
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TakeOver:
+    """Behind the commit: hold the query anew under the next epoch, so that its lost run can be fenced."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Land:
+    """End a takeover: give the query to a runner where it is placed."""
+
+    runner: str
+    outcome: str | None = None
+    """With one, the operation closes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settle:
+    """Close with what was measured, leaving the query where it is placed."""
+
+    measured: Mapping[str, object]
+    outcome: str = "done"
+
+
+Act = Wait | Ask | Resolve | Commit | GoBack | TakeOver | Land | Settle
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """The next move of one operation."""
+
+    phase: Phase
+    sentence: str
+    act: Act = Wait()
+    trigger: Trigger | None = None
+    """What moves the phase; None to stay."""
+    ending: str | None = None
+    """With GIVEN_UP: the outcome the operation will have, ``refused`` or ``failed``."""
+    plan: Mapping[str, object] | None = None
+    detail: Mapping[str, object] | None = None
+    """Facts of the step that this move completes."""
+
+
+FAILURES = "failures"
+"""Key of ``Operation.measured``: how often driving it on has failed; kept there for the next leader."""
+TRIES = 3
+_BEGINS = "cannot go on: "
+
+
+def failures_of(operation: Operation) -> int:
+    """How often driving the operation on has failed so far."""
+    known = operation.measured.get(FAILURES)
+    return known if isinstance(known, int) else 0
+
+
+def is_stuck(operation: Operation) -> bool:
+    """Whether the last try to drive an open operation on failed."""
+    return operation.is_open and operation.sentence.startswith(_BEGINS)
+
+
+def cannot_go_on(operation: Operation, error: str) -> Decision:
+    """What to record of another failure, already counted: the error as it is, or the way back."""
+    text = f"{_BEGINS}{error}"
+    if operation.phase not in BEFORE_COMMIT or failures_of(operation) < TRIES:
+        return Decision(phase=operation.phase, sentence=text)
+    text = f"given up after {TRIES} tries: {error}"
+    return Decision(
+        phase=move(operation.phase, Trigger.GIVEN_UP),
+        sentence=text,
+        trigger=Trigger.GIVEN_UP,
+        ending="failed",
+        detail={"outcome": "failed", "text": text},
+    )

@@ -1,0 +1,228 @@
+"""``step(snapshot, now) -> Decision``: the one place where the next move of an operation is decided.
+
+Each phase has one function. None of them does anything: a decision is recorded first and acted on afterwards, so the
+same snapshot always leads to the same move, and a process that dies between the two is followed by one that sees the
+same and goes on. The phases behind the commit are in ``post_commit``, what all of them use in ``intents``.
+
+A runner that beats and does not answer is waited for no longer than ``ANSWER_WITHIN`` (``COPY_WITHIN``): another one is
+asked, or the move is given up. Its late answer does no harm: a checkpoint that it makes has a folder of its own, and
+what its fence plants is taken away only after it has answered, or is gone.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+
+from orchestrator.decide.operation.intents import (
+    ask,
+    count_failures,
+    failure,
+    fence_request,
+    given_up,
+    insist,
+    late,
+    moved,
+    no_runner,
+    overdue,
+    pursue,
+    release_request,
+    stay,
+    unproven,
+    way_out,
+)
+from orchestrator.decide.operation.phases import Trigger
+from orchestrator.decide.operation.post_commit import looks_later, starting, verifying
+from orchestrator.decide.operation.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
+from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
+from state.messages import ALREADY_RUN, HELD, MOVED_ON, FenceReport, InspectRequest, PrepareReport, PrepareRequest
+from state.model.entities import Intent, IntentKind, IntentState, Phase, next_folder
+
+MOVES_ON = 10
+"""How often a checkpoint may be found further on than the fence had read it. What stops once is found further on once;
+what moves on again and again is a run that goes on (behind a consent to go unfenced), and resolving never ends."""
+_BEFORE_COMMIT = (IntentKind.FENCE, IntentKind.INSPECT, IntentKind.PREPARE)
+
+
+def step(snapshot: Snapshot, now: datetime) -> Decision:
+    """Decide the next move. Raises ``IllegalMove`` only where this module contradicts the table of phases.
+
+    An operation that came back with an older store is of the past: it is left as it is until somebody reconciles.
+    """
+    snapshot = replace(snapshot, late=late(snapshot, now), overdue=overdue(snapshot, now))
+    if snapshot.fact is not None and is_put_back(snapshot.assignment, snapshot.fact):
+        return Decision(phase=snapshot.operation.phase, sentence=put_back_text(snapshot.assignment, snapshot.fact))
+    if snapshot.called_off_by is not None and not _is_asked(snapshot):
+        text = (
+            f"called off by {snapshot.called_off_by}: {snapshot.operation.query} stays on {snapshot.operation.source}"
+        )
+        return given_up(snapshot, "refused", text)
+    if snapshot.second is not None and snapshot.second.against and not _is_asked(snapshot):
+        text = f"{snapshot.operation.query} stays on {snapshot.operation.source}: {snapshot.second.against}"
+        return given_up(snapshot, "refused", text)
+    return _DECIDERS[snapshot.operation.phase](snapshot, now)
+
+
+def _is_asked(snapshot: Snapshot) -> bool:
+    """Whether a runner is at what it was asked for, and answers soon: then that is waited for.
+
+    What takes too long, or a silent runner has begun, holds nobody up here: it is waited for in ABORTED, before
+    anything is undone.
+    """
+    asked = [i for kind in _BEFORE_COMMIT for i in snapshot.of(kind) if i.state is IntentState.PENDING]
+    return any(intent.id not in snapshot.late and snapshot.is_alive(intent.runner) for intent in asked)
+
+
+def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
+    latest = snapshot.last(IntentKind.FENCE)
+    request = fence_request(snapshot)
+    if latest is None:
+        asked = ask(snapshot, IntentKind.FENCE, request)
+        if asked is None:
+            return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
+        return stay(snapshot, f"asking runner {asked.runner} to stop the query and to fence its checkpoint", asked)
+    if latest.state is IntentState.DONE:
+        return _fenced(snapshot, FenceReport.of(latest.result))
+    pursued = pursue(snapshot, latest, "to stop the query", request, now)
+    if pursued is None and failure(latest).kind == HELD:
+        return _put_back(snapshot, latest)
+    if pursued is None:
+        return given_up(snapshot, "failed", f"the old checkpoint cannot be fenced: {failure(latest).text}")
+    if isinstance(pursued, Ask):
+        return stay(snapshot, f"asking runner {pursued.runner} to fence the checkpoint", pursued)
+    if pursued.trigger is None:
+        return stay(snapshot, pursued.sentence, Wait(ahead=True))
+    return pursued
+
+
+def _put_back(snapshot: Snapshot, failed: Intent) -> Decision:
+    """The checkpoint tells of a move that the store has lost."""
+    return given_up(snapshot, "refused", f"store-current: {lost_text(snapshot.operation.query, failure(failed).text)}")
+
+
+def _fenced(snapshot: Snapshot, report: FenceReport) -> Decision:
+    detail = {"evidence": snapshot.proof, "detail": report.detail, "planted": list(report.planted)}
+    if snapshot.proof is None:
+        text = unproven(snapshot, "the old run", report)
+        return moved(snapshot, Trigger.UNPROVEN, text, detail=detail)
+    if snapshot.second is not None and snapshot.second.doubt:
+        return stay(snapshot, f"the old run is stopped; the move waits for a verdict: {snapshot.second.doubt}")
+    text = f"the old run is stopped ({snapshot.proof}): {report.detail}"
+    return moved(snapshot, Trigger.FENCED, text, Resolve(report=report.checkpoint), detail=detail)
+
+
+def _blocked(snapshot: Snapshot, now: datetime) -> Decision:
+    latest = snapshot.last(IntentKind.FENCE)
+    if snapshot.chosen_runner is None:
+        return stay(snapshot, no_runner(snapshot))
+    if latest is None or latest.state is not IntentState.DONE:
+        return moved(snapshot, Trigger.UNBLOCKED, f"runner {snapshot.chosen_runner.runner} is alive")
+    report = FenceReport.of(latest.result)
+    if snapshot.proof is not None:
+        return _fenced(snapshot, report)
+    if looks_later(snapshot, latest, now):
+        return stay(snapshot, snapshot.operation.sentence)
+    asked = ask(snapshot, IntentKind.FENCE, fence_request(snapshot))
+    return moved(snapshot, Trigger.UNBLOCKED, "looking again for evidence that the old run has stopped", asked)
+
+
+def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
+    inspection = snapshot.last(IntentKind.INSPECT)
+    if inspection is not None and inspection.state is not IntentState.DONE:
+        pursued = pursue(snapshot, inspection, "to read the checkpoint again", inspection.request, now)
+        if pursued is None:
+            return given_up(snapshot, "failed", f"the checkpoint cannot be read: {failure(inspection).text}")
+        if isinstance(pursued, Ask):
+            return stay(snapshot, f"asking runner {pursued.runner} to read the checkpoint again", pursued)
+        return pursued
+    report, findings = snapshot.report, snapshot.findings
+    if report is None:
+        return given_up(snapshot, "failed", "the fence reported no checkpoint")
+    if findings is None or (findings.report, findings.consents) != (report, snapshot.operation.consents):
+        return stay(snapshot, f"looking for the place on {snapshot.operation.target}", Resolve(report=report))
+    if findings.unreachable and snapshot.patient:
+        text = f"{snapshot.operation.target} cannot be asked, trying again: {findings.unreachable}"
+        return stay(snapshot, text, Resolve(report=report))
+    if findings.unreachable:
+        return given_up(snapshot, "failed", f"{snapshot.operation.target} could not be asked: {findings.unreachable}")
+    if findings.refusal is not None:
+        text = f"{findings.refusal.name}: {findings.refusal.text}"
+        return given_up(snapshot, "refused", text, plan=findings.plan)
+    if findings.prepare is None:
+        return given_up(snapshot, "failed", "resolving gave no offsets")
+    asked = ask(snapshot, IntentKind.PREPARE, findings.prepare.as_json())
+    if asked is None:
+        return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
+    text = f"every partition has its place; runner {asked.runner} makes the checkpoint for it"
+    return moved(snapshot, Trigger.RESOLVED, text, asked, plan=findings.plan)
+
+
+def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
+    latest = snapshot.last(IntentKind.PREPARE)
+    if latest is None:
+        raise ValueError(f"operation {snapshot.operation.id} is in PREPARING without having asked for it")
+    request = PrepareRequest.of(latest.request)
+    if latest.state is IntentState.DONE:
+        report = PrepareReport.of(latest.result)
+        commit = Commit(request=request, data_batch=report.data_batch, runner=latest.runner)
+        text = f"placed on {snapshot.operation.target} with epoch {snapshot.operation.epoch}: the point of no return"
+        return moved(snapshot, Trigger.COMMITTED, text, commit, detail=report.as_json())
+    if latest.state is IntentState.FAILED and failure(latest).kind == MOVED_ON:
+        if goes_on(snapshot):
+            text = f"{failure(latest).text}, for the {MOVES_ON + 1}th time: something still writes to the checkpoint"
+            return given_up(snapshot, "failed", text)
+        asked = ask(snapshot, IntentKind.INSPECT, InspectRequest(checkpoint=request.checkpoint).as_json())
+        if asked is None:
+            return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
+        return moved(snapshot, Trigger.MOVED_ON, f"{failure(latest).text}: resolving again", asked)
+    again = request.model_copy(update={"target": next_folder(request.target, len(snapshot.of(IntentKind.PREPARE)))})
+    pursued = pursue(snapshot, latest, "to make the checkpoint", again.as_json(), now)
+    if pursued is None and failure(latest).kind == ALREADY_RUN:
+        return _put_back(snapshot, latest)
+    if pursued is None:
+        return given_up(snapshot, "failed", f"the new checkpoint cannot be made: {failure(latest).text}")
+    if isinstance(pursued, Ask):
+        return stay(snapshot, f"asking runner {pursued.runner} to make the checkpoint", pursued)
+    return pursued
+
+
+def goes_on(snapshot: Snapshot) -> bool:
+    """Whether something still writes to the old checkpoint, whatever proved, or who said, that the run has stopped."""
+    latest = snapshot.last(IntentKind.PREPARE)
+    return latest is not None and count_failures(snapshot, latest, MOVED_ON) > MOVES_ON
+
+
+def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
+    outcome = snapshot.ending or "failed"
+    # Reconciling writes no step that tells why, only the sentence; what is waited for is added behind a semicolon.
+    reason = snapshot.reason or snapshot.operation.sentence.partition("; ")[0]
+    fences = snapshot.of(IntentKind.FENCE)
+    latest = snapshot.last(IntentKind.RELEASE)
+    planting = next((f for f in fences if f.state is IntentState.PENDING and snapshot.is_alive(f.runner)), None)
+    if planting is not None:
+        text = f"{reason}; runner {planting.runner} may still plant the fence that has to be undone"
+        return stay(snapshot, f"{text}; {way_out(snapshot, planting.runner)}")
+    if (not fences and latest is None) or (latest is not None and latest.state is IntentState.DONE):
+        return moved(snapshot, Trigger.RELEASED, reason, GoBack(outcome=outcome))
+    prepared = snapshot.last(IntentKind.PREPARE)
+    request = release_request(snapshot, made=PrepareRequest.of(prepared.request) if prepared else None)
+    if latest is not None and not fences:
+        request = latest.request  # the store lost the operation, fence and all; a person asked for this
+    if latest is None:
+        asked = ask(snapshot, IntentKind.RELEASE, request)
+        return stay(snapshot, snapshot.operation.sentence, asked) if asked else stay(snapshot, no_runner(snapshot))
+    insisted = insist(snapshot, latest, "to undo the fence", request, now)
+    if isinstance(insisted, Ask):
+        return stay(snapshot, snapshot.operation.sentence, insisted)
+    if latest.state is IntentState.PENDING and snapshot.is_alive(latest.runner) and latest.id not in snapshot.overdue:
+        return stay(snapshot, snapshot.operation.sentence)
+    return stay(snapshot, f"{reason}; {insisted.sentence}")
+
+
+_DECIDERS = {
+    Phase.FENCING: _fencing,
+    Phase.BLOCKED: _blocked,
+    Phase.RESOLVING: _resolving,
+    Phase.PREPARING: _preparing,
+    Phase.STARTING: starting,
+    Phase.VERIFYING: verifying,
+    Phase.ABORTED: _aborting,
+}

@@ -1,0 +1,236 @@
+"""The status of everything at one moment, as one value, which `list`, `show`, `watch` and `check` read. Pure.
+
+The clock is the store's: what was written with it is compared with it, so all of them tell the same of one moment.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown, pause_in_force
+from orchestrator.decide.operation.phases import waits
+from orchestrator.decide.operation.snapshot import is_stuck
+from state.model.automation import Pause
+from state.model.cluster_status import ClusterStatus, ProbeReport, Verdict
+from state.model.entities import (
+    Assignment,
+    Desired,
+    EndSample,
+    Event,
+    Lease,
+    Operation,
+    QueryFact,
+    Request,
+    RunState,
+    TopicPartition,
+)
+from state.model.maintenance import ReadinessFact
+from state.settings.keys import Tideover
+
+SAMPLE_STANDS = timedelta(minutes=5)
+"""A readiness that was last looked at longer ago than this says nothing of now."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leader:
+    """The process that leads now."""
+
+    name: str | None
+    """The controller's name; None for a verb that leads while it works."""
+    holder: str
+    term: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueryStatus:
+    """One query: where it runs and how it goes."""
+
+    query: str
+    cluster: str | None
+    runner: str | None
+    epoch: int | None
+    checkpoint: str | None
+    state: str
+    """As ``state_of`` says it."""
+    batch: int | None
+    progressed_at: datetime | None
+    lag_records: int | None
+    """Records that it had not read when the ends of its cluster were sampled last."""
+    operation: str | None
+    """The one that is open."""
+    requests: tuple[Request, ...]
+    """Those that nothing has begun yet, oldest first."""
+    automatic: str | None
+    """``on``, ``off``, ``paused`` or ``cooling-down``; None for a query that is not declared."""
+    pause: Pause | None
+    """The one in force; of two, the one that ends last."""
+    cooldown: Cooldown | None
+    """The one in force."""
+    ready: bool | None
+    """What the last readiness check found; None where it could not tell, or there was none for a while."""
+    readiness: ReadinessFact | None
+    """The last readiness check, however old."""
+    report: QueryFact | None
+    """What its runner reported last."""
+
+    @property
+    def error(self) -> str | None:
+        return self.report.error if self.report else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """Everything at one moment of the store's clock."""
+
+    at: datetime
+    leader: Leader | None
+    clusters: Mapping[str, ClusterStatus | None]
+    """The verdict on each declared cluster; None: no controller gave one."""
+    probes: Mapping[str, ProbeReport]
+    """By cluster, the newest probe of the controller that leads."""
+    queries: tuple[QueryStatus, ...]
+    """Those that are declared or that have an assignment, by name."""
+    operations: tuple[Operation, ...]
+    """Those that are open, oldest first."""
+    pauses: tuple[Pause, ...]
+    """Those in force."""
+    cooldowns: Mapping[str, Cooldown]
+    """By query, those that stand."""
+    waiting: tuple[str, ...]
+    """Of each request that waits for its turn, why, oldest first."""
+    events: tuple[Event, ...]
+    """The last lines of the history, oldest first."""
+
+    def is_stale(self, status: ClusterStatus) -> bool:
+        """Whether a verdict was last given too long ago to speak for now."""
+        return self.at - status.decided_at > VERDICT_STANDS
+
+    def is_well(self, query: QueryStatus) -> bool:
+        """Whether a query needs no attention: it runs, without an error, on a cluster that is not in doubt."""
+        status = self.clusters.get(query.cluster or "")
+        calm = status is None or status.verdict in {Verdict.UP, Verdict.DEGRADED}
+        return calm and query.state == RunState.RUNNING and query.operation is None and query.error is None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rows:
+    """What the store says at one moment, as it stands there."""
+
+    at: datetime
+    lease: Lease | None
+    probe_reports: Sequence[ProbeReport]
+    statuses: Sequence[ClusterStatus]
+    assignments: Sequence[Assignment]
+    facts: Sequence[QueryFact]
+    ends: Mapping[str, Mapping[TopicPartition, EndSample]]
+    """By cluster."""
+    operations: Sequence[Operation]
+    """Open ones."""
+    pauses: Sequence[Pause]
+    cooldowns: Mapping[str, Cooldown]
+    """Over or not."""
+    requests: Sequence[Request]
+    """Those that nothing has begun yet, oldest first."""
+    readiness: Sequence[ReadinessFact]
+    events: Sequence[Event]
+
+
+def status_of(rows: Rows, settings: Tideover) -> Status:
+    """The rows put together."""
+    believed = {status.cluster: status for status in rows.statuses}
+    at_once = settings.operations.at_once
+    cooling = {query: each for query, each in rows.cooldowns.items() if each.until > rows.at}
+    return Status(
+        at=rows.at,
+        leader=_leader(rows),
+        clusters={cluster: believed.get(cluster) for cluster in settings.clusters},
+        probes={seen.cluster: seen for seen in rows.probe_reports if _is_leaders(seen, rows)},
+        queries=tuple(_queries(rows, settings, cooling)),
+        operations=tuple(sorted(rows.operations, key=lambda each: (each.started_at, each.id))),
+        pauses=tuple(pause for pause in rows.pauses if pause.is_in_force(rows.at)),
+        cooldowns=cooling,
+        waiting=tuple(filter(None, (waits(each, rows.operations, at_once) for each in rows.requests))),
+        events=tuple(rows.events),
+    )
+
+
+def _leader(rows: Rows) -> Leader | None:
+    lease = rows.lease
+    if lease is None or lease.expires_at <= rows.at:
+        return None
+    names = (seen.viewpoint for seen in rows.probe_reports if _is_leaders(seen, rows))
+    name = next((each.partition(":")[2] for each in names), None)
+    return Leader(name=name, holder=lease.holder, term=lease.term)
+
+
+def _is_leaders(seen: ProbeReport, rows: Rows) -> bool:
+    return rows.lease is not None and seen.instance == rows.lease.holder and seen.viewpoint.startswith("controller:")
+
+
+def _queries(rows: Rows, settings: Tideover, cooling: Mapping[str, Cooldown]) -> Iterable[QueryStatus]:
+    assigned = {assignment.query: assignment for assignment in rows.assignments}
+    facts = {fact.query: fact for fact in rows.facts}
+    at_work = {operation.query: operation for operation in rows.operations}
+    checks = {fact.query: fact for fact in rows.readiness}
+    for name in sorted({*settings.queries, *assigned}):
+        assignment, fact, checked = assigned.get(name), facts.get(name), checks.get(name)
+        pause, cooldown = pause_in_force(tuple(rows.pauses), name, rows.at), cooling.get(name)
+        yield QueryStatus(
+            query=name,
+            cluster=assignment.cluster if assignment else None,
+            runner=assignment.runner if assignment else None,
+            epoch=assignment.epoch if assignment else None,
+            checkpoint=assignment.checkpoint if assignment else None,
+            state=state_of(assignment, fact, at_work.get(name)),
+            batch=fact.batch if fact else None,
+            progressed_at=fact.progressed_at if fact else None,
+            lag_records=lag_of(assignment, fact, rows.ends),
+            operation=at_work[name].id if name in at_work else None,
+            requests=tuple(request for request in rows.requests if request.query == name),
+            automatic=_automatic(settings, name, pause, cooldown) if name in settings.queries else None,
+            pause=pause,
+            cooldown=cooldown,
+            ready=checked.ready if checked and rows.at - checked.sampled_at <= SAMPLE_STANDS else None,
+            readiness=checked,
+            report=fact,
+        )
+
+
+def state_of(assignment: Assignment | None, fact: QueryFact | None, operation: Operation | None = None) -> str:
+    """``never-run``, ``stuck``, ``held``, ``waiting`` or what the runner reports.
+
+    Stuck: its open operation cannot go on; waiting: assigned, and not reported yet.
+    """
+    if assignment is None:
+        return "never-run"
+    if operation is not None and is_stuck(operation):
+        return "stuck"
+    if assignment.desired is Desired.HELD:
+        return Desired.HELD.value
+    return fact.state.value if fact is not None and fact.epoch == assignment.epoch else "waiting"
+
+
+def _automatic(settings: Tideover, query: str, pause: Pause | None, cooldown: Cooldown | None) -> str:
+    """Whether automatic mode may act on a declared query."""
+    if not settings.policy_of(query).automatic:
+        return "off"
+    if pause is not None:
+        return "paused"
+    return "on" if cooldown is None else "cooling-down"
+
+
+def lag_of(
+    assignment: Assignment | None, fact: QueryFact | None, ends: Mapping[str, Mapping[TopicPartition, EndSample]]
+) -> int | None:
+    """Records between what the query has read and its cluster's last sampled ends; None where any is not known."""
+    if assignment is None or fact is None or fact.offsets is None or fact.cluster != assignment.cluster:
+        return None
+    sampled, lag = ends.get(fact.cluster, {}), 0
+    for by_topic in fact.offsets.values():
+        for topic, by_partition in by_topic.items():
+            for partition, offset in by_partition.items():
+                sample = sampled.get(TopicPartition(topic, int(partition)))
+                if sample is None:
+                    return None
+                lag += max(0, sample.end - offset)
+    return lag

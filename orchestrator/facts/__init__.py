@@ -1,0 +1,1 @@
+"""What is asked of clusters, runners and the store before anything is decided."""

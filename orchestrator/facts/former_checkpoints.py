@@ -1,0 +1,75 @@
+"""Former checkpoints: gathered, judged, and given to a runner to be cleaned."""
+
+from collections.abc import Iterable, Sequence
+
+from orchestrator.decide.former_checkpoints import Fate, Judged, Keep, Whereabouts, asked, judge
+from orchestrator.decide.gates.preconditions import choose_runner
+from orchestrator.decide.reconcile import held_by
+from orchestrator.facts.runner_reports import alive_runners, fact_of
+from orchestrator.operation.open_operations import open_operation
+from state.model.maintenance import Former
+from state.settings.keys import Retention, Tideover
+from state.store.controller_store import ControllerStore
+
+
+def keep_of(retention: Retention) -> Keep:
+    """What the configuration keeps."""
+    return Keep(age=retention.checkpoints, newest=retention.keep_checkpoints)
+
+
+def judged_of(
+    store: ControllerStore, settings: Tideover, query: str, keep: Keep, *, by_hand: bool = False
+) -> Sequence[Judged]:
+    """What becomes of each checkpoint that a query has left, newest first. Raises ``StoreError``."""
+    formers = store.formers(query)
+    return judge(whereabouts(store, settings, query), formers, keep, store.now(), asked_by_hand=by_hand)
+
+
+def whereabouts(store: ControllerStore, settings: Tideover, query: str) -> Whereabouts:
+    """Where a query is, as its runner and the store say. Raises ``StoreError``."""
+    declared = settings.queries.get(query)
+    fact = fact_of(store, query)
+    assignment = store.assignment(query)  # after the fact: else a move in between would look like an older store
+    opened = open_operation(store, query)
+    holder, alive = held_by(assignment, fact), alive_runners(store)
+    eligible = [each for each in alive if declared is not None and each.runner in declared.runners]
+    chosen = choose_runner(eligible, declared, assignment) if declared is not None and assignment is not None else None
+    return Whereabouts(
+        query=query,
+        base=declared.checkpoint if declared is not None else None,
+        assignment=assignment,
+        fact=fact,
+        operation=opened.id if opened is not None else None,
+        stranger=holder if holder is not None and store.operation(holder) is None else None,
+        runner=chosen.runner if chosen is not None else None,
+        alive=frozenset(each.runner for each in alive),
+    )
+
+
+def ask_to_clean(
+    store: ControllerStore,
+    settings: Tideover,
+    query: str,
+    keep: Keep,
+    *,
+    actor: str,
+    reason: str = "",
+    term: int | None = None,
+    only: Iterable[str] | None = None,
+) -> list[Former]:
+    """Ask a runner for each that goes; those of which it was asked. A person asks without a term.
+
+    ``only``: checkpoints that somebody saw and agreed to. Raises ``StaleTerm`` and other ``StoreError``.
+    """
+    found, at = whereabouts(store, settings, query), store.now()
+    if found.assignment is None or found.runner is None:
+        return []
+    agreed = None if only is None else set(only)
+    given = []
+    for judged in judge(found, store.formers(query), keep, at, asked_by_hand=term is None):
+        if judged.fate is Fate.GOES and (agreed is None or judged.former.checkpoint in agreed):
+            epoch, runner = found.assignment.epoch, found.runner
+            event = asked(judged, runner, epoch=epoch, at=at, actor=actor, reason=reason)
+            if store.ask_to_clean(judged.former, runner=runner, epoch=epoch, event=event, term=term):
+                given.append(judged.former)
+    return given

@@ -1,0 +1,366 @@
+"""Asking the standby: the edge between deciding and the clusters. It gathers facts; gates and plans are pure.
+
+The same gathering serves ``plan`` (from what runners last reported) and an operation (from the checkpoint after its
+fence), so that a plan shows what the operation would do.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.clock import Clock
+from orchestrator.decide import truncation
+from orchestrator.decide.buffer import buffered
+from orchestrator.decide.facts import Facts, Named, Standby, choose_fresh, choose_treatment
+from orchestrator.decide.gates.cluster_identity import cluster_identity, named
+from orchestrator.decide.lookup_wants import rules_of, since_placed, sound_ends, standby_topic, wants_of
+from orchestrator.decide.operation.phases import BEHIND_COMMIT
+from orchestrator.decide.reconcile import held_by
+from orchestrator.decide.unread import Arrival, arrival, shifted
+from orchestrator.facts.runner_reports import alive_runners, fact_of
+from orchestrator.facts.source_cluster import (
+    DESCRIBE_SECONDS,
+    appeared,
+    common_history,
+    has_patterns,
+    standings_of,
+    unseen,
+)
+from orchestrator.facts.timestamp_disorder import measured_buffers
+from orchestrator.operation.open_operations import open_operation
+from state.messages import CheckpointReport, Offsets
+from state.model.entities import EndSample, Operation, OperationKind, Position, RunnerFact, TopicPartition
+from state.settings.keys import Route, Tideover
+from state.store.controller_store import ControllerStore
+from streaming.cluster_log import Log
+from streaming.errors import ClusterUnreachable, KafkaError, WrongCluster
+from streaming.resolve.resolver import resolve
+from streaming.resume.model import Resolution, Target, Want
+
+Logs = Callable[[str], Log]
+"""A way to look at a cluster by its name; raises ``ClusterUndeclared`` for one that the configuration has not."""
+
+STANDBY_SECONDS = 3.0
+"""How long an answer about topics stands."""
+SILENCE_SECONDS = 0.5
+"""How long it stands that there was none: a hundred queries need not wait for a dead standby one after the other."""
+RESOLVE_SECONDS = 5.0
+MOVES = 20
+"""So many moves back is looked for the one that left a cluster."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What was asked ahead of need, and the answer."""
+
+    at: float
+    """On the monotonic clock."""
+    target: str
+    wants: tuple[Want, ...]
+    resolution: Resolution
+
+
+class Places:
+    """Gathers facts for one operation or one plan; not shared between threads."""
+
+    def __init__(self, *, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._logs = logs
+        self._clock = clock
+        self._ahead: _Asked | None = None
+        self._standby: tuple[str, float, Standby] | None = None
+        self._silences: dict[str, tuple[float, str]] = {}
+
+    def alive(self, query: str) -> tuple[RunnerFact, ...]:
+        """Eligible runners that are alive."""
+        eligible = self._settings.queries[query].runners
+        return tuple(fact for fact in alive_runners(self._store) if fact.runner in eligible)
+
+    def before(
+        self,
+        kind: OperationKind,
+        query: str,
+        target: str,
+        *,
+        consents: frozenset[str] = frozenset(),
+        expect_active: str | None = None,
+        look: bool = True,
+    ) -> Facts:
+        """Facts that need no checkpoint: for the look before anything is stopped. ``look`` asks the standby too."""
+        settings = self._settings.queries[query]
+        fact = fact_of(self._store, query)
+        assignment = self._store.assignment(query)  # after the fact: else a move in between looks like an older store
+        source = assignment.cluster if assignment else settings.clusters[0]
+        route = self._settings.route(source, target)
+        names = {topic for declared in settings.sources.values() for topic in declared.topics}
+        holder = held_by(assignment, fact)
+        open_now = open_operation(self._store, query)
+        facts = Facts(
+            kind=kind,
+            query=query,
+            settings=settings,
+            policy=self._settings.policy_of(query),
+            source=source,
+            target=target,
+            expect_active=expect_active,
+            consents=consents,
+            route=route,
+            assignment=assignment,
+            fact=fact,
+            stranger=holder if holder is not None and self._store.operation(holder) is None else None,
+            open_operation=open_now.id if open_now else None,
+            runners=self.alive(query),
+            topics={name: standby_topic(route, name) if route else None for name in sorted(names)},
+            epoch=assignment.epoch + 1 if assignment else None,
+        )
+        if not look or route is None or source == target:
+            return facts
+        return replace(facts, names=self._names(facts), standby=self.standby(facts))
+
+    def _names(self, facts: Facts) -> tuple[Named, ...]:
+        """Who has the names of both clusters, and who answers under them, by what everybody saw a moment ago."""
+        pins, probe_reports, now = self._store.pins(), self._store.probe_reports(), self._store.now()
+        return tuple(
+            named(cluster, self._configured_id(cluster), pins, probe_reports, now, self._settings.detection)
+            for cluster in (facts.source, facts.target)
+        )
+
+    def _configured_id(self, cluster: str) -> str | None:
+        declared = self._settings.clusters.get(cluster)
+        return declared.id if declared is not None else None
+
+    def standby(self, facts: Facts) -> Standby:
+        """One bounded question to the standby about the topics; an answer of a moment ago stands."""
+        started = self._clock.monotonic()
+        wanted = sorted({there for there in (facts.topics or {}).values() if there is not None})
+        if self._standby is not None:
+            target, asked, answer = self._standby
+            if target == facts.target and started - asked < STANDBY_SECONDS and set(wanted) <= set(answer.topics or {}):
+                return answer
+        limit = DESCRIBE_SECONDS
+        silent, why = self._silences.get(facts.target, (-SILENCE_SECONDS, ""))
+        if why and started - silent < SILENCE_SECONDS:
+            return Standby(reachable=False, seconds=limit, limit_seconds=limit, error=why)
+        try:
+            described = self._logs(facts.target).describe(wanted, timeout=limit)
+        except WrongCluster as error:
+            ended = self._clock.monotonic()
+            return Standby(
+                reachable=False, seconds=ended - started, limit_seconds=limit, error=str(error), stranger=error.seen
+            )
+        except KafkaError as error:
+            ended = self._clock.monotonic()
+            self._silences[facts.target] = (ended, str(error))
+            return Standby(reachable=False, seconds=ended - started, limit_seconds=limit, error=str(error))
+        seconds = self._clock.monotonic() - started
+        answer = Standby(reachable=True, seconds=seconds, limit_seconds=limit, topics=dict(described))
+        self._standby = (facts.target, started, answer)
+        return answer
+
+    def silence_of(self, operation: Operation) -> str:
+        """Why the target of a committed operation does not answer, in one bounded question; empty when it does.
+
+        An answer of a moment ago stands, so that asking in every tick costs nothing.
+        """
+        if operation.target not in self._settings.clusters:
+            return "it is not declared any more"
+        asked, answer = self._silences.get(operation.target, (-STANDBY_SECONDS, ""))
+        if self._clock.monotonic() - asked < STANDBY_SECONDS:
+            return answer
+        route = self._settings.route(operation.source, operation.target)
+        declared = self._settings.queries[operation.query].sources.values()
+        topics = {there for source in declared for name in source.topics if (there := _named(route, name))}
+        answer = ""
+        try:
+            self._logs(operation.target).describe(sorted(topics), timeout=DESCRIBE_SECONDS)
+        except KafkaError as error:
+            answer = str(error)
+        self._silences[operation.target] = (self._clock.monotonic(), answer)
+        return answer
+
+    def after(self, facts: Facts, report: CheckpointReport, *, stateful: bool | None = None) -> Facts:
+        """The facts completed from a checkpoint report. Raises ``KafkaError``.
+
+        A fresh start that has committed nothing stands where it was told to start.
+        """
+        arrived = self._arrived(facts)
+        if facts.fresh and report.batch is None and arrived is not None:
+            report = report.model_copy(update={"offsets": arrived.reached})
+        topics = {topic: None for by_topic in report.offsets.values() for topic in by_topic}
+        if facts.route is None:
+            return replace(facts, report=report, topics={**topics, **(facts.topics or {})})
+        called = {topic: standby_topic(facts.route, topic) for topic in sorted({*topics, *(facts.topics or {})})}
+        facts = replace(facts, report=report, topics=called, stateful=report.stateful if stateful is None else stateful)
+        facts = replace(facts, names=self._names(facts))
+        if facts.standby is None or set(called) - set(facts.standby.topics or {}):
+            facts = replace(facts, standby=self.standby(facts))
+        refused = cluster_identity(facts)
+        if refused is not None and not refused.ok:
+            return facts
+        if facts.standby is not None and not facts.standby.reachable:
+            raise ClusterUnreachable(facts.standby.error)
+        if None in called.values() or not report.offsets:
+            return facts
+        facts, resolution, planned = self._resolve(replace(facts, departure=self._departed(facts)), report)
+        sink = facts.settings.sink
+        choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned, sink)
+        return replace(facts, resolution=resolution, planned_resolution=planned, choice=choice)
+
+    def look_ahead(self, facts: Facts, report: CheckpointReport) -> None:
+        """Resolve before the fence is done; used afterwards only if the position is the same and every place exact."""
+        if facts.route is None or self._fresh_ahead() is not None:
+            return
+        try:
+            self.standby(facts)
+            facts = replace(facts, names=self._names(facts))
+            sampled, positions = self._ends(facts), self._read(facts, report)
+            facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
+            wants, ends = self._wants(facts, report.offsets, positions, sampled)
+            asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
+            self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
+        except KafkaError:
+            return
+
+    def _fresh_ahead(self) -> _Asked | None:
+        """A fence may be waited for by the hour, and the standby's retention and its topics do not wait."""
+        ahead = self._ahead
+        return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
+
+    def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Facts, Resolution, Resolution | None]:
+        """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
+        positions, sampled = self._read(facts, report), self._ends(facts)
+        facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
+        if facts.standings is None:
+            known = truncation.tracked_at(since_placed(positions, facts.assignment), report.offsets)
+            told = standings_of(self._read_from(facts), facts, known, sampled, self._store.now())
+            facts = replace(facts, standings=told)
+        wants, ends = self._wants(facts, report.offsets, positions, sampled)
+        cut = truncation.cut_off(facts.standings, wants)
+        if not cut:
+            return replace(facts, resets=()), *self._found(facts, report, wants, ends)
+        proofs = truncation.proofs(wants, self._ask(facts, wants, ends))
+        resets = truncation.resets_of(cut, proofs, on_no_match=facts.policy.on_no_match, consents=facts.consents)
+        facts = replace(facts, resets=resets)
+        if not truncation.is_set_back(resets):
+            return facts, *self._found(facts, report, wants, ends)
+        common = common_history(self._read_from(facts), positions, resets, facts.settings.committed_only)
+        back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), [*positions, *common], sampled)
+        # The planned batch held records of the log as it was, so that it cannot be planned again.
+        return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
+
+    def _found(
+        self,
+        facts: Facts,
+        report: CheckpointReport,
+        wants: tuple[Want, ...],
+        ends: Mapping[TopicPartition, EndSample],
+    ) -> tuple[Resolution, Resolution | None]:
+        ahead = self._fresh_ahead()
+        if report.planned is None or facts.fresh:
+            if ahead and (ahead.target, ahead.wants) == (facts.target, wants) and _all_exact(ahead.resolution):
+                return ahead.resolution, None
+            return self._ask(facts, wants, ends), None
+        planned, _ = self._wants(facts, report.planned.offsets, self._tracked(facts), ends)
+        together = tuple(dict.fromkeys(wants + planned))
+        both = self._ask(facts, together, ends)
+        if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
+            return self._ask(facts, wants, ends), self._ask(facts, planned, ends)
+        return _part(both, wants), _part(both, planned)
+
+    def _wants(
+        self,
+        facts: Facts,
+        offsets: Offsets,
+        positions: Sequence[Position],
+        sampled: Mapping[TopicPartition, EndSample],
+    ) -> tuple[tuple[Want, ...], Mapping[TopicPartition, EndSample]]:
+        """What to ask for, and the samples of the old cluster's ends that may be believed for it."""
+        if facts.route is None:
+            raise ValueError(f"no route from {facts.source} to {facts.target}")
+        ends = sound_ends(sampled, since_placed(positions, facts.assignment))
+        wants = wants_of(offsets, positions=positions, ends=ends, route=facts.route)
+        return buffered(wants, facts.buffers, positions), ends
+
+    def _read_from(self, facts: Facts) -> Log | None:
+        """The log that the query reads; None where another cluster has its name since."""
+        return self._logs(facts.source) if facts.left is None else None
+
+    def _ends(self, facts: Facts) -> Mapping[TopicPartition, EndSample]:
+        """Samples of the cluster in which the query stands, and not of another one that had or has its name."""
+        ends, replaced = self._store.ends(facts.source), facts.replaced_at(facts.source)
+        if replaced is None:
+            return ends
+        before = facts.left is not None
+        return {key: sample for key, sample in ends.items() if (sample.sampled_at < replaced) == before}
+
+    def _tracked(self, facts: Facts) -> list[Position]:
+        return since_placed(self._store.positions(facts.query), facts.assignment)
+
+    def _read(self, facts: Facts, report: CheckpointReport) -> list[Position]:
+        """What is remembered of the records up to batch N: from the place before, too, if nothing was read in this."""
+        tracked, assignment, arrived = self._tracked(facts), facts.assignment, self._arrived(facts)
+        if assignment is None or arrived is None or not arrived.is_unread(report):
+            return tracked
+        before = replace(assignment, cluster=arrived.source, placed_epoch=1)
+        return shifted(since_placed(self._store.positions(facts.query), before), arrived) + tracked
+
+    def _arrived(self, facts: Facts) -> Arrival | None:
+        """The move that brought the query to where it is placed; None when it began there."""
+        placing = next((o for o in self._store.operations(query=facts.query) if o.phase in BEHIND_COMMIT), None)
+        if facts.assignment is None or placing is None or placing.target != facts.assignment.cluster:
+            return None
+        route = self._settings.route(placing.source, placing.target)
+        return arrival(self._store.intents(placing.id), route) if route is not None else None
+
+    def _departed(self, facts: Facts) -> Operation | None:
+        """The last of its newest moves that took the query away from where it goes now.
+
+        None where it never was there, but on another cluster that had the name before.
+        """
+        done = [o for o in self._store.operations(query=facts.query, limit=MOVES) if o.outcome == "done"]
+        away = next((o for o in done if o.source == facts.target), None)
+        replaced = facts.replaced_at(facts.target)
+        if away is None or replaced is None:
+            return away
+        came = next((o for o in done if o.target == facts.target and o.epoch < away.epoch), None)
+        return away if came is not None and came.started_at > replaced else None
+
+    def _ask(self, facts: Facts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
+        log, now = self._logs(facts.target), self._clock.now()
+        if has_patterns(facts.settings):
+            new = appeared(log, self._settings, facts.settings, source=facts.source, target=facts.target, wants=wants)
+            wants, ends = (*wants, *new), {**unseen(new, facts.source, now), **ends}
+        return resolve(
+            log,
+            wants,
+            rules_of(facts.settings, facts.policy.on_no_match, facts.route),
+            old_ends=ends,
+            now=now,
+            timeout=RESOLVE_SECONDS,
+        )
+
+
+def _named(route: Route | None, topic: str) -> str | None:
+    return standby_topic(route, topic) if route is not None else topic
+
+
+def _all_exact(resolution: Resolution) -> bool:
+    return all(target.exact for target in resolution.targets)
+
+
+def _part(both: Resolution, wants: Sequence[Want]) -> Resolution:
+    """Of one answer to two questions, the targets that belong to one of them."""
+    keys = _wanted(wants)
+    return replace(both, targets=tuple(target for target in both.targets if _key(target) in keys))
+
+
+def _wanted(wants: Iterable[Want]) -> set[tuple[str, str, int, int]]:
+    return {(want.source, want.topic, want.partition, want.offset) for want in wants}
+
+
+def _keys(targets: Iterable[Target]) -> set[tuple[str, str, int, int]]:
+    return {_key(target) for target in targets}
+
+
+def _key(target: Target) -> tuple[str, str, int, int]:
+    return target.source, target.topic, target.partition, target.offset

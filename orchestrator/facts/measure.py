@@ -1,0 +1,230 @@
+"""What became of a move: what was read again, what came late, and what never came.
+
+Measuring what a move's forecast came to: records read again on the standby, and records that it never had.
+
+The standby's log is read from where the query resumed, as far as the query has read it, and what was read last on the
+old cluster is looked for. The old cluster is asked once, when it answers again: its log is searched for the last record
+that the standby had. So a switchover is measured at once, and a failover when the dead cluster is back.
+
+Counting what a move announced: records that the replicator appended later, and that the query read again.
+
+The standby's log is read from where the query resumed to where it stands now, and the fingerprints kept with the
+operation are looked for. A controller does so each minute, keeps the number, and goes on from there the next time;
+without one it is done when somebody looks, all at once, and there is a limit to that. Where it cannot be done, as when
+the query has moved on, the number that was kept last stands, and none at all is unknown.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from orchestrator.decide.operation.plan import announced, came_later, looked_at, to_look_at
+from orchestrator.decide.outcome import Key, Left, Reached, to_compare, to_read, totals_of, with_compared, with_read
+from orchestrator.facts.gather import Logs
+from orchestrator.facts.runner_reports import fact_of
+from state.errors import StoreError
+from state.model.entities import Event, Operation, TopicPartition
+from state.settings.keys import MethodName
+from state.store.controller_store import ControllerStore
+from streaming.clocks import Deadline
+from streaming.cluster_log import Log, LogRecord, Spec
+from streaming.errors import KafkaError
+from streaming.kafka.tail import read_tails
+from streaming.resolve.ask_many import ask
+from streaming.resolve.resolver import resolve
+from streaming.resolve.scan import read_ranges
+from streaming.resume.model import Rules, Want
+
+MOST_READ = 200_000
+"""Records of a partition that one look reads at most."""
+READ_SECONDS = 5.0
+
+
+def reached_by(operation: Operation, store: ControllerStore) -> Reached | None:
+    """How far the query has read since this move; None where it has moved on, or has said nothing yet."""
+    fact = fact_of(store, operation.query)
+    return None if fact is None or fact.epoch != operation.epoch else fact.offsets
+
+
+def read_again(log: Log, ranges: Mapping[Key, tuple[int, int]]) -> dict[Key, tuple[int, Sequence[LogRecord]]]:
+    """The records of each range with its end; what could not be read whole is left out. Raises ``KafkaError``."""
+    asked = {TopicPartition(key.topic, key.partition): between for key, between in ranges.items()}
+    found = read_ranges(log, asked, limit=MOST_READ, timeout=READ_SECONDS)
+    return {
+        key: (last, records)
+        for key, (_, last) in ranges.items()
+        if (records := found[TopicPartition(key.topic, key.partition)]) is not None
+    }
+
+
+ANSWER_SECONDS = 1.0
+"""Within which a cluster that was left must answer a first question."""
+TAIL = 64
+"""Records before the standby's end by which its last one is found on the old cluster."""
+
+
+def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str] | None = None) -> Operation:
+    """The operation with what can be measured by now. ``silent`` clusters are not asked, and are found out here."""
+    if operation.outcome != "done" or "followed" not in (operation.plan or {}):
+        return operation
+    silent = set() if silent is None else silent
+    for measure in (_with_replay, _with_exposure):
+        try:
+            operation = measure(operation, store, logs, silent)
+        except KafkaError:
+            continue
+    return replace(operation, measured={**operation.measured, **totals_of(operation)})
+
+
+def _with_replay(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str]) -> Operation:
+    reached = reached_by(operation, store)
+    if reached is None:
+        return operation
+    plan = operation.plan or {}
+    ranges = to_read(plan, reached, most=MOST_READ)
+    if not ranges or operation.target in silent:
+        return operation
+    whole = read_again(logs(operation.target), ranges)
+    return replace(operation, plan=with_read(plan, whole)) if whole else operation
+
+
+def _with_exposure(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str]) -> Operation:
+    plan = operation.plan or {}
+    asked_at_ms, left = to_compare(plan)
+    if not left or operation.source in silent:
+        return operation
+    old = logs(operation.source)
+    try:
+        old.describe(sorted({each.topic for each in left}), timeout=ANSWER_SECONDS)
+    except KafkaError:
+        silent.add(operation.source)
+        raise
+    exposed = _exposed(old, logs(operation.target), left, asked_at_ms)
+    return replace(operation, plan=with_compared(plan, exposed))
+
+
+def _exposed(old: Log, standby: Log, left: list[Left], asked_at_ms: int) -> dict[Key, tuple[int | None, int]]:
+    """Data records of the old log between the last record that the standby had, and the time of the look-up.
+
+    Each with the offset behind that record. Where copies of what the standby had lie there as well, nobody can tell.
+    """
+    deadline = Deadline.after(READ_SECONDS)
+    ends = {TopicPartition(each.key.topic, each.key.partition): each.end for each in left}
+    tails = read_tails(standby, ends, count=TAIL, timeout=deadline.remaining)
+    wants = [
+        Want(
+            source=each.key.source, topic=each.key.topic, partition=each.key.partition, target_topic=each.topic,
+            offset=each.end, ring=tuple(tails[TopicPartition(each.key.topic, each.key.partition)].records),
+            ring_offset=each.end, dense=None, begin_known=None, timestamp_ms=None,
+        )
+        for each in left
+    ]  # fmt: skip
+    now = datetime.fromtimestamp(asked_at_ms / 1000, UTC)
+    rules = Rules(methods=(MethodName.EXACT,), buffer_ms=0)
+    found = resolve(old, wants, rules, old_ends={}, now=now, timeout=deadline.remaining)
+    places = {
+        Key(target.source, target.topic, target.partition): target.target_offset
+        for target in found.targets
+        if target.is_proven and target.target_offset is not None and not target.replay_records
+    }
+    keys = {each.key: TopicPartition(each.topic, each.partition) for each in left if each.key in places}
+    later = ask(old, [(key, time) for key in keys.values() for time in (asked_at_ms + 1, Spec.LATEST)], deadline)
+    ranges: dict[TopicPartition, tuple[int, int]] = {}
+    for key, there in keys.items():
+        after, end = later[there, asked_at_ms + 1], later[there, Spec.LATEST]
+        last = end.offset if after.offset is None and after.error is None else after.offset
+        if last is not None:
+            ranges[there] = (places[key] or 0, max(places[key] or 0, last))
+    records = read_ranges(old, ranges, limit=MOST_READ // max(1, len(ranges)), timeout=deadline.remaining)
+    return {key: (_count(records.get(there), ranges.get(there)), places[key] or 0) for key, there in keys.items()}
+
+
+def _count(records: tuple[object, ...] | None, between: tuple[int, int] | None) -> int | None:
+    """Records, or offsets where there are too many of them to read."""
+    if records is not None:
+        return len(records)
+    return None if between is None else between[1] - between[0]
+
+
+LONGEST = timedelta(days=1)
+"""How long after a move its records are waited for: a replicator that comes back later has its offsets expired."""
+MEASURE = "replay_later_records"
+
+
+def with_later(operation: Operation, store: ControllerStore, logs: Logs) -> Operation:
+    """The operation, with what has come of its announced records by now. Where none were announced nobody is asked."""
+    if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
+        return operation
+    reached = reached_by(operation, store)
+    if reached is None:
+        return operation
+    ranges = to_look_at(operation.plan or {}, reached)
+    try:
+        whole = read_again(logs(operation.target), ranges)
+    except KafkaError:
+        return operation
+    plan = looked_at(operation.plan or {}, whole)
+    if len(whole) < len(ranges):
+        return replace(operation, plan=plan)
+    return replace(operation, plan=plan, measured={**operation.measured, MEASURE: came_later(plan)})
+
+
+def keep_counts(
+    queries: Iterable[str],
+    store: ControllerStore,
+    logs: Logs,
+    *,
+    term: Callable[[], int | None],
+    at: datetime,
+    actor: str,
+) -> int:
+    """Count anew for the last move of each query and keep it, with a line of history when the number has grown.
+
+    What its forecast came to is measured and kept, too. Returns how many numbers grew. Raises ``StoreError``; what was
+    kept before stays. What goes wrong with one query is raised when all others have been measured.
+    """
+    grew, silent, wrong = 0, set[str](), list[Exception]()
+    for query in queries:
+        newest = next(iter(store.operations(query=query, limit=1)), None)
+        if newest is None or newest.ended_at is None or at - newest.ended_at > LONGEST:
+            continue
+        try:
+            counted = with_outcome(with_later(newest, store, logs), store, logs, silent)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever one row is about, the others are measured
+            wrong.append(error)
+            continue
+        leading = term()
+        if leading is None:
+            return grew
+        if counted == newest:
+            continue
+        has_grown = _number(counted) > _number(newest)
+        store.record(counted, term=leading, events=[_told(counted, at=at, actor=actor)] if has_grown else [])
+        grew += has_grown
+    if wrong:
+        raise wrong[0]
+    return grew
+
+
+def _number(operation: Operation) -> int:
+    known = operation.measured.get(MEASURE)
+    return known if isinstance(known, int) else 0
+
+
+def _told(operation: Operation, *, at: datetime, actor: str) -> Event:
+    text = (
+        f"{operation.measured[MEASURE]} of {announced(operation)} announced records came to {operation.target}"
+        f" and were read again by {operation.query}"
+    )
+    return Event(
+        sequence=None,
+        at=at,
+        kind="replayed",
+        query=operation.query,
+        operation=operation.id,
+        epoch=operation.epoch,
+        actor=actor,
+        text=text,
+    )

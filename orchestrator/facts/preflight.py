@@ -1,0 +1,156 @@
+"""A plan without an operation: the same facts and gates, from what the runners last reported. Changes nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from orchestrator.clock import Clock
+from orchestrator.decide.facts import PENDING, Facts, Standby
+from orchestrator.decide.gates import checks, readiness
+from orchestrator.decide.gates.automatic import VERDICT_STANDS, standby_of
+from orchestrator.decide.gates.readiness import Condition, Readiness
+from orchestrator.decide.lookup_wants import newest_of, report_of_fact, since_placed
+from orchestrator.decide.operation.plan import plan_json
+from orchestrator.decide.replication_age import counterparts, partitions_of, replication_of
+from orchestrator.facts.gather import Logs, Places
+from orchestrator.facts.source_cluster import DESCRIBE_SECONDS
+from orchestrator.operation.requests import default_target
+from state.messages import CheckpointReport
+from state.model.cluster_status import ClusterStatus
+from state.model.entities import OperationKind, QueryFact, TopicPartition
+from state.model.maintenance import Replication
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+from streaming.clocks import Deadline
+from streaming.cluster_log import TopicFacts
+from streaming.errors import KafkaError
+from streaming.resolve.comparison import ages_since, replication_ages, validate
+from streaming.resume.age import Age
+from streaming.resume.truncation import Standing
+
+
+def plan_query(
+    places: Places,
+    kind: OperationKind,
+    query: str,
+    target: str,
+    *,
+    consents: frozenset[str] = frozenset(),
+    expect_active: str | None = None,
+) -> dict[str, object]:
+    """The plan as JSON (``docs/programs.md`` lists its keys), ``refused`` when a gate says no."""
+    facts = foresee(places, kind, query, target, consents=consents, expect_active=expect_active)
+    return plan_json(facts, checks.judge(facts))
+
+
+def foresee(
+    places: Places,
+    kind: OperationKind,
+    query: str,
+    target: str,
+    *,
+    consents: frozenset[str] = frozenset(),
+    expect_active: str | None = None,
+    standings: tuple[Standing, ...] | None = None,
+) -> Facts:
+    """Everything that can be known of a move before anything is stopped, places on the standby included.
+
+    ``standings`` of the positions, where somebody has asked the cluster in use for them already.
+    """
+    facts = places.before(kind, query, target, consents=consents, expect_active=expect_active)
+    facts = replace(facts, fence=PENDING, standings=standings)
+    movable = facts.route is not None and facts.source != target and facts.assignment is not None
+    if movable and facts.assignment is not None and facts.standby is not None and facts.standby.reachable:
+        report = _last_report(facts.fact, facts.assignment.checkpoint, facts.source)
+        try:
+            facts = places.after(facts, report, stateful=facts.fact.stateful if facts.fact else None)
+        except KafkaError as error:
+            gone = Standby(reachable=False, seconds=0.0, limit_seconds=DESCRIBE_SECONDS, error=str(error))
+            facts = replace(facts, standby=gone)
+    return facts
+
+
+def check_queries(
+    names: Sequence[str], *, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock
+) -> Iterator[Readiness]:
+    """Whether each of these queries could be failed over now, one after the other; changes nothing.
+
+    The clusters in use are asked once for all of them; one that does not answer, or is not declared any more, tells
+    nothing about its topics, which is no reason against leaving it. Of several standbys the one is looked at to which
+    the query would go.
+    """
+    active: dict[str, str] = {}
+    topics: dict[str, frozenset[str]] = {}
+    for name in names:
+        query, assignment = settings.queries[name], store.assignment(name)
+        active[name] = assignment.cluster if assignment else query.clusters[0]
+        declared = {topic for source in query.sources.values() for topic in source.topics}
+        topics[active[name]] = topics.get(active[name], frozenset()) | declared
+    described = _describe(logs, {cluster: names for cluster, names in topics.items() if cluster in settings.clusters})
+    places = Places(store=store, settings=settings, logs=logs, clock=clock)
+    now = store.now()
+    statuses = {each.cluster: each for each in store.cluster_statuses() if now - each.decided_at <= VERDICT_STANDS}
+    for name in names:
+        target = _standby_of(settings, name, active[name], statuses)
+        standings = _standings(logs, store, name, active[name]) if active[name] in described else None
+        facts = foresee(places, OperationKind.FAILOVER, name, target, standings=standings)
+        known = described.get(active[name])
+        replication = _replication(logs, store, facts, known)
+        yield readiness.judge(Condition(facts=facts, now=store.now(), replication=replication, topics=known or {}))
+
+
+def _standby_of(settings: Tideover, query: str, active: str, statuses: Mapping[str, ClusterStatus]) -> str:
+    """Automatic mode passes over a standby that cannot take over; a verb that names none goes to the next."""
+    declared = settings.queries[query]
+    if settings.policy_of(query).automatic:
+        return standby_of(declared, active, statuses)
+    return default_target(declared, active)
+
+
+def _replication(
+    logs: Logs, store: ControllerStore, facts: Facts, topics: Mapping[str, TopicFacts] | None
+) -> Replication | None:
+    """How old the standby's copies are; a few bounded questions to both clusters, or to the standby alone.
+
+    A source that did not describe its topics is silent, and then stands as it was last sampled.
+    """
+    if facts.route is None:
+        return None
+    ends = store.ends(facts.source)
+    copies = counterparts(facts, partitions_of(facts, topics or {}, ends))
+    asked = {key: copy for key, copy in copies.items() if not isinstance(copy, str)}
+    deadline = Deadline.after(DESCRIBE_SECONDS)
+    ages: Mapping[TopicPartition, Age] | str
+    try:
+        if topics is not None:
+            ages = replication_ages(logs(facts.source), logs(facts.target), asked, deadline)
+        else:
+            ages = ages_since(ends, logs(facts.target), asked, deadline)
+    except KafkaError as error:
+        ages = str(error)
+    return replication_of(facts, copies, ages, ends, store.now(), live=topics is not None)
+
+
+def _standings(logs: Logs, store: ControllerStore, query: str, cluster: str) -> tuple[Standing, ...] | None:
+    """What became of the newest positions on the cluster in use; one bounded question of each kind."""
+    newest = newest_of(since_placed(store.positions(query), store.assignment(query)))
+    try:
+        return validate(logs(cluster), newest, timeout=DESCRIBE_SECONDS) if newest else None
+    except KafkaError:
+        return None
+
+
+def _describe(logs: Logs, topics: Mapping[str, frozenset[str]]) -> dict[str, Mapping[str, TopicFacts]]:
+    """Topics by cluster, one bounded question to each; a cluster that does not answer is left out."""
+    described: dict[str, Mapping[str, TopicFacts]] = {}
+    for cluster, names in topics.items():
+        try:
+            described[cluster] = logs(cluster).describe(sorted(names), timeout=DESCRIBE_SECONDS)
+        except KafkaError:
+            continue
+    return described
+
+
+def _last_report(fact: QueryFact | None, checkpoint: str, source: str) -> CheckpointReport:
+    if fact is None or fact.cluster != source:
+        return CheckpointReport(checkpoint=checkpoint, batch=None, offsets={})
+    return report_of_fact(fact, checkpoint)

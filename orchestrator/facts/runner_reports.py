@@ -1,0 +1,60 @@
+"""What a runner reported last of one query, and which process that was."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from orchestrator.decide.operation.snapshot import hosted_by
+from orchestrator.operation.open_operations import open_operation
+from state.messages import Process
+from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, Step
+from state.store.controller_store import ControllerStore
+
+FRESH_HEARTBEAT = timedelta(seconds=5)
+"""A runner whose heart beat this recently, by the store's clock, is alive."""
+
+
+def fact_of(store: ControllerStore, query: str) -> QueryFact | None:
+    """The newest report of a query; None before the first. Raises ``StoreError``.
+
+    Who also asks for the assignment asks for it after this: else a move in between would look like an older store.
+    """
+    return next((fact for fact in store.query_facts() if fact.query == query), None)
+
+
+def alive_runners(store: ControllerStore) -> tuple[RunnerFact, ...]:
+    """Runners whose heartbeat is fresh, by the store's clock; one from a time to come is of the past."""
+    now = store.now()
+    return tuple(fact for fact in store.runners() if abs(now - fact.seen_at) <= FRESH_HEARTBEAT)
+
+
+def hosting_process(assignment: Assignment, fact: QueryFact | None, runners: Iterable[RunnerFact]) -> Process | None:
+    """The process that ran the query last, or may have.
+
+    A runner to which the query was given without a word from it since, where the fact is another runner's of before,
+    may have started it all the same.
+    """
+    if fact is None or (fact.epoch != assignment.epoch and fact.runner != assignment.runner):
+        given = next((registered for registered in runners if registered.runner == assignment.runner), None)
+        return Process.of_fact(given) if given is not None else None
+    return Process.of_query(fact)
+
+
+def hosting_of(steps: Sequence[Step]) -> Process | None:
+    """The process that ran a query when its last hold was taken, as the hold recorded it."""
+    hold = next((step for step in reversed(steps) if step.name == "hold"), None)
+    hosting = hold.detail.get("hosting") if hold is not None else None
+    return Process.of(hosting) if hosting is not None else None
+
+
+def run_of(store: ControllerStore, query: str) -> Process | None:
+    """The run of a query that a move has to prove stopped, as it can be seen now; None where it never ran.
+
+    Raises ``StoreError``. While an operation is open it is the run that its fence is about.
+    """
+    fact, assignment = fact_of(store, query), store.assignment(query)
+    under_way = open_operation(store, query)
+    if assignment is None:
+        return None
+    if under_way is not None and assignment.desired is Desired.HELD:
+        return hosted_by(hosting_of(store.steps(under_way.id)), fact)
+    return hosting_process(assignment, fact, store.runners())

@@ -1,0 +1,166 @@
+"""The cluster that a query leaves: how far its topics go, and which of them are new.
+
+Topics that a pattern finds on the standby and that the query has not read: made during the outage, or only there.
+
+Spark reads whatever matches its pattern. A checkpoint that does not name such a topic lets it begin at offset 0, which
+fails where retention has worked; and starting offsets that do not name all that matches are refused. So every
+partition of them gets a place like any other: nothing was read of it, so it begins at the standby's begin.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from orchestrator.decide.facts import Facts, Reset
+from orchestrator.decide.lookup_wants import newest_of
+from orchestrator.decide.truncation import sampled_standings
+from state.model.entities import EndSample, OperationKind, Position, TopicPartition
+from state.model.fingerprints import LIMIT
+from state.settings.keys import Query, Tideover
+from streaming.cluster_log import Log
+from streaming.errors import KafkaError
+from streaming.kafka.tail import read_tails
+from streaming.resolve.comparison import validate
+from streaming.resume.model import Want
+from streaming.resume.truncation import Goto, Standing
+from streaming.spark.query.kafka_options import pattern_of, renaming
+
+TIMEOUT_SECONDS = 2.0
+
+
+def has_patterns(query: Query) -> bool:
+    """Whether any source of a query subscribes by a pattern."""
+    return any(source.pattern is not None for source in query.sources.values())
+
+
+def appeared(
+    log: Log, settings: Tideover, query: Query, *, source: str, target: str, wants: Sequence[Want]
+) -> tuple[Want, ...]:
+    """One want for each partition of the topics that match on ``target`` and that no want of their source names.
+
+    ``source`` is the cluster that is left; its name for such a topic stands in the want.
+
+    Raises ``KafkaError`` when the cluster cannot be asked.
+    """
+    names = log.names(timeout=TIMEOUT_SECONDS)
+    found = list(_matching(settings, query, target, names=sorted(names), wants=wants))
+    described = log.describe(sorted({topic for _, topic in found}), timeout=TIMEOUT_SECONDS) if found else {}
+    there = renaming(settings, target, source)
+    return tuple(
+        Want(
+            source=name,
+            topic=there(topic),
+            partition=partition,
+            target_topic=topic,
+            offset=0,
+            ring=(),
+            ring_offset=None,
+            dense=None,
+            begin_known=0,
+            timestamp_ms=None,
+        )
+        for name, topic in found
+        for partition in sorted(described[topic].partitions)
+    )
+
+
+def _matching(
+    settings: Tideover, query: Query, target: str, *, names: Sequence[str], wants: Sequence[Want]
+) -> Iterator[tuple[str, str]]:
+    for name, source in query.sources.items():
+        pattern = pattern_of(settings, query, source, target)
+        if pattern is None:
+            continue
+        known = {want.target_topic for want in wants if want.source == name}
+        yield from ((name, topic) for topic in names if topic not in known and re.fullmatch(pattern, topic))
+
+
+def unseen(wants: Sequence[Want], cluster: str, now: datetime) -> Mapping[TopicPartition, EndSample]:
+    """Samples of partitions that the old cluster was never seen to have: they lack nothing there."""
+    return {
+        TopicPartition(want.topic, want.partition): EndSample(
+            cluster=cluster,
+            topic=want.topic,
+            partition=want.partition,
+            begin=0,
+            end=0,
+            newest_timestamp_ms=None,
+            leader_epoch=None,
+            topic_id=None,
+            sampled_at=now,
+        )
+        for want in wants
+    }
+
+
+DESCRIBE_SECONDS = 2.0
+LEFT_SECONDS = 0.5
+"""How long a cluster that is being left in a failover may take to tell whether its log was cut."""
+JUST_NOW = timedelta(seconds=2)
+"""Ends sampled so lately say that a cluster answers."""
+
+
+def standings_of(
+    log: Log | None,
+    facts: Facts,
+    positions: Sequence[Position],
+    ends: Mapping[TopicPartition, EndSample],
+    now: datetime,
+) -> tuple[Standing, ...] | None:
+    """What became of the positions in the log that they were read from; None where nothing tells.
+
+    A failover leaves a cluster that is gone as a rule, and nobody waits for it: it is asked only for a person who moves
+    away from one that answered a moment ago. Else what was last sampled of it must do. Without a ``log`` there is
+    nobody to ask.
+    """
+    seen = max((sample.sampled_at for sample in ends.values()), default=None)
+    answered = seen is not None and now - seen < JUST_NOW
+    planned = facts.kind is not OperationKind.FAILOVER
+    if log is not None and positions and (planned or (facts.attended and answered)):
+        with suppress(KafkaError):
+            return validate(log, positions, timeout=DESCRIBE_SECONDS if planned else LEFT_SECONDS)
+    return sampled_standings(positions, ends)
+
+
+def common_history(
+    log: Log | None, positions: Sequence[Position], resets: Iterable[Reset], committed_only: Collection[str]
+) -> list[Position]:
+    """Positions at the offsets of divergence, with the records before them as the cut log still holds them.
+
+    Up to there both histories are one, and a reader that had come further may remember nothing of it. Sources in
+    ``committed_only`` see only what is committed. Empty where the cluster does not tell; then what was remembered must
+    do.
+    """
+    back = {
+        (reset.source, reset.partition): reset.divergence
+        for reset in resets
+        if reset.goto is Goto.DIVERGENCE and reset.divergence
+    }
+    rows = [row for row in newest_of(positions) if (row.source, TopicPartition(row.topic, row.partition)) in back]
+    found: list[Position] = []
+    if log is None:
+        return found
+    for committed in (False, True):
+        alike = [row for row in rows if (row.source in committed_only) is committed]
+        try:
+            found += _with_records(log, alike, back, read_committed=committed)
+        except KafkaError:
+            return []
+    return found
+
+
+def _with_records(
+    log: Log, rows: Sequence[Position], back: Mapping[tuple[str, TopicPartition], int], *, read_committed: bool
+) -> list[Position]:
+    ends = {(key := TopicPartition(row.topic, row.partition)): back[row.source, key] for row in rows}
+    tails = read_tails(log, ends, count=LIMIT, timeout=DESCRIBE_SECONDS, read_committed=read_committed) if rows else {}
+    found = []
+    for row in rows:
+        key = TopicPartition(row.topic, row.partition)
+        tail, divergence = tails[key], back[row.source, key]
+        if tail.error is None and tail.records and divergence == ends[key]:
+            newest_ms = max(record.timestamp_ms for record in tail.records)
+            found.append(replace(row, offset=divergence, ring=tail.records, timestamp_ms=newest_ms, dense=None))
+    return found

@@ -1,0 +1,69 @@
+"""Reads the status from the store, once or again and again, at a price that a store can bear every second."""
+
+from collections.abc import Mapping, Sequence
+
+from orchestrator.clock import Clock
+from orchestrator.decide.gates.automatic import Cooldown
+from orchestrator.decide.status import Rows, Status, status_of
+from orchestrator.lease import NAME
+from orchestrator.operation import pauses
+from orchestrator.operation.open_operations import open_operations
+from state.model.entities import Assignment, EndSample, TopicPartition
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+
+SLOW_SECONDS = 5.0
+"""How often what is large is read: the ends of all partitions, and the operations behind cool-downs."""
+EVENTS = 50
+
+
+def status_now(store: ControllerStore, settings: Tideover) -> Status:
+    """The status, for a verb that shows no lag: the ends of all partitions are not read. Raises ``StoreError``."""
+    return _read(store, settings, store.assignments(), pauses.cooldowns(store, settings), {})
+
+
+class StatusReader:
+    """For one process; what it shows of one moment comes from one ``read``."""
+
+    def __init__(self, store: ControllerStore, settings: Tideover, clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._slow_until = clock.monotonic()
+        self._cooldowns: Mapping[str, Cooldown] = {}
+        self._ends: dict[str, Mapping[TopicPartition, EndSample]] = {}
+
+    def read(self) -> Status:
+        """The status now. Raises ``StoreError``."""
+        store = self._store
+        assignments = store.assignments()
+        if self._clock.monotonic() >= self._slow_until:
+            self._cooldowns = pauses.cooldowns(store, self._settings)
+            self._ends = {cluster: store.ends(cluster) for cluster in {each.cluster for each in assignments}}
+            self._slow_until = self._clock.monotonic() + SLOW_SECONDS
+        return _read(store, self._settings, assignments, self._cooldowns, self._ends)
+
+
+def _read(
+    store: ControllerStore,
+    settings: Tideover,
+    assignments: Sequence[Assignment],
+    cooldowns: Mapping[str, Cooldown],
+    ends: Mapping[str, Mapping[TopicPartition, EndSample]],
+) -> Status:
+    rows = Rows(
+        at=store.now(),
+        lease=store.leader(NAME),
+        probe_reports=store.probe_reports(),
+        statuses=store.cluster_statuses(),
+        assignments=assignments,
+        facts=store.query_facts(),
+        ends=ends,
+        operations=open_operations(store),
+        pauses=store.pauses(),
+        cooldowns=cooldowns,
+        requests=store.open_requests(),
+        readiness=store.readiness(),
+        events=store.history(limit=EVENTS),
+    )
+    return status_of(rows, settings)

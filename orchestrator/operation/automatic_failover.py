@@ -1,0 +1,119 @@
+"""Automatic mode's hand: asks for the failovers that policy allows, in the words in which a person would ask.
+
+What it writes is a request like any other, under the name ``auto`` and the leader's term. Whoever takes it asks the
+same gates again, for it may have waited for its turn; from there on nothing differs. All queries that may leave a
+cluster in one tick share a group. A query that may not is told of once, with the gate that keeps it, and
+again only when another gate does.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import timedelta
+
+from orchestrator.decide.gates import automatic
+from orchestrator.decide.gates.gate import Gate
+from orchestrator.facts.automatic import circumstances_of
+from orchestrator.facts.gather import Places
+from orchestrator.operation.open_operations import open_operation
+from orchestrator.operation.requests import Wish, ask
+from state.errors import StoreError
+from state.model.automation import AUTOMATIC
+from state.model.cluster_status import ClusterStatus, Verdict
+from state.model.entities import Event, OperationKind, Request
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+
+_WAITED_FOR = "runner-alive"
+"""A runner may still be starting, or be the warm one that takes over: the operation waits for it, and says so."""
+_TURN_WITHIN = timedelta(hours=1)
+"""How long a request may wait while others are moved; asking anew meanwhile would say nothing new."""
+
+
+class Unasked:
+    """Looks at every query whose cluster is down, once a tick, for the process that leads."""
+
+    def __init__(self, *, store: ControllerStore, settings: Tideover, places: Places) -> None:
+        self._store = store
+        self._settings = settings
+        self._places = places
+        self._told: dict[str, str] = {}
+
+    def ask(self, statuses: Mapping[str, ClusterStatus], *, term: int) -> Sequence[Request]:
+        """Write the requests that every gate allows. Raises ``StoreError``, and, when all are asked for, a defect."""
+        down = {cluster for cluster, status in statuses.items() if status.verdict is Verdict.DOWN}
+        if not down:
+            self._told.clear()
+            return ()
+        there = [each.query for each in self._store.assignments() if each.cluster in down]
+        wanted = [query for query in self._settings.queries if query in there and self._may_be_asked_for(query)]
+        self._told = {query: gate for query, gate in self._told.items() if query in there}
+        targets: dict[str, str | None] = {}
+        wrong: list[Exception] = []
+        for query in wanted:
+            try:
+                target, refused = self._judged(query, statuses, term)
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever one query is about, the others leave the cluster
+                wrong.append(error)
+                continue
+            if refused is None:
+                targets[query] = target
+            else:
+                self._tell(query, refused, term)
+        asked = self._ask(targets, statuses, down, term=term) if targets else ()
+        if wrong:
+            raise wrong[0]
+        return asked
+
+    def _ask(
+        self,
+        targets: Mapping[str, str | None],
+        statuses: Mapping[str, ClusterStatus],
+        down: AbstractSet[str],
+        *,
+        term: int,
+    ) -> Sequence[Request]:
+        lost = sorted({statuses[cluster].reasons[0] for cluster in down})
+        wish = Wish(
+            kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor=AUTOMATIC,
+            reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(), within=_TURN_WITHIN,
+        )  # fmt: skip
+        return ask(self._store, wish, term=term)
+
+    def _may_be_asked_for(self, query: str) -> bool:
+        """Policy lets it, and nothing is under way or asked for already."""
+        if not self._settings.policy_of(query).automatic:
+            return False
+        if any(request.query == query for request in self._store.open_requests()):
+            return False
+        return open_operation(self._store, query) is None
+
+    def _judged(self, query: str, statuses: Mapping[str, ClusterStatus], term: int) -> tuple[str, Gate | None]:
+        """Where the query would go, and the first gate that refuses. The standby is asked only if nothing else does."""
+        assignment = self._store.assignment(query)
+        settings = self._settings.queries[query]
+        active = assignment.cluster if assignment else settings.clusters[0]
+        target = automatic.standby_of(settings, active, statuses)
+        refused: Gate | None = None
+        for look in (False, True):
+            facts = self._places.before(OperationKind.FAILOVER, query, target, look=look)
+            given = circumstances_of(self._store, facts, statuses=statuses, term=term)
+            refused = _refusal(automatic.judge(given))
+            if refused is not None:
+                break
+        return target, refused
+
+    def _tell(self, query: str, gate: Gate, term: int) -> None:
+        if self._told.get(query) == gate.name:
+            return
+        event = Event(
+            sequence=None, at=self._store.now(), kind="not-moved", query=query, operation=None, epoch=None,
+            actor=AUTOMATIC, text=f"{query} is not moved: {gate.name}: {gate.text}", detail=gate.as_json(),
+        )  # fmt: skip
+        self._store.note(event, term=term)
+        self._told[query] = gate.name
+
+
+def _refusal(gates: Iterable[Gate]) -> Gate | None:
+    return next((gate for gate in gates if not gate.ok and gate.name != _WAITED_FOR), None)

@@ -1,0 +1,328 @@
+"""A verb becomes request rows, and a request becomes one operation, joins the open one, or is refused.
+
+An operation carries its request's id, so that a taker that died after the hold and before the answer finds on its
+return that the request was taken already: a verb moves a query once, however often it is retried.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from orchestrator.decide.facts import Facts
+from orchestrator.decide.gates import automatic, checks
+from orchestrator.decide.gates.gate import MOVE, Gate, bound
+from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, too_late, watched
+from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins, stranded
+from orchestrator.facts.automatic import circumstances_of
+from orchestrator.facts.gather import Places
+from orchestrator.facts.runner_reports import fact_of, hosting_process, run_of
+from orchestrator.lease import Lead
+from orchestrator.operation.open_operations import open_operation
+from state.messages import Process
+from state.model.automation import AUTOMATIC
+from state.model.cluster_status import ClusterStatus, Verdict
+from state.model.entities import Desired, Event, Operation, OperationKind, Phase, Request, Step
+from state.settings.keys import Query
+from state.store.controller_store import ControllerStore
+
+ATTEMPTS = 5
+"""How often a hold is tried when the assignment moves under it."""
+TAKEN_WITHIN = timedelta(minutes=2)
+"""How long a request may wait to be taken when nobody waits for it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wish:
+    """What an operator or a program wants, for one or several queries."""
+
+    kind: OperationKind
+    targets: Mapping[str, str | None]
+    """Query to the cluster it shall run on; None leaves it to the taker. A verb that was typed names it: typed twice,
+    it must not move the query on to the next cluster."""
+    expect_active: Mapping[str, str]
+    """Query to the cluster on which whoever wishes this saw it: a query that is elsewhere by then is not moved. A query
+    that is not named is moved from wherever it is."""
+    actor: str
+    reason: str
+    consents: tuple[str, ...]
+    """As they were typed; ``unfenced`` is recorded with the run that it was given for."""
+    runs: Mapping[str, Process | None] | None = None
+    """By query, the run that was seen when that was typed; None: the one that is seen when the request is written."""
+    within: timedelta = TAKEN_WITHIN
+    """How long it may wait to be taken: what was wished long ago may be the wrong thing to do now."""
+
+
+def new_id(at: datetime) -> str:
+    """An id that sorts by time and can be read out: ``261121-083525-3fa92c71``.
+
+    Its 32 random bits make two equal ids unlikely (1 in a million for 100 requests within one second), and the store
+    refuses the second of them with ``Conflict``.
+    """
+    return f"{at:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def ask(store: ControllerStore, wish: Wish, *, term: int | None = None) -> tuple[Request, ...]:
+    """Write one request for each query, all of one group. A leader asks with its term, and raises ``StaleTerm``.
+
+    Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
+    """
+    at = store.now()
+    group = new_id(at)
+    requests = tuple(
+        Request(
+            id=group if len(wish.targets) == 1 else f"{group}-{index:0{len(str(len(wish.targets)))}}",
+            group=group,
+            kind=wish.kind,
+            query=query,
+            target=target,
+            expect_active=wish.expect_active.get(query),
+            actor=wish.actor,
+            reason=wish.reason,
+            consents=bound(wish.consents, _run(store, wish, query)),
+            created_at=at,
+            expires_at=at + wish.within,
+        )
+        for index, (query, target) in enumerate(wish.targets.items(), start=1)
+    )
+    for request in requests:
+        store.ask(request, term=term)
+    return requests
+
+
+def _run(store: ControllerStore, wish: Wish, query: str) -> Process | None:
+    return run_of(store, query) if wish.runs is None else wish.runs.get(query)
+
+
+def default_target(query: Query, active: str) -> str:
+    """The next cluster in the query's order, beginning again after the last."""
+    order = query.clusters
+    return order[(order.index(active) + 1) % len(order)] if active in order else order[0]
+
+
+class Taker:
+    """Takes requests for the one that leads."""
+
+    def __init__(
+        self,
+        *,
+        store: ControllerStore,
+        queries: dict[str, Query],
+        places: Places,
+        lead: Lead,
+        is_ours: Callable[[Request], bool] = lambda request: True,
+    ) -> None:
+        """``is_ours`` tells whether this process may judge a request by its own configuration and network."""
+        self._is_ours = is_ours
+        self._store = store
+        self._queries = queries
+        self._places = places
+        self._lead = lead
+        self._term = 0
+        """The term of the request in hand, for all of its writes."""
+
+    def take(self, request: Request, *, has_room: bool = True, waited: bool = False) -> str | None:
+        """Answer a request: the id of its operation, or None when it was refused.
+
+        Where the request has to wait for the end of another operation, that one's id is returned, so that it is seen
+        to, and the request stays open: take it again. Without room no query is stopped: a request that would begin an
+        operation stays open, too, for None. So does one of others that more is needed for than the store: who asked for
+        it judges it. ``waited`` says that this happened to it before. Raises ``NotLeading`` and
+        ``StaleTerm``.
+        """
+        self._term = self._lead.term
+        request = self._store.request(request.id) or request  # as it stands in this term: it was listed before
+        if request.operation is not None or request.refused is not None:
+            return request.operation
+        for _ in range(ATTEMPTS):
+            taken = self._store.operation(request.id)
+            if taken is not None:
+                return self._answered(request, taken)
+            barred = self._barred(request, waited=waited)
+            if barred is not None:
+                self._refuse(request, barred)
+                return None
+            standing = open_operation(self._store, request.query)
+            if self._is_left(request, standing, has_room=has_room):
+                return None
+            if standing is not None and not joins(request, standing):
+                return self._after(request, standing)
+            if standing is not None and standing.phase is Phase.ABORTED:  # its end is not what this request is after
+                return standing.id
+            if standing is not None:
+                if self._joined(request, standing):
+                    return self._answered(request, standing)
+                continue
+            refused = self._refusal(request)
+            if isinstance(refused, str):
+                self._refuse(request, refused)
+                return None
+            opened = self._opened(request, refused, waited=waited)
+            if opened is not None:
+                return self._answered(request, opened)
+        self._refuse(request, f"{request.query} is being moved by others again and again")
+        return None
+
+    def _is_left(self, request: Request, standing: Operation | None, *, has_room: bool) -> bool:
+        """Whether the request stays open for now: it is others' to judge, or would begin what there is no room for."""
+        if not self._is_ours(request):
+            return standing is None or not joins(request, standing)
+        calls_off = standing is None and self._calls_off(request)
+        return standing is None and not has_room and not calls_off
+
+    def turn_down(self, request: Request, text: str) -> None:
+        """Refuse a request that cannot be judged, unless its operation has begun. Raises ``StaleTerm``."""
+        begun = self._store.operation(request.id)
+        if begun is None:
+            self._refuse(request, text)
+        else:
+            self._answered(request, begun)
+
+    def _barred(self, request: Request, *, waited: bool) -> str | None:
+        """Why the request is turned down whatever else holds."""
+        if request.query not in self._queries and self._is_ours(request):
+            return f"query {request.query!r} is not declared"
+        return too_late(request, waited=waited) if self._store.now() >= request.expires_at else None
+
+    def _calls_off(self, request: Request) -> bool:
+        """Whether the query shall stay where it is; what was asked for earlier and has not begun is refused then."""
+        held = self._store.assignment(request.query)
+        if held is None or held.cluster != request.target:
+            return False
+        waiting, now = self._store.open_requests(), self._store.now()
+        for each in waiting:
+            of_before = each.created_at > now  # by a clock that was set back since
+            earlier = of_before or (each.created_at, each.id) < (request.created_at, request.id)
+            if earlier and (each.query, each.kind) == (request.query, request.kind) and each.target != request.target:
+                self._refuse(each, f"called off by {request.actor}: {request.query} stays on {request.target}")
+        return True
+
+    def _answered(self, request: Request, operation: Operation) -> str:
+        self._store.answer(request.id, term=self._term, operation=operation.id)
+        return operation.id
+
+    def _joined(self, request: Request, standing: Operation) -> bool:
+        """A second request of the same query joins; what it consents to counts from now on. False: it just closed.
+
+        A person who asks for what automatic mode has begun consents to the move: from then on a person wants it, too.
+        """
+        consents = request.consents
+        if standing.actor == AUTOMATIC and request.actor != AUTOMATIC:
+            consents = (MOVE, *consents)
+        if not consents:
+            return True
+        text = f"{request.actor} consents to {', '.join(consents)}"
+        event = replace(self._event(request, "consent", text), operation=standing.id, epoch=standing.epoch)
+        return self._store.consent(standing.id, consents, term=self._term, event=event)
+
+    def _after(self, request: Request, standing: Operation) -> str | None:
+        """Another aim than the open operation's: that one has to end first.
+
+        That is waited for if it is stranded, or if the request itself calls it off, which its driver sees.
+        """
+        if calls_off(request, standing) and standing.phase not in BEHIND_COMMIT:
+            return standing.id
+        held = self._store.assignment(request.query)
+        unreachable = self._places.silence_of(standing) if standing.phase in LANDING else ""
+        reason = stranded(standing, fact_of(self._store, request.query), unreachable)
+        if reason is not None and held is not None and held.desired is Desired.RUNNING:
+            return standing.id
+        text = (
+            f"operation {standing.id}, a {standing.kind.value} to {standing.target}, is open ({standing.phase.value}): "
+            f"wait for its end (tideover show-op {standing.id}), or join it with its own verb and target"
+        )
+        self._refuse(request, text)
+        return None
+
+    def _refusal(self, request: Request) -> str | Facts:
+        """Why the request is turned down before anything is stopped, or the facts on which it may go on."""
+        query = self._queries[request.query]
+        assignment = self._store.assignment(request.query)
+        target = request.target or default_target(query, assignment.cluster if assignment else query.clusters[0])
+        if target not in query.clusters:
+            return f"{request.query} may not run on {target}: its clusters are {', '.join(query.clusters)}"
+        consents = frozenset(request.consents)
+        facts = self._places.before(
+            request.kind, request.query, target, consents=consents, expect_active=request.expect_active
+        )
+        # A runner may still be starting: the operation waits for it, and says so, instead of turning the operator away.
+        refused = next(
+            (gate for gate in self._judged(request, facts) if not gate.ok and gate.name != "runner-alive"), None
+        )
+        return facts if refused is None else f"{refused.name}: {refused.text}"
+
+    def _judged(self, request: Request, facts: Facts) -> tuple[Gate, ...]:
+        """The gates, asked now; those of automatic mode too, where it asked: much may have happened since it did."""
+        if request.actor != AUTOMATIC:
+            return checks.judge(facts)
+        statuses = {status.cluster: status for status in self._store.cluster_statuses()}
+        return automatic.judge(circumstances_of(self._store, facts, statuses=statuses, term=self._term))
+
+    def _refuse(self, request: Request, text: str) -> None:
+        self._store.answer(request.id, term=self._term, refused=text, event=self._event(request, "refused", text))
+
+    def _opened(self, request: Request, facts: Facts, *, waited: bool) -> Operation | None:
+        assignment = facts.assignment
+        if assignment is None:
+            return None
+        at, status = self._store.now(), self._cluster_status(facts.source)
+        before = watched(Phase.WATCHING, status.verdict if status is not None else Verdict.UNKNOWN)
+        text = f"{request.kind.value} of {request.query} from {facts.source} to {facts.target}"
+        operation = Operation(
+            id=request.id,
+            group=request.group,
+            kind=request.kind,
+            query=request.query,
+            source=facts.source,
+            target=facts.target,
+            epoch=assignment.epoch + 1,
+            phase=move(before, Trigger.HELD),
+            outcome=None,
+            actor=request.actor,
+            reason=request.reason,
+            consents=request.consents,
+            plan=None,
+            measured={"detect_seconds": status.detect_seconds if status is not None else None},
+            sentence=text,
+            started_at=at if waited else request.created_at,
+            ended_at=None,
+        )
+        hosting = hosting_process(assignment, fact_of(self._store, request.query), self._store.runners())
+        held = Step(
+            operation=operation.id,
+            sequence=1,
+            name="hold",
+            started_at=at,
+            ended_at=at,
+            outcome="done",
+            detail=hold_detail(operation.epoch, hosting),
+        )
+        event = replace(self._event(request, "hold", text), operation=operation.id, epoch=operation.epoch)
+        taken = self._store.hold(operation, from_epoch=assignment.epoch, term=self._term, step=held, event=event)
+        return operation if taken is not None else None
+
+    def _cluster_status(self, cluster: str) -> ClusterStatus | None:
+        return next((status for status in self._store.cluster_statuses() if status.cluster == cluster), None)
+
+    def _event(self, request: Request, kind: str, text: str) -> Event:
+        return Event(
+            sequence=None,
+            at=self._store.now(),
+            kind=kind,
+            query=request.query,
+            operation=None,
+            epoch=None,
+            actor=request.actor,
+            text=text,
+            detail={"request": request.id, "reason": request.reason},
+        )
+
+
+def hold_detail(epoch: int, hosting: Process | None) -> dict[str, object]:
+    """What a hold records: the epoch that it took, and the process whose run has to be proven gone."""
+    return {"epoch": epoch, "hosting": hosting.as_json() if hosting else None}
+
+
+def standing_of(store: ControllerStore, requests: Sequence[Request]) -> tuple[Request, ...]:
+    """The requests as they stand now."""
+    return tuple(store.request(request.id) or request for request in requests)

@@ -1,0 +1,227 @@
+"""What a leader has on its desk: the requests of all, and the open operations, each driven on a thread of its own.
+
+A verb's process keeps a desk until its own requests are through, a controller as long as it runs. An operation begins
+by stopping its query, so no more begin than are driven at once: who asked for the others waits for a turn, and until
+then their queries run on. A request that waits is nobody's but the store's: a leader that dies leaves it to the next.
+
+One operation that fails does not stop the others, and one that waits for a person does not keep them waiting: it counts
+no more once it has had its time, and while others queue for a thread, each has one for a while only, then it is the
+next one's turn. That costs nothing but time, for whatever an operation has reached is recorded.
+"""
+
+import contextlib
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from orchestrator.clock import Clock
+from orchestrator.errors import NotLeading
+from orchestrator.facts.gather import Logs, Places
+from orchestrator.lease import Lead
+from orchestrator.operation.execute import Executor
+from orchestrator.operation.open_operations import open_operations
+from orchestrator.operation.requests import Taker
+from state.errors import Conflict, StaleTerm, StoreError, StoreUnavailable, TideoverError
+from state.model.entities import Request
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+
+log = structlog.get_logger()
+WIDTH = 128
+"""Operations driven at once, unless said otherwise."""
+TURN_SECONDS = 10.0
+"""How long an operation keeps others from beginning, and its thread from those that wait for one; a move takes a few
+seconds."""
+GIVEN_UP_SECONDS = 1.0
+"""When the way back begins of an operation that was given up because it could not be driven on."""
+RETRY_AT_MOST = 300.0
+"""How long an operation that could not be driven on is left alone at most, unless it is for ever; the pause doubles."""
+
+
+@dataclass(kw_only=True)
+class Desk:
+    """For one process; its methods are called by one thread, again and again, and return soon."""
+
+    store: ControllerStore
+    settings: Tideover
+    logs: Logs
+    clock: Clock
+    lead: Lead
+    actor: str
+    width: int = WIDTH
+    retry_seconds: float = math.inf
+    """When an operation that could not be driven on is tried again."""
+    going_on: Callable[[], bool] = lambda: True
+    """Asked by the drivers between ticks; once it says no, they end and leave their operations open."""
+    is_ours: Callable[[Request], bool] = lambda request: True
+    """Whether this process may judge a request, and drive its operation, by its own configuration and network."""
+    failures: dict[str, TideoverError] = field(default_factory=dict)
+    """By operation: what stopped driving it here; the operation itself stays open."""
+    _retry_at: dict[str, float] = field(default_factory=dict)
+    _failed: Counter[str] = field(default_factory=Counter)
+    """By operation, how often in a row."""
+    _begun: dict[str, float] = field(default_factory=dict)
+    """By operation, when it first had a thread here."""
+    _waiting: set[str] = field(default_factory=set)
+    """Requests for which there was no room when they were looked at."""
+    _queue: dict[str, None] = field(default_factory=dict)
+    _drivers: dict[str, threading.Thread] = field(default_factory=dict)
+    _closing: threading.Event = field(default_factory=threading.Event)
+
+    def take(self) -> None:
+        """Answer what is asked, oldest first, and drive what becomes of it.
+
+        A lost lease, and a store that is away, end the round: the next one, or the next leader, goes on. A request that
+        was answered by another meanwhile does not keep the others waiting.
+        """
+        places = Places(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
+        taker = Taker(
+            store=self.store, queries=self.settings.queries, places=places, lead=self.lead, is_ours=self.is_ours
+        )
+        try:
+            requests = self.store.open_requests()
+            self._waiting &= {request.id for request in requests}
+            has_room, line = True, frozenset[str]()
+            for request in requests:
+                if has_room and not self._has_room():
+                    has_room, line = False, self._line(requests)
+                if request.id in line:
+                    continue
+                with contextlib.suppress(Conflict), self._turning_down(taker, request):
+                    waited = request.id in self._waiting
+                    operation = taker.take(request, has_room=has_room, waited=waited)
+                    if operation is not None and self.is_ours(request):
+                        self.drive([operation])
+                    elif operation is None and not has_room:
+                        self._waiting.add(request.id)
+        except (NotLeading, StaleTerm, StoreUnavailable):
+            return
+        self.drive(())
+
+    @contextlib.contextmanager
+    def _turning_down(self, taker: Taker, request: Request) -> Iterator[None]:
+        """A defect that one request meets turns that one down, and leaves the others alone."""
+        try:
+            yield
+        except (NotLeading, StaleTerm, StoreUnavailable, Conflict):
+            raise
+        except Exception as error:
+            log.exception("a defect met a request", request=request.id, query=request.query)
+            if self.is_ours(request):
+                taker.turn_down(request, f"{_defect(error)}; nothing was begun")
+
+    def resume(self) -> None:
+        """Drive every open operation, the oldest first: also those of former leaders. Raises ``StoreUnavailable``."""
+        still_open = [operation.id for operation in open_operations(self.store)]
+        self._begun = {name: self._begun[name] for name in still_open if name in self._begun}
+        self.drive(still_open)
+
+    def drive(self, operations: Iterable[str]) -> None:
+        """See that each of these has a thread or waits for one, in this order; what failed waits for its retry.
+
+        What has not begun comes first: its query is stopped already.
+        """
+        at_work, now = self._at_work(), self.clock.monotonic()
+        for operation in operations:
+            if operation in at_work or now < self._retry_at.get(operation, -math.inf):
+                continue
+            self._queue.setdefault(operation)
+        while self._queue and len(self._at_work()) < self.width and not self._closing.is_set():
+            operation = next((name for name in self._queue if name not in self._begun), next(iter(self._queue)))
+            del self._queue[operation]
+            self._begun.setdefault(operation, now)
+            self._begin(operation)
+
+    def _has_room(self) -> bool:
+        """Whether one more query may be stopped; operations that have had their time are waited for by nobody."""
+        now = self.clock.monotonic()
+        counted = [name for name in (*self._at_work(), *self._queue) if not self._is_slow(name, now)]
+        return len(counted) < self.width
+
+    def _is_slow(self, operation: str, now: float) -> bool:
+        return now - self._begun.get(operation, now) >= TURN_SECONDS
+
+    def _line(self, requests: Sequence[Request]) -> frozenset[str]:
+        """Those that are known to wait for room: hundreds may, and need not be looked at in every round."""
+        asked, now = Counter(request.query for request in requests), self.store.now()
+        known = [request for request in requests if request.id in self._waiting and now < request.expires_at]
+        return frozenset(request.id for request in known if asked[request.query] == 1)
+
+    def _at_work(self) -> Collection[str]:
+        """Operations that have a thread."""
+        self._drivers = {name: thread for name, thread in self._drivers.items() if thread.is_alive()}
+        return self._drivers.keys()
+
+    def _begin(self, operation: str) -> None:
+        thread = threading.Thread(target=self._drive, args=(operation,), name=f"drive {operation}")
+        self._drivers[operation] = thread
+        thread.start()
+
+    def close(self) -> None:
+        """Let every driver end after its tick, and wait for that. What was begun stays open."""
+        self._closing.set()
+        for thread in self._drivers.values():
+            thread.join()
+
+    def _drive(self, operation: str) -> None:
+        began = self.clock.monotonic()
+        try:
+            self._executor().drive(operation, going_on=lambda: self._goes_on() and not self._is_over(operation, began))
+            self._has_gone_on(operation)
+        except (NotLeading, StaleTerm):
+            return
+        except StoreUnavailable as error:
+            if not self._goes_on():
+                self._has_failed(operation, error)
+        except TideoverError as error:
+            self._has_failed(operation, error)
+        except Exception as error:
+            self._has_failed(operation, TideoverError(_defect(error)))
+            raise
+
+    def _executor(self) -> Executor:
+        return Executor(
+            store=self.store,
+            settings=self.settings,
+            logs=self.logs,
+            clock=self.clock,
+            lead=self.lead,
+            actor=self.actor,
+        )
+
+    def _goes_on(self) -> bool:
+        return self.going_on() and not self._closing.is_set()
+
+    def _is_over(self, operation: str, began: float) -> bool:
+        """Whether a thread is left to another: in its time, and at once by who is slow to who has not begun."""
+        queue, now = list(self._queue), self.clock.monotonic()
+        if self._is_slow(operation, now) and any(name not in self._begun for name in queue):
+            return True
+        return bool(queue) and now - began >= TURN_SECONDS
+
+    def _has_gone_on(self, operation: str) -> None:
+        self.failures.pop(operation, None)  # not before: what fails in the same way again is no news
+        self._failed.pop(operation, None)
+
+    def _has_failed(self, operation: str, error: TideoverError) -> None:
+        """Try again later, and seldom in the end; whoever looks at the operation is to see why it stands."""
+        pause = self.retry_seconds * 2 ** min(self._failed[operation], 10)
+        if self.retry_seconds < RETRY_AT_MOST:
+            pause = min(pause, RETRY_AT_MOST)
+        self._failed[operation] += 1
+        self._retry_at[operation] = self.clock.monotonic() + pause
+        self.failures[operation] = error
+        try:
+            if self._executor().tell_failure(operation, error):
+                self._failed.pop(operation, None)
+                self._retry_at[operation] = self.clock.monotonic() + min(self.retry_seconds, GIVEN_UP_SECONDS)
+        except (NotLeading, StoreError) as unsaid:
+            log.warning("the store does not take why an operation cannot go on", operation=operation, error=str(unsaid))
+
+
+def _defect(error: Exception) -> str:
+    return f"a defect of Tideover: {type(error).__name__}: {error}"

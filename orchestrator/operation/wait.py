@@ -1,0 +1,136 @@
+"""Seeing requests through: lead and do the work here, or follow whoever leads, and change over when that one is gone.
+
+While this process leads, it judges its own requests and drives their operations. Those of others it lets join what is
+open, which the store alone decides; for the rest its configuration and its network may be the wrong ones. So where
+others wait, it leads for a while only and lets them have a turn: whatever it has reached is recorded.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.clock import Clock
+from orchestrator.facts.gather import Logs
+from orchestrator.lease import Lead
+from orchestrator.operation.open_operations import open_operations
+from orchestrator.operation.requests import standing_of
+from orchestrator.operation.scheduler import Desk
+from state.errors import StoreError, StoreUnavailable, TideoverError
+from state.model.entities import Operation, Request
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+
+FOLLOW_SECONDS = 0.05
+LEADS_SECONDS = 10.0
+"""How long it leads at a time where others wait for something that only they can do; a move takes a few seconds."""
+YIELDS_SECONDS = 2.0
+"""How long it leaves the lead to them then; who waits asks for it twice a second."""
+
+
+@dataclass(kw_only=True)
+class Work:
+    """The requests of one verb, until they are answered and their operations closed, or the time is up."""
+
+    store: ControllerStore
+    settings: Tideover
+    logs: Logs
+    clock: Clock
+    lead: Lead
+    actor: str
+    watch: Callable[[], None] = lambda: None
+    """Called between looks: the progress lines of a terminal."""
+
+    def __post_init__(self) -> None:
+        self._until = self._leads_since = self.clock.monotonic()
+        self._yields_until = -math.inf
+        self._own: frozenset[str] = frozenset()
+        self._desk = Desk(
+            store=self.store,
+            settings=self.settings,
+            logs=self.logs,
+            clock=self.clock,
+            lead=self.lead,
+            actor=self.actor,
+            width=self.settings.operations.at_once,
+            going_on=lambda: self.clock.monotonic() < self._until,
+            is_ours=lambda request: request.id in self._own,
+        )
+
+    @property
+    def failures(self) -> dict[str, TideoverError]:
+        """By operation: what stopped driving it here; the operation itself stays open."""
+        return self._desk.failures
+
+    def see_through(self, requests: Sequence[Request], *, seconds: float) -> tuple[Request, ...]:
+        """Work or follow until every request is refused or its operation closed, at most ``seconds``.
+
+        Returns the requests as they stand. The lease is given up in the end, also when interrupted.
+        """
+        self._until = self.clock.monotonic() + seconds
+        self._own = frozenset(request.id for request in requests)
+        try:
+            while self.clock.monotonic() < self._until:
+                leads = self._leads()
+                if leads:
+                    self._desk.take()
+                self.watch()
+                if self._is_through(requests, leads=leads):
+                    break
+                self.clock.wait(FOLLOW_SECONDS)
+        finally:
+            self._end()
+        self.watch()
+        return standing_of(self.store, requests)
+
+    def _leads(self) -> bool:
+        """Whether this process leads now. It gives the lead up for a moment where others wait."""
+        now = self.clock.monotonic()
+        if now < self._yields_until:
+            return False
+        led = self.lead.is_held
+        if not self.lead.stands():
+            return False
+        if not led:
+            self._leads_since = now
+        if now - self._leads_since < LEADS_SECONDS or not self._others_wait():
+            return True
+        self._yields_until = now + YIELDS_SECONDS
+        with contextlib.suppress(StoreError):  # it runs out by itself
+            self.lead.give_up()
+        return False
+
+    def _others_wait(self) -> bool:
+        """Whether somebody else's request, or an operation that answers one, needs its own process to lead."""
+        try:
+            if any(request.id not in self._own for request in self.store.open_requests()):
+                return True
+            ours = {request.operation for request in map(self.store.request, self._own) if request is not None}
+            return any(operation.id not in ours for operation in open_operations(self.store))
+        except StoreUnavailable:
+            return False
+
+    def _is_through(self, requests: Sequence[Request], *, leads: bool) -> bool:
+        try:
+            standing = standing_of(self.store, requests)
+            open_ones = {operation.id for operation in open_operations(self.store)}
+        except StoreUnavailable:
+            return False
+        wanted = [name for request in standing if (name := request.operation) is not None and name in open_ones]
+        if self.failures.keys() >= set(wanted) and all(r.operation or r.refused for r in standing):
+            return True
+        if leads:
+            self._desk.drive(wanted)
+        return False
+
+    def _end(self) -> None:
+        self._desk.close()
+        try:
+            self.lead.give_up()
+        except StoreError:  # it runs out by itself
+            return
+
+
+def outcome_of(store: ControllerStore, request: Request) -> Operation | None:
+    """The operation that answers a request."""
+    return store.operation(request.operation) if request.operation else None

@@ -1,0 +1,43 @@
+"""``python -m reports``: `run` makes them, `index` counts their ages, `list` shows the table.
+
+Exit code 0: all are made; 1: one failed or is not whole; 2: a mistake or a changed checkout, and nothing was run.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from reports import index
+from reports.entries import ENTRIES, chosen, counted
+from reports.errors import ReportsError
+from reports.origin import ROOT
+from reports.run import Execute, execute, run
+
+
+def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT, execute: Execute = execute) -> int:
+    """Run one verb and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m reports", description="The reports of docs/reports.")
+    parser.add_argument("verb", choices=("run", "index", "list"))
+    parser.add_argument("--only", help="names, with commas between them; default: all")
+    parser.add_argument("--stories", help="the most stories of each; default: the full number")
+    given = parser.parse_args(arguments)
+    try:
+        if given.verb == "list":
+            print(index.table(ENTRIES))
+            return 0
+        if given.verb == "index":
+            index.write(root)
+            return 0
+        return run(root, chosen(given.only), counted(given.stories), execute=execute, say=_say)
+    except ReportsError as error:
+        _say(str(error))
+        return 2
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""What controller and runner write into an intent's ``request`` and ``result``: typed, versionless JSON.
+
+The runner alone touches checkpoints; the controller alone decides. So a checkpoint travels to the controller as a
+``CheckpointReport`` of values, and the decision travels back as a ``PrepareRequest`` of values. Offsets are nested as
+in Spark's own JSON, below the name of the source: ``{source: {topic: {partition: offset}}}``; they are next-to-read.
+"""
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from state.model.entities import QueryFact, RunnerFact, RunState
+
+HELD = "held"
+"""Kind of a ``Failure``: the checkpoint is held by an operation that the store does not know."""
+ALREADY_RUN = "already-run"
+"""Kind of a ``Failure``: the checkpoint that an operation makes was made, and run, by this very operation before."""
+
+CLEANED_AWAY = "cleaned-away"
+"""Kind of a ``Failure``: the query left the checkpoint long ago, and its state was deleted since."""
+
+WITHDRAWN = "withdrawn"
+"""Kind of a ``Failure``: a leader took back what it had asked a silent runner for; another one was asked instead."""
+NO_ANSWER = "no-answer"
+"""Kind of a ``Failure``: likewise of a runner that beats, and has not answered for long: its file system may hang."""
+
+MOVED_ON = "moved-on"
+"""Kind of a ``Failure``: the checkpoint is at another batch, or at other offsets, than those that were resolved."""
+
+Offsets = dict[str, dict[str, dict[str, int]]]
+"""Per source, topic and partition (as text, like Spark's JSON): the next offset to read."""
+
+
+class Message(BaseModel):
+    """A frozen piece of JSON; unknown keys are ignored, so that a newer peer may say more."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def as_json(self) -> dict[str, object]:
+        """The value as plain JSON types."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        """Parse what the other side wrote."""
+        return cls.model_validate(value)
+
+
+class SinkState(StrEnum):
+    """Whether the sink holds a planned batch that Spark did not commit."""
+
+    HAS = "has"
+    HAS_NOT = "has-not"
+    UNKNOWN = "unknown"
+
+
+class Planned(Message):
+    """Batch N+1: in the offset log, not in the commit log."""
+
+    batch: int
+    offsets: Offsets
+    sink: SinkState
+    others_read: bool = False
+    """It reads from a source other than Kafka too: how many rows, nobody can tell."""
+
+
+class StateOperator(Message):
+    """One stateful operator as the checkpoint's state metadata names it."""
+
+    id: int
+    name: str
+    partitions: int
+
+
+class CheckpointReport(Message):
+    """What a checkpoint holds; the answer to INSPECT, and part of the answer to FENCE."""
+
+    checkpoint: str
+    batch: int | None
+    """N, the newest id in ``commits/``; None when no batch was ever committed."""
+    offsets: Offsets
+    """End offsets of batch N; empty when there is none."""
+    planned: Planned | None = None
+    operators: tuple[StateOperator, ...] = ()
+    deduplicates_ahead: bool = False
+    state_provider: str | None = None
+    """``hdfs`` or ``rocksdb``."""
+    log_version: int = 1
+    sink_keeps_batch_ids: bool = False
+    """The query writes through Spark's file sink."""
+    sink_by_query_id: bool = False
+    """If its sink knows batches that it has, then by query id and batch id: a carried checkpoint has a new query id."""
+    other_sources: int = 0
+    """Sources that are not Kafka's, which stay where they are when the query is moved."""
+
+    @property
+    def stateful(self) -> bool:
+        return bool(self.operators)
+
+
+class Evidence(StrEnum):
+    """What proves that the old run can write nothing more: nothing is started elsewhere without it."""
+
+    RUNNER = "runner"
+    PROCESS = "process"
+    APPLICATION = "application"
+    CONSENT = "consent"
+
+
+class InspectRequest(Message):
+    checkpoint: str
+
+
+class Process(Message):
+    """A runner's process, as it names itself."""
+
+    runner: str
+    instance: str
+    host: str
+    boot_id: str
+    pid: int
+    pid_started: int
+    spark_master: str
+    application_id: str | None = None
+    epoch: int | None = None
+    """Of the run that it reported last; None where it reported none."""
+    stopped: bool = False
+    """It has said itself that the query is stopped and quiet, and of nothing begun since."""
+
+    @classmethod
+    def of_fact(cls, fact: RunnerFact) -> Self:
+        """The process behind a runner's registration."""
+        return cls.model_validate(fact, from_attributes=True)
+
+    @classmethod
+    def of_query(cls, fact: QueryFact) -> Self:
+        """The process that hosted a query last."""
+        named = cls.model_validate(fact, from_attributes=True)
+        return named.model_copy(update={"stopped": fact.state is RunState.STOPPED})
+
+
+class FenceRequest(Message):
+    checkpoint: str
+    epoch: int
+    operation: str
+    hosting: Process | None
+    """The process that hosted the query last; None when nobody ever did."""
+    wait_seconds: float = 3.0
+    """How long the runner may wait for evidence before it reports without."""
+
+
+class FenceReport(Message):
+    checkpoint: CheckpointReport
+    planted: tuple[int, ...]
+    """Batch ids whose offset-log entry the fence holds, with those that an earlier attempt planted."""
+    evidence: Evidence | None
+    detail: str
+    """What was seen, in one sentence; also when evidence is missing."""
+
+
+class Treatment(StrEnum):
+    """What becomes of batch N+1, planned and not committed (``docs/concepts.md``, *Batch N+1*)."""
+
+    NONE = "none"
+    REPLAN = "replan"
+    PROMOTE = "promote"
+    BRIDGE = "bridge"
+
+
+class PrepareRequest(Message):
+    checkpoint: str
+    target: str
+    """Folder of the new checkpoint; it must not exist, or be an earlier attempt of this very operation."""
+    operation: str
+    epoch: int
+    resume: str
+    """``carry`` or ``fresh``."""
+    batch: int | None
+    """N as resolved; the runner refuses with kind ``moved-on`` if the checkpoint says otherwise now."""
+    offsets: Offsets
+    """The old cluster's end offsets of N as resolved: compared likewise."""
+    target_offsets: Offsets
+    """The standby's offsets that stand for the end of N (of N+1 when promoted); topics by their standby names."""
+    treatment: Treatment = Treatment.NONE
+    planned_target_offsets: Offsets | None = None
+    """Replan only: the standby's end offsets of N+1."""
+
+
+class PrepareReport(Message):
+    checkpoint: str
+    data_batch: int
+    """The first batch id that can hold new data: its commit proves the move."""
+    files: int
+    bytes: int
+    seconds: float
+
+
+class ReleaseRequest(Message):
+    checkpoint: str
+    planted: tuple[int, ...]
+    prepared: str | None
+    operation: str
+    fresh: bool = False
+    """Nothing was made at ``prepared``: what is there was written by a run."""
+    below: str | None = None
+    """Of an operation that a store lost: the folder below which its new checkpoints lie, if it made any."""
+
+
+class Failure(Message):
+    """The result of a FAILED intent."""
+
+    kind: str
+    """``moved-on``, ``held``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``file-system``,
+    ``access-denied``, ``target-taken``, ``already-run``, ``overtaken``, ``store-unavailable``, ``withdrawn``,
+    ``no-answer``, ``cleaned-away``, ``internal``."""
+    text: str
+    hint: str = ""

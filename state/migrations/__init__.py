@@ -1,1 +1,0 @@
-"""Versions of the store's schema, applied by ``state.sql.migrate``."""

@@ -1,0 +1,407 @@
+"""The nouns: what is known about queries, positions and clusters, and what was decided. Frozen, and pure.
+
+Units are in the names (``timestamp_ms``, ``buffer_ms``); every ``datetime`` is aware and in UTC; an unknown number is
+``None``, never 0. Offsets are Kafka's: a *position* is the next offset to read.
+
+The folders of the checkpoints that moves make: their names tell the epoch and the operation of the move.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition, ordered by topic and number as Kafka prints it."""
+
+    topic: str
+    partition: int
+
+
+class Fingerprint(NamedTuple):
+    """What is remembered of one consumed record: enough to find it again on another cluster."""
+
+    offset: int
+    timestamp_ms: int
+    digest: bytes
+    """blake2b-16 over key and value; a null is not an empty byte string."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Position:
+    """Where a query stood in one partition at the end of one batch."""
+
+    query: str
+    epoch: int
+    """The assignment's epoch under which it was tracked."""
+    cluster: str
+    """Whose offsets these are."""
+    source: str
+    topic: str
+    partition: int
+    batch: int
+    offset: int
+    """Next offset to read: the batch's end offset as in the checkpoint."""
+    timestamp_ms: int | None
+    """Largest timestamp among the remembered records; where the position equalled the partition's sampled end, the
+    time of that sample if it is later: an idle partition counts as read up to it."""
+    leader_epoch: int | None
+    """Epoch of the leader that appended the last record before ``offset`` (KIP-320), by which a log that was cut since
+    is known; None where that record was not seen."""
+    topic_id: str | None
+    ring: Sequence[Fingerprint]
+    """Records right before ``offset``, oldest first, at most 256; empty when none could be read. Trackers and stores
+    keep it packed, as ``state.model.fingerprints.Ring``."""
+    dense: bool | None
+    """Whether every offset between the previous position and this one held a record that was read; None unknown."""
+    tracked_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EndSample:
+    """What was last seen of the end of a partition on a cluster, so that exposure can be told after its death."""
+
+    cluster: str
+    topic: str
+    partition: int
+    begin: int
+    end: int
+    newest_timestamp_ms: int | None
+    leader_epoch: int | None
+    topic_id: str | None
+    sampled_at: datetime
+
+
+class Desired(StrEnum):
+    """What an assignment asks for."""
+
+    RUNNING = "running"
+    HELD = "held"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assignment:
+    """The one row that says where a query runs."""
+
+    query: str
+    epoch: int
+    placed_epoch: int
+    """The epoch under which it came to this cluster and checkpoint: 1, or that of the last commit. A hold and an abort
+    leave it as it is; what was tracked under an earlier epoch speaks of another place."""
+    desired: Desired
+    cluster: str
+    runner: str
+    checkpoint: str
+    """Absolute path or URI of the checkpoint in use."""
+    starting_offsets: Mapping[str, Mapping[str, Mapping[str, int]]] | None
+    """``fresh`` only: per source name, Spark's ``startingOffsets`` JSON."""
+    operation: str | None
+    """The operation that holds it or placed it here."""
+    changed_at: datetime
+
+
+class RunState(StrEnum):
+    """What a runner reports of a query that it hosts."""
+
+    STARTING = "starting"
+    """Reported before anything is started: whoever reads another state knows that nothing was begun since."""
+    RUNNING = "running"
+    FAILED = "failed"
+    """The run ended with an error; the runner tries again with growing pauses."""
+    STOPPED = "stopped"
+    """It was told to stop and is quiet: nothing of it can write any more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueryFact:
+    """A runner's latest report on one query; one row per query, a fact of a stale epoch never replaces a newer one.
+
+    It names its process in full, because what proves that process gone is asked for when its registration is too.
+    """
+
+    query: str
+    runner: str
+    instance: str
+    host: str
+    boot_id: str
+    pid: int
+    pid_started: int
+    spark_master: str
+    application_id: str | None
+    epoch: int
+    cluster: str
+    checkpoint: str
+    """Absolute path or URI of the checkpoint that it runs from."""
+    state: RunState
+    run_id: str | None
+    batch: int | None
+    """Newest committed batch id."""
+    offsets: Mapping[str, Mapping[str, Mapping[str, int]]] | None
+    """Per source name, topic, partition: end offsets of ``batch``."""
+    started_at: datetime | None
+    first_commit_at: datetime | None
+    """When the first batch *with new data possible* was committed by this run."""
+    progressed_at: datetime | None
+    """When this run last committed a batch, or asked the cluster and found nothing new to read."""
+    input_rows: int | None
+    dropped_late_rows: int | None
+    """Rows dropped by the watermark since this run started."""
+    stateful: bool | None
+    deduplicates_ahead: bool | None
+    """State metadata shows de-duplication ahead of every aggregation or join."""
+    error: str | None
+    held_by: str | None
+    """The operation whose planted entries kept the last start of this checkpoint from reading anything."""
+    held_epoch: int | None
+    """The epoch that these entries name: that operation took it, which a store that was put back may not know."""
+    reported_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunnerFact:
+    """A runner's registration and heartbeat. ``(host, boot_id, pid, pid_started)`` names one process for ever."""
+
+    runner: str
+    instance: str
+    site: str
+    host: str
+    boot_id: str
+    pid: int
+    pid_started: int
+    """Field 22 of ``/proc/<pid>/stat``: start time in clock ticks since boot."""
+    spark_master: str
+    application_id: str | None
+    warm: bool
+    plans: Mapping[str, str] = field(default_factory=dict)
+    """Of each query whose plan was built and run here for a warm-up: why it could not go on here from its checkpoint;
+    empty where nothing speaks against it."""
+    started_at: datetime
+    seen_at: datetime
+
+
+class IntentKind(StrEnum):
+    """What a controller may ask of a runner."""
+
+    INSPECT = "inspect"
+    """Read the checkpoint: newest committed batch, its offsets, a planned batch, state metadata. Changes nothing."""
+    FENCE = "fence"
+    """Stop the run without waiting for a stuck thread, plant the next offset-log entries, gather the evidence."""
+    PREPARE = "prepare"
+    """Make the new checkpoint and read it back; the old one stays as it is."""
+    RELEASE = "release"
+    """Undo of a fence before the commit: remove the planted entries and a prepared checkpoint."""
+
+
+class IntentState(StrEnum):
+    PENDING = "pending"
+    DONE = "done"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intent:
+    """One thing that one runner shall do for one operation; ``(operation, name)`` is unique, so it is asked once."""
+
+    id: str
+    operation: str
+    name: str
+    """Name of the step, with an attempt number where the step may be asked again: ``fence``, ``prepare#2``."""
+    kind: IntentKind
+    query: str
+    runner: str
+    epoch: int
+    request: Mapping[str, object]
+    state: IntentState
+    result: Mapping[str, object] | None
+    """The reported facts (DONE) or ``{"kind", "text", "hint"}`` (FAILED)."""
+    created_at: datetime
+    ended_at: datetime | None
+
+    @staticmethod
+    def name_of(kind: IntentKind, earlier: int) -> str:
+        """What the next asking of a kind is called, after so many of them."""
+        return f"{kind.value}#{earlier + 1}" if earlier else kind.value
+
+    @property
+    def attempt(self) -> int:
+        """Which asking of its step it is, from 1 on; it grows also when the store's clock is set back."""
+        return int(self.name.partition("#")[2] or 1)
+
+
+class OperationKind(StrEnum):
+    FAILOVER = "failover"
+    SWITCHOVER = "switchover"
+    FAILBACK = "failback"
+    REWIND = "rewind"
+    DRILL = "drill"
+
+
+class Phase(StrEnum):
+    """Where an operation is; the table of moves is ``orchestrator.decide.operation.phases``."""
+
+    WATCHING = "WATCHING"
+    SUSPECT = "SUSPECT"
+    CONFIRMED = "CONFIRMED"
+    FENCING = "FENCING"
+    RESOLVING = "RESOLVING"
+    PREPARING = "PREPARING"
+    STARTING = "STARTING"
+    VERIFYING = "VERIFYING"
+    SETTLED = "SETTLED"
+    ABORTED = "ABORTED"
+    BLOCKED = "BLOCKED"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Operation:
+    """One failover, switchover, failback, rewind or drill of one query."""
+
+    id: str
+    group: str
+    """Shared by the operations of one request."""
+    kind: OperationKind
+    query: str
+    source: str
+    target: str
+    epoch: int
+    """The epoch that the hold took; the commit keeps it."""
+    phase: Phase
+    outcome: str | None
+    """None while open; ``done``, ``refused`` or ``failed``."""
+    actor: str
+    reason: str
+    consents: tuple[str, ...]
+    """Typed consents of the operator: ``unfenced``, ``repeats``, ``loss``, ``gap``, ``fresh``; and ``move``."""
+    plan: Mapping[str, object] | None
+    measured: Mapping[str, object]
+    sentence: str
+    """What the operation is doing or why it ended, in one sentence."""
+    started_at: datetime
+    ended_at: datetime | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is still something to do or to wait for."""
+        return self.outcome is None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One recorded step of an operation: written before it is done (``ended_at`` None), completed afterwards."""
+
+    operation: str
+    sequence: int
+    name: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: str | None = None
+    """``done``, ``failed``, ``refused``."""
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """A verb that an operator or a program asked for; the leading controller takes it."""
+
+    id: str
+    group: str
+    kind: OperationKind
+    query: str
+    target: str | None
+    expect_active: str | None
+    actor: str
+    reason: str
+    consents: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime
+    """Whoever comes to it from then on turns it down; like ``created_at`` on the store's clock."""
+    operation: str | None = None
+    """The operation that answers it, once taken."""
+    refused: str | None = None
+    """The sentence of a refusal, if it was turned down before an operation existed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lease:
+    """Who leads. ``term`` grows with every change of holder, by chance, and guards every controller write."""
+
+    name: str
+    holder: str
+    term: int
+    expires_at: datetime
+    """On the store's clock; ``RESIGNED`` once its holder has given it up."""
+
+
+RESIGNED = datetime(1970, 1, 1, tzinfo=UTC)
+"""When a lease that was given up has expired: before anything that a clock which is set back can show."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """One line of the append-only history."""
+
+    sequence: int | None
+    at: datetime
+    kind: str
+    query: str | None
+    operation: str | None
+    epoch: int | None
+    actor: str
+    text: str
+    detail: Mapping[str, object] = field(default_factory=dict)
+
+
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(//(?P<host>[^/]*))?(?P<path>/.*|)")
+_MADE = re.compile(r"epoch-(?P<epoch>\d+)-(?P<rest>[^/]+)")
+
+
+class Made(NamedTuple):
+    """What the name of such a folder tells."""
+
+    epoch: int
+    rest: str
+    """The operation, and the number of the attempt where it was not the first."""
+
+    def is_of(self, operation: str) -> bool:
+        """Whether an operation made it, in whichever attempt."""
+        return re.fullmatch(re.escape(operation) + r"(-\d+)?", self.rest) is not None
+
+
+def folder(base: str, epoch: int, operation: str, attempt: int = 1) -> str:
+    """The new checkpoint's folder. Each attempt has its own, so that a runner that wakes up late spoils none."""
+    suffix = "" if attempt == 1 else f"-{attempt}"
+    return f"{base.rstrip('/')}/epoch-{epoch}-{operation}{suffix}"
+
+
+def next_folder(target: str, attempts: int) -> str:
+    """The folder of the attempt after so many, the last of which had ``target``."""
+    return f"{target}-{attempts + 1}" if attempts == 1 else f"{target.rpartition('-')[0]}-{attempts + 1}"
+
+
+def read_folder(path: str) -> Made | None:
+    """What a path or a name tells; None when no move made it."""
+    made = _MADE.fullmatch(path.rstrip("/").rpartition("/")[2])
+    return None if made is None else Made(int(made["epoch"]), made["rest"])
+
+
+def plain_path(path: str) -> str:
+    """The one way of writing a folder by which two are compared: no ``file:``, no empty or single-dot names."""
+    uri = _URI.fullmatch(path)
+    prefix, rest = "", path
+    if uri is not None:
+        rest = uri["path"]
+        local = uri["scheme"].lower() == "file" and uri["host"] in {None, "", "localhost"}
+        prefix = "" if local else f"{uri['scheme'].lower()}://{uri['host'] or ''}"
+    return prefix + "/" * rest.startswith("/") + "/".join(name for name in rest.split("/") if name not in {"", "."})
+
+
+def belongs_to(path: str, base: str) -> bool:
+    """Whether a folder is a query's own, or one that a move made directly in it."""
+    path, base = plain_path(path), plain_path(base)
+    if not base or ".." in path.split("/"):
+        return False
+    return path == base or (path.rpartition("/")[0] == base and read_folder(path) is not None)

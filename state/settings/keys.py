@@ -1,0 +1,368 @@
+"""The configuration as frozen, typed groups: every key with its unit, default and reason.
+
+Declared once, here, because all layers read it; loaded from YAML, secrets resolved and mistakes reported by
+``orchestrator.config.load``. Unknown keys are mistakes. Durations are written ``500ms``, ``1s``, ``15m``, ``24h`` or
+as a plain number of seconds, and are kept as ``timedelta``.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from state.settings.values import Address, Buffer, ClusterId, Duration, Name, Pattern, Pipeline, between, contradictions
+
+
+class Settings(BaseModel):
+    """A group of settings: frozen, and an unknown key is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Resume(StrEnum):
+    """How a query goes on after a move."""
+
+    CARRY = "carry"
+    FRESH = "fresh"
+
+
+class Sink(StrEnum):
+    """What a repeated record or batch does to the sink of a query."""
+
+    KEYED = "keyed"
+    """A repeat overwrites the same row."""
+    BATCH_ID = "batch-id"
+    """The sink drops a batch whose id it has seen: file sink, Delta with a ``txnAppId`` of your own, home-made. The
+    formats ``delta`` and ``iceberg`` go by the query id too, which a move changes: what they may get twice is
+    forecast as for ``append``."""
+    APPEND = "append"
+    """A repeat stays visible."""
+
+
+class MethodName(StrEnum):
+    """The methods of finding a place on the standby, in their order of preference (``docs/places.md``)."""
+
+    IDENTITY = "identity"
+    EXACT = "exact"
+    SYNCED = "synced"
+    TIMESTAMP = "timestamp"
+    SEGMENT = "segment"
+    CLOSEST = "closest"
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    FAIL = "fail"
+
+
+class Sasl(Settings):
+    """SASL credentials; the password only by reference (``env:NAME`` or ``file:PATH``), read by each new connection."""
+
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    username: str
+    password: SecretStr
+
+
+class Security(Settings):
+    """How to talk to a cluster's listeners: Kafka's own ``security.protocol`` and its files (PEM).
+
+    Files and ``key_password`` (by reference) are read by each new connection, so a change of them needs no restart.
+    """
+
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    key_password: SecretStr | None = None
+    check_hostname: bool = True
+    sasl: Sasl | None = None
+
+    @model_validator(mode="after")
+    def _sasl_matches_protocol(self) -> Self:
+        if self.protocol.startswith("SASL") and self.sasl is None:
+            raise ValueError(f"protocol {self.protocol} needs a sasl group")
+        if self.sasl is not None and not self.protocol.startswith("SASL"):
+            raise ValueError(f"a sasl group needs protocol SASL_PLAINTEXT or SASL_SSL, not {self.protocol}")
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key belong together")
+        return self
+
+
+class Cluster(Settings):
+    """A Kafka cluster by its name."""
+
+    bootstrap: Annotated[tuple[Address, ...], Field(min_length=1)]
+    id: ClusterId | None = None
+    """What ``kafka-cluster.sh cluster-id`` prints. Without it the first id seen under this name is remembered; either
+    way nothing goes on where the servers lead to another cluster."""
+    security: Security = Security()
+
+
+class Route(Settings):
+    """Replication from one cluster to another.
+
+    ``topics`` is ``identity``, ``{"prefix": "east."}`` or an explicit map of topic names.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    source: Name = Field(alias="from")
+    target: Name = Field(alias="to")
+    topics: Literal["identity"] | dict[str, str] = "identity"
+    heartbeats: str | None = None
+    """The topic on ``to`` in which heartbeats written on ``from`` arrive, as any record does: ``east.heartbeats``."""
+    offset_syncs: str | None = None
+    """MirrorMaker 2's topic of offset syncs, as it is called on ``to`` (method ``synced``): with
+    ``offset-syncs.topic.location=target`` that is ``mm2-offset-syncs.<from's alias>.internal``."""
+    keeps_offsets: bool = False
+    """The replicator is said to copy bytes and offsets (method ``identity``, which still wants proof)."""
+
+    @model_validator(mode="after")
+    def _heartbeats_travelled(self) -> Self:
+        if self.heartbeats == "heartbeats":
+            raise ValueError(
+                "heartbeats: MirrorMaker 2 writes the plain topic 'heartbeats' on the target itself, so it proves "
+                f"nothing of {self.source}; name the replicated one, such as {self.source}.heartbeats"
+            )
+        return self
+
+
+class Spark(Settings):
+    """The driver's Spark session."""
+
+    master: str = "local[*]"
+    conf: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    master_ui: str | None = None
+    """Web address of a standalone master: asked whether a lost driver's application ended (fence evidence)."""
+
+    @model_validator(mode="after")
+    def _ask_standalone_masters_only(self) -> Self:
+        """Where it is set its answer is proof and nothing else, and other managers do not answer so."""
+        if self.master_ui is not None and self.master.startswith(("yarn", "k8s")):
+            raise ValueError(f"master_ui is asked as a standalone master is, and master is {self.master}: leave it out")
+        return self
+
+
+class Runner(Settings):
+    """A process that hosts queries (``tideover run --name``)."""
+
+    site: str = "default"
+
+
+_WHERE_IT_READS = frozenset(
+    {"kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign"}
+    | {"startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"}
+)
+_WHERE_IT_WRITES = frozenset({"kafka.bootstrap.servers", "topic", "checkpointlocation"})
+
+
+def _leave_to_us(options: Iterable[str], ours: Collection[str]) -> None:
+    """A query that names its own cluster would stay there when it is moved. Spark's options know no case."""
+    named = [key for key in options if key.lower() in ours]
+    if named:
+        raise ValueError("\n".join(f"options.{key} is Tideover's to set: it changes with the cluster" for key in named))
+
+
+def _require_own_group(options: Iterable[str]) -> None:
+    """Spark's ``InternalKafkaConsumerPool`` ties a group and a partition to one set of parameters while its JVM lives.
+
+    A query of such a group that is moved inside its driver, or started again with a new password, fails each time with
+    a message that holds the old parameters and the new ones. A group of its own is what Spark makes for every start.
+    """
+    named = [key for key in options if key.lower() == "kafka.group.id"]
+    if named:
+        raise ValueError(
+            f"options.{named[0]} cannot be used: Spark ties a group's consumers to one cluster and one password until "
+            "its driver ends, so the query could not be moved; use groupIdPrefix"
+        )
+
+
+class Source(Settings):
+    """One Kafka source of a query."""
+
+    topics: tuple[str, ...] = ()
+    pattern: Pattern | None = None
+    """``subscribePattern``; instead of ``topics``."""
+    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    starting: Literal["earliest", "latest"] = "earliest"
+
+    @model_validator(mode="after")
+    def _topics_or_pattern(self) -> Self:
+        if bool(self.topics) == (self.pattern is not None):
+            raise ValueError("name either topics or a pattern")
+        _leave_to_us(self.options, _WHERE_IT_READS)
+        _require_own_group(self.options)
+        return self
+
+    @property
+    def read_committed(self) -> bool:
+        """Whether it reads only what is committed, as its options say; Spark's options know no case."""
+        level = next((each for key, each in self.options.items() if key.lower() == "kafka.isolation.level"), None)
+        return str(level).lower() == "read_committed"
+
+
+class Output(Settings):
+    """A Kafka sink whose bootstrap servers the runner sets."""
+
+    cluster: str = "active"
+    """``active``: the cluster that the query reads from; or a cluster's name."""
+    topic: str
+    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _options_leave_the_place_to_us(self) -> Self:
+        _leave_to_us(self.options, _WHERE_IT_WRITES)
+        return self
+
+
+class Policy(Settings):
+    """What may be decided, and the limits of it."""
+
+    automatic: bool = False
+    max_exposure: Duration = timedelta(seconds=60)
+    max_replay: Annotated[int, Field(ge=0)] = 1_000_000
+    cooldown: Duration = timedelta(hours=1)
+    on_no_match: Literal["closest", "earliest", "latest", "fail"] = "fail"
+
+
+class Timeline(Settings):
+    """How finely it is remembered where a query stood at which time, and for how long."""
+
+    step: Annotated[Duration, between(timedelta(seconds=1), timedelta(hours=1))] = timedelta(minutes=1)
+    """Of each step one place per partition is kept: 13 MB for a day of 3,500 partitions at minute steps."""
+    keep: Annotated[Duration, between(timedelta(hours=1), timedelta(days=7))] = timedelta(hours=24)
+
+
+class Query(Settings):
+    """A Spark streaming query that Tideover owns."""
+
+    pipeline: Pipeline
+    settings: dict[str, object] = Field(default_factory=dict)
+    settings_by_cluster: dict[Name, dict[str, object]] = Field(default_factory=dict)
+    """By cluster that the query reads from, what replaces a key of ``settings``: the address of a schema registry."""
+    sources: Annotated[dict[Name, Source], Field(min_length=1)]
+    clusters: Annotated[tuple[Name, ...], Field(min_length=2)]
+    """Home first."""
+    runners: Annotated[tuple[Name, ...], Field(min_length=1)]
+    checkpoint: str
+    """Base folder on a local or shared disk or on HDFS (``values.py``); never a checkpoint itself once moved."""
+    resume: Resume = Resume.CARRY
+    methods: tuple[MethodName, ...] = tuple(MethodName)
+    sink: Sink = Sink.APPEND
+    replay_safe: bool = False
+    buffer: Buffer = timedelta(minutes=15)
+    """X of ``T - X`` where time decides; ``measured``: from the disorder of times that was seen."""
+    trigger: Duration = timedelta(seconds=1)
+    output: Output | None = None
+    spark: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Session settings of this query alone, such as ``spark.sql.shuffle.partitions``."""
+    policy: Policy | None = None
+    timeline: Timeline | None = None
+
+    def settings_on(self, cluster: str) -> dict[str, object]:
+        """What the pipeline is handed while it reads from a cluster; a key is replaced as a whole."""
+        return self.settings | self.settings_by_cluster.get(cluster, {})
+
+    @property
+    def committed_only(self) -> frozenset[str]:
+        """The sources that read only what is committed."""
+        return frozenset(name for name, source in self.sources.items() if source.read_committed)
+
+
+_LookTime = Annotated[Duration, between(timedelta(milliseconds=50), timedelta(minutes=1))]
+
+
+class Detection(Settings):
+    """The layered look at a cluster: a verdict DOWN needs ``failures`` looks in a row that failed.
+
+    A look begins every ``interval``, also while earlier ones still wait, up to ``failures`` at a time. So an outage
+    shorter than ``(failures - 1) × interval`` is never DOWN, nor a freeze that is shorter by ``timeout`` more.
+    """
+
+    interval: _LookTime = timedelta(milliseconds=500)
+    timeout: _LookTime = timedelta(seconds=1)
+    failures: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @property
+    def after_kill(self) -> timedelta:
+        """From a cluster that refuses connections to DOWN, at the latest."""
+        return self.failures * self.interval
+
+    @property
+    def after_freeze(self) -> timedelta:
+        """From a cluster that falls silent to DOWN, at the latest."""
+        return self.after_kill + self.timeout
+
+
+class Operations(Settings):
+    """How many queries are moved side by side; they are begun in the order in which they are declared.
+
+    The others run on until their turn comes. A move that takes longer than 10 s lets the next one begin.
+    """
+
+    at_once: Annotated[int, Field(ge=1, le=1000)] = 128
+
+
+class Retention(Settings):
+    """How long what is over is kept; a cool-down that stands is never forgotten."""
+
+    history: Annotated[Duration, between(timedelta(days=1), timedelta(days=36_500))] = timedelta(days=90)
+    """Lines of history, closed operations with all that belongs to them, and answered requests."""
+    operations: Annotated[int, Field(ge=1)] = 20
+    """So many of each query stay however old they are."""
+    checkpoints: Annotated[Duration, between(timedelta(hours=1), timedelta(days=36_500))] | None = None
+    """How long after a query has left it a checkpoint is kept; None: for ever."""
+    keep_checkpoints: Annotated[int, Field(ge=1)] = 2
+    """So many of those that each query has left stay however old they are."""
+
+
+class Http(Settings):
+    """The page and API of the controller, which are not built yet: nothing listens."""
+
+    listen: Address = "127.0.0.1:8340"
+    token: SecretStr | None = None
+
+
+def _said(group: Settings) -> dict[str, object]:
+    """What stands in the file, without defaults."""
+    return {key: getattr(group, key) for key in group.model_fields_set}
+
+
+class Tideover(Settings):
+    """The whole configuration file."""
+
+    store: SecretStr
+    """SQLAlchemy URL: ``sqlite:///path`` (one host) or ``postgresql+psycopg://...`` (several); or the file with one."""
+    clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]
+    routes: tuple[Route, ...] = ()
+    spark: Spark = Spark()
+    runners: dict[Name, Runner] = Field(default_factory=dict)
+    queries: dict[Name, Query] = Field(default_factory=dict)
+    detection: Detection = Detection()
+    policy: Policy = Policy()
+    operations: Operations = Operations()
+    retention: Retention = Retention()
+    timeline: Timeline = Timeline()
+    http: Http = Http()
+
+    def policy_of(self, query: str) -> Policy:
+        """The common policy, with what the query's own says differently."""
+        own = self.queries[query].policy
+        return self.policy if own is None else self.policy.model_copy(update=_said(own))
+
+    def timeline_of(self, query: str) -> Timeline:
+        """The common timeline, with what the query's own says differently."""
+        own = self.queries[query].timeline
+        return self.timeline if own is None else self.timeline.model_copy(update=_said(own))
+
+    def route(self, source: str, target: str) -> Route | None:
+        """The declared replication from one cluster to another, or nothing."""
+        return next((route for route in self.routes if (route.source, route.target) == (source, target)), None)
+
+    @model_validator(mode="after")
+    def _groups_agree(self) -> Self:
+        mistakes = list(contradictions(self.model_dump(by_alias=True)))
+        if mistakes:
+            raise ValueError("\n".join(mistakes))
+        return self

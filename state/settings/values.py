@@ -1,0 +1,240 @@
+"""What may be written for a setting, and the rules between settings.
+
+Which file systems a checkpoint may lie on, by their schemes; pure.
+
+Two drivers must never both believe that they created one entry of a log. Hadoop's rename without overwriting promises
+that on HDFS and on local disks, where it is one step. The connectors of object stores look first and copy then, and
+``viewfs`` is whatever its mount table says.
+
+What no single key can tell: rules between the groups of a configuration; pure.
+
+They are read from the plain mapping, not from the finished settings, so that they are told together with every other
+mistake; a group that is itself mistaken is passed over.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h|d)?")
+_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
+
+
+def parse_duration(value: object) -> timedelta:
+    """Turn ``"500ms"``, ``"15m"`` or a number of seconds into a ``timedelta``; anything else is a ``ValueError``."""
+    if isinstance(value, timedelta):
+        return value
+    match = _DURATION.fullmatch(str(value).strip()) if not isinstance(value, bool) else None
+    if match is None:
+        raise ValueError(f"{value!r} is not a duration: write a number with ms, s, m, h or d, for example 15m")
+    try:
+        return timedelta(seconds=float(match["number"]) * _UNIT_SECONDS[match["unit"]])
+    except OverflowError:
+        raise ValueError(f"{value!r} is too long for a duration") from None
+
+
+def write_duration(value: timedelta) -> str:
+    """A duration as it is written in the file: the largest unit that leaves a whole number."""
+    milliseconds = round(value.total_seconds() * 1000)
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def between(low: timedelta, high: timedelta) -> AfterValidator:
+    """A bound on a duration, told as the file writes it."""
+
+    def check(value: timedelta) -> timedelta:
+        if not low <= value <= high:
+            raise ValueError(f"must be between {write_duration(low)} and {write_duration(high)}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _check_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", text):
+        raise ValueError(
+            f"{text!r} is not a name: up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"
+        )
+    return text
+
+
+def _check_address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not host:port")
+    return text
+
+
+def _check_pipeline(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
+        raise ValueError(f"{text!r} is not module:function")
+    return text
+
+
+def _check_pattern(text: str) -> str:
+    """Spark reads it as Java does, and here the same topics must be found: so both have to read it."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression that Java and Python read alike: {error}") from None
+    return text
+
+
+def _read_buffer(value: object) -> object:
+    try:
+        return value if value == "measured" else parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or measured") from None
+
+
+def _check_cluster_id(text: str) -> str:
+    """22 characters of URL-safe Base64 hold the 16 bytes of a UUID, as Kafka makes it."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{22}", text):
+        raise ValueError(f"{text!r} is not a cluster's id: the 22 characters that kafka-cluster.sh cluster-id prints")
+    return text
+
+
+Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+Buffer = Annotated[timedelta | Literal["measured"], BeforeValidator(_read_buffer)]
+Name = Annotated[str, AfterValidator(_check_name)]
+Address = Annotated[str, AfterValidator(_check_address)]
+"""``host:port``."""
+ClusterId = Annotated[str, AfterValidator(_check_cluster_id)]
+Pipeline = Annotated[str, AfterValidator(_check_pipeline)]
+"""``module:function``."""
+Pattern = Annotated[str, AfterValidator(_check_pattern)]
+"""A regular expression over whole names of topics."""
+
+
+SAFE = frozenset({"file", "hdfs"})
+"""Known to create a file for exactly one of those who race for its name."""
+HINT = (
+    "put the checkpoint on hdfs, or on a disk or share that every runner mounts; instead of viewfs, write the hdfs path"
+)
+
+
+def scheme_of(path: str) -> str:
+    """The scheme in front of a path, in lower case; empty where Hadoop's default file system decides."""
+    scheme, colon, _ = path.partition("/")[0].partition(":")
+    return scheme.lower() if colon else ""
+
+
+def scheme_refusal(path: str, default: str = "file:///") -> str | None:
+    """Why a checkpoint may not lie there; None when it may. ``default`` is Hadoop's ``fs.defaultFS``."""
+    own = scheme_of(path)
+    scheme = own or scheme_of(default) or "file"
+    if scheme in SAFE:
+        return None
+    where = scheme if own else f"{scheme}, by fs.defaultFS"
+    return f"{path} is on {where}, where two drivers could both create one entry of its log and run the query twice"
+
+
+_DEFAULT_FS = "spark.hadoop.fs.defaultFS"
+
+
+def contradictions(raw: object) -> Iterator[str]:
+    """One sentence for each, ``path: what``."""
+    groups = _mapping(raw)
+    clusters, queries = _mapping(groups.get("clusters")), _mapping(groups.get("queries"))
+    yield from _of_routes(_items(groups.get("routes")), clusters)
+    for name, query in queries.items():
+        query = _mapping(query)
+        yield from _of_names(f"queries.{name}.clusters", "cluster", query.get("clusters"), clusters)
+        yield from _of_names(f"queries.{name}.runners", "runner", query.get("runners"), _mapping(groups.get("runners")))
+        for cluster in _mapping(query.get("settings_by_cluster")):
+            if cluster not in set(_items(query.get("clusters"))):
+                yield f"queries.{name}.settings_by_cluster: the query does not run on cluster {cluster!r}"
+        output = _mapping(query.get("output")).get("cluster", "active")
+        if isinstance(output, str) and output not in {"active", *clusters}:
+            yield f"queries.{name}.output.cluster: {output!r} is not declared"
+    yield from _of_checkpoints(queries, _mapping(_mapping(groups.get("spark")).get("conf")).get(_DEFAULT_FS))
+    yield from _of_retention(groups, queries)
+
+
+def _of_routes(routes: Iterable[object], clusters: Mapping[str, object]) -> Iterator[str]:
+    seen: dict[tuple[object, object], int] = {}
+    for index, route in enumerate(routes):
+        ends = _mapping(route).get("from"), _mapping(route).get("to")
+        for end in dict.fromkeys(ends):
+            if isinstance(end, str) and end not in clusters:
+                yield f"routes.{index}: cluster {end!r} is not declared"
+        if None in ends:
+            continue
+        if ends[0] == ends[1]:
+            yield f"routes.{index}: from and to are both {ends[0]!r}"
+        if ends in seen:
+            yield f"routes.{index}: routes.{seen[ends]} is from {ends[0]!r} to {ends[1]!r} already"
+        seen.setdefault(ends, index)
+
+
+def _of_names(path: str, noun: str, names: object, declared: Mapping[str, object]) -> Iterator[str]:
+    for name, times in Counter(name for name in _items(names) if isinstance(name, str)).items():
+        if name not in declared:
+            yield f"{path}: {noun} {name!r} is not declared"
+        if times > 1:
+            yield f"{path}: {noun} {name!r} is named twice"
+
+
+def _of_checkpoints(queries: Mapping[str, object], default: object) -> Iterator[str]:
+    """Two queries on one checkpoint would each skip what the other has read, two drivers write the same twice.
+
+    One inside the other would lie among its files and beside the checkpoints that its moves make.
+    """
+    owners: dict[str, str] = {}
+    for name, query in queries.items():
+        checkpoint = _mapping(query).get("checkpoint")
+        if not isinstance(checkpoint, str):
+            continue
+        path = _plain_path(checkpoint)
+        for other, owner in owners.items():
+            if other == path:
+                yield f"queries.{name}.checkpoint: it is that of query {owner!r} already"
+            elif path.startswith(f"{other}/"):
+                yield f"queries.{name}.checkpoint: it lies inside that of query {owner!r}, {other}"
+            elif other.startswith(f"{path}/"):
+                yield f"queries.{name}.checkpoint: that of query {owner!r}, {other}, lies inside it"
+        owners.setdefault(path, name)
+        refused = scheme_refusal(checkpoint, default if isinstance(default, str) else "file:///")
+        if refused is not None:
+            yield f"queries.{name}.checkpoint: {refused}; {HINT}"
+
+
+def _plain_path(path: str) -> str:
+    """A path without what does not tell it from another: doubled and trailing slashes, and single dots."""
+    scheme, separator, rest = path.rpartition("://")
+    parts = [part for index, part in enumerate(rest.split("/")) if index == 0 or part not in {"", "."}]
+    return f"{scheme}{separator}{'/'.join(parts)}"
+
+
+def _of_retention(groups: Mapping[str, object], queries: Mapping[str, object]) -> Iterator[str]:
+    """A move that is forgotten before its cool-down is over would not hold back the next."""
+    kept = _duration(_mapping(groups.get("retention")).get("history"))
+    policies = {"policy": groups.get("policy")} | {
+        f"queries.{name}.policy": _mapping(query).get("policy") for name, query in queries.items()
+    }
+    for path, policy in policies.items():
+        cooldown = _duration(_mapping(policy).get("cooldown"))
+        if kept is not None and cooldown is not None and cooldown > kept:
+            yield f"{path}.cooldown: {write_duration(cooldown)} is longer than retention.history keeps operations"
+
+
+def _duration(value: object) -> timedelta | None:
+    try:
+        return None if value is None else parse_duration(value)
+    except ValueError:
+        return None
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(value: object) -> Iterable[object]:
+    return value if isinstance(value, (list, tuple)) else ()

@@ -1,0 +1,280 @@
+"""The store as a controller and the command line need it: all that a runner says, and what is decided.
+
+Writers that decide pass their *term*: the store refuses a stale one with ``StaleTerm``, in the same transaction as the
+write. SQLite and PostgreSQL fulfil the same contract suite.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from state.model.automation import Acknowledgement, Pause
+from state.model.cluster_status import ClusterStatus, ProbeReport
+from state.model.entities import (
+    Assignment,
+    EndSample,
+    Event,
+    Intent,
+    Lease,
+    Operation,
+    Position,
+    Request,
+    Step,
+    TopicPartition,
+)
+from state.model.maintenance import Disorder, Former, Pruned, ReadinessFact, Remembered, Replication
+from state.model.pins import Pin
+from state.model.timeline import Stretch
+from state.store.runner_store import RunnerStore
+
+
+class ControllerStore(RunnerStore, Protocol):
+    """Every method may raise ``StoreUnavailable`` (retrying can help)."""
+
+    # -- leading ---------------------------------------------------------------------------------------------------
+    def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
+        """Take or renew the lease in one transaction; None while somebody else holds it.
+
+        A lease that ends further ahead than any can, for the clock was set back since, holds nobody up.
+        The term grows on a change, by chance: no two holders have the same one, even if the store was put back.
+        Raises ``SchemaNewer`` once the store was upgraded under this program: it must decide nothing more.
+        """
+
+    def seize(self, name: str, holder: str, dead_holder: str, ttl: timedelta) -> Lease | None:
+        """Take the lease of a holder that is proven dead (same host, process gone) before it expires; else None."""
+
+    def resign(self, lease: Lease) -> None:
+        """Give the lease up at once, if it is still ours; it is free then whatever the clock is set to."""
+
+    def leader(self, name: str) -> Lease | None:
+        """The lease as it stands, expired or not."""
+
+    # -- requests --------------------------------------------------------------------------------------------------
+    def ask(self, request: Request, *, term: int | None = None) -> None:
+        """Record a request. A person asks without a term, a leader with its own.
+
+        The same request twice is one; another one under its id is a ``Conflict``.
+        """
+
+    def open_requests(self) -> Sequence[Request]:
+        """Requests that no operation and no refusal answers yet, oldest first."""
+
+    def request(self, request_id: str) -> Request | None: ...
+
+    def answer(
+        self,
+        request_id: str,
+        *,
+        term: int,
+        operation: str | None = None,
+        refused: str | None = None,
+        event: Event | None = None,
+    ) -> None:
+        """Link a request to its operation, or to the sentence that turned it down; another answer is a ``Conflict``.
+
+        One transaction with the event. The same answer twice is one answer, and one line of history.
+        """
+
+    # -- assignments -----------------------------------------------------------------------------------------------
+    def hold(self, operation: Operation, *, from_epoch: int, term: int, step: Step, event: Event) -> Assignment | None:
+        """Open an operation and take epoch ``from_epoch + 1`` for its query, HELD: one transaction.
+
+        None when the assignment has moved on (its epoch is not ``from_epoch``) or another operation of the query is
+        open; then nothing is written.
+        """
+
+    def place(
+        self,
+        assignment: Assignment,
+        *,
+        operation: Operation,
+        from_epoch: int,
+        term: int,
+        steps: Iterable[Step],
+        event: Event,
+    ) -> bool:
+        """The point of no return, and the way back: write assignment, operation, steps and event in one transaction.
+
+        ``assignment.epoch`` must be ``from_epoch`` (commit) or ``from_epoch + 1`` (abort). False, and nothing
+        written, when the stored epoch is not ``from_epoch``. The checkpoint that is left is kept among ``formers``;
+        one that is in use again is not.
+        """
+
+    def reconcile(
+        self,
+        assignment: Assignment,
+        *,
+        from_epoch: int | None,
+        event: Event,
+        operation: Operation | None = None,
+        intents: Iterable[Intent] = (),
+    ) -> bool:
+        """Write what runs over what a store that was put back says of a query: one transaction, without a term.
+
+        The epoch may grow by more than one here, and only here. The query's open operation, which came back with the
+        old rows, is closed as ``failed``. ``operation`` is that very one, or one that the store had lost, written down
+        with what it asks for, so that it can be undone. False, and nothing written, when the stored epoch is not
+        ``from_epoch`` (None: no row), or a runner reports ``assignment.epoch`` or more by now. The checkpoint that is
+        left is kept as ``place`` keeps it.
+        """
+
+    # -- operations ------------------------------------------------------------------------------------------------
+    def operations(
+        self, *, group: str | None = None, query: str | None = None, only_open: bool = False, limit: int = 100
+    ) -> Sequence[Operation]:
+        """Newest first: those of one query by epoch, which grows whatever the clock is set to."""
+
+    def record(
+        self,
+        operation: Operation,
+        *,
+        term: int,
+        steps: Iterable[Step] = (),
+        events: Iterable[Event] = (),
+        intents: Iterable[Intent] = (),
+    ) -> None:
+        """Write an operation's new phase together with its steps, events and new intents: one transaction.
+
+        A closed operation (outcome set) is never opened again: ``StaleTerm`` is not the only guard, the store raises
+        ``Conflict``. A step is upserted by ``(operation, sequence)``; an intent that exists by ``(operation, name)``
+        is left as it is. Closing an operation withdraws what it asked for earlier and nobody did yet. The consents of
+        an operation that exists stay as they are, here and in ``place``: only ``consent`` adds to them, so that who
+        drives an operation never undoes what an operator typed meanwhile.
+        """
+
+    def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
+        """Add to the consents of an open operation and append the event: one transaction. Nothing else is touched.
+
+        False, and nothing written, when the operation is closed or not known, or when a consent is new to one that is
+        on its way back (ABORTED). Consents that stand already are not added again; if all of them do, the event is not
+        written either.
+        """
+
+    def steps(self, operation_id: str) -> Sequence[Step]:
+        """In their order."""
+
+    # -- intents ---------------------------------------------------------------------------------------------------
+    def intents(self, operation_id: str) -> Sequence[Intent]: ...
+
+    # -- facts -----------------------------------------------------------------------------------------------------
+    def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
+        """Of one batch, or all that are kept; ordered by epoch, batch, source, topic, partition."""
+
+    def ends(self, cluster: str) -> dict[TopicPartition, EndSample]: ...
+
+    # -- timelines -------------------------------------------------------------------------------------------------
+    def timeline(self, query: str, *, since: datetime | None = None) -> Sequence[Stretch]:
+        """All stretches that reach a time, or all that are kept; ordered by epoch, begin, cluster."""
+
+    def timeline_at(self, query: str, time: datetime) -> Stretch | None:
+        """The stretch that tells where the query was: of the highest epoch that had begun by then, the last begun.
+
+        It may have ended before that time: then the query stood where it ended, or nothing was kept. A runner of an
+        earlier epoch that went on after a move is not heard. None when nothing is known of that time.
+        """
+
+    def prune_timelines(self, before: datetime, *, limit: int, term: int) -> int:
+        """Forget stretches of any query that ended before a time in the past, the oldest first; how many."""
+
+    # -- automatic mode --------------------------------------------------------------------------------------------
+    def pause(self, pause: Pause, *, event: Event) -> None:
+        """Keep automatic mode from one query or from all; replaces the scope's earlier pause."""
+
+    def resume(self, scope: str, *, at: datetime, event: Event) -> Pause | None:
+        """End the scope's pause, and return it as it stands now. None, and nothing written, when none is in force."""
+
+    def pauses(self) -> Sequence[Pause]:
+        """The newest pause of each scope, those that are over included; ordered by scope."""
+
+    def acknowledge(self, given: Acknowledgement, *, event: Event) -> bool:
+        """Record that a person has seen an operation; False, and nothing written, when one has already.
+
+        An operation that is unknown, or of another query, is a ``Conflict``.
+        """
+
+    def acknowledgements(self, query: str) -> Sequence[Acknowledgement]:
+        """Newest first."""
+
+    # -- watching --------------------------------------------------------------------------------------------------
+    def probe_reports(self, cluster: str | None = None) -> Sequence[ProbeReport]:
+        """Of one cluster, or all; ordered by cluster and viewpoint."""
+
+    def record_status(self, status: ClusterStatus, *, term: int, event: Event) -> bool:
+        """Give a verdict: one transaction. True, and ``event`` appended, when it differs from the one that stands.
+
+        The same verdict again keeps its ``since`` and replaces the rest.
+        """
+
+    def cluster_statuses(self) -> Sequence[ClusterStatus]:
+        """Ordered by cluster."""
+
+    # -- which cluster has a name -----------------------------------------------------------------------------------
+    def replace_pin(self, cluster: str, *, former: str, new: str, event: Event) -> Pin | None:
+        """Let another cluster have a name, and remember which queries are left on the former one: one transaction.
+
+        None, and nothing written, unless ``former`` is pinned. ``Conflict`` while an operation to or from it is open.
+        """
+
+    # -- upkeep ----------------------------------------------------------------------------------------------------
+    def keep_readiness(
+        self, fact: ReadinessFact, *, term: int, event: Event, replication: Replication | None = None
+    ) -> bool:
+        """Upsert by query: one transaction. True, and ``event`` appended, when the answer is another than before.
+
+        The same answer again keeps its ``since`` and replaces the rest, the sample of replication included.
+        """
+
+    def readiness(self) -> Sequence[ReadinessFact]:
+        """Ordered by query."""
+
+    def replication(self, query: str) -> Replication | None:
+        """The sample that was kept with the query's readiness, if one was. Raises ``Damaged``."""
+
+    def keep_disorder(self, disorder: Disorder, *, term: int) -> None:
+        """Upsert by query."""
+
+    def disorder(self, query: str) -> Disorder | None:
+        """What was measured last."""
+
+    def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
+        """Forget what ended before a time in the past: one transaction, at most ``limit`` rows of each kind.
+
+        An operation goes with its steps, intents and acknowledgement, unless it is open, or an assignment names it, or
+        it is among the newest ``keep`` of its query that placed the query, or among the newest ``keep`` that did not.
+        A request goes when it was refused or its operation is gone, a line of history when it has no operation or that
+        is gone, a probe report, a readiness, a disorder and a verdict when nobody has renewed them since. A runner's
+        name goes when, besides, no assignment and no report names it: the process that had it may have run that query.
+        A report and positions go when their query has no assignment, the end of a partition when no position is in it,
+        a former checkpoint when it was cleaned. Pauses stay: one row a scope, and their end must be known.
+        """
+
+    def prunable(self, before: datetime, *, keep: int, limit: int) -> Pruned:
+        """What ``prune`` would take now; changes nothing, and needs no term."""
+
+    def formers(self, query: str | None = None) -> Sequence[Former]:
+        """Checkpoints that queries have left, also those that were cleaned; ordered by query and ``left_epoch``."""
+
+    def ask_to_clean(self, former: Former, *, runner: str, epoch: int, event: Event, term: int | None = None) -> bool:
+        """Ask a runner to clean a checkpoint, whoever was asked before: one transaction with the event.
+
+        A person asks without a term. False, and nothing written, unless the query runs under ``epoch``, no operation
+        of it is open, and the row is as ``former`` says.
+        """
+
+    def remembered(self, query: str) -> Remembered:
+        """How much is kept of a query."""
+
+    def forget(self, query: str, *, reported_at: datetime | None, event: Event) -> Remembered:
+        """Delete all of a query but its history, to which the event is appended: one transaction, without a term.
+
+        ``reported_at`` is the time of the report that whoever asks saw, None for none: another one now is a
+        ``Conflict``, as is an open operation, and nothing is written then. Returns what went.
+        """
+
+    # -- history ---------------------------------------------------------------------------------------------------
+    def history(
+        self, *, query: str | None = None, operation: str | None = None, after: int = 0, limit: int = 200
+    ) -> Sequence[Event]:
+        """Append-only, but for ``prune``; ordered by sequence, the newest ``limit`` of those after ``after``."""
+
+    def close(self) -> None: ...

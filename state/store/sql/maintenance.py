@@ -1,0 +1,322 @@
+"""Clearing what is over: by age, by query, and checkpoints that queries have left."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from state.model.entities import Assignment, Desired, Event
+from state.model.maintenance import Cleaned, Disorder, Former, Pruned, ReadinessFact, Remembered, Replication
+from state.model.pins import Pin
+from state.store.codec import pack, unpack
+from state.store.preconditions import PLACED, check_pruned, left_by, refuse_forgetting
+from state.store.sql.database import Part, upsert, values_of
+from state.store.sql.engine import translated
+from state.store.sql.history import append
+from state.store.sql.schema import (
+    acknowledgements,
+    assignments,
+    cluster_statuses,
+    disorders,
+    ends,
+    formers,
+    history,
+    intents,
+    operations,
+    pauses,
+    pins,
+    positions,
+    probe_reports,
+    query_facts,
+    readiness,
+    requests,
+    retention,
+    runners,
+    steps,
+    timelines,
+)
+
+_OF_AN_OPERATION = (acknowledgements, intents, steps)
+
+
+class Upkeep(Part):
+    """One row of readiness a query; pruning in bounded rounds, the oldest rows first."""
+
+    def keep_readiness(
+        self, fact: ReadinessFact, *, term: int, event: Event, replication: Replication | None = None
+    ) -> bool:
+        with self._leading(term) as connection:
+            stands = connection.execute(
+                sa.select(readiness.c.ready, readiness.c.since).where(readiness.c.query == fact.query)
+            ).first()
+            same = stands is not None and stands.ready is fact.ready
+            packed = pack(replication) if replication is not None else None
+            kept = {"since": stands.since} if stands and same else {}
+            values = values_of(fact) | kept | {"replication": packed}
+            connection.execute(upsert(self._insert(readiness), readiness, values))
+            if not same:
+                append(connection, [event])
+            return not same
+
+    def readiness(self) -> Sequence[ReadinessFact]:
+        return self._rows(ReadinessFact, sa.select(*_FACT).order_by(readiness.c.query))
+
+    def replication(self, query: str) -> Replication | None:
+        kept = sa.select(readiness.c.replication).where(readiness.c.query == query)
+        with translated(), self._engines.read.connect() as connection:
+            packed = connection.execute(kept).scalar()
+        return unpack(packed) if packed is not None else None
+
+    def keep_disorder(self, disorder: Disorder, *, term: int) -> None:
+        with self._leading(term) as connection:
+            connection.execute(upsert(self._insert(disorders), disorders, values_of(disorder)))
+
+    def disorder(self, query: str) -> Disorder | None:
+        return self._row(Disorder, sa.select(disorders).where(disorders.c.query == query))
+
+    def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
+        with self._leading(term) as connection:
+            return self._prune_round(connection, before, keep, limit)
+
+    def prunable(self, before: datetime, *, keep: int, limit: int) -> Pruned:
+        with self._writing() as connection:  # what goes with an operation is known only once that is gone
+            found = self._prune_round(connection, before, keep, limit)
+            connection.rollback()
+            return found
+
+    def _prune_round(self, connection: sa.Connection, before: datetime, keep: int, limit: int) -> Pruned:
+        check_pruned(before, self._at(connection), keep=keep, limit=limit)
+        self._move_on(connection, before)
+        return Pruned(
+            operations=_prune_operations(connection, before, keep, limit),
+            requests=_prune(connection, requests, "created_at", before, limit, over=_is_over),
+            probe_reports=_prune(connection, probe_reports, "seen_at", before, limit),
+            readiness=_prune(connection, readiness, "sampled_at", before, limit),
+            disorders=_prune(connection, disorders, "measured_at", before, limit),
+            events=_prune(connection, history, "at", before, limit, over=_stands_alone),
+            runners=_prune(connection, runners, "seen_at", before, limit, over=_is_named_nowhere),
+            reports=_prune(connection, query_facts, "reported_at", before, limit, over=_is_unassigned),
+            positions=_prune_positions(connection, before, limit),
+            ends=_prune(connection, ends, "sampled_at", before, limit, over=_is_unread),
+            cluster_statuses=_prune(connection, cluster_statuses, "decided_at", before, limit),
+            checkpoints=_prune(connection, formers, "cleaned_at", before, limit),
+        )
+
+    def _move_on(self, connection: sa.Connection, before: datetime) -> None:
+        """Say from when on history is kept: the tables refuse to lose a line that is younger."""
+        insert = self._insert(retention)
+        later = retention.c.kept_from < insert.excluded.kept_from
+        connection.execute(upsert(insert, retention, {"kind": "history", "kept_from": before}, later))
+
+
+_FACT = [column for column in readiness.c if column.name != "replication"]
+"""Read every second by who looks on; the sample of replication beside it is large, and asked for by itself."""
+
+
+def _prune_operations(connection: sa.Connection, before: datetime, keep: int, limit: int) -> int:
+    newest_first = (operations.c.started_at.desc(), operations.c.id.desc())
+    kind = (operations.c.query, operations.c.phase.in_(sorted(PLACED)))
+    place = sa.func.row_number().over(partition_by=kind, order_by=newest_first).label("place")
+    ranked = sa.select(operations.c.id, operations.c.started_at, operations.c.outcome, operations.c.ended_at, place)
+    rows = ranked.subquery("rows")
+    over = sa.and_(rows.c.outcome.is_not(None), sa.func.coalesce(rows.c.ended_at, rows.c.started_at) < before)
+    in_use = sa.select(assignments.c.operation).where(assignments.c.operation.is_not(None))
+    found = sa.select(rows.c.id).where(over, rows.c.place > keep, rows.c.id.not_in(in_use))
+    gone = list(connection.execute(found.order_by(rows.c.started_at, rows.c.id).limit(limit)).scalars())
+    if gone:
+        for table in _OF_AN_OPERATION:
+            connection.execute(sa.delete(table).where(table.c.operation.in_(gone)))
+        connection.execute(sa.delete(operations).where(operations.c.id.in_(gone)))
+    return len(gone)
+
+
+def _prune(
+    connection: sa.Connection,
+    table: sa.Table,
+    time: str,
+    before: datetime,
+    limit: int,
+    *,
+    over: Callable[[sa.FromClause], sa.ColumnElement[bool]] = lambda row: sa.true(),
+) -> int:
+    """Delete the oldest rows of before that time for which ``over`` holds."""
+    old = table.alias("old")
+    keys = [old.c[key.name] for key in table.primary_key.columns]
+    found = sa.select(*keys).where(old.c[time] < before, over(old)).order_by(old.c[time], *keys).limit(limit)
+    return connection.execute(sa.delete(table).where(sa.tuple_(*table.primary_key.columns).in_(found))).rowcount
+
+
+def _prune_positions(connection: sa.Connection, before: datetime, limit: int) -> int:
+    """Those of queries without an assignment: who writes positions clears his own query."""
+    gone = 0
+    for query in connection.execute(_UNASSIGNED).scalars().all():
+        of_query = positions.alias("of_query")
+        keys = [of_query.c[key.name] for key in positions.primary_key.columns]
+        old = sa.select(*keys).where(of_query.c.query == query, of_query.c.tracked_at < before).limit(limit - gone)
+        gone += connection.execute(
+            sa.delete(positions).where(sa.tuple_(*positions.primary_key.columns).in_(old))
+        ).rowcount
+    return gone
+
+
+_UNASSIGNED = sa.text(
+    """
+    WITH RECURSIVE known (query) AS (
+        SELECT min(query) FROM positions
+        UNION ALL
+        SELECT (SELECT min(p.query) FROM positions AS p WHERE p.query > known.query)
+        FROM known WHERE known.query IS NOT NULL
+    )
+    SELECT query FROM known WHERE query IS NOT NULL AND query NOT IN (SELECT a.query FROM assignments AS a)
+    """
+)
+"""Walks from query to query by the key; ``SELECT DISTINCT`` would read every row."""
+
+
+def _is_unassigned(row: sa.FromClause) -> sa.ColumnElement[bool]:
+    return row.c.query.not_in(sa.select(assignments.c.query))
+
+
+def _is_named_nowhere(runner: sa.FromClause) -> sa.ColumnElement[bool]:
+    named = sa.union(sa.select(assignments.c.runner), sa.select(query_facts.c.runner))
+    return runner.c.runner.not_in(named)
+
+
+def _is_unread(end: sa.FromClause) -> sa.ColumnElement[bool]:
+    names = ("cluster", "topic", "partition")
+    read = sa.select(*(positions.c[name] for name in names)).distinct()
+    return sa.tuple_(*(end.c[name] for name in names)).not_in(read)
+
+
+def _is_over(request: sa.FromClause) -> sa.ColumnElement[bool]:
+    answer = request.c.operation
+    return sa.or_(request.c.refused.is_not(None), sa.and_(answer.is_not(None), _is_gone(answer)))
+
+
+def _stands_alone(event: sa.FromClause) -> sa.ColumnElement[bool]:
+    return sa.or_(event.c.operation.is_(None), _is_gone(event.c.operation))
+
+
+def _is_gone(operation: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    return sa.not_(sa.select(operations.c.id).where(operations.c.id == operation).exists())
+
+
+_OF_A_QUERY = {
+    "reports": query_facts.c.query,  # before the assignment, which stays while its query is reported
+    "operations": operations.c.query,
+    "assignments": assignments.c.query,
+    "requests": requests.c.query,
+    "positions": positions.c.query,
+    "stretches": timelines.c.query,
+    "readiness": readiness.c.query,
+    "disorders": disorders.c.query,
+    "pauses": pauses.c.scope,
+    "checkpoints": formers.c.query,
+}
+
+
+class Forgetting(Part):
+    """A query that is not declared any more."""
+
+    def remembered(self, query: str) -> Remembered:
+        with translated(), self._engines.read.connect() as connection:
+            return Remembered(
+                **{
+                    name: connection.execute(
+                        sa.select(sa.func.count()).select_from(column.table).where(column == query)
+                    ).scalar_one()
+                    for name, column in _OF_A_QUERY.items()
+                }
+            )
+
+    def forget(self, query: str, *, reported_at: datetime | None, event: Event) -> Remembered:
+        of_query = sa.select(operations.c.id).where(operations.c.query == query)
+        with self._writing() as connection:
+            held = sa.select(assignments.c.query).where(assignments.c.query == query).with_for_update()
+            connection.execute(held)  # who would hold it now waits, and then finds nothing
+            opened = connection.execute(of_query.where(operations.c.outcome.is_(None))).scalar()
+            reports = sa.select(query_facts.c.reported_at).where(query_facts.c.query == query)
+            refuse_forgetting(query, opened, reported_at, connection.execute(reports).scalar())
+            for table in _OF_AN_OPERATION:
+                connection.execute(sa.delete(table).where(table.c.operation.in_(of_query)))
+            gone = {
+                name: connection.execute(sa.delete(column.table).where(column == query)).rowcount
+                for name, column in _OF_A_QUERY.items()
+            }
+            for row in connection.execute(sa.select(pins).with_for_update()).all():
+                pin = Pin(**row._asdict())
+                if pin.without(query) != pin:
+                    rest = sa.update(pins).where(pins.c.cluster == pin.cluster)
+                    connection.execute(rest.values(former=pin.without(query).former))
+            append(connection, [event])
+            return Remembered(**gone)
+
+
+_IS_ASKED = sa.and_(formers.c.asked_at.is_not(None), formers.c.cleaned_at.is_(None), formers.c.refused.is_(None))
+
+
+class FormerWriter(Part):
+    """Keeps what is left, inside a transaction of the caller."""
+
+    def _leave(self, connection: sa.Connection, before: sa.Row[Any] | None, wanted: Assignment, at: datetime) -> None:
+        """``before``: the query's assignment as it stood. What is in use again is no former one."""
+        left = left_by(Assignment(**before._asdict()), wanted, at) if before is not None else None
+        if left is not None:
+            connection.execute(upsert(self._insert(formers), formers, values_of(left)))
+        if left is not None or before is None:
+            connection.execute(sa.delete(formers).where(_is(wanted.query, wanted.checkpoint.rstrip("/"))))
+
+
+class Formers(Part):
+    """Asked, answered."""
+
+    def formers(self, query: str | None = None) -> Sequence[Former]:
+        found = sa.select(formers).order_by(formers.c.query, formers.c.left_epoch, formers.c.checkpoint)
+        return self._rows(Former, found if query is None else found.where(formers.c.query == query))
+
+    def ask_to_clean(self, former: Former, *, runner: str, epoch: int, event: Event, term: int | None = None) -> bool:
+        runs = sa.select(assignments.c.checkpoint).where(
+            assignments.c.query == former.query,
+            assignments.c.epoch == epoch,
+            assignments.c.desired == Desired.RUNNING,
+        )
+        moves = sa.select(operations.c.id).where(operations.c.query == former.query, operations.c.outcome.is_(None))
+        with self._writing() if term is None else self._leading(term) as connection:
+            if connection.execute(runs.with_for_update()).first() is None or connection.execute(moves).first():
+                return False
+            asked = (
+                sa.update(formers)
+                .where(_stands(former), formers.c.cleaned_at.is_(None))
+                .values(runner=runner, asked_at=self._at(connection), refused=None)
+            )
+            if connection.execute(asked).rowcount == 0:
+                return False
+            append(connection, [event])
+            return True
+
+    def to_clean(self, runner: str) -> Sequence[Former]:
+        found = sa.select(formers).where(formers.c.runner == runner, _IS_ASKED)
+        return self._rows(Former, found.order_by(formers.c.asked_at, formers.c.query, formers.c.checkpoint))
+
+    def report_cleaned(self, former: Former, outcome: Cleaned | str, *, event: Event) -> bool:
+        with self._writing() as connection:
+            cleaned = {} if isinstance(outcome, str) else {"cleaned_at": self._at(connection), **outcome._asdict()}
+            values = cleaned or {"refused": outcome}
+            if connection.execute(sa.update(formers).where(_stands(former), _IS_ASKED).values(values)).rowcount == 0:
+                return False
+            append(connection, [event])
+            return True
+
+
+def _is(query: str, checkpoint: str) -> sa.ColumnElement[bool]:
+    return sa.and_(formers.c.query == query, formers.c.checkpoint == checkpoint)
+
+
+def _stands(former: Former) -> sa.ColumnElement[bool]:
+    """Whether the row is as somebody saw it: neither left again nor asked for since."""
+    return sa.and_(
+        _is(former.query, former.checkpoint),
+        formers.c.left_epoch == former.left_epoch,
+        formers.c.asked_at.is_not_distinct_from(former.asked_at),
+    )

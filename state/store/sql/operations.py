@@ -1,0 +1,359 @@
+"""Requests, what people told automatic failover, and operations with the rows that they change."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import cache
+
+import sqlalchemy as sa
+from sqlalchemy.sql.dml import ReturningInsert
+
+from state.errors import Conflict
+from state.model.automation import Acknowledgement, Pause
+from state.model.entities import Assignment, Desired, Event, Intent, IntentState, Operation, Phase, Request, Step
+from state.store.preconditions import (
+    check_adopted,
+    check_answer,
+    check_asked,
+    check_held,
+    check_pause,
+    check_placed,
+    check_reconciled,
+    check_reported,
+    joined_consents,
+    placed_at,
+    put_back,
+    refuse_other_answer,
+    refuse_other_request,
+    refuse_stranger,
+)
+from state.store.sql.database import Insert, Part, changing, insert_into, upsert, values_of
+from state.store.sql.history import append
+from state.store.sql.maintenance import FormerWriter
+from state.store.sql.schema import (
+    acknowledgements,
+    assignments,
+    intents,
+    operations,
+    pauses,
+    query_facts,
+    requests,
+    steps,
+)
+
+_UNANSWERED = sa.and_(requests.c.operation.is_(None), requests.c.refused.is_(None))
+_OPEN = sa.select(requests).where(_UNANSWERED).order_by(requests.c.created_at, requests.c.id)
+"""Made once: it is asked ten times a second, and making it costs more than asking."""
+
+
+class Requests(Part):
+    """Requests, taken by the leading controller."""
+
+    def ask(self, request: Request, *, term: int | None = None) -> None:
+        check_asked(request)
+        with self._writing() if term is None else self._leading(term) as connection:
+            insert = self._insert(requests).values(**values_of(request)).on_conflict_do_nothing(index_elements=["id"])
+            if connection.execute(insert.returning(requests.c.id)).first() is None:
+                row = connection.execute(sa.select(requests).where(requests.c.id == request.id)).one()
+                refuse_other_request(request, Request(**row._asdict()))
+
+    def open_requests(self) -> Sequence[Request]:
+        return self._rows(Request, _OPEN)
+
+    def request(self, request_id: str) -> Request | None:
+        return self._row(Request, sa.select(requests).where(requests.c.id == request_id))
+
+    def answer(
+        self,
+        request_id: str,
+        *,
+        term: int,
+        operation: str | None = None,
+        refused: str | None = None,
+        event: Event | None = None,
+    ) -> None:
+        check_answer(operation, refused)
+        with self._leading(term) as connection:
+            waiting = sa.and_(requests.c.id == request_id, _UNANSWERED)
+            change = sa.update(requests).where(waiting).values(operation=operation, refused=refused)
+            if connection.execute(change).rowcount == 0:
+                row = connection.execute(sa.select(requests).where(requests.c.id == request_id)).first()
+                refuse_other_answer(request_id, Request(**row._asdict()) if row else None, operation, refused)
+            elif event is not None:
+                append(connection, [event])
+
+
+class Automation(Part):
+    """Pauses by scope, acknowledgements by operation."""
+
+    def pause(self, pause: Pause, *, event: Event) -> None:
+        check_pause(pause)
+        with self._writing() as connection:
+            connection.execute(upsert(self._insert(pauses), pauses, values_of(pause)))
+            append(connection, [event])
+
+    def resume(self, scope: str, *, at: datetime, event: Event) -> Pause | None:
+        in_force = sa.and_(pauses.c.resumed_at.is_(None), sa.or_(pauses.c.until.is_(None), pauses.c.until > at))
+        change = sa.update(pauses).where(pauses.c.scope == scope, in_force).values(resumed_at=at)
+        with self._writing() as connection:
+            row = connection.execute(change.returning(*pauses.c)).first()
+            if row is None:
+                return None
+            append(connection, [event])
+            return Pause(**row._asdict())
+
+    def pauses(self) -> Sequence[Pause]:
+        return self._rows(Pause, sa.select(pauses).order_by(pauses.c.scope))
+
+    def acknowledge(self, given: Acknowledgement, *, event: Event) -> bool:
+        with self._writing() as connection:
+            owner = connection.execute(sa.select(operations.c.query).where(operations.c.id == given.operation)).scalar()
+            refuse_stranger(given, owner)
+            insert = self._insert(acknowledgements).values(**values_of(given))
+            insert = insert.on_conflict_do_nothing(index_elements=["operation"])
+            if connection.execute(insert.returning(acknowledgements.c.operation)).first() is None:
+                return False
+            append(connection, [event])
+            return True
+
+    def acknowledgements(self, query: str) -> Sequence[Acknowledgement]:
+        order = (acknowledgements.c.at.desc(), acknowledgements.c.operation.desc())
+        found = sa.select(acknowledgements).where(acknowledgements.c.query == query)
+        return self._rows(Acknowledgement, found.order_by(*order))
+
+
+@cache
+def _writing(dialect: str) -> ReturningInsert[tuple[str]]:
+    """The upsert of an operation; a row of a later epoch stays, and so do consents."""
+    insert = insert_into(dialect, operations)
+    is_known = operations.c.epoch <= insert.excluded.epoch
+    names = {*operations.c.keys()} - {"consents"}
+    return changing(insert, operations, names, is_known).returning(operations.c.id)
+
+
+@cache
+def _stepping(dialect: str) -> Insert:
+    """The upsert of a step."""
+    return changing(insert_into(dialect, steps), steps, steps.c.keys())
+
+
+_ONE = sa.select(operations).where(operations.c.id == sa.bindparam("of"))
+_ASKING = sa.insert(intents)
+_ASKED = sa.select(intents.c.id).where(
+    intents.c.operation == sa.bindparam("of"), intents.c.name == sa.bindparam("called")
+)
+
+
+class OperationWriter(Part):
+    """Writes an operation and what belongs to it, inside a transaction of the caller."""
+
+    def _write_operation(self, connection: sa.Connection, operation: Operation) -> None:
+        """Upsert, the consents of a row that stands excepted; closing withdraws the intents that nobody answered.
+
+        Raises ``Conflict`` where the row is of a later epoch: whoever writes saw it before it was reconciled.
+        """
+        if connection.execute(_writing(self._engines.dialect), values_of(operation)).first() is None:
+            raise Conflict(f"operation {operation.id} is at a later epoch than {operation.epoch}", hint="look again")
+        if not operation.is_open:
+            self._withdraw(connection, operation, self._clock() if operation.ended_at is None else operation.ended_at)
+
+    def _withdraw(
+        self, connection: sa.Connection, operation: Operation, at: datetime | sa.ColumnElement[datetime]
+    ) -> None:
+        """Take back what it asked for and nobody answered."""
+        waiting = sa.and_(intents.c.operation == operation.id, intents.c.state == IntentState.PENDING)
+        connection.execute(sa.update(intents).where(waiting).values(state=IntentState.WITHDRAWN, ended_at=at))
+
+    def _write_parts(
+        self, connection: sa.Connection, written: Iterable[Step], events: Iterable[Event], asked: Iterable[Intent]
+    ) -> None:
+        for step in written:
+            connection.execute(_stepping(self._engines.dialect), values_of(step))
+        for intent in asked:
+            if connection.execute(_ASKED, {"of": intent.operation, "called": intent.name}).first() is None:
+                connection.execute(_ASKING, values_of(intent))
+        append(connection, events)
+
+
+_STEPS = sa.select(steps).where(steps.c.operation == sa.bindparam("of")).order_by(steps.c.sequence)
+
+
+class Operations(OperationWriter):
+    """Operations, and their steps in order."""
+
+    def operation(self, operation_id: str) -> Operation | None:
+        return self._row(Operation, _ONE, {"of": operation_id})
+
+    def operations(
+        self, *, group: str | None = None, query: str | None = None, only_open: bool = False, limit: int = 100
+    ) -> Sequence[Operation]:
+        newest = (operations.c.started_at.desc(), operations.c.id.desc())
+        order = newest if query is None else (operations.c.epoch.desc(), *newest)
+        found = sa.select(operations).order_by(*order).limit(limit)
+        if group is not None:
+            found = found.where(operations.c.group == group)
+        if query is not None:
+            found = found.where(operations.c.query == query)
+        if only_open:
+            found = found.where(operations.c.outcome.is_(None))
+        return self._rows(Operation, found)
+
+    def record(
+        self,
+        operation: Operation,
+        *,
+        term: int,
+        steps: Iterable[Step] = (),
+        events: Iterable[Event] = (),
+        intents: Iterable[Intent] = (),
+    ) -> None:
+        with self._leading(term) as connection:
+            self._write_operation(connection, operation)
+            self._write_parts(connection, steps, events, intents)
+
+    def consent(self, operation_id: str, consents: Iterable[str], *, term: int, event: Event) -> bool:
+        this = sa.and_(operations.c.id == operation_id, operations.c.outcome.is_(None))
+        with self._leading(term) as connection:
+            found = sa.select(operations.c.consents, operations.c.phase).where(this).with_for_update()
+            stands = connection.execute(found).first()
+            if stands is None:
+                return False
+            joined = joined_consents(stands.consents, consents)
+            if joined != stands.consents:
+                if stands.phase is Phase.ABORTED:
+                    return False
+                connection.execute(sa.update(operations).where(this).values(consents=joined))
+                append(connection, [event])
+            return True
+
+    def steps(self, operation_id: str) -> Sequence[Step]:
+        return self._rows(Step, _STEPS, {"of": operation_id})
+
+
+class Intents(Part):
+    """What runners shall do, and what they answered."""
+
+    def intents(self, operation_id: str) -> Sequence[Intent]:
+        return self._rows(Intent, _OF_OPERATION, {"of": operation_id})
+
+    def pending_intents(self, runner: str) -> Sequence[Intent]:
+        return self._rows(Intent, _OF_RUNNER, {"by": runner})
+
+    def report(self, intent: Intent, *, term: int | None = None) -> bool:
+        check_reported(intent)
+        change = (
+            sa.update(intents)
+            .where(intents.c.id == intent.id, _IS_PENDING)
+            .values(state=intent.state, result=intent.result, ended_at=intent.ended_at)
+        )
+        with self._writing() if term is None else self._leading(term) as connection:
+            return connection.execute(change).rowcount == 1
+
+
+_IN_ORDER = sa.select(intents).order_by(intents.c.created_at, intents.c.id)
+_IS_PENDING = sa.text("intents.state = 'pending'")
+"""Literal, because a parameter would keep SQLite from using the partial index."""
+_OF_OPERATION = _IN_ORDER.where(intents.c.operation == sa.bindparam("of"))
+_OF_RUNNER = _IN_ORDER.where(intents.c.runner == sa.bindparam("by"), _IS_PENDING)
+
+
+_ALL = sa.select(assignments).order_by(assignments.c.query)
+_STANDING = sa.select(assignments).where(assignments.c.query == sa.bindparam("of"))
+_OPENING = sa.insert(operations)
+_PLACING = sa.update(assignments).where(
+    assignments.c.query == sa.bindparam("of"), assignments.c.epoch == sa.bindparam("from_epoch")
+)
+
+
+class Assignments(OperationWriter, FormerWriter, Part):
+    """Adopt, hold, place, reconcile."""
+
+    def assignments(self) -> Sequence[Assignment]:
+        return self._rows(Assignment, _ALL)
+
+    def assignment(self, query: str) -> Assignment | None:
+        return self._row(Assignment, _STANDING, {"of": query})
+
+    def adopt(self, assignment: Assignment) -> Assignment:
+        check_adopted(assignment)
+        with self._writing() as connection:
+            insert = self._insert(assignments).values(**values_of(assignment))
+            connection.execute(insert.on_conflict_do_nothing(index_elements=["query"]))
+            stands = sa.select(assignments).where(assignments.c.query == assignment.query)
+            return Assignment(**connection.execute(stands).one()._asdict())
+
+    def hold(self, operation: Operation, *, from_epoch: int, term: int, step: Step, event: Event) -> Assignment | None:
+        check_held(operation, from_epoch)
+        already_open = sa.exists().where(operations.c.query == operation.query, operations.c.outcome.is_(None))
+        change = (
+            sa.update(assignments)
+            .where(assignments.c.query == operation.query, assignments.c.epoch == from_epoch, ~already_open)
+            .values(epoch=operation.epoch, desired=Desired.HELD, operation=operation.id, changed_at=event.at)
+        )
+        with self._leading(term) as connection:
+            row = connection.execute(change.returning(*assignments.c)).first()
+            if row is None:
+                return None
+            connection.execute(_OPENING, values_of(operation))
+            self._write_parts(connection, [step], [event], [])
+            return Assignment(**row._asdict())
+
+    def place(
+        self,
+        assignment: Assignment,
+        *,
+        operation: Operation,
+        from_epoch: int,
+        term: int,
+        steps: Iterable[Step],
+        event: Event,
+    ) -> bool:
+        check_placed(assignment, from_epoch)
+        values = values_of(assignment) | {"of": assignment.query, "from_epoch": from_epoch}
+        with self._leading(term) as connection:
+            before = connection.execute(_STANDING, {"of": assignment.query}).first()
+            if before is None or connection.execute(_PLACING, values).rowcount == 0:
+                return False
+            self._leave(connection, before, assignment, event.at)
+            self._write_operation(connection, operation)
+            self._write_parts(connection, steps, [event], [])
+            return True
+
+    def reconcile(
+        self,
+        assignment: Assignment,
+        *,
+        from_epoch: int | None,
+        event: Event,
+        operation: Operation | None = None,
+        intents: Iterable[Intent] = (),
+    ) -> bool:
+        check_reconciled(assignment, from_epoch)
+        query, place_at = assignment.query, placed_at(assignment, from_epoch)
+        with self._writing() as connection:
+            reported = sa.select(query_facts.c.epoch).where(query_facts.c.query == query)
+            row = sa.select(assignments).where(assignments.c.query == query).with_for_update()
+            if (connection.execute(reported).scalar() or 0) >= assignment.epoch:
+                return False
+            before = connection.execute(row).first()
+            if (None if before is None else before.epoch) != from_epoch:
+                return False
+            self._leave(connection, before, assignment, event.at)
+            self._lift(connection, query, from_epoch or place_at, place_at - 1)
+            values = values_of(assignment) | {"epoch": place_at}
+            connection.execute(upsert(self._insert(assignments), assignments, values))
+            self._lift(connection, query, place_at, assignment.epoch)
+            open_one = sa.select(operations).where(operations.c.query == query, operations.c.outcome.is_(None))
+            under_way = connection.execute(open_one).first()
+            if under_way is not None and (operation is None or operation.id != under_way.id):
+                self._write_operation(connection, put_back(Operation(**under_way._asdict()), event))
+            if operation is not None:
+                self._withdraw(connection, operation, event.at)
+                self._write_operation(connection, operation)
+            self._write_parts(connection, [], [event], intents)
+            return True
+
+    def _lift(self, connection: sa.Connection, query: str, from_epoch: int, to_epoch: int) -> None:
+        """Lift a row's epoch step by step, because the table lets nobody jump."""
+        change = sa.update(assignments).where(assignments.c.query == query).values(epoch=assignments.c.epoch + 1)
+        for _ in range(from_epoch, to_epoch):
+            connection.execute(change)

@@ -1,0 +1,155 @@
+"""What runners and controllers report, of themselves, of queries and of clusters."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import sqlalchemy as sa
+from sqlalchemy.sql.dml import ReturningInsert
+
+from state.model.cluster_status import ClusterStatus, ProbeReport
+from state.model.entities import Assignment, Event, Operation, QueryFact, RunnerFact, RunState
+from state.model.pins import Pin
+from state.store.preconditions import check_believed, refuse_moving
+from state.store.sql.columns import Instant
+from state.store.sql.database import Insert, Part, changing, insert_into, values_of
+from state.store.sql.history import append
+from state.store.sql.schema import assignments, cluster_statuses, operations, pins, probe_reports, query_facts, runners
+
+_REGISTERED = sa.select(runners.c.instance).where(runners.c.runner == sa.bindparam("runner")).with_for_update(read=True)
+"""Locked until the end, so that nobody takes the name over between the look and the write."""
+
+
+class Facts(Part):
+    """One row a runner, one row a query."""
+
+    def register(self, fact: RunnerFact) -> RunnerFact | None:
+        with self._writing() as connection:
+            values = values_of(fact) | {"seen_at": self._at(connection)}
+            if connection.execute(_registering(self._engines.dialect), values).first() is not None:
+                return None
+            stands = connection.execute(sa.select(runners).where(runners.c.runner == fact.runner)).one()
+            return RunnerFact(**stands._asdict())
+
+    def unregister(self, runner: str, instance: str) -> None:
+        with self._writing() as connection:
+            ours = sa.and_(runners.c.runner == runner, runners.c.instance == instance)
+            connection.execute(sa.delete(runners).where(ours))
+
+    def runners(self) -> Sequence[RunnerFact]:
+        return self._rows(RunnerFact, sa.select(runners).order_by(runners.c.runner))
+
+    def report_query(self, fact: QueryFact) -> bool:
+        with self._writing() as connection:
+            starts = fact.state is RunState.STARTING
+            if starts and connection.execute(_REGISTERED, {"runner": fact.runner}).scalar() != fact.instance:
+                return False
+            return connection.execute(_reporting(self._engines.dialect, starts), values_of(fact)).first() is not None
+
+    def query_facts(self) -> Sequence[QueryFact]:
+        return self._rows(QueryFact, sa.select(query_facts).order_by(query_facts.c.query))
+
+
+@cache
+def _registering(dialect: str) -> ReturningInsert[tuple[str]]:
+    """The upsert of a runner; the row of another instance stays."""
+    insert = insert_into(dialect, runners)
+    ours = runners.c.instance == insert.excluded.instance
+    return changing(insert, runners, runners.c.keys(), ours).returning(runners.c.runner)
+
+
+@cache
+def _reporting(dialect: str, starts: bool) -> ReturningInsert[tuple[str]]:
+    """The upsert of a report; only one that starts takes the query over from another instance of its epoch."""
+    insert = insert_into(dialect, query_facts)
+    same = query_facts.c.epoch == insert.excluded.epoch
+    if not starts:
+        same = sa.and_(same, query_facts.c.instance == insert.excluded.instance)
+    newer = sa.or_(query_facts.c.epoch < insert.excluded.epoch, same)
+    return changing(insert, query_facts, query_facts.c.keys(), newer).returning(query_facts.c.query)
+
+
+_EVERY_PIN = sa.select(pins).order_by(pins.c.cluster)
+"""Made once: it runs all the time."""
+
+
+class Pins(Part):
+    """One row a name."""
+
+    def pin(self, pin: Pin, *, event: Event) -> Pin:
+        with self._writing() as connection:
+            insert = self._insert(pins).values(**values_of(pin)).on_conflict_do_nothing(index_elements=["cluster"])
+            if connection.execute(insert.returning(pins.c.cluster)).first() is not None:
+                append(connection, [event])
+                return pin
+            stands = connection.execute(sa.select(pins).where(pins.c.cluster == pin.cluster)).one()
+            return Pin(**stands._asdict())
+
+    def replace_pin(self, cluster: str, *, former: str, new: str, event: Event) -> Pin | None:
+        with self._writing() as connection:
+            stands = connection.execute(sa.select(pins).where(pins.c.cluster == cluster).with_for_update()).first()
+            if stands is None or stands.id != former:
+                return None
+            moving = connection.execute(sa.select(operations).where(operations.c.outcome.is_(None)))
+            refuse_moving(cluster, (Operation(**row._asdict()) for row in moving))
+            placed = connection.execute(sa.select(assignments).order_by(assignments.c.query))
+            pin = Pin(**stands._asdict()).replaced(new, event.at, (Assignment(**row._asdict()) for row in placed))
+            connection.execute(sa.update(pins).where(pins.c.cluster == cluster).values(**values_of(pin)))
+            append(connection, [event])
+            return pin
+
+    def pins(self) -> Sequence[Pin]:
+        return self._rows(Pin, _EVERY_PIN)
+
+
+# Statements are made once: they run all the time, and making one costs more than running it.
+_ALL = sa.select(probe_reports).order_by(probe_reports.c.cluster, probe_reports.c.viewpoint)
+_OF_CLUSTER = _ALL.where(probe_reports.c.cluster == sa.bindparam("of"))
+_BELIEVED = sa.select(cluster_statuses).order_by(cluster_statuses.c.cluster)
+_STANDING = sa.select(cluster_statuses.c.verdict, cluster_statuses.c.since).where(
+    cluster_statuses.c.cluster == sa.bindparam("believed")
+)
+
+
+class ProbeReports(Part):
+    """One row a viewpoint, one row a verdict."""
+
+    def see(self, probe_reports: Iterable[ProbeReport]) -> None:
+        ordered = sorted(probe_reports, key=lambda each: (each.cluster, each.viewpoint))  # rows are locked in one order
+        if not ordered:
+            return
+        with self._writing() as connection:
+            now = self._at(connection)
+            rows = [values_of(probe_report) | {"store_now": now} for probe_report in ordered]
+            connection.execute(_newer_only(self._engines.dialect), rows)
+
+    def probe_reports(self, cluster: str | None = None) -> Sequence[ProbeReport]:
+        return self._rows(ProbeReport, *((_ALL,) if cluster is None else (_OF_CLUSTER, {"of": cluster})))
+
+    def record_status(self, status: ClusterStatus, *, term: int, event: Event) -> bool:
+        check_believed(status, term)
+        with self._leading(term) as connection:
+            stands = connection.execute(_STANDING, {"believed": status.cluster}).first()
+            same = stands is not None and stands.verdict is status.verdict
+            values = values_of(status) | ({"since": stands.since} if stands and same else {})
+            connection.execute(_newest(self._engines.dialect), values)
+            if not same:
+                append(connection, [event])
+            return not same
+
+    def cluster_statuses(self) -> Sequence[ClusterStatus]:
+        return self._rows(ClusterStatus, _BELIEVED)
+
+
+@cache
+def _newer_only(dialect: str) -> Insert:
+    """The upsert of a probe report; what is newer stays, unless it claims to come from the future."""
+    insert = insert_into(dialect, probe_reports)
+    from_the_future = probe_reports.c.seen_at > sa.bindparam("store_now", type_=Instant())
+    newer = sa.or_(probe_reports.c.seen_at <= insert.excluded.seen_at, from_the_future)
+    return changing(insert, probe_reports, probe_reports.c.keys(), newer)
+
+
+@cache
+def _newest(dialect: str) -> Insert:
+    """The upsert of a cluster status."""
+    return changing(insert_into(dialect, cluster_statuses), cluster_statuses, cluster_statuses.c.keys())

@@ -1,0 +1,120 @@
+"""Tells what kept a look from a broker's answer: what it is, whose fault it is, and whether looking again can help."""
+
+import errno
+import socket
+import ssl
+from collections.abc import Iterable
+from typing import Any
+
+from kafka import errors
+
+from state.model.cluster_status import Fault
+from streaming.errors import CredentialRefused
+from streaming.kafka.errors import in_words, silent
+from streaming.kafka.security import refusal
+from streaming.probe.report import Trouble
+
+_HERE = {
+    errno.ENETUNREACH: "network",
+    errno.ENETDOWN: "network",
+    errno.EADDRNOTAVAIL: "network",
+    errno.EPERM: "firewall",  # how a rule for outgoing packets on this very host shows
+    errno.EACCES: "firewall",
+    errno.EMFILE: "files",
+    errno.ENFILE: "files",
+    errno.ENOBUFS: "memory",
+    errno.ENOMEM: "memory",
+}
+_THEIRS = {
+    errno.ECONNREFUSED: "refused",
+    errno.ECONNRESET: "reset",
+    errno.EPIPE: "reset",
+    errno.ECONNABORTED: "reset",
+    errno.EHOSTUNREACH: "unreachable",
+    errno.EHOSTDOWN: "unreachable",
+    errno.ETIMEDOUT: "silent",
+}
+_ALIVE = frozenset({"credential", "permission", "version", "protocol"})
+"""What only something that lives can answer."""
+_UNKNOWN_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
+
+
+def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> Trouble:
+    """Classify what came instead of one broker's response; ``None`` is silence.
+
+    ``answered_before``: this cluster has answered this process, so its names and our credentials were right once.
+    """
+    if isinstance(outcome, CredentialRefused):
+        return Trouble(kind="credential", text=str(outcome), fault=Fault.OURS, retriable=False)
+    text = f"{address}: {in_words(outcome)}"
+    reason = refusal(outcome)
+    if reason is not None:
+        kind = "permission" if isinstance(outcome, errors.AuthorizationError) else "credential"
+        return Trouble(kind=kind, text=f"{address} refuses us: {reason}", fault=Fault.OURS, retriable=False)
+    if silent(outcome):
+        return Trouble(kind="silent", text=text, fault=Fault.THEIRS, retriable=True)
+    if isinstance(outcome, errors.UnsupportedVersionError):
+        text = f"{address}: the broker is too old for this question"
+        return Trouble(kind="version", text=text, fault=Fault.OURS, retriable=False)
+    if isinstance(outcome, errors.InvalidReceiveError):
+        text = f"{address} does not speak Kafka, or not in the way that is configured ({in_words(outcome)})"
+        return Trouble(kind="protocol", text=text, fault=Fault.OURS, retriable=False)
+    cause = _cause(outcome)
+    if isinstance(cause, socket.gaierror):
+        return _name_trouble(cause, text, answered_before=answered_before)
+    # OpenSSL counts its errors by itself: its 1 is no EPERM
+    number = cause.errno if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) else None
+    if number in _HERE:
+        return Trouble(kind=_HERE[number], text=text, fault=Fault.HERE, retriable=True)
+    theirs = _THEIRS.get(number or 0)
+    if theirs == "reset" or (theirs is None and isinstance(outcome, errors.KafkaConnectionError)):
+        return _hung_up(address, answered_before=answered_before)
+    if theirs is not None:
+        return Trouble(kind=theirs, text=text, fault=Fault.THEIRS, retriable=True)
+    return Trouble(kind="error", text=text, fault=Fault.THEIRS, retriable=bool(getattr(outcome, "retriable", True)))
+
+
+def summed(troubles: Iterable[Trouble]) -> Trouble:
+    """One trouble for a cluster none of whose brokers answered.
+
+    A broker that refuses us lives, so its word comes first. What brokers themselves did outweighs what could not even
+    be tried, or one mistyped server would keep the cluster from ever being called dead.
+    """
+    known = list(troubles)
+    for matching in (
+        [each for each in known if each.kind in _ALIVE],
+        [each for each in known if each.fault is Fault.THEIRS],
+        [each for each in known if each.fault is Fault.OURS],
+        known,
+    ):
+        if matching:
+            first = matching[0]
+            text = "; ".join(dict.fromkeys(each.text for each in matching))
+            return Trouble(kind=first.kind, text=text, fault=first.fault, retriable=first.retriable)
+    return Trouble(kind="silent", text="no broker is known", fault=Fault.OURS, retriable=False)
+
+
+def _hung_up(address: str, *, answered_before: bool) -> Trouble:
+    if answered_before:
+        return Trouble(kind="reset", text=f"{address} hung up", fault=Fault.THEIRS, retriable=True)
+    text = f"{address} hangs up and has never answered, as a listener does that expects TLS, SASL or neither"
+    return Trouble(kind="protocol", text=text, fault=Fault.OURS, retriable=True)
+
+
+def _name_trouble(cause: socket.gaierror, text: str, *, answered_before: bool) -> Trouble:
+    if cause.errno not in _UNKNOWN_NAME:
+        return Trouble(kind="resolver", text=text, fault=Fault.HERE, retriable=True)
+    if answered_before:  # in some networks a name goes with the process behind it
+        return Trouble(kind="name", text=text, fault=Fault.THEIRS, retriable=True)
+    return Trouble(kind="name", text=text, fault=Fault.OURS, retriable=False)
+
+
+def _cause(outcome: Any) -> BaseException | None:
+    """The innermost reason that an exception names."""
+    seen = outcome if isinstance(outcome, BaseException) else None
+    while seen is not None:
+        inner = seen.__cause__ or next((arg for arg in seen.args if isinstance(arg, BaseException)), None)
+        if inner is None or inner is seen:
+            return seen
+        seen = inner
+    return None

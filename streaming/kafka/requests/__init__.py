@@ -1,0 +1,1 @@
+"""One request of Kafka's protocol each."""

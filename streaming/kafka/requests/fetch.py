@@ -1,0 +1,138 @@
+"""Fetch: records from an offset on. Kept at version 12: later ones name topics by id.
+
+A broker fills partitions in their order until the request's limit and gives the others nothing. So a request asks
+for no more than it can be given: what is asked of one leader is split by bytes, and no partition starves.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from kafka.protocol.consumer import FetchRequest
+
+from state.model.entities import TopicPartition
+from streaming.cluster_log import Fetched, PartitionError
+from streaming.kafka.errors import READ, code_error
+from streaming.kafka.metadata import by_topic, known
+from streaming.kafka.partitions import Inquiry, Reply
+from streaming.kafka.requests.records import Mark, decode, digest
+
+_REQUEST_BYTES = 32 << 20
+_GROWTH = 4
+_MOST_BYTES = 128 << 20
+_OLDEST_VERSION = 4  # the first that can carry record batches with headers and transactions
+_NEWEST_VERSION = 12
+
+
+def inquiry(
+    starts: Mapping[TopicPartition, tuple[int, int]],
+    until: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool,
+    mark: Mark = digest,
+) -> Inquiry[Fetched]:
+    """Return the question for these ``(offset, max bytes)``; what comes from ``until`` on is left unread.
+
+    ``mark`` makes of key and value what the records carry as their digest.
+    """
+
+    def request(partitions: list[TopicPartition]) -> Any:
+        topic_class = FetchRequest.FetchTopic
+        partition_class = topic_class.FetchPartition
+        return FetchRequest(
+            replica_id=-1,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=max(_REQUEST_BYTES, *(starts[each][1] for each in partitions), 1),
+            isolation_level=int(read_committed),
+            session_id=0,
+            session_epoch=-1,
+            forgotten_topics_data=[],
+            rack_id="",
+            topics=[
+                topic_class(
+                    topic=topic,
+                    partitions=[
+                        partition_class(
+                            partition=number,
+                            current_leader_epoch=-1,
+                            fetch_offset=starts[TopicPartition(topic, number)][0],
+                            last_fetched_epoch=-1,
+                            log_start_offset=-1,
+                            partition_max_bytes=starts[TopicPartition(topic, number)][1],
+                        )
+                        for number in numbers
+                    ],
+                )
+                for topic, numbers in by_topic(partitions).items()
+            ],
+            min_version=_OLDEST_VERSION,
+            max_version=_NEWEST_VERSION,
+        )
+
+    return Inquiry(
+        chunks=_by_bytes(starts),
+        request=request,
+        replies=lambda response: _replies(response, starts, until, read_committed=read_committed, mark=mark),
+        failure=lambda partition, error: _failure(starts[partition][0], error),
+        needs=READ,
+    )
+
+
+def _by_bytes(
+    starts: Mapping[TopicPartition, tuple[int, int]],
+) -> Callable[[list[TopicPartition]], Iterator[list[TopicPartition]]]:
+    def chunks(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
+        chunk: list[TopicPartition] = []
+        asked = 0
+        for each in partitions:
+            size = starts[each][1]
+            if chunk and asked + size > _REQUEST_BYTES:
+                yield chunk
+                chunk, asked = [], 0
+            chunk.append(each)
+            asked += size
+        yield chunk
+
+    return chunks
+
+
+def _replies(
+    response: Any,
+    starts: Mapping[TopicPartition, tuple[int, int]],
+    until: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool,
+    mark: Mark,
+) -> Iterator[Reply[Fetched]]:
+    for topic in response.responses:
+        for partition in topic.partitions:
+            key = TopicPartition(topic.topic, partition.partition_index)
+            yield key, _reply(partition, *starts[key], until.get(key), read_committed=read_committed, mark=mark)
+
+
+def _reply(
+    partition: Any, wanted: int, asked: int, until: int | None, *, read_committed: bool, mark: Mark
+) -> Fetched | PartitionError:
+    error = code_error(partition.error_code)
+    if error is not None:
+        return error
+    hidden = [(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
+    aborted = hidden if read_committed else None
+    decoded = decode(bytes(partition.records or b""), wanted=wanted, until=until, aborted=aborted, mark=mark)
+    visible_end = partition.last_stable_offset if read_committed else partition.high_watermark
+    needs = decoded.needs_bytes
+    if not needs and not decoded.next_offset and wanted < visible_end:
+        # Newer brokers send nothing instead of a part of a batch, except as the first of a request.
+        needs = min(asked * _GROWTH, _MOST_BYTES)
+    return Fetched(
+        records=decoded.records,
+        next_offset=max(wanted, decoded.next_offset),
+        high_watermark=known(partition.high_watermark),
+        log_start=known(partition.log_start_offset),
+        needs_bytes=needs,
+        error=decoded.error,
+    )
+
+
+def _failure(wanted: int, error: PartitionError) -> Fetched:
+    return Fetched(records=(), next_offset=wanted, high_watermark=None, log_start=None, error=error)

@@ -1,0 +1,106 @@
+"""ListOffsets: the offset that belongs to a time, a begin, an end, or the largest time (KIP-79, KIP-734).
+
+Kept at version 9: from 10 on a request carries a time limit for tiered storage, which the library leaves at zero.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from state.model.entities import TopicPartition
+from streaming.cluster_log import Looked, PartitionError, Spec
+from streaming.kafka.errors import code_error
+from streaming.kafka.metadata import by_topic, known
+from streaming.kafka.partitions import Inquiry, Reply
+
+_SPECS = frozenset(Spec)
+_NEWEST_VERSION = 9
+
+
+def require_times(times: Iterable[int]) -> None:
+    """Refuse a negative time that is no ``Spec``: a broker would take it for one of its own. Raises ValueError."""
+    for time in times:
+        if time < 0 and time not in _SPECS:
+            raise ValueError(
+                f"{time} is not a time: milliseconds since the epoch, or one of {', '.join(Spec.__members__)}"
+            )
+
+
+def inquiry(times: Mapping[TopicPartition, int], *, read_committed: bool) -> Inquiry[Looked]:
+    """Return the question for these times, one per partition."""
+    oldest = _oldest_version(times, read_committed=read_committed)
+    return Inquiry(
+        request=lambda partitions: list_offsets(
+            partitions, times, oldest=oldest, newest=_NEWEST_VERSION, read_committed=read_committed
+        ),
+        replies=replies,
+        failure=lambda partition, error: _failure(error, times[partition]),
+    )
+
+
+def list_offsets(
+    partitions: Iterable[TopicPartition],
+    times: Mapping[TopicPartition, int],
+    *,
+    oldest: int,
+    newest: int,
+    read_committed: bool = False,
+    limit: int = 1,
+) -> Any:
+    """Return the request; ``limit``, of answers per partition, is known to version 0 only, isolation from 2 on."""
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    partition_class = topic_class.ListOffsetsPartition
+    # Never plain tuples: the library would read them by position, and positions differ between versions.
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(read_committed),
+        topics=[
+            topic_class(
+                name=topic,
+                partitions=[
+                    partition_class(
+                        partition_index=number,
+                        current_leader_epoch=-1,
+                        timestamp=times[TopicPartition(topic, number)],
+                        max_num_offsets=limit,
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ],
+        min_version=oldest,
+        max_version=newest,
+    )
+
+
+def _oldest_version(times: Mapping[TopicPartition, int], *, read_committed: bool) -> int:
+    """Return the version from which on a broker understands these questions instead of misreading them."""
+    if Spec.MAX_TIMESTAMP in times.values():
+        return 7
+    return 2 if read_committed else 1
+
+
+def replies(response: Any) -> Iterator[Reply[Looked]]:
+    """Read a response: per partition its answer, or its error."""
+    for topic in response.topics:
+        name = topic.name
+        for partition in topic.partitions:
+            error = code_error(partition.error_code)
+            yield (
+                TopicPartition(name, partition.partition_index),
+                error
+                or Looked(
+                    offset=known(partition.offset),
+                    timestamp_ms=known(partition.timestamp),
+                    leader_epoch=known(partition.leader_epoch),
+                ),
+            )
+
+
+def _failure(error: PartitionError, time: int) -> Looked:
+    if time == Spec.MAX_TIMESTAMP and error.name == "UNSUPPORTED_VERSION":
+        text = "the broker does not know the largest timestamp: Kafka 3.0 is the first that does (KIP-734)"
+        error = PartitionError(name=error.name, text=text, retriable=False)
+    return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)

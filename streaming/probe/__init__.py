@@ -1,0 +1,1 @@
+"""How a cluster is doing: probes of it, and what they saw."""

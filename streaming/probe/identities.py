@@ -1,0 +1,76 @@
+"""What this process knows of the ids of clusters: as configured, as pinned in the store, else as first seen here."""
+
+import threading
+from collections.abc import Callable, Mapping
+
+from state.model.entities import Assignment, Event
+from state.model.pins import Pin, left_behind, strange
+from state.settings.keys import Tideover
+from state.store.runner_store import RunnerStore
+from streaming.errors import WrongCluster
+
+Identify = Callable[[str | None], None]
+"""Hears the id that a cluster gives itself. Raises ``WrongCluster`` where another one has the name."""
+
+
+def anyone(seen: str | None) -> None:
+    """Whatever cluster answers will do."""
+
+
+class Identities:
+    """Asked by every connection of the process, from any thread; ``keep`` alone talks to the store."""
+
+    def __init__(self, settings: Tideover) -> None:
+        self._configured = {name: cluster.id for name, cluster in settings.clusters.items()}
+        self._pins: Mapping[str, Pin] = {}
+        self._first: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def of(self, cluster: str) -> Identify:
+        """What the connections to a cluster ask."""
+        return lambda seen: self.check(cluster, seen)
+
+    def check(self, cluster: str, seen: str | None) -> None:
+        """Raise ``WrongCluster`` unless the cluster that has this name answered. Brokers before 0.10.1 name no id."""
+        if seen is None:
+            return
+        with self._lock:
+            pin = self._pins.get(cluster)
+            text = strange(cluster, seen, self._configured.get(cluster), pin)
+            if text is None and pin is None:
+                first = self._first.setdefault(cluster, seen)
+                text = (
+                    None if first == seen else f"{cluster} leads to cluster {seen}, and led to cluster {first} before"
+                )
+        if text is not None:
+            raise WrongCluster(text, seen=seen)
+
+    def left_behind(self, row: Assignment) -> str | None:
+        """Why a query may not be run where it is placed, if the name leads to another cluster since."""
+        pin = self._pins.get(row.cluster)
+        former = None if pin is None else pin.former_of(row.query, row.placed_epoch)
+        return None if former is None else left_behind(row.cluster, former)
+
+    def learn(self, store: RunnerStore) -> None:
+        """Learn what is pinned. Raises ``StoreError``."""
+        pins = {pin.cluster: pin for pin in store.pins()}
+        with self._lock:
+            self._pins = pins
+
+    def keep(self, store: RunnerStore, *, actor: str) -> None:
+        """Pin what was seen first, and learn what others pinned. Raises ``StoreError``."""
+        pins = {pin.cluster: pin for pin in store.pins()}
+        with self._lock:
+            news = {cluster: seen for cluster, seen in self._first.items() if cluster not in pins}
+        for cluster, seen in news.items():
+            pin = Pin(cluster=cluster, id=seen, pinned_at=store.now())
+            pins[cluster] = store.pin(pin, event=_first_seen(pin, actor))
+        with self._lock:
+            self._pins = pins
+
+
+def _first_seen(pin: Pin, actor: str) -> Event:
+    return Event(
+        sequence=None, at=pin.pinned_at, kind="pin", query=None, operation=None, epoch=None, actor=actor,
+        text=f"{pin.cluster} is cluster {pin.id}", detail={"cluster": pin.cluster, "id": pin.id},
+    )  # fmt: skip

@@ -1,0 +1,251 @@
+"""The result of one probe of a cluster, and the newest ones together.
+
+The result of one layered look at a cluster: how far it came, how long each layer took, and what it met.
+
+Pure values: ``streaming.kafka.probe`` makes them from real brokers, tests and simulations make their own.
+
+The newest looks of one viewpoint at one cluster, reduced to what a verdict needs; pure.
+
+Looks may overlap, so they end in another order than they began: they are put in order by when they *began*, because
+that is from when on an answer proves something. A failure that began before the newest success says nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Protocol
+
+from state.model.cluster_status import Fault, Layer, ProbeReport
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Passed:
+    """A layer that answered."""
+
+    layer: Layer
+    ms: float
+    """Milliseconds that this layer took by itself."""
+    kept: bool = False
+    """Its connection was open before: nothing new was shown of it but that it still carries answers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trouble:
+    """Why the next layer was not reached."""
+
+    kind: str
+    """One stable word: ``refused``, ``silent``, ``reset``, ``unreachable``, ``name``, ``resolver``, ``credential``,
+    ``permission``, ``identity``, ``error``, ``stuck``, ``internal``."""
+    text: str
+    fault: Fault
+    retriable: bool
+    """Whether looking again can help with nothing changed on our side."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Health:
+    """How whole a cluster is that answers."""
+
+    brokers: int
+    """Those that the cluster names, and those that hold replicas of the topics of interest."""
+    brokers_silent: int
+    partitions: int
+    leaderless: int
+    unreadable: int
+    under_replicated: int
+    under_min_isr: int | None
+    """None where ``min.insync.replicas`` may not be read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sight:
+    """One look at one cluster."""
+
+    began: float
+    """On this process's monotonic clock. What the look proves, it proves for a moment after this one."""
+    seconds: float
+    passed: tuple[Passed, ...] = ()
+    trouble: Trouble | None = None
+    """None when every layer answered."""
+    cluster_id: str | None = None
+    """What the cluster that answered calls itself; None when none did."""
+    health: Health | None = None
+    """None when the look did not come so far."""
+    notes: tuple[str, ...] = ()
+    """What else is worth a sentence."""
+
+    @property
+    def ok(self) -> bool:
+        return self.trouble is None
+
+    @property
+    def layer(self) -> Layer | None:
+        """The last layer that answered."""
+        return self.passed[-1].layer if self.passed else None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """Round trip of the metadata question; None when it was not answered."""
+        return next((each.ms for each in self.passed if each.layer is Layer.METADATA), None)
+
+    @property
+    def text(self) -> str:
+        return self.trouble.text if self.trouble else "; ".join(self.notes)
+
+
+class ClusterProbe(Protocol):
+    """What looks at one cluster, again and again; one look at a time."""
+
+    def look(self, timeout: float) -> Sight:
+        """One look within ``timeout`` seconds. Never raises for what a cluster or its settings do."""
+
+    def close(self) -> None:
+        """Give up the connections; returns within about a second."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs any more; a name server that does not answer can hold a closed one up."""
+
+
+KEPT = 16
+"""Failures that are kept with their times; more are only counted."""
+_COUNTS = tuple(each.name for each in fields(Health))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Voided:
+    """From when on nothing counts that was seen before, and why."""
+
+    at: float
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """What one viewpoint saw lately; ``after`` and ``void`` make the next one. Times are the process's monotonic."""
+
+    trusted: int
+    """Successes in a row after which it is forgotten that there were failures; also the failures kept at least."""
+    newest_ok: Sight | None = None
+    successes: int = 0
+    """In a row; 0 while the newest look failed."""
+    failures: tuple[Sight, ...] = ()
+    """The newest failures in a row, oldest first; empty when the newest look succeeded."""
+    row: int = 0
+    """How many failures in a row, with those that are not kept any more."""
+    first_failed: float | None = None
+    longest_row: int = 0
+    """Since it last succeeded ``trusted`` times in a row."""
+    voided: Voided | None = None
+    """None again after a success, or after ``trusted`` failures: then there is fresh evidence."""
+
+    def after(self, sight: Sight) -> "Window":
+        """The window with one more look, wherever in the order it belongs."""
+        if self.voided is not None and sight.began < self.voided.at:
+            return self
+        return self._succeeded(sight) if sight.ok else self._failed(sight)
+
+    def void(self, at: float, why: str) -> "Window":
+        """Forget everything: what was seen before ``at`` cannot be trusted, neither for nor against the cluster."""
+        return Window(trusted=self.trusted, voided=Voided(at=at, why=why))
+
+    @property
+    def newest(self) -> Sight | None:
+        """The look that began last."""
+        return self.failures[-1] if self.failures else self.newest_ok
+
+    def repeats(self, before: "Window", *, now: float, limit: float) -> bool:
+        """Whether nothing has happened since: both look at a cluster that is trusted, and find it as whole.
+
+        A newest look that ended more than ``limit`` seconds ago repeats nothing.
+        """
+        newest, old = self.newest_ok, before.newest_ok
+        if newest is None or old is None or min(self.successes, before.successes) < self.trusted:
+            return False
+        is_late = now - newest.began - newest.seconds > limit
+        return not is_late and (newest.health, newest.notes) == (old.health, old.notes)
+
+    def _succeeded(self, sight: Sight) -> "Window":
+        if self.newest_ok is not None and sight.began <= self.newest_ok.began:
+            return self
+        later = tuple(each for each in self.failures if each.began > sight.began)
+        if later:
+            return replace(
+                self, newest_ok=sight, failures=later, row=len(later), first_failed=later[0].began, voided=None
+            )
+        successes = self.successes + 1
+        longest_row = 0 if successes >= self.trusted else self.longest_row
+        return Window(trusted=self.trusted, newest_ok=sight, successes=successes, longest_row=longest_row)
+
+    def _failed(self, sight: Sight) -> "Window":
+        if self.newest_ok is not None and sight.began <= self.newest_ok.began:
+            return self
+        failures = tuple(sorted((*self.failures, sight), key=lambda each: each.began))[-max(KEPT, self.trusted) :]
+        row = self.row + 1
+        return replace(
+            self,
+            successes=0,
+            failures=failures,
+            row=row,
+            first_failed=sight.began if self.first_failed is None else min(self.first_failed, sight.began),
+            longest_row=max(self.longest_row, row),
+            voided=None if row >= self.trusted else self.voided,
+        )
+
+
+def probe_report(
+    window: Window, *, cluster: str, viewpoint: str, instance: str, at: Callable[[float], datetime]
+) -> ProbeReport | None:
+    """The window as a row for the store, or nothing before the first look; ``at`` turns monotonic into store time."""
+    newest, voided = window.newest, window.voided
+    if newest is None:
+        return None if voided is None else _nothing(voided, cluster, viewpoint, instance, at)
+    trouble, health = newest.trouble, newest.health
+    return ProbeReport(
+        cluster=cluster,
+        viewpoint=viewpoint,
+        instance=instance,
+        layer=newest.layer,
+        fault=None if trouble is None else trouble.fault,
+        kind=None if trouble is None else trouble.kind,
+        text=newest.text,
+        retriable=None if trouble is None else trouble.retriable,
+        latency_ms=newest.latency_ms,
+        cluster_id=newest.cluster_id,
+        layers_ms={each.layer.value: round(each.ms, 3) for each in newest.passed},
+        **({} if health is None else {name: getattr(health, name) for name in _COUNTS}),
+        successes_in_a_row=window.successes,
+        failures_in_a_row=window.row,
+        failed_at=tuple(at(each.began) for each in _theirs(window.failures)),
+        first_failed_at=None if window.first_failed is None else at(window.first_failed),
+        longest_row=window.longest_row,
+        last_ok_at=None if window.newest_ok is None else at(window.newest_ok.began),
+        voided_at=None if voided is None else at(voided.at),
+        seen_at=at(newest.began + newest.seconds),
+    )
+
+
+def _theirs(failures: tuple[Sight, ...]) -> tuple[Sight, ...]:
+    """The newest failures without a break that are the cluster's."""
+    start = len(failures)
+    while start and (trouble := failures[start - 1].trouble) is not None and trouble.fault is Fault.THEIRS:
+        start -= 1
+    return failures[start:]
+
+
+def _nothing(
+    voided: Voided, cluster: str, viewpoint: str, instance: str, at: Callable[[float], datetime]
+) -> ProbeReport:
+    return ProbeReport(
+        cluster=cluster,
+        viewpoint=viewpoint,
+        instance=instance,
+        layer=None,
+        fault=None,
+        kind="voided",
+        text=voided.why,
+        retriable=True,
+        latency_ms=None,
+        voided_at=at(voided.at),
+        seen_at=at(voided.at),
+    )

@@ -1,0 +1,1 @@
+"""Asking both clusters for what a resume offset is found by."""

@@ -1,0 +1,157 @@
+"""Reading what the standby holds behind the places found by content, to count what was sent again of what was read.
+
+Mostly that is little: what the replicator copied while the last batch was under way. How much is read is bounded by
+records and by time; where the bound is met, it is not known what lies there.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from state.model.entities import Fingerprint, TopicPartition
+from streaming.clocks import Deadline
+from streaming.cluster_log import OFFSET, LogRecord, Spec
+from streaming.resolve.ask_many import ask
+from streaming.resolve.case import Asked, Case
+from streaming.resolve.scan import read_ranges
+from streaming.resume import notes
+from streaming.resume.methods.content_search import Found
+from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.sent_again import Behind, Resent
+
+MOST_READ = 200_000
+"""Behind the place of one partition no more offsets are looked through."""
+MOST_SEARCHED = 20_000
+"""Records before the place that are read to find the first copy of one record."""
+LONGEST_SECONDS = 2.0
+AT_ONCE = 500
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Look:
+    """One place, and what lies behind it."""
+
+    case: Case
+    first: int
+    """Behind the last remembered record; from there to the place records were read that are not remembered."""
+    place: int
+    begin: int
+    end: int
+    known: Sequence[LogRecord]
+    """What the search has read already from ``first`` on."""
+    read_to: int
+    behind: Behind | None = None
+    left: list[int] = field(default_factory=list)
+    """Records that look too old to be unread, and whose first copy was not looked for yet."""
+    oldest: int = 0
+    """The first of them."""
+    decided: bool = True
+
+
+def look_behind(run: Asked, cases: Iterable[Case]) -> None:
+    """Give each case whose place was found by content what was sent again behind it."""
+    looks = [look for case in cases if (look := _look(run, case)) is not None]
+    deadline = Deadline.after(min(LONGEST_SECONDS, run.deadline.remaining / 2))
+    for some in _in_turns(looks):
+        _read(run, some, deadline)
+    doubted = [look for look in looks if look.left]
+    while doubted:
+        _search(run, doubted, deadline)
+        doubted = [look for look in doubted if look.left]
+
+
+def _look(run: Asked, case: Case) -> _Look | None:
+    found, scan = case.alignment, case.scan
+    if not isinstance(found, Found) or found.repeats is None or not case.want.ring:
+        return None
+    end, place = run.bound(case.key, Spec.LATEST), found.offset + found.repeats
+    if place >= end:
+        return None
+    first = found.offset if scan is None or scan.found is None else scan.found.offset
+    known = () if scan is None else scan.search.records
+    return _Look(
+        case=case,
+        first=first,
+        place=place,
+        begin=run.bound(case.key, Spec.EARLIEST),
+        end=end,
+        known=known[bisect_left(known, first, key=OFFSET) :],
+        read_to=first if scan is None else min(end, max(first, scan.next)),
+    )
+
+
+def _in_turns(looks: Sequence[_Look]) -> Iterator[list[_Look]]:
+    """The shortest first, so many at once that their answer has a bound."""
+    rest = iter(sorted(looks, key=lambda look: look.end - look.read_to))
+    while some := list(islice(rest, AT_ONCE)):
+        yield some
+
+
+def _read(run: Asked, looks: Sequence[_Look], deadline: Deadline) -> None:
+    ranges: dict[TopicPartition, tuple[int, int]] = {}
+    for look in looks:
+        first, last = ranges.get(look.case.key, (look.read_to, look.end))
+        if look.read_to < look.end and look.end - look.place <= MOST_READ:
+            ranges[look.case.key] = min(first, look.read_to), max(last, look.end)
+    read: Mapping[TopicPartition, Sequence[LogRecord] | None] = {}
+    if ranges and not deadline.passed:
+        read = read_ranges(run.log, ranges, limit=MOST_READ, timeout=deadline.remaining)
+    for look in looks:
+        rest = read.get(look.case.key) if look.read_to < look.end else ()
+        if rest is None:
+            look.case.resent = Resent(records=None, note=notes.unread_behind(look.end - look.place))
+            continue
+        records = [*look.known, *rest[bisect_left(rest, look.read_to, key=OFFSET) :]]
+        look.behind = _behind(look, records)
+        look.case.resent = look.behind.proven()
+        look.left = look.behind.suspects()
+        look.oldest = min(look.left, default=0)
+
+
+def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
+    """Records that were read after those remembered are known from the standby, where they follow."""
+    want, place = look.case.want, bisect_left(records, look.place, key=OFFSET)
+    if not place:
+        ring = Ring(want.ring, 1) if look.case.scan is None else look.case.scan.ring
+        return Behind(ring, records)
+    last = want.ring[-1].offset
+    more = (Fingerprint(last + 1 + i, each.timestamp_ms, each.digest) for i, each in enumerate(records[:place]))
+    return Behind(Ring((*want.ring, *more), 1), records[place:])
+
+
+def _search(run: Asked, looks: Sequence[_Look], deadline: Deadline) -> None:
+    """Look for the first copy of one old record of each, from the first offset of its time up to the place."""
+    asked: dict[TopicPartition, tuple[_Look, LogRecord]] = {}
+    for look in looks:
+        if look.case.key not in asked and look.behind is not None:
+            asked[look.case.key] = look, look.behind.records[look.left[0]]
+    times = {key: max(0, record.timestamp_ms) for key, (_, record) in asked.items()}
+    answers = ask(run.log, times.items(), deadline)
+    ranges: dict[TopicPartition, tuple[int, int]] = {}
+    for key, (look, _) in asked.items():
+        offset = answers[key, times[key]].offset
+        if offset is not None:
+            ranges[key] = offset, max(offset, min(look.place, offset + MOST_SEARCHED))
+    read: Mapping[TopicPartition, Sequence[LogRecord] | None] = {}
+    if not deadline.passed:
+        read = read_ranges(run.log, ranges, limit=MOST_SEARCHED, timeout=deadline.remaining)
+    for key, (look, record) in asked.items():
+        _take(look, record, ranges.get(key), read.get(key))
+
+
+def _take(
+    look: _Look, wanted: LogRecord, searched: tuple[int, int] | None, records: Sequence[LogRecord] | None
+) -> None:
+    assert look.behind is not None
+    at = look.left.pop(0)
+    same = [each for each in records or () if (each.digest, each.timestamp_ms) == (wanted.digest, wanted.timestamp_ms)]
+    if same:
+        upto = max([at, *look.left])
+        look.case.resent = look.behind.with_copies(upto, to_come=look.place - same[0].offset - 1)
+        look.left = []
+        return
+    whole = records is not None and searched is not None and searched[1] >= look.place
+    look.decided = look.decided and whole and (look.begin == 0 or (searched is not None and searched[0] > look.begin))
+    if not look.left and not look.decided:
+        look.case.resent = look.behind.untold(look.oldest)

@@ -1,0 +1,189 @@
+"""Reads MirrorMaker 2's offset-syncs topic on the standby: its newest records, all in the one partition it writes to.
+
+The binary form is that of ``org.apache.kafka.connect.mirror.OffsetSync``, without a version in front: the key is the
+old topic's name (two bytes of length, UTF-8) and partition (four bytes), the value the old offset and the standby's
+(eight bytes each), all big-endian. With ``offset-syncs.topic.location=target`` the topic lies on the standby and is
+called ``mm2-offset-syncs.<source's alias>.internal``; by default it lies on the source, and is of no use once that is
+gone.
+
+What else than content speaks for a place: the same offsets on both sides, and the replicator's own offset syncs.
+
+Both are asked for only where the route says that they may exist and the rules allow their method; the syncs only for
+partitions that content has not placed already, for their topic may be large.
+"""
+
+import struct
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from state.model.entities import TopicPartition
+from state.settings.keys import MethodName
+from streaming.clocks import Deadline
+from streaming.cluster_log import Entries, Entry, Log, LogRecord, Spec
+from streaming.errors import KafkaError
+from streaming.resolve.ask_many import ask
+from streaming.resolve.case import Asked, Case
+from streaming.resolve.scan import read_ranges
+from streaming.resume import notes, topics
+from streaming.resume.methods import same_offset, synced
+from streaming.resume.methods.content_search import Cause, Found, NoPlace
+from streaming.resume.offset_syncs import Sync, Syncs
+
+MOST_RECORDS = 100_000
+"""So many of the newest are read."""
+MOST_SECONDS = 1.5
+"""How long reading may take, of the time that the whole answer has."""
+_FIRST_BYTES = 1 << 20
+_TRIES = 3
+_LENGTH = struct.Struct(">h")
+_PARTITION = struct.Struct(">i")
+_OFFSETS = struct.Struct(">qq")
+
+
+def read_syncs(log: Log, topic: str, deadline: Deadline) -> Mapping[TopicPartition, Syncs] | str:
+    """Return the syncs by old topic and partition, or in one sentence why they could not be had.
+
+    Half a topic would hide that the standby was made anew, so it counts as nothing. Never raises for the cluster's
+    sake: without syncs there are other methods.
+    """
+    try:
+        known = _known(log, topic, deadline.soonest(min(MOST_SECONDS, deadline.remaining / 2)))
+    except KafkaError as error:
+        known = str(error)
+    return f"{topic}: {known}" if isinstance(known, str) else known
+
+
+def _known(log: Log, topic: str, deadline: Deadline) -> Mapping[TopicPartition, Syncs] | str:
+    key = TopicPartition(topic, 0)
+    ends = ask(log, [(key, Spec.LATEST), (key, Spec.EARLIEST)], deadline)
+    begin, end = ends[key, Spec.EARLIEST], ends[key, Spec.LATEST]
+    if begin.offset is None or end.offset is None:
+        error = begin.error or end.error
+        return notes.failed(error) if error is not None else "its ends are not told"
+    first = max(begin.offset, end.offset - MOST_RECORDS)
+    records = _read(log, key, first, end.offset, deadline)
+    if isinstance(records, str):
+        return records
+    written: dict[TopicPartition, list[Sync]] = defaultdict(list)
+    for record in records:
+        parsed = parse(record)
+        if parsed is None:
+            return f"the record at offset {record.offset} is no offset sync of MirrorMaker 2"
+        written[parsed[0]].append(parsed[1])
+    return {partition: Syncs.of(syncs) for partition, syncs in written.items()}
+
+
+def parse(record: Entry) -> tuple[TopicPartition, Sync] | None:
+    """Return one offset sync, or None where the record is none."""
+    key, value = record.key, record.value
+    if key is None or value is None or len(key) < _LENGTH.size or len(value) != _OFFSETS.size:
+        return None
+    (length,) = _LENGTH.unpack_from(key)
+    if length < 0 or len(key) != _LENGTH.size + length + _PARTITION.size:
+        return None
+    (partition,) = _PARTITION.unpack_from(key, _LENGTH.size + length)
+    upstream, downstream = _OFFSETS.unpack(value)
+    if min(partition, upstream, downstream) < 0:
+        return None
+    try:
+        name = key[_LENGTH.size : _LENGTH.size + length].decode()
+    except UnicodeDecodeError:
+        return None
+    return TopicPartition(name, partition), Sync(upstream, downstream)
+
+
+def _read(log: Log, key: TopicPartition, first: int, end: int, deadline: Deadline) -> list[Entry] | str:
+    """The records from ``first`` up to ``end``, or why not."""
+    records: list[Entry] = []
+    size, failures = _FIRST_BYTES, 0
+    while first < end:
+        if deadline.passed:
+            return "the deadline passed before its end was read"
+        got = log.entries(key, (first, size), timeout=deadline.remaining)
+        if got.error is not None and not got.error.retriable:
+            return notes.failed(got.error)
+        failures = failures + 1 if _is_stuck(got, first) else 0
+        if failures >= _TRIES:
+            return "its end cannot be read" if got.error is None else notes.failed(got.error)
+        size = max(size, got.needs_bytes)
+        first = max(first, got.next_offset)
+        records += (record for record in got.records if record.offset < end)
+    return records
+
+
+def _is_stuck(got: Entries, first: int) -> bool:
+    return got.error is not None or (got.next_offset <= first and not got.needs_bytes)
+
+
+def prove_copies(run: Asked, cases: Sequence[Case]) -> None:
+    """Compare what is remembered with the standby's records at the same offsets; what is proven needs no search."""
+    if not run.rules.keeps_offsets or MethodName.IDENTITY not in run.rules.methods:
+        return
+    wanted: dict[TopicPartition, list[int]] = defaultdict(list)
+    for case in cases:
+        bounds = run.bound(case.key, Spec.EARLIEST), run.bound(case.key, Spec.LATEST)
+        kept = same_offset.sampled(case.want, begin=bounds[0], end=bounds[1]) if case.partner else ()
+        wanted[case.key] += (record.offset for record in kept)
+    records = _read_offsets(run, wanted)
+    for case in cases:
+        if not case.partner or case.added:
+            continue
+        here = same_offset.Lineage(
+            begin=run.bound(case.key, Spec.EARLIEST),
+            end=run.bound(case.key, Spec.LATEST),
+            newest_ms=run.newest_ms(case.key),
+            append_time=run.asks_append_time(case.key.topic),
+            topic_id=run.facts[case.key.topic].topic_id,
+            old=run.old(case.want),
+        )
+        proof = same_offset.prove(case.want, here, records.get(case.key))
+        case.copy = notes.unproven_copy(proof) if isinstance(proof, str) else proof
+        if isinstance(proof, Found):
+            case.alignment = proof
+
+
+def add_syncs(run: Asked, cases: Sequence[Case]) -> None:
+    """Give each partition that content did not place what the replicator wrote of it.
+
+    Where content contradicts, a remembered record is not where it should be, the syncs must prove themselves first.
+    """
+    topic = run.rules.offset_syncs
+    if topic is None or MethodName.SYNCED not in run.rules.methods:
+        return
+    by_content = MethodName.EXACT in run.rules.methods
+    open_cases = [case for case in cases if case.partner and not case.added and _is_open(case, by_content=by_content)]
+    if not open_cases:
+        return
+    known = read_syncs(run.log, topic, run.deadline)
+    for case in open_cases:
+        old = TopicPartition(case.want.topic, case.want.partition)
+        case.syncs = known if isinstance(known, str) else known.get(old, Syncs())
+    _confirm(run, [case for case in open_cases if _is_mismatch(case)])
+
+
+def _is_open(case: Case, *, by_content: bool) -> bool:
+    return not by_content or (isinstance(case.alignment, NoPlace) and case.alignment.cause not in topics.BEHIND)
+
+
+def _is_mismatch(case: Case) -> bool:
+    return isinstance(case.alignment, NoPlace) and case.alignment.cause is Cause.MISMATCH
+
+
+def _confirm(run: Asked, cases: Sequence[Case]) -> None:
+    """Look at the records that syncs speak of: times survive a replicator that changes keys or values."""
+    wanted: dict[TopicPartition, list[int]] = defaultdict(list)
+    for case in cases:
+        if isinstance(case.syncs, Syncs):
+            wanted[case.key] += synced.witnesses(case.want, case.syncs)
+    records = _read_offsets(run, wanted)
+    for case in cases:
+        if isinstance(case.syncs, Syncs):
+            case.syncs = synced.against(case.want, case.syncs, records.get(case.key)) or case.syncs
+
+
+def _read_offsets(
+    run: Asked, wanted: Mapping[TopicPartition, Sequence[int]]
+) -> Mapping[TopicPartition, tuple[LogRecord, ...] | None]:
+    """The standby's records from the first wanted offset to the last, in one go for all partitions."""
+    ranges = {key: (min(offsets), max(offsets) + 1) for key, offsets in wanted.items() if offsets}
+    return read_ranges(run.log, ranges, limit=same_offset.WIDEST, timeout=run.deadline.remaining / 2)

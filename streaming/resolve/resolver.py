@@ -1,0 +1,327 @@
+"""The resolver: for every partition of the old cluster, where to resume on the standby, and what it costs.
+
+All partitions are asked together, in few rounds: the topics' facts, then the ends, the begins, the times, then the
+records that alignment needs. The ends come *before* the times, so that "no record at that time" can be answered with a
+number behind which nothing unread can hide. Errors stay with their partition. Deciding is done by the pure
+functions of ``streaming.resume``; this module only asks, and lays facts before them.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from state.model.entities import EndSample, Fingerprint, TopicPartition
+from state.settings.keys import MethodName
+from streaming.clocks import Deadline
+from streaming.cluster_log import Log, Spec
+from streaming.resolve.after_place import look_behind
+from streaming.resolve.ask_many import Question, ask, ask_segments
+from streaming.resolve.case import Asked, Case
+from streaming.resolve.evidence import add_syncs, prove_copies
+from streaming.resolve.scan import SKEW_MS, Scan, scan
+from streaming.resume import notes, topics
+from streaming.resume.facts import Facts
+from streaming.resume.gaps import admitted, better, committed, is_countable
+from streaming.resume.methods import segment
+from streaming.resume.methods.choose import Question as Choice
+from streaming.resume.methods.content_search import Cause, Found, NoPlace
+from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.methods.timestamp import asked_time, common_time
+from streaming.resume.model import Resolution, Rules, Target, Want
+from streaming.resume.offset_syncs import Syncs
+from streaming.resume.position import normalised, nothing_read
+from streaming.resume.target import failed_target, in_order, target
+
+Group = tuple[str, str, str]
+"""Source, old topic, standby's topic."""
+
+
+def resolve(
+    log: Log,
+    wants: Sequence[Want],
+    rules: Rules,
+    *,
+    old_ends: Mapping[TopicPartition, EndSample],
+    now: datetime,
+    timeout: float,
+) -> Resolution:
+    """Find every want's place on ``log`` within ``timeout`` seconds.
+
+    ``old_ends``: last samples of the old cluster by old topic and partition. The same partition may be wanted several
+    times. A topic with another partition count yields one target per partition of the standby. Raises
+    ``ClusterUnreachable`` when no server of the standby answers.
+    """
+    began, deadline = time.monotonic(), Deadline.after(timeout)
+    facts = log.describe(sorted({want.target_topic for want in wants}), timeout=deadline.remaining)
+    run = Asked(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
+    targets: list[Target] = []
+    cases: list[Case] = []
+    counts: dict[str, tuple[int, int]] = {}
+    missing: dict[str, None] = {}
+    for group, members in _groups(wants, old_ends).items():
+        topic = facts.get(group[2])
+        if topic is None or topic.error is not None or not topic.partitions:
+            missing |= {group[2]: None} if topics.is_missing(topic) else {}
+            targets += [failed_target(want, rules, topics.error_of(topic)) for want in members]
+            continue
+        old = max(want.partition for want in members) + 1
+        if old < len(topic.partitions):
+            counts[group[2]] = (old, len(topic.partitions))
+            cases += _grown_cases(run, members)
+        elif old == len(topic.partitions):
+            cases += [_case(run, want) for want in members]
+        else:
+            counts[group[2]] = (old, len(topic.partitions))
+            note = notes.repartitioned(old, len(topic.partitions))
+            cases += _common_cases(run, members, note)
+    targets += _answer(run, cases)
+    return Resolution(
+        targets=in_order(targets, wants),
+        asked_at=now,
+        seconds=time.monotonic() - began,
+        missing_topics=tuple(missing),
+        fewer_partitions=counts,
+        timestamp_types={name: topic.timestamp_type for name, topic in facts.items() if topic.timestamp_type},
+        earliest_timestamps=_earliest(run),
+    )
+
+
+def _groups(wants: Sequence[Want], old_ends: Mapping[TopicPartition, EndSample]) -> dict[Group, list[Want]]:
+    groups: dict[Group, list[Want]] = defaultdict(list)
+    for want in wants:
+        old = old_ends.get(TopicPartition(want.topic, want.partition))
+        groups[want.source, want.topic, want.target_topic].append(normalised(want, old))
+    return groups
+
+
+def _case(run: Asked, want: Want) -> Case:
+    old = run.old(want)
+    return Case(
+        want=want,
+        key=TopicPartition(want.target_topic, want.partition),
+        idle=None if old is None else old.end <= want.offset,
+        ever_read=want.offset,
+        alignment=NoPlace(Cause.TRUNCATED) if want.lost else None,
+    )
+
+
+def _grown_cases(run: Asked, members: Sequence[Want]) -> list[Case]:
+    """A topic with more partitions on the standby: perhaps only added ones, of which nothing was read."""
+    known = {want.partition for want in members}
+    spread = topics.spread(members, len(run.facts[members[0].target_topic].partitions))
+    return [_case(run, want) for want in members] + [
+        replace(_case(run, want), added=True, note=notes.ADDED) for want in spread if want.partition not in known
+    ]
+
+
+def _common_cases(run: Asked, members: Sequence[Want], note: str) -> list[Case]:
+    """A topic whose partitions do not match: the smallest T of the old ones, for every partition of the standby."""
+    (time, buffer_ms), total = common_time(members, run.rules), sum(want.offset for want in members)
+    alignment = NoPlace(Cause.REPARTITIONED)
+    cases = []
+    for want in topics.spread(members, len(run.facts[members[0].target_topic].partitions)):
+        key = TopicPartition(want.target_topic, want.partition)
+        shared = replace(want, timestamp_ms=time, buffer_ms=buffer_ms)
+        cases.append(
+            Case(want=shared, key=key, partner=False, alignment=alignment, ever_read=total, note=note),
+        )
+    return cases
+
+
+def _answer(run: Asked, cases: list[Case]) -> list[Target]:
+    keys = dict.fromkeys(case.key for case in cases)
+    run.ask((key, Spec.LATEST) for key in keys)
+    if run.rules.committed_only:
+        visible = {case.key: None for case in cases if case.want.source in run.rules.committed_only}
+        run.visible = ask(run.log, [(key, Spec.LATEST) for key in visible], run.deadline, read_committed=True)
+    run.ask((key, Spec.EARLIEST) for key in keys)
+    whole = [case for case in cases if run.error(case.key) is None]
+    _ask_times(run, whole)
+    prove_copies(run, whole)
+    _align(run, whole)
+    for case in whole:
+        if case.scan is not None:
+            found = topics.expired(case.scan.outcome, case.want, run.answers.get((case.key, 0)))
+            if isinstance(found, Found) and case.want.source in run.rules.committed_only:
+                behind = run.bound(case.key, Spec.LATEST) - found.offset
+                found = admitted(found, case.scan.ring, case.scan.search.records, behind=behind)
+            case.alignment = found
+    add_syncs(run, whole)
+    whole = _regroup(run, whole)
+    look_behind(run, whole)
+    _ask_segments(run, whole)
+    broken = [case for case in cases if run.error(case.key) is not None]
+    return [_target(run, case) for case in whole] + [
+        failed_target(case.want, run.rules, run.error(case.key)) for case in broken
+    ]
+
+
+def _ask_times(run: Asked, cases: Iterable[Case]) -> None:
+    """T - buffer of each, the newest time, and the oldest one kept where retention may have worked."""
+    questions: list[Question] = []
+    for case in cases:
+        time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+        if time is not None and (run.rules.asks_times or case.want.lost == MethodName.CLOSEST):
+            questions.append((case.key, time))
+        questions.append((case.key, Spec.MAX_TIMESTAMP))
+        if run.bound(case.key, Spec.EARLIEST) > 0:
+            questions.append((case.key, 0))
+    run.ask(questions)
+
+
+def _ask_segments(run: Asked, cases: Iterable[Case]) -> None:
+    """Where times may not be asked for, or this broker cannot tell them and never will."""
+    if MethodName.SEGMENT not in run.rules.methods:
+        return
+    asked = []
+    for case in cases:
+        time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+        if time is not None and not run.tells_times(case.key, time):
+            asked.append((case.key, _segment_time(run, case)))
+    run.segments = ask_segments(run.log, asked, run.deadline, limit=segment.ASKED)
+
+
+def _segment_time(run: Asked, case: Case) -> int:
+    return asked_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
+
+
+def _align(run: Asked, cases: Iterable[Case]) -> None:
+    """Look for every remembered place by content; also where only time may decide, for it measures the replay."""
+    lows: dict[Question, list[tuple[Case, Ring]]] = defaultdict(list)
+    for case in cases:
+        if case.alignment is not None:
+            continue
+        begin, end = run.bound(case.key, Spec.EARLIEST), run.bound(case.key, Spec.LATEST)
+        if case.want.ring and begin < end:
+            ring = _ring(run, case)
+            lows[case.key, _low_time(run, case.key.topic, ring)].append((case, ring))
+        elif case.want.ring:
+            case.alignment = NoPlace(Cause.EMPTY)
+        else:
+            case.alignment = nothing_read(case.want, begin=begin, end=end)
+    run.ask(lows)
+    begun = [_scan(run, case, ring, question) for question, asked in lows.items() for case, ring in asked]
+    scan(run.log, [item for item in begun if item is not None], run.deadline)
+    _align_committed(run, [case for case in cases if case.scan is not None])
+
+
+def _align_committed(run: Asked, cases: Iterable[Case]) -> None:
+    """Where the place is not proven, look for it once more: the standby may lack what was read and not committed."""
+    again: list[tuple[Case, Ring, Question]] = []
+    for case in cases:
+        known, outcome = committed(case.want), case.scan.outcome if case.scan else None
+        if known and not run.is_compacted(case.key.topic) and not (isinstance(outcome, Found) and outcome.exact):
+            ring = _ring(run, case, [case.want.ring[index] for index in known])
+            again.append((case, ring, (case.key, _low_time(run, case.key.topic, ring))))
+    run.ask(question for _, _, question in again)
+    begun = [(case, case.scan, _scan(run, case, ring, question)) for case, ring, question in again]
+    scan(run.log, [item for _, _, item in begun if item is not None], run.deadline)
+    for case, former, item in begun:
+        if item is None or not better(former.outcome if former else None, item.outcome):
+            case.alignment, case.scan = None, former
+
+
+def _ring(run: Asked, case: Case, records: Sequence[Fingerprint] | None = None) -> Ring:
+    return Ring(
+        case.want.ring if records is None else records,
+        run.rules.context,
+        timed=not run.asks_append_time(case.key.topic),
+        begin=case.want.begin_known or 0,
+        disorder_ms=run.rules.buffer_of(case.want),
+    )
+
+
+def _low_time(run: Asked, topic: str, ring: Ring) -> int:
+    """A record's own time never looks up a place after it, so the largest of the last K bounds the place from below."""
+    if run.is_compacted(topic):
+        return max(0, min(record.timestamp_ms for record in ring.records))
+    newest = max(record.timestamp_ms for record in ring.tail)
+    return max(0, newest - (SKEW_MS if run.asks_append_time(topic) else 0))
+
+
+def _scan(run: Asked, case: Case, ring: Ring, question: Question) -> Scan | None:
+    looked, topic = run.answers[question], case.key.topic
+    if looked.error is not None:
+        case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
+        return None
+    end = run.bound(case.key, Spec.LATEST)
+    append_time, first = run.asks_append_time(topic), run.answers.get((case.key, 0))
+    case.scan = Scan(
+        key=case.key,
+        ring=ring,
+        begin=run.bound(case.key, Spec.EARLIEST),
+        begin_ms=None if first is None else first.timestamp_ms,
+        end=end,
+        lo=end if looked.offset is None else min(looked.offset, end),
+        lo_time_ms=question[1] + (SKEW_MS if append_time else 0),
+        compacted=run.is_compacted(topic),
+        append_time=append_time,
+        gap=case.want.offset - (case.want.offset if case.want.ring_offset is None else case.want.ring_offset),
+        dense=case.want.dense is True and is_countable(case.want, case.want.source in run.rules.committed_only),
+        read=None if len(ring.records) == len(case.want.ring) else _ring(run, case),
+    )
+    return case.scan
+
+
+def _regroup(run: Asked, cases: list[Case]) -> list[Case]:
+    """Where one partition of a topic is a mismatch, its partitioner may differ: the whole topic goes by common time."""
+    groups: dict[Group, list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.want.source, case.want.topic, case.want.target_topic].append(case)
+    kept: list[Case] = []
+    for group, members in groups.items():
+        against = _against(run, group, members)
+        if against:
+            kept += _common_cases(run, [case.want for case in members if not case.added], against)
+            continue
+        for case in members:
+            case.alignment = topics.behind(case.alignment, run.bound(case.key, Spec.LATEST))
+        kept += members
+    _ask_times(run, kept)
+    return kept
+
+
+def _against(run: Asked, group: Group, members: Sequence[Case]) -> str:
+    """Why the standby's partitions are not taken for the old ones' copies, one to one; empty if they are."""
+    count = len(run.facts[group[2]].partitions)
+    old = [case for case in members if not case.added]
+    if len(old) < len(members) and not all(topics.is_partner(case.want, case.alignment) for case in old):
+        return notes.repartitioned(len({case.key.partition for case in old}), count)
+    unknown = [case for case in old if case.partner and not isinstance(case.syncs, Syncs)]
+    stranger = topics.mismatch((case.key.partition, case.alignment) for case in unknown)
+    return "" if stranger is None or count == 1 else notes.unaligned(stranger)
+
+
+def _target(run: Asked, case: Case) -> Target:
+    key = case.key
+    time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
+    first = run.answers.get((key, 0))
+    assert case.alignment is not None
+    facts = Facts(
+        begin=run.bound(key, Spec.EARLIEST),
+        end=run.end(key, case.want.source),
+        log_end=run.bound(key, Spec.LATEST),
+        by_time=None if time is None else run.answers.get((key, time)),
+        segments=None if time is None else run.segments.get((key, _segment_time(run, case))),
+        newest_ms=run.newest_ms(key),
+        earliest_ms=None if first is None else first.timestamp_ms,
+        append_time=run.asks_append_time(key.topic) or (case.scan is not None and case.scan.append_time),
+        alignment=case.alignment,
+        scanned=() if case.scan is None else case.scan.search.records,
+        scanned_from=None if case.scan is None else case.scan.start,
+        syncs=case.syncs,
+        copy=case.copy,
+        resent=case.resent,
+    )
+    choice = Choice(want=case.want, rules=run.rules, facts=facts, now=run.now, idle=case.idle)
+    return target(choice, run.old(case.want) if case.partner else None, ever_read=case.ever_read, note=case.note)
+
+
+def _earliest(run: Asked) -> dict[TopicPartition, int]:
+    return {
+        key: looked.timestamp_ms
+        for (key, time), looked in run.answers.items()
+        if time == 0 and looked.timestamp_ms is not None
+    }

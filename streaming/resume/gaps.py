@@ -1,0 +1,161 @@
+"""Offsets between what is remembered and the position, and records that may never be committed.
+
+From the ring's place to the checkpoint's: moving on by count where, and only where, the gap is proven dense.
+
+A cluster can die between the commit of a batch and the reading of its last records, and then the ring is older than
+the checkpoint. The records between cannot be recognised, only counted; that is sound where every old offset of the gap
+held a consumed record and the standby's records after the ring's place have consecutive offsets too. Everywhere else
+the query resumes at the ring and the gap is forecast as replay: counting over a hole would skip unread records.
+
+Records that a read_uncommitted query has read and the standby may lack: those of transactions not committed.
+
+A replicator that reads read_committed copies no record of an aborted transaction, and of one that has not ended neither
+its records nor anything behind them. It keeps the order of the rest. So of the records read last those are looked for
+that the standby can hold: every committed one, and of the others those that are found there. The place is right after
+the newest of them. What is missing behind it will never come, once the standby holds a record that was not read:
+that one lies behind them all in the old log.
+
+A replicator that reads read_uncommitted copies all of them; then the place is found among all records read, and nothing
+of this is asked. The other way round, a read_committed query was never given what such a replicator copies as ordinary
+records: it shows where the old log has a hole and the standby a record.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
+
+from streaming.cluster_log import OFFSET, LogRecord
+from streaming.resume import notes
+from streaming.resume.methods.content_search import NEED_MORE, Found, NeedMore, NoPlace, Outcome, Search
+from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.model import Want
+
+
+def stay(found: Found, gap: int) -> Found:
+    """Resume at the ring's place; the gap is read again, now or when the standby has it."""
+    if found.missing:
+        return replace(found, missing=found.missing + gap, exact=False)
+    repeats = None if found.repeats is None else found.repeats + gap
+    note = f"the records remembered end {gap} before the checkpoint, and the gap cannot be counted over"
+    return replace(found, exact=False, repeats=repeats, note=notes.joined(found.note, note))
+
+
+def move_on(
+    found: Found, gap: int, ring: Ring, records: Sequence[LogRecord], *, read_to: int, end: int
+) -> Found | NeedMore:
+    """Move ``found`` on by ``gap`` records of the standby, of which ``records`` were read, up to ``read_to``."""
+    if found.missing:
+        return stay(found, gap)
+    first = bisect_left(records, found.offset, key=OFFSET)
+    after = records[first : first + gap]
+    if after and after[-1].offset - found.offset != len(after) - 1:
+        return stay(found, gap)
+    if len(after) < gap:
+        if read_to < end:
+            return NEED_MORE
+        if found.offset + len(after) != end:
+            return stay(found, gap)
+    moved = replace(found, offset=found.offset + len(after), missing=gap - len(after))
+    return _judged(moved, ring, after)
+
+
+def _judged(moved: Found, ring: Ring, after: Sequence[LogRecord]) -> Found:
+    """Not exact if the gap may hold copies sent again: each of them means one record less passed over."""
+    keys = {(record.digest, 0 if record.append_time else record.timestamp_ms) for record in after}
+    again = len(after) - len(keys) + sum(ring.newest(record) >= 0 for record in after)
+    if again:
+        repeats = None if moved.repeats is None else moved.repeats + again
+        moved = replace(moved, exact=False, repeats=repeats, note=notes.joined(moved.note, "equal records in the gap"))
+    return replace(moved, exact=moved.exact and not moved.missing)
+
+
+TAIL = 32
+"""So many of the records read last were read in one look, so a hole between them is one of the old log."""
+
+
+def committed(want: Want) -> tuple[int, ...]:
+    """Indices of the remembered records that were committed; empty where that makes no difference."""
+    known = tuple(i for i, record in enumerate(want.ring) if record.offset not in want.uncommitted)
+    return known if len(known) < len(want.ring) else ()
+
+
+def is_countable(want: Want, committed_only: bool) -> bool:
+    """Whether offsets behind what is remembered may be counted over on the standby, if each held a record.
+
+    Not where the query reads what is not committed and the log shows transactions, by their records or by the holes
+    that their markers leave: records between may be of one that was aborted, and the standby may have none of them.
+    """
+    last = want.ring[-TAIL:]
+    if committed_only or not last:
+        return True
+    return not want.uncommitted and last[-1].offset - last[0].offset + 1 == len(last)
+
+
+class PartialSearch(Search):
+    """A search for the newest of the records read that the standby holds.
+
+    ``ring`` has the committed ones, by which the lower bound was found; ``read`` has all, looked at offset by offset.
+    The answer comes at the end of the log, for only then is it known which the standby lacks.
+    """
+
+    def __init__(self, ring: Ring, read: Ring, *, lo: int, end: int, cut: bool = False) -> None:
+        super().__init__(ring, lo=lo, end=end, cut=cut)
+        self._read = read
+
+    def feed(self, records: Sequence[LogRecord], next_offset: int) -> Outcome:
+        self.records.extend(records)
+        if next_offset < self.end:
+            return NEED_MORE
+        there = {index for record in self.records for index in self._read.indices(record)}
+        sure = {record.offset for record in self.ring.records}
+        held = [each for i, each in enumerate(self._read.records) if each.offset in sure or i in there]
+        search = Search(self._read.holding(held), lo=self.lo, end=self.end, cut=self.cut)
+        found = search.feed(self.records, self.end)
+        return (
+            self._weighed(found, len(self._read.records) - len(held), held[-1].offset)
+            if isinstance(found, Found)
+            else found
+        )
+
+    def _weighed(self, found: Found, lacking: int, newest: int) -> Found:
+        """What is to be said of the records that the standby lacks: those behind the place may come yet."""
+        note = f"the standby lacks {lacking} of the last {len(self._read.records)} records read: not committed"
+        behind = [record for record in self._read.records if record.offset > newest]
+        if not behind or (found.missing == 0 and self._is_followed(found, max(each.timestamp_ms for each in behind))):
+            return replace(found, note=notes.joined(found.note, note if lacking else ""))
+        missing = None if found.missing is None else found.missing + len(behind)
+        return replace(found, exact=False, missing=missing, note=notes.joined(found.note, note))
+
+    def _is_followed(self, found: Found, newest_ms: int) -> bool:
+        """Whether an unread record lies behind the place; an older one may be a read one that was sent again."""
+        later = (record for record in self.records if record.offset >= found.offset)
+        return any(
+            self._read.newest(each) < 0 and (each.append_time or each.timestamp_ms >= newest_ms) for each in later
+        )
+
+
+def better(whole: Found | NoPlace | None, partial: Found | NoPlace | None) -> bool:
+    """Whether the place by what the standby can hold is to be taken instead of the one by all records read."""
+    if not isinstance(partial, Found):
+        return False
+    if not isinstance(whole, Found):
+        return True
+    return partial.exact and whole.missing != 0 and partial.offset <= whole.offset
+
+
+def admitted(found: Found, ring: Ring, records: Sequence[LogRecord], *, behind: int) -> Found:
+    """A read_committed query's place; not exact where aborted records lie before it as ordinary ones.
+
+    ``behind``: how many records the standby holds behind the place.
+    """
+    known, strange = ring.filled([record for record in records if record.offset < found.offset])
+    if not strange:
+        return found
+    share = strange / (known + strange)
+    note = (
+        f"{strange} of the {known + strange} records before the place were never given to this read_committed query, "
+        f"so about {round(behind * share)} of the {behind} behind it are such: the replicator copies aborted "
+        "transactions as ordinary records (or the old log was compacted); set the isolation.level of its source "
+        "consumer to read_committed"
+    )
+    return replace(found, exact=False, note=notes.joined(found.note, note))

@@ -1,0 +1,1 @@
+"""The methods by which a resume offset is found."""

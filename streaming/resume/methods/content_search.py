@@ -1,0 +1,296 @@
+"""Method ``exact``: the place right after the copy of the last consumed record, found by content.
+
+The remembered fingerprints are looked for on the standby from ``lo`` on: the first offset whose time is at or after the
+largest time among the last K. A record's own time never looks up a place after that record, so nothing before ``lo``
+need be searched. Of several places the earliest is taken: a later one can skip records that a restarted replicator
+had not sent the first time, and was late in trials; an earlier one only repeats what the replicator itself sent twice.
+
+The search is fed as records come, and answers with a value each time: found, need more, or no place and why.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from streaming.cluster_log import OFFSET, LogRecord
+from streaming.resume.methods.fingerprint_match import Fit, Ring, Walk
+
+THIN = 4
+"""A context cut off by the start of what was read counts only with so many records."""
+
+TRUSTED = 8
+"""A place is called exact only with so long a context where timestamps cannot help (LogAppendTime) or where records
+that nobody read may lie between (holes), else with ``THIN``.
+
+A shorter one will do where the whole history of the partition is remembered and has no holes."""
+
+LOOK_AHEAD = 4_096
+"""How many records after a place are looked at for an equal one, at most."""
+
+AMBIGUOUS = "equal records: the earliest place is taken"
+
+MISSING_BOUND = "at most so many come later: not every offset between was looked at, or held a record"
+"""Of a batch that is longer than what is read before its end the first records are not remembered; offsets count."""
+
+
+class Cause(StrEnum):
+    """Why there is no place by content; ``streaming.resume.notes`` has the sentence of each."""
+
+    NOT_REMEMBERED = "not remembered"
+    LAGS = "standby lags"
+    EMPTY = "standby empty"
+    MISMATCH = "mismatch"
+    """The standby holds records as new as the last one read, but not that record in its context."""
+    THIN = "thin context"
+    RETENTION = "retention"
+    COMPACTED = "compacted away"
+    COMPACTED_APPEND_TIME = "compacted with append time"
+    SCAN_LIMIT = "scan limit"
+    DEADLINE = "deadline"
+    ERROR = "error"
+    REPARTITIONED = "repartitioned"
+    TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A place that skips no unread record."""
+
+    offset: int
+    exact: bool = True
+    """Right after the first copy of the last consumed record, and nothing else could be meant."""
+    missing: int | None = 0
+    """Consumed records that the standby does not hold yet, at most: they come later, and are read again then; None:
+    some, but how many cannot be told."""
+    repeats: int | None = 0
+    """At most so many records from ``offset`` on were already read; None when that cannot be told."""
+    note: str = ""
+
+
+def is_retention(outcome: "Found | NoPlace") -> bool:
+    """Whether the standby has deleted the records around the position: unread ones may be among them."""
+    return isinstance(outcome, NoPlace) and outcome.cause is Cause.RETENTION
+
+
+@dataclass(frozen=True, slots=True)
+class NeedMore:
+    """Undecided by the records seen so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlace:
+    """Not found by content."""
+
+    cause: Cause
+    detail: str = ""
+
+
+Outcome = Found | NeedMore | NoPlace
+NEED_MORE = NeedMore()
+
+
+class Search:
+    """One partition's search. ``lo`` bounds candidates from below; ``end`` is the snapshot of the standby's end.
+
+    ``cut``: the first record that is fed is the first that retention has left.
+    """
+
+    def __init__(self, ring: Ring, *, lo: int, end: int, compacted: bool = False, cut: bool = False) -> None:
+        self.ring = ring
+        self.lo = lo
+        self.end = end
+        self.records: list[LogRecord] = []
+        self.cut = cut
+        self._compacted = compacted
+        self._checked = 0
+        self._rejected: int | None = None
+        self._survivors: dict[int, int] = {}
+        self._pending: tuple[Found, int] | None = None
+
+    def feed(self, records: Sequence[LogRecord], next_offset: int) -> Outcome:
+        """Take the next records of the standby, read up to ``next_offset``; at ``end`` the answer is final."""
+        self.records.extend(records)
+        if self._begins_unread() and self.lo - self.records[0].offset > LOOK_AHEAD:
+            return self._expired()  # too far to read on for what else may be wrong
+        is_end = next_offset >= self.end
+        outcome: Outcome = NEED_MORE
+        if self._pending is None:
+            outcome = self._survivor() if self._compacted else self._candidate()
+        if self._pending is not None:
+            outcome = self._alone(*self._pending, is_end=is_end)
+        elif isinstance(outcome, NeedMore) and is_end:
+            outcome = self._at_end()
+        return self._unless_expired(outcome) if isinstance(outcome, Found) else outcome
+
+    @property
+    def _floor(self) -> int:
+        """From where on there may be a place: anywhere, if retention may have taken the record that gave ``lo``."""
+        return 0 if self.cut else self.lo
+
+    def _unless_expired(self, found: Found) -> Outcome:
+        """No place in a copy sent again where retention has deleted the first one: unread records lie before it.
+
+        The replicator keeps its order, so the first copy is still there if the first record that is left was read:
+        then it is remembered, or older than what is, with more records before the place than follow without a hole.
+        """
+        if not self._begins_unknown:
+            return found
+        before = bisect_left(self.records, found.offset, key=OFFSET)
+        return self._expired() if before <= self.ring.unbroken or self._begins_unread() else found
+
+    def _begins_unread(self) -> bool:
+        """Whether the first record that retention has left may be unread."""
+        if not self._begins_unknown:
+            return False
+        first = self.records[0]
+        return self.ring.may_be_unread(first.timestamp_ms, append_time=first.append_time)
+
+    @property
+    def _begins_unknown(self) -> bool:
+        """Whether the first record that retention has left is none of those remembered."""
+        return self.cut and bool(self.records) and self.ring.newest(self.records[0]) < 0
+
+    def _expired(self) -> NoPlace:
+        return NoPlace(Cause.RETENTION, f"{self.records[0].offset} is the first that is left, and was not read")
+
+    def _alone(self, found: Found, at: int, *, is_end: bool) -> Outcome:
+        """A hole of the old offsets may have held an equal record that nobody read, and this may be its copy.
+
+        An aborted transaction that was sent again with the same times looks so. The true copy then follows within as
+        many records as the holes are wide; if an equal one does, the place is safe, but not exact.
+        """
+        last = at + 1 + min(self.ring.hidden, LOOK_AHEAD)
+        if len(self.records) < last and not is_end:
+            return NEED_MORE
+        newest = len(self.ring.records) - 1
+        equal = [record.offset for record in self.records[at + 1 : last] if self.ring.is_same(record, newest)]
+        if not equal or found.repeats is None:
+            return found
+        repeats = max(found.repeats, equal[-1] + 1 - found.offset)
+        return replace(found, exact=False, repeats=repeats, note=AMBIGUOUS)
+
+    def _candidate(self) -> Outcome:
+        """Judge the records not yet looked at that equal the last consumed one; the earliest that fits wins."""
+        seen, digest, lo, newest = self.records, self.ring.last.digest, self._floor, len(self.ring.records) - 1
+        first, self._checked = self._checked, len(seen)
+        for at in range(first, len(seen)):
+            record = seen[at]
+            if record.digest != digest or record.offset < lo:
+                continue
+            walk = self.ring.fit(seen, at, newest)
+            if walk.fit is Fit.NO or self._is_beset(at, walk):
+                if self._rejected is None and self.ring.is_same(record, newest):
+                    self._rejected = record.offset + 1
+                continue
+            if self._is_vetoed(record):
+                return self._first_seen(self._accepted(record, walk))
+            if walk.fit is Fit.CUT and walk.agreed < min(THIN, self.ring.context):
+                return NoPlace(Cause.THIN, f"{walk.agreed} of {self.ring.context} records")
+            found = self._accepted(record, walk)
+            if self.ring.hidden:
+                self._pending = found, at
+                return NEED_MORE
+            return found
+        return NEED_MORE
+
+    def _is_beset(self, at: int, walk: Walk) -> bool:
+        """Whether all that is remembered agreed, and a record as young as an unread one lies before the place.
+
+        Few records agree by chance; of what lay before all of them nothing is known, but that it is older. What fills a
+        hole of the old offsets is as old as the last of them.
+        """
+        if walk.agreed < len(self.ring.records) or self.records[at].append_time:
+            return False
+        youngest = max(record.timestamp_ms for record in self.ring.records)
+        here = self.records[bisect_left(self.records, self.lo, key=OFFSET) : at]
+        times = [each.timestamp_ms for each in here if each.timestamp_ms >= youngest and self.ring.newest(each) < 0]
+        return max(times, default=youngest) > youngest or len(times) > self.ring.hidden
+
+    def _is_vetoed(self, record: LogRecord) -> bool:
+        """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""
+        if self._rejected is None:
+            return False
+        return self.ring.holed or (self.ring.last_is_unique and not record.append_time)
+
+    def _accepted(self, record: LogRecord, walk: Walk) -> Found:
+        back, open_ended = self.ring.twins(walk, append_time=record.append_time)
+        demanded = TRUSTED if record.append_time or self.ring.holed else THIN
+        short = walk.agreed < demanded or (record.append_time and not self.ring.is_told_apart(walk.agreed))
+        short = short and not self.ring.is_whole
+        if not back and not short:
+            return Found(record.offset + 1)
+        repeats = None if open_ended or short or self.ring.holed else back
+        return Found(record.offset + 1, exact=False, repeats=repeats, note=AMBIGUOUS)
+
+    def _first_seen(self, fitting: Found | None) -> Found:
+        """Right after the first equal record; ``fitting`` is the later place whose context agreed."""
+        assert self._rejected is not None
+        repeats = None
+        if fitting is not None and fitting.repeats is not None:
+            repeats = fitting.offset - self._rejected + fitting.repeats
+        return Found(
+            self._rejected,
+            exact=False,
+            repeats=repeats,
+            note="the last record read stands in other company on the standby: resumed after its first copy",
+        )
+
+    def _survivor(self) -> Outcome:
+        """Compacted topic: gather which remembered records are still there; the answer comes at the end."""
+        first, self._checked = self._checked, len(self.records)
+        for record in self.records[first:]:
+            if record.append_time:
+                return NoPlace(Cause.COMPACTED_APPEND_TIME)
+            index = self.ring.newest(record)
+            if index >= 0 and record.offset >= self._floor:
+                self._survivors.setdefault(index, record.offset + 1)
+        return NEED_MORE
+
+    def _at_end(self) -> Outcome:
+        """The whole log from ``lo`` on was read without the last consumed record in its context."""
+        if self._compacted:
+            return self._newest_survivor()
+        if self._rejected is not None:
+            if self._is_older_twin(self._rejected - 1):
+                return self._first_seen(None)
+            return NoPlace(Cause.MISMATCH, f"an equal record at {self._rejected - 1} stands in other company")
+        if self.records:
+            at, newest = len(self.records) - 1, len(self.ring.records) - 1
+            for index in self.ring.indices(self.records[at]):
+                if self._is_at_home(at, index):
+                    missing = self.ring.last.offset - self.ring.records[index].offset
+                    note = MISSING_BOUND if missing > newest - index else ""
+                    return Found(self.end, exact=missing == 0, missing=missing, note=note)
+        return NoPlace(Cause.MISMATCH) if self.lo < self.end else self._lagging()
+
+    def _lagging(self) -> NoPlace:
+        """Nothing is as new as what was read: it has not come yet, unless all that is left came after it."""
+        if self._begins_unread():
+            return self._expired()
+        if self._begins_unknown:
+            return NoPlace(Cause.THIN, "nothing that is left was read, and only times speak for its being older")
+        return NoPlace(Cause.LAGS)
+
+    def _is_older_twin(self, offset: int) -> bool:
+        """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""
+        at = bisect_left(self.records, offset, key=OFFSET)
+        return any(self._is_at_home(at, index) for index in self.ring.indices(self.records[at])[1:])
+
+    def _is_at_home(self, at: int, index: int) -> bool:
+        walk = self.ring.fit(self.records, at, index)
+        return walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, len(self.ring.records)))
+
+    def _newest_survivor(self) -> Outcome:
+        if not self._survivors:
+            return NoPlace(Cause.COMPACTED) if self.lo < self.end else self._lagging()
+        newest = len(self.ring.records) - 1
+        index = max(self._survivors)
+        place = self._survivors[index]
+        here = [record for record in self.records if self.lo <= record.offset < place]
+        stranger = self.ring.stranger(here)
+        if stranger is not None:
+            return NoPlace(Cause.MISMATCH, f"{stranger.offset} stands among those read, or before them, and is not one")
+        missing = newest - index if place >= self.end else 0
+        note = "" if index == newest else f"compacted: the last {newest - index} records read are not there any more"
+        return Found(place, exact=missing == 0, missing=missing, note=note)

@@ -1,0 +1,265 @@
+"""Whether one record of the standby ends the same run of records as a remembered one.
+
+One equal record proves little where payloads repeat, so the records *before* it must agree too. Walking backwards from
+a candidate, each record of the standby is the expected remembered one, or a copy of a newer remembered one (a restarted
+replicator sends again: free), or a stranger that fills a hole of the old offsets at that place (an aborted record or a
+compacted one that was replicated all the same: at most as many as the hole is wide, none later than all that was read).
+Anything else rejects.
+
+Equal means same digest and same timestamp; in a batch with the LogAppendTime bit the broker's clock replaced the
+timestamp, so there the digest alone decides.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from functools import cached_property
+from statistics import median_low
+from typing import NamedTuple
+
+from state.model.entities import Fingerprint
+from streaming.cluster_log import LogRecord
+
+
+class Fit(Enum):
+    """How far a candidate's context agrees."""
+
+    FULL = "full"
+    CUT = "cut"
+    """Agreed as far back as the standby was read."""
+    NO = "no"
+
+
+class Walk(NamedTuple):
+    """One walk backwards from a candidate."""
+
+    fit: Fit
+    agreed: int
+    """Remembered records that were met, the candidate itself included."""
+    unbroken: bool
+    """Whether nothing else lay between them."""
+
+
+WIDEST = 128
+"""So many of the last records count at most."""
+
+
+class Ring:
+    """One partition's remembered records, oldest first, indexed for the walk; the last ``context`` of them count.
+
+    Where just so many end a run that stood in the log before, more count: as many as no other run in the ring ends
+    with, up to ``WIDEST``, and only over offsets without holes. ``records`` must not be empty. With ``timed=False``
+    the standby keeps no times, so that records of the same content are the same; then as many count as it takes to
+    reach one whose content the ring has once. ``begin`` is where the old partition began when it was last sampled;
+    ``disorder_ms`` how far an unread record's time may lie before that of read ones: X of ``T - X``.
+    """
+
+    def __init__(
+        self,
+        records: Sequence[Fingerprint],
+        context: int,
+        *,
+        timed: bool = True,
+        begin: int = 0,
+        disorder_ms: int = 0,
+    ) -> None:
+        self._asked = (context, timed, begin, disorder_ms)
+        self.records = tuple(records)
+        self.context = _telling(self.records, min(context, len(self.records)), timed=timed)
+        self.last = self.records[-1]
+        self.tail = self.records[-self.context :]
+        self.hidden = self.last.offset - self.tail[0].offset + 1 - self.context
+        """How many old offsets between the last ``context`` records are missing (holes)."""
+        self.is_whole = self.last.offset == len(self.records) - 1
+        """Whether it holds every record of the partition up to its last one, from offset 0 on."""
+        self._is_first = self.records[0].offset <= begin
+        self._top_ms = max(record.timestamp_ms for record in self.records)
+        self._young_ms = median_low(record.timestamp_ms for record in self.records) - disorder_ms
+
+    def holding(self, records: Sequence[Fingerprint]) -> "Ring":
+        """The same with other records."""
+        context, timed, begin, disorder_ms = self._asked
+        return Ring(records, context, timed=timed, begin=begin, disorder_ms=disorder_ms)
+
+    @property
+    def last_is_unique(self) -> bool:
+        """Whether no other remembered record equals the last one, timestamp included."""
+        same = (self.last.digest, self.last.timestamp_ms)
+        return sum((record.digest, record.timestamp_ms) == same for record in self.records) == 1
+
+    def may_be_unread(self, time_ms: int | None, *, append_time: bool) -> bool:
+        """Whether a record of that time that is none of those remembered may be unread, and not older than they are.
+
+        So it is where the old partition held nothing older, or where its time with the disorder added has reached that
+        of half of them: one of the far future or past does not move the half. An append time tells nothing.
+        """
+        return self._is_first or (not append_time and time_ms is not None and time_ms >= self._young_ms)
+
+    @property
+    def unbroken(self) -> int:
+        """How many of the last records have consecutive offsets."""
+        known, last = self.records, self.last.offset
+        return next((n for n in range(1, len(known)) if known[-n - 1].offset < last - n), len(known))
+
+    def is_told_apart(self, agreed: int) -> bool:
+        """Whether one of the last ``agreed`` records has a content that no other remembered one has.
+
+        Without times a run of nothing but common contents may have stood in the log before the ring begins.
+        """
+        return 0 < self._single <= agreed
+
+    @cached_property
+    def _single(self) -> int:
+        return _newest_single(self.records)
+
+    @cached_property
+    def _newest(self) -> dict[tuple[bytes, int], int]:
+        return {(record.digest, record.timestamp_ms): i for i, record in enumerate(self.records)}
+
+    @cached_property
+    def _newest_digest(self) -> dict[bytes, int]:
+        return {record.digest: i for i, record in enumerate(self.records)}
+
+    def is_same(self, seen: LogRecord, index: int) -> bool:
+        """Whether the standby's record equals the remembered one at ``index``."""
+        record = self.records[index]
+        return seen.digest == record.digest and (seen.append_time or seen.timestamp_ms == record.timestamp_ms)
+
+    def newest(self, seen: LogRecord) -> int:
+        """Index of the newest remembered record that equals ``seen``; -1 when none does."""
+        if seen.append_time:
+            return self._newest_digest.get(seen.digest, -1)
+        return self._newest.get((seen.digest, seen.timestamp_ms), -1)
+
+    def indices(self, seen: LogRecord) -> list[int]:
+        """Indices of all remembered records that equal ``seen``, newest first."""
+        return [i for i in range(self.newest(seen), -1, -1) if self.is_same(seen, i)]
+
+    @property
+    def holed(self) -> bool:
+        """Whether old offsets are missing between the last ``context`` records."""
+        return self.hidden > 0
+
+    def fit(self, records: Sequence[LogRecord], at: int, index: int) -> Walk:
+        """Walk backwards from ``records[at]``, taken for the remembered record ``index``."""
+        if not self.is_same(records[at], index):
+            return Walk(Fit.NO, 0, unbroken=True)
+        oldest = max(0, index + 1 - self.context)
+        agreed, wanted, here = 1, index - 1, at - 1
+        budget = widest = self._hole(wanted) if wanted >= oldest else 0
+        while wanted >= oldest:
+            if here < 0:
+                return Walk(Fit.CUT, agreed, unbroken=at - here == agreed)
+            seen = records[here]
+            if self.is_same(seen, wanted):
+                agreed, wanted = agreed + 1, wanted - 1
+                budget = self._hole(wanted) if wanted >= oldest else 0
+                widest = max(widest, budget)
+            elif self.newest(seen) > wanted:
+                budget = widest  # sent again, and what filled its hole may be sent again with it
+            elif budget > 0 and not self._is_later(seen):
+                budget -= 1
+            else:
+                return Walk(Fit.NO, agreed, unbroken=False)
+            here -= 1
+        return Walk(Fit.FULL, agreed, unbroken=at - here == agreed)
+
+    def _is_later(self, seen: LogRecord) -> bool:
+        """Whether a record is later than all that was read, and so rather an unread one that overtook."""
+        return not seen.append_time and seen.timestamp_ms > self._top_ms
+
+    def filled(self, records: Sequence[LogRecord]) -> tuple[int, int]:
+        """Walking back from the last of the standby's records: how many are remembered, how many fill old holes."""
+        known = strange = fillers = budget = 0
+        wanted = len(self.records) - 1
+        for seen in reversed(records):
+            if wanted >= 0 and self.is_same(seen, wanted):
+                known, strange, fillers, wanted = known + 1, strange + fillers, 0, wanted - 1
+                budget = self._hole(wanted) if wanted >= 0 else 0
+            elif self.newest(seen) <= wanted:
+                if budget == 0:
+                    break
+                budget, fillers = budget - 1, fillers + (not seen.uncommitted)
+        return known, strange
+
+    def _hole(self, index: int) -> int:
+        return self.records[index + 1].offset - self.records[index].offset - 1
+
+    def stranger(self, seen: Sequence[LogRecord]) -> LogRecord | None:
+        """The first record of a compacted log that may be an unread one although remembered ones follow it.
+
+        Between two remembered records others may only fill holes of the old offsets, and then no more offsets lie
+        between their copies than between themselves. Before the first of them only older ones lie; younger ones are
+        there if all that is left of the remembered records is what was sent again. ``seen`` ends with a remembered one.
+        """
+        oldest, youngest = min(each.timestamp_ms for each in self.records), max(each.timestamp_ms for each in self.tail)
+        last: tuple[int, int] | None = None
+        others: list[LogRecord] = []
+        for record in seen:
+            index = self.newest(record)
+            if index < 0:
+                if record.timestamp_ms >= (youngest if last is None else oldest):
+                    others.append(record)
+                continue
+            if others and (last is None or not self._is_hole(last, (index, record.offset), len(others))):
+                return others[0]
+            last, others = (index, record.offset), []
+        return None
+
+    def _is_hole(self, before: tuple[int, int], after: tuple[int, int], others: int) -> bool:
+        """Whether so many records between the copies of two remembered ones, each (index, offset), can fill holes."""
+        old = self.records[after[0]].offset - self.records[before[0]].offset
+        return others <= old - (after[0] - before[0]) and after[1] - before[1] <= old
+
+    def twins(self, walk: Walk, *, append_time: bool) -> tuple[int, bool]:
+        """How ambiguous the place is at the end of a walk that agreed.
+
+        Returns how many records lie between the oldest equal run in the ring and the last one, and whether a still
+        older run may be equal, too. ``(0, False)``: nothing else can be meant. Where something lay between the records
+        that agreed, every record equal to the last one counts, for there the walk forgives. A run that reaches the
+        ring's start may go on before it, unless the ring begins with the log.
+        """
+        if [record.digest for record in self.records].count(self.last.digest) == 1:
+            return 0, False
+        keys = [(record.digest, 0 if append_time else record.timestamp_ms) for record in self.records]
+        demanded = walk.agreed if walk.unbroken and not self.holed else 1
+        newest, back, open_ended = len(keys) - 1, 0, False
+        for index in range(newest):
+            if keys[index] != keys[newest]:
+                continue
+            length = min(demanded, index + 1)
+            if keys[index + 1 - length : index + 1] == keys[newest + 1 - length :]:
+                back = back or newest - index
+                open_ended = open_ended or index < self.context
+        return back, open_ended and self.records[0].offset > 0
+
+
+def _telling(records: Sequence[Fingerprint], context: int, *, timed: bool) -> int:
+    """How many of the last records no other run of the ring ends with: at least ``context``, at most ``WIDEST``."""
+    last, telling = records[-1].digest, context if timed else _newest_single(records)
+    if any(record.digest == last for record in records[:-context]):
+        backwards = [(record.digest, record.timestamp_ms if timed else 0) for record in reversed(records)]
+        telling = max(telling, max(_repeats(backwards), default=0) + 1)
+    widened = max(context, min(telling, WIDEST, len(records)))
+    while widened > context and records[-1].offset - records[-widened].offset >= widened:
+        widened -= 1
+    return widened
+
+
+def _newest_single(records: Sequence[Fingerprint]) -> int:
+    """How many of the last records reach back to one whose content the ring has once; 0 where there is none."""
+    counts = Counter(record.digest for record in records)
+    return next((back for back, record in enumerate(reversed(records), 1) if counts[record.digest] == 1), 0)
+
+
+def _repeats(row: Sequence[tuple[bytes, int]]) -> Iterator[int]:
+    """For every later place of a row, how many items from there on are those at its start (the Z algorithm)."""
+    lengths, left, right = [0] * len(row), 0, 0
+    for at in range(1, len(row)):
+        length = min(right - at, lengths[at - left]) if at < right else 0
+        while at + length < len(row) and row[length] == row[at + length]:
+            length += 1
+        lengths[at] = length
+        if at + length > right:
+            left, right = at, at + length
+        yield length

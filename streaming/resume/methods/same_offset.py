@@ -1,0 +1,123 @@
+"""Method ``identity``: the same offset, where the replicator copies bytes and so keeps offsets; only after proof.
+
+That a route keeps offsets is somebody's word. The old cluster may be dead, so it is compared by what is remembered of
+it: the last records read, with offset, time and content, must lie on the standby at those very offsets, and the ends
+that were last seen must not contradict it. A topic that carries the same id on both sides is one topic, and needs no
+records; a copied log has an id of its own.
+
+Records that are alike lie at other offsets just as well, so they prove nothing by themselves: then both sides must have
+ended at the same offset and time. Proven, the place stands also where the records after the remembered ones were never
+looked at. A standby that ends before the position is resumed at its end, like any that lags.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from state.model.entities import EndSample, Fingerprint
+from streaming.cluster_log import LogRecord
+from streaming.resume import notes
+from streaming.resume.methods.content_search import TRUSTED, Found
+from streaming.resume.model import Want
+
+COMPARED = 64
+"""So many of the newest remembered records are compared."""
+WIDEST = 4_096
+"""Records over more offsets than that are not read for the comparison."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lineage:
+    """What both sides are known to be, one partition's."""
+
+    begin: int
+    end: int
+    """Of the standby, one snapshot."""
+    newest_ms: int | None
+    append_time: bool
+    topic_id: str | None
+    old: EndSample | None
+    """The old partition as it was last seen."""
+
+
+def sampled(want: Want, *, begin: int, end: int) -> tuple[Fingerprint, ...]:
+    """The remembered records that the standby should hold at the same offsets, newest ones; empty if there is none."""
+    kept = [record for record in want.ring if begin <= record.offset < min(end, want.offset)][-COMPARED:]
+    return tuple(record for record in kept if kept[-1].offset - record.offset < WIDEST)
+
+
+def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Found | str:
+    """The place, or in one sentence why the same offset is not proven to be it.
+
+    ``records``: the standby's over the offsets of the sampled ones; None when they could not be read.
+    """
+    against = _contradiction(want, here)
+    if against:
+        return against
+    expected = sampled(want, begin=here.begin, end=here.end)
+    if records is None and expected:
+        return "the standby's records could not be read to compare them"
+    there = {record.offset: record for record in records or ()}
+    odd = next((each for each in expected if not _is_same(each, there.get(each.offset), here)), None)
+    if odd is not None:
+        return f"the standby does not hold the record of offset {odd.offset} there"
+    if not _is_same_topic(here):
+        if _is_repetitive(expected, there, here) and not _ends_agree(want, here):
+            return "the remembered records are too much alike to tell one offset from another"
+        is_whole = bool(expected) and expected[-1].offset == len(expected) - 1
+        if len(expected) < TRUSTED and not is_whole:
+            return f"{len(expected)} remembered records lie within the standby's log, {TRUSTED} are needed"
+        untold = min(want.offset, here.end) - (want.ring_offset or 0)
+        if untold > 0 and not _ends_agree(want, here):
+            return f"the records remembered end {untold} before the place"
+    missing = max(0, want.offset - here.end)
+    note = f"the standby lags: it ends {missing} offsets before the position" if missing else ""
+    return Found(min(want.offset, here.end), exact=missing == 0, missing=missing, note=note)
+
+
+def _contradiction(want: Want, here: Lineage) -> str:
+    """What the log ranges say against one and the same log; empty if nothing."""
+    old, newest = here.old, here.newest_ms
+    if want.offset < here.begin:
+        return f"the standby begins at {here.begin}, after the position"
+    if old is None or old.newest_timestamp_ms is None or newest is None or here.append_time:
+        return ""
+    if here.end == old.end and newest != old.newest_timestamp_ms:
+        return f"both sides end at {here.end}, with another newest time"
+    if here.end < old.end and newest > old.newest_timestamp_ms:
+        return f"the standby ends before the old partition did, with a newer time ({notes.instant(newest)})"
+    return ""
+
+
+def _is_same_topic(here: Lineage) -> bool:
+    return here.old is not None and here.old.topic_id is not None and here.old.topic_id == here.topic_id
+
+
+def _ends_agree(want: Want, here: Lineage) -> bool:
+    """Whether both sides ended at the same offset, at or after the position, with the same newest time."""
+    old = here.old
+    if old is None or here.newest_ms is None:
+        return False
+    return want.offset <= here.end == old.end and here.newest_ms == old.newest_timestamp_ms
+
+
+def _is_repetitive(expected: Sequence[Fingerprint], there: Mapping[int, LogRecord], here: Lineage) -> bool:
+    """Whether the same records could also lie at other offsets: a log that is shifted would look no different.
+
+    So it is where they repeat themselves, or where the standby fills a hole of the old log with one of them.
+    """
+    timeless = here.append_time or any(record.append_time for record in there.values())
+    known = [_content(record, timeless=timeless) for record in expected]
+    if any(known[step:] == known[:-step] for step in range(1, len(known) // 2 + 1)):
+        return True
+    holes = there.keys() - {record.offset for record in expected}
+    return any(_content(there[offset], timeless=timeless) in known for offset in holes)
+
+
+def _content(record: Fingerprint | LogRecord, *, timeless: bool) -> tuple[bytes, int]:
+    return record.digest, 0 if timeless else record.timestamp_ms
+
+
+def _is_same(old: Fingerprint, here: LogRecord | None, lineage: Lineage) -> bool:
+    if here is None or here.digest != old.digest:
+        return False
+    return here.append_time or lineage.append_time or here.timestamp_ms == old.timestamp_ms

@@ -1,0 +1,45 @@
+"""Method ``segment``: whole segments earlier, for brokers that cannot search by time (ListOffsets version 0).
+
+The broker tells base offsets of segments whose file it last wrote at or before ``T - buffer``. A record that was not
+read came to the standby after that, so it lies behind such a segment: resuming at the segment's begin skips nothing,
+and repeats a segment and more. That holds by the standby's clock, whatever the records' own times are; the buffer
+covers what the clocks differ by. The log's end is never taken for a segment, although the broker may name it.
+"""
+
+from datetime import datetime
+
+from state.settings.keys import MethodName
+from streaming.resume import notes
+from streaming.resume.facts import Facts, Place, Unheld
+from streaming.resume.methods.content_search import Found, is_retention
+from streaming.resume.methods.timestamp import asked_time
+from streaming.resume.model import Rules, Want
+
+ASKED = 2
+"""Offsets to ask for: the newest may be the log's end."""
+
+
+def buffer_of(want: Want, rules: Rules) -> int:
+    """X in milliseconds; never less than the rules', as a measured one tells nothing of the standby's clock."""
+    return max(rules.buffer_ms, rules.buffer_of(want))
+
+
+def place(want: Want, rules: Rules, facts: Facts, now: datetime) -> Place | Unheld:
+    """The newest segment that is old enough, or the begin, clamped to the snapshot and to what content has proven."""
+    time = asked_time(want.timestamp_ms, buffer_of(want, rules))
+    if time is None:
+        return Unheld(note=notes.NO_TIMESTAMP)
+    if facts.segments is None:
+        return Unheld(note="")
+    if facts.segments.error is not None:
+        return Unheld(note=notes.failed(facts.segments.error))
+    if time > now.timestamp() * 1000:
+        return Unheld(note=notes.future(time))
+    bases = [offset for offset in facts.segments.offsets if offset < facts.end]
+    offset = min(max(max(bases, default=facts.begin), facts.begin), facts.end)
+    note = notes.SEGMENT if bases else notes.NO_SEGMENT
+    if isinstance(facts.alignment, Found) and facts.alignment.offset < offset:
+        offset, note = max(facts.begin, facts.alignment.offset), notes.joined(note, notes.TIME_PAST_CONTENT)
+    if is_retention(facts.alignment):
+        offset, note = facts.begin, notes.ONLY_YOUNGER
+    return Place(method=MethodName.SEGMENT, offset=offset, note=note)

@@ -1,0 +1,235 @@
+"""Records that lie behind the resume offset, or come behind it later, although the query has read them.
+
+Records behind a place that the query has read already: copies that a replicator sent a second time.
+
+The place is right behind the first copy of the last record read. What was sent again lies behind it, among records that
+nobody read. It is never skipped, for unread records may lie between; it is counted, so that a gate can refuse it.
+
+A remembered record that comes again proves a second copy, and a replicator keeps its order: so all records up to the
+newest of them were read, but for those whose time is after all that was read. A copy that has not come as far as the
+remembered records shows by its times alone: several records in a row that are older than the disorder of the remembered
+ones allows. Those may also be late records, so the standby is searched for a first copy of some of them.
+
+Records that the replicator appends after a move although the query had read them: remembered, and counted.
+
+A standby that lags is resumed at its end. What it lacked then comes when the replicator runs again, and is read a
+second time. Offsets cannot tell these records from new ones, for producers write to the standby by then; their
+fingerprints can. They are kept with the operation, because positions are kept for a few batches only. The replicator
+keeps its order, so once one remembered record has come, those announced before it have come as well.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+from state.model.entities import Fingerprint
+from state.model.fingerprints import back
+from streaming.cluster_log import LogRecord
+from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.model import Want
+
+IN_A_ROW = 4
+"""So many old records in a row are looked for on the standby; fewer come late now and then. At the log's end one is
+enough, for there a copy may just have begun."""
+
+PROVEN = 16
+"""So many remembered records in their order prove a second copy where contents repeat and times tell nothing."""
+
+CHECKED = 8
+"""Of so many old records at most a first copy is looked for."""
+
+SEEN = 16
+"""So many of the copies are remembered, to know them when they are read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resent:
+    """What was sent again of the records that were read before a place."""
+
+    records: int | None = 0
+    """Records behind the place that the query has read already, at most; None: it cannot be told."""
+    later: int = 0
+    """Records read already that the same sender has yet to append, if it goes on; at most."""
+    seen: tuple[Fingerprint, ...] = ()
+    """The newest of the copies where none of them is remembered, by their offsets on the standby."""
+    note: str = ""
+
+
+NOTHING = Resent()
+
+
+def read_until_ms(records: Sequence[Fingerprint]) -> int:
+    """Time after which nothing was read: the largest that is remembered, and by how much times went back added."""
+    times = [record.timestamp_ms for record in records]
+    return max(times) + back(times)
+
+
+class Behind:
+    """The standby's records behind a place, all of them up to its end, held against those that were read before it."""
+
+    def __init__(self, ring: Ring, records: Sequence[LogRecord]) -> None:
+        self.records = records
+        self._ring = ring
+        self._top_ms = max(record.timestamp_ms for record in ring.records)
+        self._last, self._newest, self._alike = self._copies()
+
+    def proven(self) -> Resent:
+        """What the remembered records alone prove."""
+        if self._alike > self._last:
+            return self._ambiguous()
+        if self._last < 0:
+            return NOTHING
+        later = self._ring.last.offset - self._ring.records[self._newest].offset
+        return Resent(records=self._read(self._last), later=later, note=self._note(self._last))
+
+    def suspects(self) -> list[int]:
+        """Of the records behind the newest proven copy, some that are too old to be taken for unread; by position."""
+        row: list[int] = []
+        found: list[int] = []
+        if min((each.timestamp_ms for each in self.records), default=self._top_ms) >= self._top_ms:
+            return found
+        for at in range(self._last + 1, len(self.records)):
+            if self._is_older(self.records[at], self._top_ms):
+                row.append(at)
+                continue
+            found += row if len(row) >= IN_A_ROW else []
+            row = []
+        return _spread(found + row)
+
+    def with_copies(self, upto: int, *, to_come: int) -> Resent:
+        """Once a first copy of a suspect is found: everything up to ``upto`` may be a copy, and the rest may follow."""
+        if self._alike > upto:
+            return self._ambiguous()
+        copies = [each for each in self.records[: upto + 1] if not self._is_unread(each)]
+        seen = tuple(Fingerprint(each.offset, each.timestamp_ms, each.digest) for each in copies[-SEEN:])
+        return Resent(records=len(copies), later=to_come, seen=seen, note=self._note(upto))
+
+    def untold(self, at: int) -> Resent:
+        """Where no first copy of old records was found, and not all could be searched for one."""
+        offset = self.records[at].offset
+        note = f"records from {offset} on are older than those read last: whether they were read before is not known"
+        return Resent(records=None, note=note)
+
+    def _ambiguous(self) -> Resent:
+        at = self.records[self._alike].offset
+        return Resent(records=None, note=f"the record at {at} may be new, or one of those read that are like it")
+
+    def _note(self, upto: int) -> str:
+        last = self.records[upto].offset
+        return f"{self._read(upto)} records from here to {last} were read before: the replicator sent them again"
+
+    def _read(self, upto: int) -> int:
+        """Records up to there that are not known to be unread."""
+        return sum(not self._is_unread(each) for each in self.records[: upto + 1])
+
+    def _is_unread(self, record: LogRecord) -> bool:
+        return not record.append_time and record.timestamp_ms > self._read_until_ms
+
+    def _is_older(self, record: LogRecord, top_ms: int) -> bool:
+        """Whether rows of unread records that follow one of that time do not go back so far."""
+        return not record.append_time and record.timestamp_ms < top_ms - self._slack_ms
+
+    def _copies(self) -> tuple[int, int, int]:
+        """The last copy of a remembered record, which one that is, and the last record that may be one; -1 for none."""
+        last = newest = alike = -1
+        if {each.digest for each in self._ring.records}.isdisjoint(each.digest for each in self.records):
+            return last, newest, alike
+        run, before, top = 0, -1, self._top_ms
+        for at, record in enumerate(self.records):
+            index = self._ring.newest(record)
+            run = run + 1 if 0 <= before == index - 1 else int(index >= 0)
+            before = index
+            if index < 0:
+                top = max(top, record.timestamp_ms)
+            elif self._is_telling(record) or self._is_older(record, top) or run >= _enough(record):
+                last, newest = at, index
+            elif run >= IN_A_ROW if record.append_time else record.timestamp_ms < top:
+                alike = at
+        return last, newest, alike
+
+    def _is_telling(self, record: LogRecord) -> bool:
+        """Whether contents and times do not repeat by themselves, so that one equal record is proof enough."""
+        return self._is_told_by_content if record.append_time else self._is_told_by_time
+
+    @cached_property
+    def _read_until_ms(self) -> int:
+        return read_until_ms(self._ring.records)
+
+    @cached_property
+    def _slack_ms(self) -> int:
+        return 2 * _most_back_ms([record.timestamp_ms for record in self._ring.records])
+
+    @cached_property
+    def _is_told_by_content(self) -> bool:
+        return len({each.digest for each in self._ring.records}) == len(self._ring.records)
+
+    @cached_property
+    def _is_told_by_time(self) -> bool:
+        return len({(each.digest, each.timestamp_ms) for each in self._ring.records}) == len(self._ring.records)
+
+
+def _enough(record: LogRecord) -> int:
+    """So many remembered records in their order prove a second copy where some of them are like others."""
+    return PROVEN if record.append_time else IN_A_ROW
+
+
+def _most_back_ms(times: Sequence[int]) -> int:
+    """By how much all the times of a row lay behind the largest before them, at most."""
+    tops = list(accumulate(times, max))[IN_A_ROW - 1 :]
+    rows = (max(times[end - IN_A_ROW : end]) for end in range(IN_A_ROW, len(times) + 1))
+    return max((top - row for top, row in zip(tops, rows, strict=True)), default=0)
+
+
+def _spread(found: Sequence[int]) -> list[int]:
+    """The last one, the first one, and some between, in this order."""
+    if len(found) <= CHECKED:
+        return [*found[-1:], *found[:-1]]
+    step = (len(found) - 1) / (CHECKED - 1)
+    return [found[-1], *(found[round(step * turn)] for turn in range(CHECKED - 1))]
+
+
+Identity = tuple[int, bytes]
+"""``(timestamp_ms, digest)``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Awaited:
+    """What one partition of the standby lacked at the move, of the records that were read already."""
+
+    announced: int
+    missing: tuple[Identity, ...]
+    """The newest of them, in their order, as far as they have not come yet."""
+    matched: int = 0
+    """How many of those that were remembered have come."""
+
+    @property
+    def came(self) -> int | None:
+        """How many of the announced have come; None where none of them was ever remembered."""
+        remembered = self.matched + len(self.missing)
+        if self.announced and not remembered:
+            return None
+        return self.matched + self.announced - remembered if self.matched else 0
+
+    def after(self, records: Iterable[LogRecord]) -> "Awaited":
+        """The same once these records have been read; a record that comes twice counts once."""
+        missing = list(self.missing)
+        waiting = Counter(digest for _, digest in missing)
+        for record in records:
+            if not waiting[record.digest]:
+                continue
+            known = (each for each in missing if each[1] == record.digest)
+            found = next((each for each in known if record.append_time or each[0] == record.timestamp_ms), None)
+            if found is not None:
+                missing.remove(found)
+                waiting[record.digest] -= 1
+        return replace(self, missing=tuple(missing), matched=self.matched + len(self.missing) - len(missing))
+
+
+def remembered(want: Want, missing: int | None) -> tuple[Fingerprint, ...]:
+    """Of the ``missing`` offsets before the wanted one, those whose records the ring holds."""
+    ring = tuple(each for each in want.ring if each.offset < want.offset)
+    gap = max(0, want.offset - want.ring_offset) if want.ring_offset is not None else 0
+    count = (missing or 0) - gap  # records of the gap were counted, never read: nothing is known of them
+    return tuple(each for each in ring if each.offset > ring[-1].offset - count)

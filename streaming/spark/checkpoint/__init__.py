@@ -1,0 +1,1 @@
+"""A query's checkpoint: read, carried and fenced."""

@@ -1,0 +1,351 @@
+"""Makes the checkpoint with which a query goes on at the standby.
+
+A computed set of files is copied, the few that name the old cluster's offsets are written anew, and everything is read
+back. The old checkpoint stays as it is. Editing it in place would be quicker with a large state; a copy leaves the way
+back open, and fails with nothing changed.
+
+What the logs of a carried checkpoint say, treatment by treatment; pure.
+
+The standby's offsets stand for the end of batch N, so N and N - 1 get them. What becomes of batch N + 1:
+
+none     never planned: the next batch is N + 1, from the new offsets.
+replan   planned, and found again record by record: its range is rewritten, and it runs a second time under its id.
+promote  planned, and the sink has it: it counts as committed, and the offsets stand for the end of N + 1.
+bridge   planned, else: an empty batch N + 1 from and to the same offsets, so that its id never stands for other data.
+"""
+
+import contextlib
+import io
+import time
+import uuid
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from posixpath import dirname
+
+from state.messages import Offsets, PrepareReport, PrepareRequest, Treatment
+from streaming.spark.checkpoint.files import CheckpointFiles, join
+from streaming.spark.checkpoint.log_fence import MARK, Mark, claim, discard
+from streaming.spark.checkpoint.log_text import (
+    CommitEntry,
+    Declared,
+    OffsetEntry,
+    TopicOffsets,
+    bind_sources,
+    format_commit_entry,
+    format_offset_entry,
+    format_query_id,
+    parse_commit_entry,
+    parse_offset_entry,
+    parse_query_id,
+    source_offsets,
+)
+from streaming.spark.checkpoint.operators import (
+    Moved,
+    is_versioned_metadata,
+    move_metadata,
+    newest_entries,
+    read_operators,
+)
+from streaming.spark.checkpoint.read import LogEnd, read_log_end
+from streaming.spark.checkpoint.state_files import StateIds, next_state_ids, select_sources, select_state, shared_files
+from streaming.spark.errors import (
+    AlreadyRun,
+    CheckpointError,
+    EmptyCheckpoint,
+    FileVanished,
+    HalfWritten,
+    MalformedEntry,
+    MovedOn,
+    NoSpace,
+    TargetTaken,
+)
+
+SourceOffsets = Mapping[str, TopicOffsets]
+"""Offsets by the source's key in the entry."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Logs:
+    """The two logs of a new checkpoint."""
+
+    offsets: Mapping[int, OffsetEntry]
+    commits: Mapping[int, CommitEntry]
+    data_batch: int
+    """The first batch id that can hold new data."""
+    state_version: int
+
+    def contents(self) -> dict[str, bytes]:
+        """The files to write, by path relative to the checkpoint."""
+        offsets = {f"offsets/{batch}": format_offset_entry(entry) for batch, entry in self.offsets.items()}
+        commits = {f"commits/{batch}": format_commit_entry(entry) for batch, entry in self.commits.items()}
+        return offsets | commits
+
+
+def rewrite(
+    end: LogEnd,
+    treatment: Treatment,
+    target: SourceOffsets,
+    planned_target: SourceOffsets,
+    next_ids: StateIds,
+) -> Logs:
+    """Write the logs anew for the standby.
+
+    ``target`` are the standby's offsets for the end of N (of N + 1 when promoted), ``planned_target`` those for the
+    end of a replanned N + 1; a source in neither stays where it was. ``next_ids`` are the unique state ids of a
+    promoted batch (checkpoint format 2). Raises ``EmptyCheckpoint`` without a committed batch, ``MovedOn`` when N + 1
+    is planned and the treatment says it is not, or the other way round.
+    """
+    if end.batch is None or end.last is None or end.commit is None:
+        raise EmptyCheckpoint(hint="there is nothing to carry: move the query with resume: fresh")
+    _check_planned(end, treatment)
+    batch, commit = end.batch, end.commit
+    last = end.last.moved_to(target)
+    offsets = {} if batch == 0 else {batch - 1: (end.previous or end.last).moved_to(target)}
+    offsets[batch] = last
+    commits = {batch: commit}
+    promoted = treatment is Treatment.PROMOTE
+    if promoted and end.planned is not None:
+        offsets[batch + 1] = end.planned.moved_to(target)
+        commits[batch + 1] = _promoted(commit, end.planned, next_ids)
+    elif treatment is Treatment.REPLAN and end.planned is not None:
+        offsets[batch + 1] = end.planned.moved_to(planned_target)
+    elif treatment is Treatment.BRIDGE:
+        planned_watermark = 0 if end.planned is None else end.planned.watermark_ms
+        offsets[batch + 1] = last.at_watermark(max(last.watermark_ms, commit.next_watermark_ms, planned_watermark))
+    return Logs(
+        offsets=offsets,
+        commits=commits,
+        data_batch=batch + (2 if treatment in {Treatment.PROMOTE, Treatment.BRIDGE} else 1),
+        state_version=batch + (2 if promoted else 1),
+    )
+
+
+def _check_planned(end: LogEnd, treatment: Treatment) -> None:
+    needs_planned = treatment in {Treatment.REPLAN, Treatment.PROMOTE}
+    if end.planned is None and needs_planned:
+        raise MovedOn(f"batch {(end.batch or 0) + 1} is not planned, so there is nothing to {treatment.value}")
+    if end.planned is not None and treatment is Treatment.NONE:
+        raise MovedOn(f"batch {(end.batch or 0) + 1} is planned by now, and must be treated")
+
+
+def _promoted(commit: CommitEntry, planned: OffsetEntry, next_ids: StateIds) -> CommitEntry:
+    """A commit that Spark did not write: it moves the watermark no further than is known to be right."""
+    entry = commit.with_state_ids(next_ids) if next_ids else commit
+    return entry.at_watermark(max(commit.next_watermark_ms, planned.watermark_ms))
+
+
+_ATTEMPTS = 3
+_SPARE_BYTES = 1 << 16
+"""Room for the log entries and for what a file system rounds up."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CopyPlan:
+    """What the new checkpoint consists of."""
+
+    logs: Logs
+    written: Mapping[str, bytes]
+    """Files written anew, by path relative to the checkpoint."""
+    copied: Mapping[str, int]
+    """Files taken over, relative likewise, with their sizes in bytes."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.copied.values()) + sum(len(content) for content in self.written.values())
+
+
+def prepare(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> PrepareReport:
+    """Make the new checkpoint and read it back.
+
+    ``sources`` maps each declared source to its topics on the *old* cluster. For ``fresh`` nothing is made: the folder
+    must not be there. In the end the old checkpoint is looked at once more, for a run that nobody could stop may have
+    committed the batch that it had in flight while a large state was copied. Raises ``MovedOn``, ``NoSpace``,
+    ``TargetTaken`` or another ``CheckpointError``; then nothing is left of the new checkpoint, and the old one is
+    untouched in any case.
+    """
+    started = time.monotonic()
+    if request.resume == "fresh":
+        _clear_for_fresh(files, request)
+        _check_again(files, request, sources)
+        return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
+    plan = _carry_persistently(files, request, sources)
+    return PrepareReport(
+        checkpoint=request.target,
+        data_batch=plan.logs.data_batch,
+        files=len(plan.written) + len(plan.copied),
+        bytes=plan.bytes,
+        seconds=time.monotonic() - started,
+    )
+
+
+def plan_copy(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> CopyPlan:
+    """Compute the new checkpoint's files. Changes nothing; raises ``FileVanished`` when the old one is purged
+    meanwhile, and ``MovedOn`` when it is not where the request says."""
+    end = read_log_end(files, request.checkpoint)
+    bound = _check_place(end, request, sources)
+    state = files.walk(join(request.checkpoint, "state"))
+    state_ids = end.commit.state_ids if end.commit else {}
+    version = (end.batch or 0) + 1
+    ids = state_ids
+    if request.treatment is Treatment.PROMOTE and state:
+        version += 1
+        ids = next_state_ids(state, version, state_ids) if state_ids else {}
+    logs = rewrite(
+        end,
+        request.treatment,
+        _by_key(request.target_offsets, bound),
+        _by_key(request.planned_target_offsets or {}, bound),
+        ids if request.treatment is Treatment.PROMOTE else {},
+    )
+    expected = frozenset[str]().union(*(one.directories for one in read_operators(files, request.checkpoint)))
+    chosen = select_state(state, version, ids, expected) if state else frozenset()
+    chosen |= _shared(files, join(request.checkpoint, "state"), chosen)
+    named = _named_schemas(files, request, state, version - 1)
+    chosen = frozenset(path for path in chosen if not is_versioned_metadata(path)).union(
+        *(each.schemas for each in named.values())
+    )
+    gone = sorted(chosen - state.keys())
+    if gone:
+        raise HalfWritten(f"{request.checkpoint}: state/{gone[0]} is referred to, and not there")
+    mark = _mark(request, logs)
+    written = {MARK: mark.model_dump_json().encode(), "metadata": format_query_id(str(uuid.uuid4()))} | logs.contents()
+    written |= {f"state/{path}": each.content for path, each in named.items()}
+    copied = {f"state/{path}": state[path] for path in sorted(chosen)}
+    copied |= select_sources(files, request.checkpoint, logs.offsets.values())
+    return CopyPlan(logs=logs, written=written, copied=copied)
+
+
+def _carry_persistently(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> CopyPlan:
+    for attempt in range(1, _ATTEMPTS + 1):
+        plan = None
+        try:
+            plan = plan_copy(files, request, sources)
+            _check_space(files, request.target, plan)
+            claim(files, request.target, _mark(request, plan.logs))
+            _write(files, request, plan)
+            read_back(files, request.target, plan)
+            _check_again(files, request, sources)
+            return plan
+        except FileVanished:
+            _clean_up(files, request, plan)
+            if attempt == _ATTEMPTS:
+                raise
+        except CheckpointError as error:
+            if not isinstance(error, TargetTaken):
+                _clean_up(files, request, plan)
+            raise
+    raise AssertionError("the last attempt either returns or raises")
+
+
+def _check_place(end: LogEnd, request: PrepareRequest, sources: Declared) -> Mapping[str, str]:
+    """Compare the checkpoint with what was resolved; return its sources' names."""
+    if end.batch != request.batch:
+        raise MovedOn(f"batch {request.batch} was resolved, and the checkpoint is at {end.batch}")
+    entries = [entry for entry in (end.previous, end.last, end.planned) if entry is not None]
+    bound = bind_sources(entries, sources) if entries else {}
+    now = source_offsets(end.last, bound) if end.last else {}
+    for name, offsets in request.offsets.items():
+        if now.get(name) != offsets:
+            raise MovedOn(f"source {name} is not at the offsets that were resolved for batch {request.batch}")
+    unknown = (request.target_offsets.keys() | (request.planned_target_offsets or {}).keys()) - set(bound.values())
+    if unknown:
+        raise MovedOn(f"the checkpoint has no source {', '.join(sorted(unknown))}")
+    return bound
+
+
+def _check_again(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> None:
+    """Raises ``MovedOn`` when a batch was committed since the place was resolved."""
+    end = read_log_end(files, request.checkpoint)
+    if end.batch is not None or request.batch is not None:  # nothing committed: it stands where it was told to start
+        _check_place(end, request, sources)
+
+
+def _by_key(offsets: Offsets, bound: Mapping[str, str]) -> SourceOffsets:
+    return {key: offsets[name] for key, name in bound.items() if name in offsets}
+
+
+def _shared(files: CheckpointFiles, state: str, chosen: frozenset[str]) -> frozenset[str]:
+    """What the chosen RocksDB archives refer to."""
+    found: set[str] = set()
+    for path in chosen:
+        if path.endswith(".zip"):
+            where = join(state, path)
+            found |= {f"{dirname(path)}/{name}" for name in shared_files(_archive_metadata(files, where), where)}
+    return frozenset(found)
+
+
+def _named_schemas(
+    files: CheckpointFiles, request: PrepareRequest, state: Mapping[str, int], batch: int
+) -> dict[str, Moved]:
+    """The operators' metadata that names schemas by their paths, for the new checkpoint, by path below ``state/``."""
+    entries = newest_entries(state, batch).values()
+    found = {path: join(request.checkpoint, "state", path) for path in entries}
+    return {path: move_metadata(files.read_bytes(where), where, request.target) for path, where in found.items()}
+
+
+def _archive_metadata(files: CheckpointFiles, path: str) -> bytes:
+    try:
+        with zipfile.ZipFile(io.BytesIO(files.read_bytes(path))) as archive:
+            return archive.read("metadata")
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise MalformedEntry(f"{path} is not an archive of RocksDB state") from error
+
+
+def _mark(request: PrepareRequest, logs: Logs) -> Mark:
+    return Mark(
+        operation=request.operation,
+        epoch=request.epoch,
+        newest_offsets=max(logs.offsets),
+        newest_commit=max(logs.commits),
+    )
+
+
+def _check_space(files: CheckpointFiles, target: str, plan: CopyPlan) -> None:
+    free = files.free_space(dirname(target.rstrip("/")))
+    needed = plan.bytes + _SPARE_BYTES
+    if free is not None and free < needed:
+        raise NoSpace(
+            f"the new checkpoint needs {needed} bytes, and {free} are free at {target}",
+            hint="free some space there, or let the query's checkpoint folder be on a larger file system",
+        )
+
+
+def _write(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan) -> None:
+    """State first and the logs last: a folder without its logs cannot be taken for a checkpoint."""
+    files.copy((join(request.checkpoint, path), join(request.target, path)) for path in plan.copied)
+    for path, content in plan.written.items():
+        if path != MARK:
+            files.replace(join(request.target, path), content)
+
+
+def read_back(files: CheckpointFiles, target: str, plan: CopyPlan) -> None:
+    """Compare what the file system holds with what was meant. Raises ``HalfWritten`` or ``MalformedEntry``."""
+    expected = dict(plan.copied) | {path: len(content) for path, content in plan.written.items()}
+    found = files.walk(target)
+    wrong = sorted(path for path in expected.keys() | found.keys() if expected.get(path) != found.get(path))
+    if wrong:
+        raise HalfWritten(f"{join(target, wrong[0])} is not as it was written ({len(wrong)} such files)")
+    for path, content in plan.written.items():
+        where = join(target, path)
+        if files.read_bytes(where) != content:
+            raise HalfWritten(f"{where} does not hold what was written")
+    for batch, entry in plan.logs.offsets.items():
+        if parse_offset_entry(plan.written[f"offsets/{batch}"], f"offsets/{batch}") != entry:
+            raise MalformedEntry(f"offsets/{batch} does not say what was meant")
+    for batch, commit in plan.logs.commits.items():
+        if parse_commit_entry(plan.written[f"commits/{batch}"], f"commits/{batch}") != commit:
+            raise MalformedEntry(f"commits/{batch} does not say what was meant")
+    parse_query_id(plan.written["metadata"], "metadata")
+
+
+def _clean_up(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan | None) -> None:
+    """Remove what this attempt left. On a full disk only deleting is sure to work, so nothing else is done."""
+    if plan is not None:
+        with contextlib.suppress(TargetTaken):
+            discard(files, request.target, request.operation)
+
+
+def _clear_for_fresh(files: CheckpointFiles, request: PrepareRequest) -> None:
+    if files.list_names(request.target):
+        raise AlreadyRun(f"{request.target} is there already, and a fresh start needs a new folder")

@@ -1,0 +1,191 @@
+"""A checkpoint's files without Spark: plain paths, or ``file:`` URIs, on a local file system.
+
+The port through which a checkpoint's files are touched, whatever scheme they live on.
+
+Paths are text: absolute paths or URIs, joined with ``/``. ``streaming.spark.checkpoint.hadoop_files.HadoopFiles``
+fulfils it through Spark's own Hadoop file system, so that what Spark can reach, Tideover can carry;
+``streaming.spark.checkpoint.files.LocalFiles`` does without Spark. Both keep Hadoop's checksum side files
+(``.name.crc``) out of sight and right: a stale one makes the next reader fail.
+
+Errors: ``FileVanished`` (not there), ``NoSpace`` (full), ``AccessDenied``, ``FileSystemError`` (anything else).
+"""
+
+import contextlib
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlparse
+
+from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, NoSpace
+
+
+def join(directory: str, *names: str) -> str:
+    """Path of a file below a directory."""
+    return "/".join([directory.rstrip("/"), *names])
+
+
+class CheckpointFiles(Protocol):
+    """A few verbs on files; every one may raise ``FileSystemError``."""
+
+    def list_names(self, directory: str) -> Sequence[str]:
+        """Names in a directory, sorted; empty when it does not exist."""
+
+    def walk(self, directory: str) -> Mapping[str, int]:
+        """Every file below a directory, as path relative to it, with its size in bytes; empty when there is none."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def is_link(self, path: str) -> bool:
+        """Whether the path itself is a symbolic link; False when nothing is there."""
+
+    def size(self, path: str) -> int:
+        """Bytes of a file. Raises ``FileVanished``."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole content. Raises ``FileVanished``."""
+
+    def create_atomically(self, path: str, content: bytes) -> bool:
+        """Make a file that is complete as soon as it is seen; False if the name is taken. Of several racing for one
+        name exactly one wins. Makes the directory."""
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file, there or not. Makes the directory; not atomic."""
+
+    def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Copy files, each ``(source, target)``; makes directories. Raises ``FileVanished`` when a source is gone."""
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Remove a file, or with ``recursive`` a tree; False when it was not there."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Give a file or directory another name. Raises ``FileVanished``."""
+
+    def make_dirs(self, directory: str) -> None:
+        """Make a directory and those above it."""
+
+    def free_space(self, directory: str) -> int | None:
+        """Bytes that can still be written there; None where the file system cannot tell."""
+
+
+class LocalFiles:
+    """``CheckpointFiles`` by the standard library; leaves no checksum side files, and removes stale ones."""
+
+    def list_names(self, directory: str) -> Sequence[str]:
+        folder = _path(directory)
+        with _translated(directory):
+            return (
+                sorted(entry.name for entry in folder.iterdir() if not _is_checksum(entry)) if folder.is_dir() else []
+            )
+
+    def walk(self, directory: str) -> Mapping[str, int]:
+        root = _path(directory)
+        with _translated(directory):
+            return {
+                path.relative_to(root).as_posix(): path.stat().st_size
+                for path in sorted(root.rglob("*"))
+                if path.is_file() and not _is_checksum(path)
+            }
+
+    def exists(self, path: str) -> bool:
+        return _path(path).exists()
+
+    def is_link(self, path: str) -> bool:
+        return _path(path).is_symlink()
+
+    def size(self, path: str) -> int:
+        with _translated(path):
+            return _path(path).stat().st_size
+
+    def read_bytes(self, path: str) -> bytes:
+        with _translated(path):
+            return _path(path).read_bytes()
+
+    def create_atomically(self, path: str, content: bytes) -> bool:
+        target = _path(path)
+        with _translated(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+            try:
+                draft.write_bytes(content)
+                os.link(draft, target)  # refuses an existing name, and shows only complete content
+            except FileExistsError:
+                return False
+            finally:
+                draft.unlink(missing_ok=True)
+            _checksum_of(target).unlink(missing_ok=True)
+        return True
+
+    def replace(self, path: str, content: bytes) -> None:
+        target = _path(path)
+        with _translated(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _checksum_of(target).unlink(missing_ok=True)
+            target.write_bytes(content)
+
+    def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
+        for source, target in pairs:
+            with _translated(source):
+                _path(target).parent.mkdir(parents=True, exist_ok=True)
+                _checksum_of(_path(target)).unlink(missing_ok=True)
+                shutil.copyfile(_path(source), _path(target))
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        target = _path(path)
+        with _translated(path):
+            if target.is_dir():
+                shutil.rmtree(target) if recursive else target.rmdir()
+                return True
+            _checksum_of(target).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                target.unlink()
+                return True
+        return False
+
+    def rename(self, source: str, target: str) -> None:
+        with _translated(source):
+            _path(source).rename(_path(target))
+            with contextlib.suppress(FileNotFoundError):
+                _checksum_of(_path(source)).rename(_checksum_of(_path(target)))
+
+    def make_dirs(self, directory: str) -> None:
+        with _translated(directory):
+            _path(directory).mkdir(parents=True, exist_ok=True)
+
+    def free_space(self, directory: str) -> int | None:
+        folder = _path(directory)
+        while not folder.exists():
+            folder = folder.parent
+        with _translated(directory):
+            return shutil.disk_usage(folder).free
+
+
+def _path(path: str) -> Path:
+    return Path(unquote(urlparse(path).path) if path.startswith("file:") else path)
+
+
+def _checksum_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.crc")
+
+
+def _is_checksum(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".crc")
+
+
+@contextlib.contextmanager
+def _translated(path: str) -> Iterator[None]:
+    """Turn the operating system's errors into ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileVanished(f"{error.filename or path} is not there") from error
+    except PermissionError as error:
+        raise AccessDenied(f"{error.filename or path}: {error.strerror or error}") from error
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise NoSpace(f"no space left for {path}") from error
+        raise FileSystemError(f"{path}: {error.strerror or error}") from error

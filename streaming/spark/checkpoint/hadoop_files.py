@@ -1,0 +1,320 @@
+"""A checkpoint's files through Spark's own Hadoop file system: whatever scheme Spark can use, Tideover can.
+
+Each question is few calls into the JVM: a directory comes back as two texts, a file is copied inside the JVM. An
+atomic create is a draft renamed by ``FileContext`` without overwriting, as Spark's own logs do it; Hadoop's
+``create(overwrite=False)`` is a check and then a create, and had two winners in 10 of 150 races. On a local disk even
+that rename is a check and then a rename, so there the operating system's own exclusive link is used. Where neither is
+known to hold, nothing is created.
+
+Checkpoints on a local disk: without the processes that Hadoop would start for them.
+
+Where Hadoop's native library is missing, as in every pyspark from a package registry, Hadoop's local file system starts
+a process for each ``chmod`` and ``readlink``: 95 a second with four queries, and most of a small batch's time. A local
+file system that asks Java instead, and Spark's checkpoint manager on Hadoop's older ``FileSystem`` interface, start
+none. That manager looks before it renames, where the usual one renames without overwriting; so a planted entry could be
+overwritten in the microsecond between, and a fence reads the log again after the run is proven quiet.
+"""
+
+import contextlib
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlparse
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from state.settings.keys import Tideover
+from state.settings.values import HINT, scheme_refusal
+from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
+from streaming.spark.errors import (
+    AccessDenied,
+    CheckpointError,
+    FileSystemError,
+    FileVanished,
+    NoSpace,
+    UnsafeFileSystem,
+)
+from streaming.spark.query.jvm import JavaObject, java_context, java_view
+
+_COPIES_AT_ONCE = 8
+_STATUS = re.compile(r"; isDirectory=(?P<directory>true|false)(?:; length=(?P<length>\d+))?")
+_BETWEEN_PATHS = "\0"
+"""No path on any file system holds this character."""
+_GONE = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
+_TAKEN = "org.apache.hadoop.fs.FileAlreadyExistsException"
+_FULL = ("No space left on device", "Disk quota exceeded", "DSQuotaExceededException", "QuotaExceededException")
+_DENIED = ("AccessControlException", "AccessDeniedException", "Permission denied")
+"""The last as a local file system says it, in a ``FileNotFoundException``."""
+
+
+class HadoopFiles:
+    """``CheckpointFiles`` by the Hadoop file system of a Spark session."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._jvm = java_view(session)
+        self._conf = java_context(session).hadoopConfiguration()
+        self._local: dict[str, bool] = {}
+        """Whether a path's scheme (none: that of the default file system) is a local disk."""
+
+    def list_names(self, directory: str) -> Sequence[str]:
+        with _translated(directory):
+            path = self._path(directory)
+            try:
+                status = self._system(path).listStatus(path)
+            except Py4JJavaError as error:
+                if _class_of(error) in _GONE:
+                    return []
+                raise
+            return sorted(_name(found) for found in self._paths(status) if found != str(path.toUri()))
+
+    def walk(self, directory: str) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        with _translated(directory):
+            root = self._path(directory)
+            system = self._system(root)
+            if not system.exists(root):
+                return {}
+            prefix = str(system.makeQualified(root)).rstrip("/") + "/"
+            level = [root]
+            while level:
+                below = []
+                for text, is_directory, size in self._read(system.listStatus(self._array(level))):
+                    if is_directory:
+                        below.append(self._path(text))
+                    else:
+                        found[text.removeprefix(prefix)] = size
+                level = below
+        return dict(sorted(found.items()))
+
+    def exists(self, path: str) -> bool:
+        """Asked ten times a second of each query: on a local disk without the JVM."""
+        with _translated(path):
+            if self._is_local(path):
+                return LocalFiles().exists(path)
+            target = self._path(path)
+            return bool(self._system(target).exists(target))
+
+    def is_link(self, path: str) -> bool:
+        with _translated(path):
+            if self._is_local(path):
+                return LocalFiles().is_link(path)
+            target = self._path(path)
+            system = self._system(target)
+            return bool(system.exists(target)) and bool(system.getFileLinkStatus(target).isSymlink())
+
+    def size(self, path: str) -> int:
+        with _translated(path):
+            target = self._path(path)
+            return int(self._system(target).getFileStatus(target).getLen())
+
+    def read_bytes(self, path: str) -> bytes:
+        with _translated(path):
+            target = self._path(path)
+            stream = self._system(target).open(target)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+    def create_atomically(self, path: str, content: bytes) -> bool:
+        with _translated(path):
+            refused = scheme_refusal(path, str(self._conf.get("fs.defaultFS", "file:///")))
+            if refused is not None:
+                raise UnsafeFileSystem(refused, hint=HINT)
+            if self._is_local(path):
+                return LocalFiles().create_atomically(path, content)
+            target = self._path(path)
+            draft = self._jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid.uuid4()}.tmp")
+            try:
+                self._put(draft, content)
+                return self._rename_unless_taken(draft, target)
+            finally:
+                self._system(draft).delete(draft, False)
+
+    def replace(self, path: str, content: bytes) -> None:
+        with _translated(path):
+            self._put(self._path(path), content)
+
+    def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
+        with ThreadPoolExecutor(_COPIES_AT_ONCE, thread_name_prefix="copy") as pool:
+            for _ in pool.map(self._copy_one, pairs):
+                pass
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        with _translated(path):
+            target = self._path(path)
+            return bool(self._system(target).delete(target, recursive))
+
+    def rename(self, source: str, target: str) -> None:
+        with _translated(source):
+            old, new = self._path(source), self._path(target)
+            system = self._system(old)
+            system.getFileStatus(old)  # a missing source must be told from a taken target
+            if not system.rename(old, new):
+                raise FileSystemError(f"{source} could not be renamed to {target}")
+
+    def make_dirs(self, directory: str) -> None:
+        with _translated(directory):
+            path = self._path(directory)
+            self._system(path).mkdirs(path)
+
+    def free_space(self, directory: str) -> int | None:
+        with _translated(directory):
+            path = self._path(directory)
+            system = self._system(path)
+            while path.getParent() is not None and not system.exists(path):
+                path = path.getParent()
+            remaining = int(system.getStatus(path).getRemaining())
+        # object stores answer with a round number that means nothing, as does a file system without an answer
+        return None if remaining <= 0 or remaining >= 1 << 62 else remaining
+
+    def _copy_one(self, pair: tuple[str, str]) -> None:
+        with _translated(pair[0]):
+            source, target = self._path(pair[0]), self._path(pair[1])
+            self._jvm.org.apache.hadoop.fs.FileUtil.copy(
+                self._system(source), source, self._system(target), target, False, True, self._conf
+            )
+
+    def _put(self, path: JavaObject, content: bytes) -> None:
+        stream = self._system(path).create(path, True)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+
+    def _rename_unless_taken(self, draft: JavaObject, target: JavaObject) -> bool:
+        option = self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename").getEnumConstants()
+        refuse = self._jvm.java.lang.reflect.Array.newInstance(option[0].getClass(), 1)
+        refuse[0] = option[0]  # NONE
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(target.toUri(), self._conf)
+        try:
+            context.rename(draft, target, refuse)
+        except Py4JJavaError as error:
+            if _class_of(error) == _TAKEN:
+                return False
+            raise
+        return True
+
+    def _paths(self, status: JavaObject) -> list[str]:
+        """The path of each entry of a ``FileStatus[]``."""
+        paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(status)
+        text = str(self._jvm.scala.runtime.ScalaRunTime.genericWrapArray(paths).mkString(_BETWEEN_PATHS))
+        return text.split(_BETWEEN_PATHS) if text else []
+
+    def _read(self, status: JavaObject) -> list[tuple[str, bool, int]]:
+        """Path, kind and size of each entry of a ``FileStatus[]``: what stands behind its path in Hadoop's text."""
+        text = str(self._jvm.org.apache.commons.lang3.ArrayUtils.toString(status))
+        return list(_read_statuses(self._paths(status), text))
+
+    def _array(self, paths: Sequence[JavaObject]) -> JavaObject:
+        array = self._jvm.java.lang.reflect.Array.newInstance(paths[0].getClass(), len(paths))
+        for index, path in enumerate(paths):
+            array[index] = path
+        return array
+
+    def _is_local(self, path: str) -> bool:
+        scheme = urlparse(path).scheme
+        if scheme not in self._local:
+            self._local[scheme] = self._system(self._path(path)).getUri().getScheme() == "file"
+        return self._local[scheme]
+
+    def _path(self, path: str) -> JavaObject:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
+
+    def _system(self, path: JavaObject) -> JavaObject:
+        return path.getFileSystem(self._conf)
+
+
+def _read_statuses(paths: Iterable[str], text: str) -> Iterator[tuple[str, bool, int]]:
+    """Each path with its kind and size. The paths are known, so whatever characters they have, none is mistaken for
+    a mark of the text. Raises ``FileSystemError`` when the text is not what Hadoop's ``FileStatus`` prints."""
+    end = 0
+    for path in paths:
+        start = text.find(f"path={path}; isDirectory=", end)
+        match = None if start < 0 else _STATUS.match(text, start + len(f"path={path}"))
+        if match is None:
+            raise FileSystemError(f"{path} is listed by Hadoop without its kind and size")
+        yield path, match["directory"] == "true", int(match["length"] or 0)
+        end = match.end()
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _class_of(error: Py4JJavaError) -> str:
+    return cast(str, error.java_exception.getClass().getName())
+
+
+@contextlib.contextmanager
+def _translated(path: str) -> Iterator[None]:
+    """Turn Java's errors into ours."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except Py4JJavaError as error:
+        text = str(error.java_exception.toString())
+        if any(mark in text for mark in _FULL):
+            raise NoSpace(f"no space left for {path}") from error
+        if any(mark in text for mark in _DENIED):
+            raise AccessDenied(f"{path}: {text}") from error
+        if _class_of(error) in _GONE:
+            raise FileVanished(f"{path} is not there: {text}") from error
+        raise FileSystemError(f"{path}: {text}") from error
+    except (Py4JError, PySparkException) as error:
+        raise FileSystemError(f"{path}: {error}") from error
+
+
+_OWN_FILE_SYSTEM = {
+    "spark.hadoop.fs.file.impl",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl",
+    "spark.sql.streaming.checkpointFileManagerClass",
+}
+"""Settings by which a configuration says itself how local files are reached: then neither ours nor plain files are."""
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+
+
+def is_local(checkpoints: Iterable[str]) -> bool:
+    """Whether all of these lie on this host's disk, as far as their names tell."""
+    return all(urlparse(checkpoint).scheme in {"", "file"} for checkpoint in checkpoints)
+
+
+def keeps_local_checkpoints(settings: Tideover, runner: str) -> bool:
+    """Whether a runner has its driver, its tasks and all checkpoints of its queries on one host, as plain files.
+
+    Not where the configuration names a file system or a checkpoint manager of its own for them.
+    """
+    queries = [query for query in settings.queries.values() if runner in query.runners]
+    named = settings.spark.conf.keys() | {key for query in queries for key in query.spark}
+    if _OWN_FILE_SYSTEM & named:
+        return False
+    return settings.spark.master.startswith("local") and is_local(query.checkpoint for query in queries)
+
+
+def local_disk_conf(version: str, jars: Iterable[Path]) -> dict[str, str]:
+    """Session settings for local checkpoints; none where the jar is not among ``jars``.
+
+    The launcher looks for the file system before it adds ``spark.jars``, hence the class path. The manager's package
+    changed with Spark 4.1.
+    """
+    jar = next((jar for jar in jars if jar.name.startswith("hadoop-bare-naked-local-fs")), None)
+    if jar is None:
+        return {}
+    package = _STREAMING if version.startswith(("3.", "4.0.")) else f"{_STREAMING}.checkpointing"
+    return {
+        "spark.driver.extraClassPath": str(jar),
+        "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+        "spark.sql.streaming.checkpointFileManagerClass": f"{package}.FileSystemBasedCheckpointFileManager",
+    }
+
+
+def checkpoint_files(session: SparkSession, *, local: bool) -> CheckpointFiles:
+    """The runner's way to its checkpoints: plain files where they are local, else Spark's Hadoop file system."""
+    default = java_context(session).hadoopConfiguration().get("fs.defaultFS", "file:///")
+    return LocalFiles() if local and str(default).startswith("file:") else HadoopFiles(session)

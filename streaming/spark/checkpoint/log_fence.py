@@ -1,0 +1,216 @@
+"""Entries in a checkpoint's log that nobody can run, and the mark of a prepared checkpoint.
+
+The mark on a checkpoint that Tideover made: whose it is, and whether it has been run since.
+
+A small file beside Spark's own, which Spark passes over. It is written first, so that a half-made folder is known for
+what it is, and it lets an operation take away its own left-overs and nothing else.
+
+Plants entries into a checkpoint's offset log, so that nobody can run it, and takes them away again.
+
+A query that meets the number of its next batch taken ends before it reads a record; a start meets an entry that it
+cannot parse, and fails with the sentence in it. Copying the newest offsets there instead would be parsed: the next
+start would skip a batch in silence. A batch that is already running is not held back: stopping the run is the other
+half.
+"""
+
+from collections.abc import Callable
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from state.messages import ReleaseRequest
+from state.model.entities import read_folder
+from streaming.spark.checkpoint.files import CheckpointFiles, join
+from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence
+from streaming.spark.checkpoint.read import batch_ids, cleaned_text, is_cleaned, newest_commit
+from streaming.spark.errors import AlreadyRun, CleanedAway, FileVanished, HeldByStranger, MovedOn, TargetTaken
+
+MARK = "_tideover"
+
+
+class Mark(BaseModel):
+    """Who made a checkpoint, and how far its logs went then."""
+
+    model_config = ConfigDict(frozen=True)
+
+    operation: str
+    epoch: int
+    newest_offsets: int = -1
+    newest_commit: int = -1
+    """Newest ids in ``offsets`` and ``commits`` as prepared; anything above was written by a run."""
+
+
+def claim(files: CheckpointFiles, target: str, mark: Mark) -> None:
+    """Take a folder for a new checkpoint; left-overs of the same operation go first.
+
+    Raises ``TargetTaken`` when it is somebody else's, ``AlreadyRun`` when its checkpoint has been run.
+    """
+    discard(files, target, mark.operation)
+    if not files.create_atomically(join(target, MARK), mark.model_dump_json().encode()):
+        raise TargetTaken(f"{target} is being made by somebody else")
+
+
+def discard(files: CheckpointFiles, target: str, operation: str) -> bool:
+    """Remove a prepared checkpoint of this operation; False when there is none.
+
+    Raises ``TargetTaken`` when it is somebody else's, ``AlreadyRun`` when its checkpoint has been run.
+    """
+    names = files.list_names(target)
+    if not names:
+        return files.delete(target, recursive=True)
+    mark = read_mark(files, target)
+    if mark is None or mark.operation != operation:
+        raise TargetTaken(f"{target} is there already, and operation {operation} did not make it")
+    if has_been_run(files, target):
+        raise AlreadyRun(f"{target} has been run since operation {operation} made it")
+    return files.delete(target, recursive=True)
+
+
+def has_been_run(files: CheckpointFiles, target: str) -> bool:
+    """Whether a run wrote there: beyond what was prepared, or, where nothing was prepared, anything."""
+    mark = read_mark(files, target)
+    if mark is None:
+        return bool(files.list_names(target))
+    offsets, commits = batch_ids(files, target, "offsets"), batch_ids(files, target, "commits")
+    return max(offsets, default=-1) > mark.newest_offsets or max(commits, default=-1) > mark.newest_commit
+
+
+def read_mark(files: CheckpointFiles, target: str) -> Mark | None:
+    """The mark of a checkpoint; None when Tideover did not make it."""
+    if MARK not in files.list_names(target):
+        return None
+    try:
+        return Mark.model_validate_json(files.read_bytes(join(target, MARK)))
+    except ValidationError:
+        return None
+
+
+_ENTRIES = 2
+
+Knows = Callable[[str], bool]
+"""Whether the store knows an operation."""
+
+
+def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int, knows: Knows) -> tuple[int, ...]:
+    """Hold the next two free entries of the offset log, and return every batch id held for this operation.
+
+    N+1 and N+2, or N+2 and N+3 when N+1 is planned already. Planting again changes nothing. Batches that are committed
+    meanwhile do no harm: entries are tried in turn until two in a row are held, and no run can get past the first.
+    An older operation's entries are taken over. Raises ``MovedOn`` when a newer epoch holds the checkpoint, and
+    ``HeldByStranger`` when another operation does that the store does not know: the store was put back to a copy of
+    before that one. Epochs alone would not tell, for the old copy counts them anew. Raises ``CleanedAway`` where the
+    query left long ago: the fence of then stays, for an abort would take away a newer one.
+    """
+    committed = newest_commit(files, checkpoint)
+    if is_cleaned(files, checkpoint):
+        standing = holder(files, checkpoint)
+        if standing is not None and not knows(standing.operation):
+            raise _held_by_stranger(checkpoint, standing)
+        raise CleanedAway(cleaned_text(checkpoint))
+    _hold(files, checkpoint, 0 if committed is None else committed + 1, Fence(epoch, operation), knows)
+    return planted_by(files, checkpoint, operation)
+
+
+def holder(files: CheckpointFiles, checkpoint: str) -> Fence | None:
+    """The operation whose entries keep the checkpoint from being started, and its epoch; None when there are none."""
+    committed = newest_commit(files, checkpoint)
+    held = (
+        _planted(files, _entry(checkpoint, batch))
+        for batch in reversed(batch_ids(files, checkpoint, "offsets"))
+        if committed is None or batch > committed
+    )
+    return next((fence for fence in held if fence is not None), None)
+
+
+def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
+    """Batch ids whose entry an operation planted, ascending."""
+    committed = newest_commit(files, checkpoint)
+    candidates = [batch for batch in batch_ids(files, checkpoint, "offsets") if committed is None or batch > committed]
+    return tuple(
+        batch
+        for batch in candidates
+        if (fence := _planted(files, _entry(checkpoint, batch))) is not None and fence.operation == operation
+    )
+
+
+def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
+    """Take away what this very operation planted, and the checkpoint that it prepared; return the batch ids freed.
+
+    Highest first, so that a start between two removals still fails. What others planted or prepared stays. Raises
+    ``AlreadyRun`` when the prepared checkpoint has been run, or the old one was left long ago and cleaned since: then
+    the old one is not to be run again.
+    """
+    if is_cleaned(files, request.checkpoint):
+        raise AlreadyRun(f"{cleaned_text(request.checkpoint)}: it went on from another")
+    if request.below is not None:
+        _discard_lost(files, request, request.below)
+    if request.prepared is not None and request.fresh and files.list_names(request.prepared):
+        raise AlreadyRun(f"{request.prepared} has been run since operation {request.operation} chose it")
+    if request.prepared is not None and _is_prepared_by(files, request.prepared, request.operation):
+        discard(files, request.prepared, request.operation)
+    ours = planted_by(files, request.checkpoint, request.operation)
+    for batch in reversed(ours):
+        files.delete(_entry(request.checkpoint, batch))
+    return ours
+
+
+def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -> None:
+    """Take away what an operation prepared of which nobody knows any more how far it came.
+
+    Raises ``AlreadyRun`` when one of its checkpoints was run, or one of a later move: the query went on from there.
+    """
+    held = holder(files, request.checkpoint)
+    for name in files.list_names(below):
+        made, target = read_folder(name), join(below, name)
+        if made is None:
+            continue
+        own = made.is_of(request.operation)
+        if not own and (held is None or made.epoch <= held.epoch):
+            continue
+        if has_been_run(files, target):
+            raise AlreadyRun(f"{target} has been run since it was made: the query went on from there")
+        if own and _is_prepared_by(files, target, request.operation):
+            discard(files, target, request.operation)
+
+
+def _is_prepared_by(files: CheckpointFiles, target: str, operation: str) -> bool:
+    mark = read_mark(files, target)
+    return mark is not None and mark.operation == operation
+
+
+def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence, knows: Knows) -> None:
+    """Plant from a batch on until two entries in a row are ours."""
+    sentence = fence_sentence(fence)
+    held = 0
+    while held < _ENTRIES:
+        path = _entry(checkpoint, batch)
+        if files.create_atomically(path, sentence):
+            held += 1
+        elif (standing := _planted(files, path)) is None:
+            held = 0
+        elif standing.operation != fence.operation and not knows(standing.operation):
+            raise _held_by_stranger(checkpoint, standing)
+        elif standing.epoch > fence.epoch:
+            raise MovedOn(f"operation {standing.operation} of epoch {standing.epoch} holds {checkpoint}")
+        else:
+            if standing != fence:
+                files.replace(path, sentence)
+            held += 1
+        batch += 1
+
+
+def _held_by_stranger(checkpoint: str, standing: Fence) -> HeldByStranger:
+    return HeldByStranger(
+        f"{checkpoint} is held by operation {standing.operation} of epoch {standing.epoch}, "
+        "which this store does not know"
+    )
+
+
+def _planted(files: CheckpointFiles, path: str) -> Fence | None:
+    try:
+        return parse_fence(files.read_bytes(path))
+    except FileVanished:
+        return None
+
+
+def _entry(checkpoint: str, batch: int) -> str:
+    return join(checkpoint, "offsets", str(batch))

@@ -1,0 +1,202 @@
+"""Reads a checkpoint: how far the query is, what it planned beyond, and what state it keeps.
+
+Nothing is changed. A checkpoint of a running query may be read; what it purges meanwhile is looked for again.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from state.messages import CheckpointReport, Planned, SinkState, StateOperator
+from streaming.spark.checkpoint.files import CheckpointFiles, join
+from streaming.spark.checkpoint.log_text import (
+    CommitEntry,
+    Declared,
+    OffsetEntry,
+    bind_sources,
+    parse_commit_entry,
+    parse_fence,
+    parse_offset_entry,
+    parse_query_id,
+    source_offsets,
+)
+from streaming.spark.checkpoint.operators import deduplicates_ahead, read_operators
+from streaming.spark.errors import CleanedAway, EmptyCheckpoint, FileVanished, HalfWritten, NotACheckpoint
+
+CLEANED = "_tideover_cleaned"
+"""The file by which a checkpoint is known that was left, and whose state was deleted since; Spark passes over it."""
+_ATTEMPTS = 3
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogEnd:
+    """The newest entries of a checkpoint's two logs."""
+
+    batch: int | None
+    """N, the newest committed batch."""
+    previous: OffsetEntry | None
+    """``offsets/N-1``; None when purged."""
+    last: OffsetEntry | None
+    """``offsets/N``; None only when nothing was committed."""
+    commit: CommitEntry | None
+    """``commits/N``; None only when nothing was committed."""
+    planned: OffsetEntry | None
+    """``offsets/N+1`` as Spark wrote it; None when there is none, or a planted one."""
+
+
+def batch_ids(files: CheckpointFiles, checkpoint: str, log: str) -> list[int]:
+    """The batch ids of ``offsets`` or ``commits``, ascending."""
+    return sorted(int(name) for name in files.list_names(join(checkpoint, log)) if name.isdigit())
+
+
+def newest_commit(files: CheckpointFiles, checkpoint: str) -> int | None:
+    """N, the newest committed batch; None when there is none."""
+    return max(batch_ids(files, checkpoint, "commits"), default=None)
+
+
+def is_cleaned(files: CheckpointFiles, checkpoint: str) -> bool:
+    """Whether the query left it, and its state was deleted since."""
+    return files.exists(join(checkpoint, CLEANED))
+
+
+def cleaned_text(checkpoint: str) -> str:
+    """The same as a sentence."""
+    return f"the query left {checkpoint} long ago, and its state was deleted since"
+
+
+def read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
+    """Read both logs where they end. Raises ``EmptyCheckpoint``, ``NotACheckpoint``, ``HalfWritten``,
+    ``MalformedEntry``."""
+    return persistently(lambda: _read_log_end(files, checkpoint))
+
+
+def read_checkpoint(
+    files: CheckpointFiles,
+    checkpoint: str,
+    sources: Declared,
+    *,
+    file_sink: str | None = None,
+    sink_by_query_id: bool = False,
+) -> CheckpointReport:
+    """Report what a checkpoint holds.
+
+    ``sources`` maps each declared source to its topics on the active cluster; ``file_sink`` is the output folder of a
+    query that writes through Spark's file sink, which keeps batch ids of its own; ``sink_by_query_id`` says that its
+    sink, if it knows batches at all, knows them by query id and batch id. Raises what ``read_log_end`` and
+    ``bind_sources`` raise.
+    """
+    report = persistently(lambda: _report(files, checkpoint, sources, file_sink))
+    return report.model_copy(update={"sink_by_query_id": sink_by_query_id})
+
+
+def sink_state(files: CheckpointFiles, output: str, batch: int) -> SinkState:
+    """Whether Spark's file sink has a batch, or a later one: then it would drop that batch in silence."""
+    names = files.list_names(join(output, "_spark_metadata"))
+    ids = [int(name.removesuffix(".compact")) for name in names if name.removesuffix(".compact").isdigit()]
+    return SinkState.HAS if max(ids, default=-1) >= batch else SinkState.HAS_NOT
+
+
+def persistently(read: Callable[[], _T]) -> _T:
+    """Read again when a file was purged under the reader. Raises ``FileVanished`` when that never ends."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return read()
+        except FileVanished:
+            continue
+    return read()
+
+
+def _report(files: CheckpointFiles, checkpoint: str, sources: Declared, file_sink: str | None) -> CheckpointReport:
+    end = _read_log_end(files, checkpoint)
+    entries = [entry for entry in (end.previous, end.last, end.planned) if entry is not None]
+    bound = bind_sources(entries, sources) if entries else {}
+    operators = read_operators(files, checkpoint)
+    planned = None
+    if end.planned is not None:
+        batch = 0 if end.batch is None else end.batch + 1
+        planned = Planned(
+            batch=batch,
+            offsets=source_offsets(end.planned, bound),
+            sink=SinkState.UNKNOWN if file_sink is None else sink_state(files, file_sink, batch),
+            others_read=_others(end.planned, bound) != ({} if end.last is None else _others(end.last, bound)),
+        )
+    newest = end.last or end.planned
+    return CheckpointReport(
+        checkpoint=checkpoint,
+        batch=end.batch,
+        offsets={} if end.last is None else source_offsets(end.last, bound),
+        planned=planned,
+        operators=tuple(StateOperator(id=one.id, name=one.name, partitions=one.partitions) for one in operators),
+        deduplicates_ahead=deduplicates_ahead(operators, max([len(sources), *(len(each.sources) for each in entries)])),
+        state_provider=newest.state_provider if newest is not None and operators else None,
+        log_version=1 if newest is None else newest.version,
+        sink_keeps_batch_ids=file_sink is not None,
+        other_sources=0 if newest is None else len(_others(newest, bound)),
+    )
+
+
+def _others(entry: OffsetEntry, bound: Mapping[str, str]) -> dict[str, str | None]:
+    """The offsets of an entry that are no Kafka source's."""
+    return {key: text for key, text in entry.sources.items() if key not in bound}
+
+
+def _read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
+    names = files.list_names(checkpoint)
+    if not names:
+        raise EmptyCheckpoint(f"{checkpoint} is empty or not there")
+    if CLEANED in names:
+        raise CleanedAway(cleaned_text(checkpoint))
+    if "metadata" not in names:
+        if _is_only_planted(files, checkpoint, names):
+            return LogEnd(batch=None, previous=None, last=None, commit=None, planned=None)
+        if {"offsets", "commits"} & set(names):
+            raise HalfWritten(f"{checkpoint}: it has logs of batches, and no file metadata")
+        raise NotACheckpoint(f"{checkpoint} holds other things than a checkpoint")
+    path = join(checkpoint, "metadata")
+    parse_query_id(files.read_bytes(path), path)
+    batch = newest_commit(files, checkpoint)
+    present = set(batch_ids(files, checkpoint, "offsets"))
+    following = 0 if batch is None else batch + 1
+    planned = _read_offsets(files, checkpoint, following) if following in present else None
+    _check_nothing_beyond(files, checkpoint, batch, [each for each in sorted(present) if each > following])
+    if batch is None:
+        return LogEnd(batch=None, previous=None, last=None, commit=None, planned=planned)
+    if batch not in present:
+        raise HalfWritten(f"{checkpoint}: batch {batch} is committed, and offsets/{batch} is not there")
+    last = _read_offsets(files, checkpoint, batch)
+    if last is None:
+        raise HalfWritten(f"{checkpoint}: offsets/{batch} is a planted entry, and batch {batch} is committed")
+    path = join(checkpoint, "commits", str(batch))
+    return LogEnd(
+        batch=batch,
+        previous=_read_offsets(files, checkpoint, batch - 1) if batch - 1 in present else None,
+        last=last,
+        commit=parse_commit_entry(files.read_bytes(path), path),
+        planned=planned,
+    )
+
+
+def _check_nothing_beyond(files: CheckpointFiles, checkpoint: str, batch: int | None, beyond: Sequence[int]) -> None:
+    """An entry after the next batch is a planted one, or the log was cut about: what was read in between is not known.
+
+    Raises ``HalfWritten``; ``FileVanished``, so that it is read again, when batches were committed meanwhile.
+    """
+    for each in beyond:
+        if _read_offsets(files, checkpoint, each) is not None:
+            if newest_commit(files, checkpoint) != batch:
+                raise FileVanished(f"{checkpoint} went on while it was read")
+            committed = "no batch" if batch is None else f"batch {batch}"
+            raise HalfWritten(f"{checkpoint}: offsets/{each} is there, and {committed} is the newest that is committed")
+
+
+def _is_only_planted(files: CheckpointFiles, checkpoint: str, names: Collection[str]) -> bool:
+    """Whether a fence came before any run: then the folder holds planted entries and nothing else."""
+    planted = set(names) == {"offsets"} and batch_ids(files, checkpoint, "offsets")
+    return bool(planted) and all(_read_offsets(files, checkpoint, batch) is None for batch in planted or ())
+
+
+def _read_offsets(files: CheckpointFiles, checkpoint: str, batch: int) -> OffsetEntry | None:
+    path = join(checkpoint, "offsets", str(batch))
+    content = files.read_bytes(path)
+    return None if parse_fence(content) else parse_offset_entry(content, path)

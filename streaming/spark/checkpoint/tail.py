@@ -1,0 +1,117 @@
+"""Follows a running query's checkpoint: which batch was planned, which one committed.
+
+The checkpoint is the truth, and knowing the next batch id makes watching it cheap: one existence check per log and
+look, where a listing of the logs would read hundreds of names. The listener's events come later (130 ms at the median)
+and only as a hint.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+from state.messages import Offsets
+from streaming.spark.checkpoint.files import CheckpointFiles, join
+from streaming.spark.checkpoint.log_text import (
+    Declared,
+    OffsetEntry,
+    bind_sources,
+    parse_fence,
+    parse_offset_entry,
+    source_offsets,
+)
+from streaming.spark.checkpoint.read import batch_ids, newest_commit
+from streaming.spark.errors import FileVanished
+
+_LIST_SECONDS = 5.0
+"""How long nothing new may be seen before the logs are listed: more batches may have passed between two looks than
+Spark keeps (``spark.sql.streaming.minBatchesToRetain``), and then the next id never comes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """A batch as the checkpoint tells it."""
+
+    id: int
+    offsets: Offsets
+    """End offsets per declared source."""
+    committed: bool
+    planned_after: float | None = field(default=None, compare=False)
+    """The look, on the monotonic clock, at which it was not planned yet; None where it was there at the first look,
+    so that an earlier run may have planned it."""
+
+
+class Follower:
+    """One checkpoint, from where it stood when the run began."""
+
+    def __init__(self, files: CheckpointFiles, checkpoint: str, declared: Declared) -> None:
+        self._files = files
+        self._checkpoint = checkpoint
+        self._declared = declared
+        self._planned: dict[int, Offsets] = {}
+        self.committed = max(batch_ids(files, checkpoint, "commits"), default=None)
+        """Newest committed batch id, None before the first."""
+        self._next_planned = 0 if self.committed is None else self.committed
+        self._looked: float | None = None
+        self._listed = time.monotonic()
+        self.data_batch = self._first_data_batch()
+        """The first batch id of this run that can hold new data."""
+
+    def look(self) -> list[Batch]:
+        """What is new since the last look, in order: planned batches before the commits of the same batches.
+
+        Where the batches in between are gone, it goes on with the newest that was committed.
+        """
+        if seen := self._look():
+            self._listed = time.monotonic()
+        elif time.monotonic() - self._listed >= _LIST_SECONDS:
+            self._listed = time.monotonic()
+            newest = newest_commit(self._files, self._checkpoint)
+            if newest is not None and newest >= self._next_planned:
+                self._next_planned, self.committed = newest, newest - 1
+                self._looked = None  # nobody saw when it was planned
+                seen = self._look()
+        return seen
+
+    def _look(self) -> list[Batch]:
+        seen: list[Batch] = []
+        before, self._looked = self._looked, time.monotonic()
+        while self._exists("offsets", self._next_planned):
+            entry = self._entry(self._next_planned)
+            if entry is None:
+                break  # a planted entry: this checkpoint is fenced
+            offsets = source_offsets(entry, bind_sources([entry], self._declared))
+            self._planned[self._next_planned] = offsets
+            seen.append(
+                Batch(
+                    id=self._next_planned,
+                    offsets=offsets,
+                    committed=self._next_planned == self.committed,
+                    planned_after=before,
+                )
+            )
+            self._next_planned += 1
+        following = 0 if self.committed is None else self.committed + 1
+        while following < self._next_planned and self._exists("commits", following):
+            seen.append(Batch(id=following, offsets=self._planned.get(following, {}), committed=True))
+            self.committed = following
+            following += 1
+        self._planned = {batch: offsets for batch, offsets in self._planned.items() if batch >= following - 1}
+        return seen
+
+    def _first_data_batch(self) -> int:
+        """N+1, or N+2 where N+1 is planned with the very offsets of N: then it is empty (a bridge)."""
+        if self.committed is None:
+            return 0
+        last, following = self._entry(self.committed), self._entry(self.committed + 1)
+        bridge = last is not None and following is not None and dict(last.sources) == dict(following.sources)
+        return self.committed + (2 if bridge else 1)
+
+    def _exists(self, log: str, batch: int) -> bool:
+        return self._files.exists(join(self._checkpoint, log, str(batch)))
+
+    def _entry(self, batch: int) -> OffsetEntry | None:
+        path = join(self._checkpoint, "offsets", str(batch))
+        try:
+            content = self._files.read_bytes(path)
+        except FileVanished:
+            return None
+        return None if parse_fence(content) else parse_offset_entry(content, path)

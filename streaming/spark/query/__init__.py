@@ -1,0 +1,1 @@
+"""One streaming query, from its declaration to its runs."""

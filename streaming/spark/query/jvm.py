@@ -1,0 +1,225 @@
+"""The few doors into the JVM behind pyspark's back, all in one place.
+
+pyspark keeps them in underscored attributes that have been the same since 2.x; everything else here asks through these
+functions, so that a version that moves one is met in one file.
+
+What the traceback of a Python worker says; pure.
+
+Spark puts the whole of it into the message of a ``PythonException``, behind a line that says nothing:
+``An exception was thrown from the Python worker`` (3.5.7, 4.0.0, 4.2.0).
+
+Says what Kafka's Java clients mean when a cluster refuses them: which ACL is missing, what is wrong with a secret.
+
+Their exceptions name the resource and not the operation; what a query does with the resource tells it.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_BEGIN = "Traceback (most recent call last):"
+_SQLSTATE = re.compile(r"\n ?SQLSTATE: \w+\s*$")
+"""What Spark puts behind every message."""
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+)')
+
+
+def worker_trace(message: str) -> str | None:
+    """The traceback within a message, from its begin on; None where there is none."""
+    _, begin, rest = message.partition(_BEGIN)
+    return begin + _SQLSTATE.sub("", rest).rstrip() if begin else None
+
+
+def worker_error(message: str) -> str | None:
+    """What was raised, and where: ``ValueError: no such customer (Python worker, shop.py:12)``.
+
+    Of a chain of errors it is the last one. None where the message holds no traceback.
+    """
+    trace = worker_trace(message)
+    if trace is None:
+        return None
+    lines = trace.rpartition(_BEGIN)[2].splitlines()
+    raised = next((line.strip() for line in lines if line and not line[0].isspace()), None)
+    if raised is None:
+        return None
+    frames = [frame for line in lines if (frame := _FRAME.match(line)) is not None]
+    place = f", {frames[-1]['file'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""
+    return f"{raised} (Python worker{place})"
+
+
+_TAKEN = "one that has not expired, of an authority in the broker's truststore"
+_MEANINGS = (
+    (
+        r"TopicAuthorizationException.*?\[(?P<what>[^\]]*)\]",
+        "our user has no ACL on topic {what}: a source needs Read, a sink Write",
+    ),
+    (r"TopicAuthorizationException", "our user has no ACL on one of its topics: a source needs Read, a sink Write"),
+    (r"GroupAuthorizationException.*?group: (?P<what>\S+)", "our user has no ACL that allows Read on group {what}"),
+    (
+        r"TransactionalIdAuthorizationException",
+        "our user has no ACL that allows Write on the transactional id that the options name",
+    ),
+    (
+        r"ClusterAuthorizationException",
+        "our user has no ACL on the cluster: a sink needs IdempotentWrite on brokers before Kafka 2.8",
+    ),
+    (r"SaslAuthenticationException", "user or password under security.sasl are not those of the cluster"),
+    (
+        r"PBES2 SecretKeyFactory not available",
+        "this Java cannot read a key encrypted as OpenSSL 3 does; use: openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES",
+    ),
+    (r"CertificateExpiredException|validity check", "the broker's certificate has expired"),
+    (
+        r"PKIX path|unable to find valid certification path",
+        "the broker's certificate is not of an authority that we trust (security.ca)",
+    ),
+    (
+        r"No (?:subject alternative|name matching)",
+        "the broker's certificate is for another name than bootstrap has (security.check_hostname)",
+    ),
+    (r"certificate_expired", "the broker refuses our own certificate (security.cert): it has expired, renew it"),
+    (
+        r"(?:certificate_unknown|certificate_required|bad_certificate|unknown_ca)",
+        f"the broker refuses our own certificate (security.cert), or misses it: name {_TAKEN}",
+    ),
+)
+
+
+def with_meaning(line: str) -> str:
+    """The line, with what it means behind it where it is about credentials or ACLs."""
+    for pattern, meaning in _MEANINGS:
+        found = re.search(pattern, line)
+        if found is not None:
+            return f"{line} ({meaning.format(**found.groupdict())})"
+    return line
+
+
+JavaObject = Any  # py4j builds its proxies at run time: there is no type to name
+
+
+def launch_jvm(conf: Mapping[str, str]) -> None:
+    """Launch the JVM unless this process has one. Whatever is in ``conf`` stands in the arguments of its process."""
+    arguments = SparkConf(loadDefaults=False).setAll(list(conf.items()))
+    SparkContext._ensure_initialized(conf=arguments)  # noqa: SLF001 - this module is the seam
+
+
+def java_view(session: SparkSession) -> JavaObject:
+    """py4j's view of the JVM's packages."""
+    return session.sparkContext._jvm  # noqa: SLF001 - as above
+
+
+def java_context(session: SparkSession) -> JavaObject:
+    """Scala's ``SparkContext``."""
+    return session.sparkContext._jsc.sc()  # noqa: SLF001 - as above
+
+
+def java_query(query: StreamingQuery) -> JavaObject:
+    """The JVM's ``StreamingQuery``."""
+    return query._jsq  # noqa: SLF001 - as above
+
+
+def java_writer(writer: DataStreamWriter) -> JavaObject:
+    """The JVM's ``DataStreamWriter``."""
+    return writer._jwrite  # noqa: SLF001 - as above
+
+
+def relation_options(writer: DataStreamWriter) -> list[dict[str, str]]:
+    """The options of each streaming source that a writer's plan reads, in plan order, keys in lower case.
+
+    A source that is read twice is there twice; of one that is not Spark's V2 kind nothing is told.
+    """
+    frame = private_field(java_writer(writer), "ds", "df")
+    if frame is None:
+        return []
+    leaves = frame.queryExecution().analyzed().collectLeaves()
+    found = [leaves.apply(index) for index in range(leaves.size())]
+    streaming = [leaf.extraOptions() for leaf in found if leaf.getClass().getSimpleName() == "StreamingRelationV2"]
+    return [{str(key): str(options.get(key)) for key in options.keySet()} for options in streaming]
+
+
+def private_field(java: JavaObject, *names: str) -> JavaObject | None:
+    """A private field, by the first of its names that this version of Spark has; None where it has none of them."""
+    for name in names:
+        try:
+            field = java.getClass().getDeclaredField(name)
+        except Py4JError:
+            continue
+        field.setAccessible(True)
+        return field.get(java)
+    return None
+
+
+def detach(session: SparkSession) -> None:
+    """Take a session that is done with from the context's listener bus.
+
+    ``StreamingQueryManager`` puts a listener there for each session that starts a query and never takes it away, so
+    each start of a query would leave one more to be told of every task.
+    """
+    manager = session._jsparkSession.streams()  # noqa: SLF001 - as above
+    listener = private_field(manager, "listenerBus")
+    if listener is not None:
+        java_context(session).listenerBus().removeListener(listener)
+
+
+def jvm_has_ended() -> bool:
+    """Whether the JVM that this process launched is gone."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - as above
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def end_jvm() -> None:
+    """Kill the JVM that this process launched, also one that is frozen, and wait until it is gone."""
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as above
+    if process is not None:
+        process.kill()
+        process.wait()
+
+
+def has_stopped(session: SparkSession) -> bool:
+    """Whether the application has ended, though its JVM may live on: a cluster manager that takes it away does that."""
+    return bool(java_context(session).isStopped())
+
+
+def root_cause(throwable: JavaObject) -> str:
+    """The innermost cause of a Java throwable, as one line: its class and the first line of its message.
+
+    Of an error in a Python worker it is what the worker raised.
+    """
+    innermost = _innermost(throwable)
+    return one_line(str(innermost.getClass().getSimpleName()), str(innermost.getMessage() or ""))
+
+
+def trace_of(throwable: JavaObject) -> str | None:
+    """The traceback of a Python worker behind a Java throwable; None where no worker raised."""
+    return worker_trace(str(_innermost(throwable).getMessage() or ""))
+
+
+def cause_of(error: BaseException) -> str:
+    """What an exception of pyspark or py4j means, as one line: the innermost Java cause where there is one."""
+    if isinstance(error, Py4JJavaError):
+        return root_cause(error.java_exception)
+    return one_line(type(error).__name__, str(error))
+
+
+def one_line(name: str, message: str) -> str:
+    """``Name: message`` with the first line that says something, cut to what a table can carry, and its meaning."""
+    raised = worker_error(message)
+    if raised is not None:
+        return with_meaning(raised[:500])
+    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
+    return with_meaning(f"{name}: {first}"[:500] if first else name)
+
+
+def _innermost(throwable: JavaObject) -> JavaObject:
+    for _ in range(50):
+        cause = throwable.getCause()
+        if cause is None:
+            break
+        throwable = cause
+    return throwable

@@ -1,0 +1,260 @@
+"""A query's topics and the options of its Kafka source and sink, on one cluster.
+
+What a query's topics are called on a cluster; pure.
+
+A query is declared with the names of its home cluster (the first of its ``clusters``). On another cluster the route
+from home decides; without one the route back is read the other way round; without either the names are the same.
+
+The options of a Kafka source or sink for one cluster.
+
+Spark needs 183 s to notice a dead Kafka with its default options; with those below a query fails within seconds and a
+stuck task leaves its slot within one. ``kafka.request.timeout.ms`` of 500 would be faster still and less tolerant, 300
+kills healthy queries. On a busy host a first start needs longer than one such time-out, for a cold JVM loads its
+classes meanwhile. So each try stays short, because a fence waits for it, and there are several: Spark gives up between
+two tries once the run is stopped (``KafkaOffsetReaderAdmin.withRetries``; a cancelled stage starts no task again).
+
+What the configuration says wins, but for where a query reads: that changes with the cluster.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pydantic import SecretStr
+from pyspark.sql import DataFrame, SparkSession
+
+from state.settings.keys import Cluster, Query, Sasl, Security, Source, Tideover
+from streaming.cluster_log import Log, TopicFacts
+from streaming.errors import CredentialRefused, KafkaError
+from streaming.secrets import Broken, reveal
+from streaming.spark.query.pipeline import SOURCE_OPTION
+
+
+def renaming(settings: Tideover, home: str, cluster: str) -> Callable[[str], str]:
+    """The function from a topic's name at home to its name on ``cluster``."""
+    if home == cluster:
+        return lambda name: name
+    there, back = settings.route(home, cluster), settings.route(cluster, home)
+    if there is not None:
+        return _forward(there.topics)
+    return _backward(back.topics) if back is not None else lambda name: name
+
+
+def _forward(topics: str | dict[str, str]) -> Callable[[str], str]:
+    if isinstance(topics, str):
+        return lambda name: name
+    if set(topics) == {"prefix"}:
+        prefix = topics["prefix"]
+        return lambda name: prefix + name
+    return lambda name: topics.get(name, name)
+
+
+def _backward(topics: str | dict[str, str]) -> Callable[[str], str]:
+    if isinstance(topics, str):
+        return lambda name: name
+    if set(topics) == {"prefix"}:
+        prefix = topics["prefix"]
+        return lambda name: name.removeprefix(prefix)
+    inverse = {there: here for here, there in topics.items()}
+    return lambda name: inverse.get(name, name)
+
+
+def topics_of(settings: Tideover, query: Query, cluster: str) -> dict[str, tuple[str, ...]]:
+    """Per source, its topics by their names on ``cluster``; none for a source that subscribes by a pattern."""
+    rename = renaming(settings, query.clusters[0], cluster)
+    return {name: tuple(rename(topic) for topic in source.topics) for name, source in query.sources.items()}
+
+
+def pattern_of(settings: Tideover, query: Query, source: Source, cluster: str) -> str | None:
+    """The source's ``subscribePattern`` on ``cluster``.
+
+    Behind an explicit map of names it is the other names of the mapped topics that match at home, one by one.
+    """
+    if source.pattern is None or cluster == query.clusters[0]:
+        return source.pattern
+    route = settings.route(query.clusters[0], cluster)
+    topics = route.topics if route is not None else "identity"
+    if isinstance(topics, str):
+        return source.pattern
+    if set(topics) == {"prefix"}:
+        return f"{re.escape(topics['prefix'])}(?:{source.pattern})"
+    return "|".join(re.escape(there) for here, there in topics.items() if re.fullmatch(source.pattern, here))
+
+
+_GUESS = 4
+"""Partitions of a topic that nobody could be asked about."""
+_ASK_SECONDS = 1.0
+
+
+def count_partitions(settings: Tideover, runner: str, open_log: Callable[[str], Log]) -> int:
+    """Ask each cluster once; a source counts as it is on its home, else on the next cluster that answers.
+
+    What counts is tasks: those that a source's ``minPartitions`` asks for, where these are more.
+    """
+    asked: dict[str, Mapping[str, TopicFacts]] = {}
+    total = 0
+    for query in settings.queries.values():
+        if runner not in query.runners:
+            continue
+        for name in query.sources:
+            for cluster in query.clusters:
+                if cluster not in asked:
+                    asked[cluster] = _describe(open_log, cluster, _topics(settings, runner, cluster))
+                topics = topics_of(settings, query, cluster)[name]
+                known = [len(asked[cluster][topic].partitions) for topic in topics if topic in asked[cluster]]
+                if topics and len(known) == len(topics) and all(known):
+                    total += max(sum(known), _least_tasks(query.sources[name]))
+                    break
+            else:
+                total += max(_GUESS * max(1, len(query.sources[name].topics)), _least_tasks(query.sources[name]))
+    return total
+
+
+def _least_tasks(source: Source) -> int:
+    """Spark splits partitions until it has ``minPartitions`` tasks, each with its own slot; 0 where none is set."""
+    wanted = next((value for key, value in source.options.items() if key.lower() == "minpartitions"), 0)
+    return int(wanted) if str(wanted).isdigit() else 0
+
+
+def _topics(settings: Tideover, runner: str, cluster: str) -> set[str]:
+    return {
+        topic
+        for query in settings.queries.values()
+        if runner in query.runners
+        for topics in topics_of(settings, query, cluster).values()
+        for topic in topics
+    }
+
+
+def _describe(open_log: Callable[[str], Log], cluster: str, topics: set[str]) -> Mapping[str, TopicFacts]:
+    try:
+        return open_log(cluster).describe(topics, timeout=_ASK_SECONDS)
+    except KafkaError:
+        return {}
+
+
+Options = Mapping[str, str]
+
+PROMPT = {
+    "kafkaConsumer.pollTimeoutMs": "1000",
+    "kafka.default.api.timeout.ms": "1500",
+    "kafka.request.timeout.ms": "1000",
+    "fetchOffset.numRetries": "4",
+    "fetchOffset.retryIntervalMs": "100",
+}
+"""What makes a dead or frozen cluster show within seconds."""
+
+SHORT_WAIT = {"kafka.fetch.max.wait.ms": "25"}
+"""Each task asks for the log's range after its first poll (``InternalKafkaConsumer.fetch``), on the connection on which
+the client has already asked for more records. At the end of a log that does not grow, as behind a primary that died,
+the broker holds that fetch for Kafka's default of 500 ms, and the task waits behind it: 450 ms of a first batch, seen
+in thread dumps. Executors fetch in batches only, so a short wait costs few requests."""
+
+_HINT = "check the files and secrets under security of this cluster; they are read at each start of a query"
+
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def cluster_options(cluster: Cluster) -> dict[str, str]:
+    """Bootstrap servers and security, for reading and for writing, as files and secrets are now.
+
+    Raises ``CredentialRefused`` when one of them cannot be read.
+    """
+    return {
+        "kafka.bootstrap.servers": ",".join(cluster.bootstrap),
+        **{f"kafka.{key}": value for key, value in _security(cluster.security).items()},
+    }
+
+
+def source_options(
+    settings: Tideover, query: Query, name: str, cluster: str, starting: Mapping[str, Mapping[str, int]] | None
+) -> dict[str, str]:
+    """All options of one declared source on one cluster.
+
+    ``starting`` is Spark's ``startingOffsets`` JSON of a fresh move; without it the declared ``starting`` holds, which
+    Spark looks at on the very first start only.
+    """
+    source = query.sources[name]
+    pattern = pattern_of(settings, query, source, cluster)
+    ours = {
+        **cluster_options(settings.clusters[cluster]),
+        **PROMPT,
+        **SHORT_WAIT,
+        "kafka.allow.auto.create.topics": "false",
+        "failOnDataLoss": "true",
+        **(
+            {"subscribePattern": pattern}
+            if pattern
+            else {"subscribe": ",".join(topics_of(settings, query, cluster)[name])}
+        ),
+        "startingOffsets": source.starting if starting is None else _compact(starting),
+        SOURCE_OPTION: name,
+    }
+    return overridden(ours, source.options)
+
+
+def overridden(ours: Options, theirs: Mapping[str, str | int | float | bool]) -> dict[str, str]:
+    """Our options under the user's: Spark's options know no case, so neither does the comparison."""
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in theirs.items()}
+    named = {key.lower() for key in texts}
+    return {key: value for key, value in ours.items() if key.lower() not in named} | texts
+
+
+def read_source(session: SparkSession, options: Options) -> DataFrame:
+    """The Kafka DataFrame that a pipeline gets."""
+    return session.readStream.format("kafka").options(**options).load()
+
+
+def _security(security: Security) -> dict[str, str]:
+    """Kafka client settings; the PEM texts themselves, so that executors need no files."""
+    found: dict[str, str] = {"security.protocol": security.protocol}
+    if security.protocol.endswith("SSL"):
+        if security.ca is not None:
+            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": _pem(security.ca)}
+        if security.cert is not None and security.key is not None:
+            found |= {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": _pem(security.cert),
+                "ssl.keystore.key": _pem(security.key),
+            }
+        if security.key_password is not None:
+            found["ssl.key.password"] = _secret(security.key_password)
+        if not security.check_hostname:
+            found["ssl.endpoint.identification.algorithm"] = ""
+    if security.sasl is not None:
+        found |= {"sasl.mechanism": security.sasl.mechanism, "sasl.jaas.config": _jaas(security.sasl)}
+    return found
+
+
+def _jaas(sasl: Sasl) -> str:
+    user, password = _quoted(sasl.username), _quoted(_secret(sasl.password))
+    return f"{_LOGIN_MODULES[sasl.mechanism]} required username={user} password={password};"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _pem(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not PEM"
+        raise CredentialRefused(f"{path} cannot be read: {reason}", hint=_HINT) from None
+
+
+def _secret(secret: SecretStr) -> str:
+    try:
+        return reveal(secret)
+    except Broken as broken:
+        raise CredentialRefused(f"a secret cannot be had: {broken.why}", hint=_HINT) from None
+
+
+def _compact(offsets: Mapping[str, Mapping[str, int]]) -> str:
+    return json.dumps({topic: dict(partitions) for topic, partitions in offsets.items()}, separators=(",", ":"))

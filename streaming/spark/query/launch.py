@@ -1,0 +1,159 @@
+"""From a declared query to a writer that is ready to start on one cluster."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from state.model.entities import Assignment
+from state.settings.keys import Cluster, Query
+from streaming.spark.checkpoint.log_text import declared_name
+from streaming.spark.query.callbacks import Gate, gated
+from streaming.spark.query.kafka_options import cluster_options, overridden, read_source, source_options
+from streaming.spark.query.pipeline import (
+    build_writer,
+    check_mode,
+    check_sources,
+    direct_output,
+    load_pipeline,
+    sink_of,
+)
+from streaming.spark.query.session import query_session
+from streaming.spark.runner.hosting import Hosting
+
+_FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro"})
+_OWN_CODE = frozenset({"foreachBatch", "foreach"})
+
+
+def prepare_writer(hosting: Hosting, assignment: Assignment, gate: Gate) -> tuple[SparkSession, DataStreamWriter]:
+    """Build the query's writer with everything set but the start. Raises ``PipelineError`` and what Spark raises."""
+    query = hosting.query(assignment.query)
+    session = query_session(hosting.session, assignment.query, query, assignment.epoch)
+    writer = _pipeline_writer(hosting, assignment, session, gate)
+    if query.output is not None:
+        name = assignment.cluster if query.output.cluster == "active" else query.output.cluster
+        options = _output_options(hosting.settings.clusters[name], query.output.topic)
+        writer = direct_output(query.pipeline, writer, overridden(options, query.output.options))
+    check_mode(query.pipeline, writer)
+    milliseconds = round(query.trigger.total_seconds() * 1000)
+    return session, (
+        writer.queryName(assignment.query)
+        .option("checkpointLocation", assignment.checkpoint)
+        .trigger(processingTime=f"{milliseconds} milliseconds")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FileSink:
+    """The answer to whether a query writes through Spark's file sink, and else how a sink could know a batch."""
+
+    folder: str | None
+    """Its output folder; None for any other sink."""
+    by_query_id: bool = True
+    """A connector's own sink, such as Delta's or Iceberg's: if it knows a batch that it has, then by query id and batch
+    id. False for the file sink, which goes by the batch id alone, and for ``foreachBatch``, which is the user's."""
+
+
+UNKNOWN_SINK = FileSink(None)
+
+
+def file_sink(query: Query, writer: DataStreamWriter) -> FileSink:
+    """Ask a writer."""
+    sink, path = sink_of(writer)
+    if query.output is None and sink in _FILE_FORMATS:
+        return FileSink(path, by_query_id=False)
+    return FileSink(None, by_query_id=query.output is not None or sink not in _OWN_CODE)
+
+
+class FileSinks:
+    """Which queries that do not run here write through Spark's file sink: asked of the pipeline itself, once each."""
+
+    def __init__(self, hosting: Hosting) -> None:
+        self._hosting = hosting
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        """By query: a pipeline that hangs while it is imported keeps no other query's fence waiting."""
+        self._known: dict[str, FileSink] = {}
+
+    def remember(self, query: str, sink: FileSink) -> None:
+        """Take the answer of a pipeline that was asked for another reason."""
+        self._known[query] = sink
+
+    def sink(self, assignment: Assignment) -> FileSink:
+        """What a query writes through. Raises ``PipelineError``."""
+        known = self._known.get(assignment.query)
+        if known is not None:
+            return known
+        with self._locks[assignment.query]:
+            if assignment.query not in self._known:
+                query = self._hosting.query(assignment.query)
+                session = query_session(self._hosting.session, assignment.query, query, assignment.epoch)
+                writer = _pipeline_writer(self._hosting, assignment, session, Gate())
+                self._known[assignment.query] = file_sink(query, writer)
+            return self._known[assignment.query]
+
+
+def dry_writer(
+    hosting: Hosting, name: str, cluster: str, options: Mapping[str, str], pinned: Mapping[str, str]
+) -> tuple[DataStreamWriter, FileSink]:
+    """A writer of the query's own plan on a cluster, through which no record goes, and which writes nowhere.
+
+    The source reads by ``options`` on top of the query's own, and hands nothing on: the pipeline's function is called,
+    and what it built is planned, compiled and run, but no user's code meets a record. ``pinned`` are the settings that
+    its checkpoint would hold it to. Also what its real sink is. Raises ``PipelineError`` and what Spark raises.
+    """
+    query = hosting.query(name)
+    session = query_session(hosting.session, name, query, 0)
+    for key, value in pinned.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
+
+    def read(source: str) -> DataFrame:
+        ours = source_options(hosting.settings, query, source, cluster, None)
+        # Spark cannot know that there is no such offset, so it plans and runs all that comes after.
+        return read_source(session, overridden(ours, options)).where("offset < 0")
+
+    writer = _built(query, cluster, read, Gate())
+    check_mode(query.pipeline, writer)
+    sink = file_sink(query, writer)
+    return writer.format("noop"), sink
+
+
+def _pipeline_writer(hosting: Hosting, assignment: Assignment, session: SparkSession, gate: Gate) -> DataStreamWriter:
+    query = hosting.query(assignment.query)
+
+    def read(source: str) -> DataFrame:
+        starting = _starting(assignment, source)
+        return read_source(session, source_options(hosting.settings, query, source, assignment.cluster, starting))
+
+    return _built(query, assignment.cluster, read, gate)
+
+
+def _built(query: Query, cluster: str, read: Callable[[str], DataFrame], gate: Gate) -> DataStreamWriter:
+    pipeline = load_pipeline(query.pipeline)
+    sources = {name: read(name) for name in query.sources}
+    with gated(gate):
+        writer = build_writer(query.pipeline, pipeline, sources, query.settings_on(cluster))
+    check_sources(query.pipeline, writer, query.sources)
+    return writer
+
+
+def _starting(assignment: Assignment, source: str) -> Mapping[str, Mapping[str, int]] | None:
+    """Where a source begins afresh. One that the query reads twice begins at the earlier of its places: one option
+    serves both, and nothing is to be skipped."""
+    if assignment.starting_offsets is None:
+        return None
+    least: dict[str, dict[str, int]] = {}
+    for name, topics in assignment.starting_offsets.items():
+        if declared_name(name) == source:
+            for topic, partitions in topics.items():
+                known = least.setdefault(topic, {})
+                for partition, offset in partitions.items():
+                    known[partition] = min(offset, known.get(partition, offset))
+    return least or None
+
+
+def _output_options(cluster: Cluster, topic: str) -> dict[str, str]:
+    return {**cluster_options(cluster), "topic": topic}

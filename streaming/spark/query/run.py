@@ -1,0 +1,283 @@
+"""One run of a streaming query: started, watched, and proven stopped.
+
+What Spark's scheduler still has of one run, whose jobs all carry its run id as their job group.
+
+Cancelling is asynchronous: ``cancelJobGroup`` puts an event into the scheduler's queue and returns, tasks are told to
+end and end when they like. A JDBC statement ignores interrupts, and a Python worker has two seconds
+(``spark.python.task.killTimeout``). ``StreamExecution.stop`` waits for the stream's thread and not for them. Listeners
+and ``SparkStatusTracker`` hear of it later still, so the scheduler itself is asked.
+
+One start of one streaming query, and the proof that it writes nothing more.
+
+Spark's ``stop()`` may hang for as long as a Kafka client's own deadline, it may return while tasks still write, and
+``isActive`` turns false while the thread still runs. So a run is told to stop and then *looked at*: it is quiet when no
+callback is inside, its thread is not inside a batch, and the scheduler has no task of its job group.
+"""
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import structlog
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from state.errors import TideoverError
+from state.messages import Offsets
+from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.checkpoint.tail import Follower
+from streaming.spark.errors import SparkMissing
+from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.jvm import JavaObject, java_context, java_query, root_cause, trace_of
+from streaming.spark.runner.hosting import Hosting, Subject
+from streaming.spark.runner.query_report import Ledger, Totals, rows_by_source
+
+_GROUP = "spark.jobGroup.id"
+_EVENTS = "org$apache$spark$util$EventLoop$$eventQueue"
+"""What Scala makes of the private ``EventLoop.eventQueue`` (3.5.7, 4.0.0, 4.2.0)."""
+
+
+def cancel(session: SparkSession, run_id: str) -> None:
+    """Ask the scheduler to end a run's jobs, and from Spark 4.0 on also to refuse those that it starts later."""
+    context = java_context(session)
+    try:
+        context.cancelJobGroupAndFutureJobs(run_id)
+    except Py4JError:
+        context.cancelJobGroup(run_id)
+
+
+def unfinished(session: SparkSession, run_id: str) -> str | None:
+    """What may still run of a run, in one sentence; None when the scheduler has nothing of it.
+
+    Looked at in the order in which a job passes, so that none slips through between the looks: the queue of events,
+    then the sets of tasks. A set stays until its last task has ended. Raises ``SparkMissing`` without a scheduler.
+    """
+    context = java_context(session)
+    events, scheduler = context.dagScheduler(), context.taskScheduler()
+    if events is None or scheduler is None:
+        raise SparkMissing("the Spark application has ended, and nobody can say what its executors still do")
+    if run_id in str(getattr(events.eventProcessLoop(), _EVENTS)()):
+        return "Spark has not cancelled its jobs yet"
+    ours = [each for each in _task_sets(scheduler.rootPool()) if _group_of(each) == run_id]
+    if not ours:
+        return None
+    tasks = sum(each.runningTasks() for each in ours)
+    return f"{tasks} tasks of its job group are still active" if tasks else "its job group has tasks yet to run"
+
+
+def _task_sets(schedulable: JavaObject) -> Iterator[JavaObject]:
+    """The ``TaskSetManager`` objects below a pool; such an object itself has no queue."""
+    below = schedulable.schedulableQueue()
+    if below is None:
+        yield schedulable
+        return
+    for each in below.toArray():  # a copy: they come and go meanwhile
+        yield from _task_sets(each)
+
+
+def _group_of(task_set: JavaObject) -> str | None:
+    properties = task_set.taskSet().properties()
+    return None if properties is None else properties.getProperty(_GROUP)
+
+
+_IN_BATCH = ("runBatch", "constructNextBatch")
+"""Frames of Spark's stream thread that plan a batch or write one (3.5.7, 4.0.0, 4.2.0)."""
+_WAITING = "Waiting for data to arrive"
+"""Spark's status after a trigger that planned no batch (3.5.7, 4.0.0, 4.2.0)."""
+_STILL_ASKING = "latestOffset"
+"""A frame inside ``constructNextBatch`` from before the offset log entry: nothing is planned yet."""
+
+
+class Run:
+    """A started query: stop it without waiting, and ask it how it is."""
+
+    def __init__(self, session: SparkSession, query: StreamingQuery, gate: Gate) -> None:
+        self._session = session
+        self._query = query
+        self._gate = gate
+        self._stopping = threading.Lock()
+        self._told = False
+        self.run_id = str(query.runId)
+
+    @classmethod
+    def start(cls, session: SparkSession, writer: DataStreamWriter, gate: Gate) -> "Run":
+        """Start the writer. Raises whatever Spark refuses it for."""
+        return cls(session, writer.start(), gate)
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self._query.isActive)
+
+    def error(self) -> str | None:
+        """Why the run ended, as one line: what the callback raised, or the innermost Java cause; None while it runs."""
+        failure = java_query(self._query).exception()
+        if failure.isEmpty():
+            return None
+        return self._gate.error or root_cause(failure.get())
+
+    def trace(self) -> str | None:
+        """The Python traceback behind ``error``; None where it was not Python that raised."""
+        failure = java_query(self._query).exception()
+        if failure.isEmpty():
+            return None
+        return self._gate.trace or trace_of(failure.get())
+
+    def progress(self) -> list[dict[str, Any]]:
+        """Spark's recent progress reports, oldest first."""
+        return [json.loads(report.json()) for report in java_query(self._query).recentProgress()]
+
+    def last_progress(self) -> dict[str, Any] | None:
+        """The newest progress report."""
+        report = java_query(self._query).lastProgress()
+        return None if report is None else json.loads(report.json())
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has asked its sources and found nothing new (``MicroBatchExecution``)."""
+        return self.is_active and self._query.status["message"] == _WAITING
+
+    def begin_stop(self) -> None:
+        """Close the gate, cancel the jobs and ask Spark to stop, all without waiting; doing it again is harmless."""
+        self._gate.close()
+        with self._stopping:
+            if self._told:
+                return
+            self._told = True
+        threading.Thread(target=self._stop, name=f"stop {self.run_id}", daemon=True).start()
+
+    def unrest(self) -> str | None:
+        """What could still write, in one sentence; None once the run is quiet. Raises ``SparkMissing``.
+
+        That ``stop()`` returned is no answer: it waits for the thread alone. The tasks come last, for a thread inside a
+        batch may start a job after they were counted; a batch that it enters after this look meets a planted entry.
+        """
+        if self._gate.running:
+            return f"{self._gate.running} foreachBatch callback is still running"
+        if self.is_active:
+            return "the query is still active"
+        if in_batch(stack_of(self._query)):
+            return "its thread is still inside a batch"
+        return unfinished(self._session, self.run_id)
+
+    def _stop(self) -> None:
+        # stopTimeout passed, or the JVM is going down: pyspark and py4j have many words for it, and only looking tells
+        with contextlib.suppress(Exception):
+            cancel(self._session, self.run_id)
+            self._query.stop()
+
+
+def stack_of(query: StreamingQuery) -> str:
+    """Method names of the stream thread, newest first; empty once it has ended."""
+    thread = java_query(query).streamingQuery().queryExecutionThread()
+    return " ".join(frame.getMethodName() for frame in thread.getStackTrace())
+
+
+def in_batch(stack: str) -> bool:
+    """Whether a stream thread with this stack plans a batch or hands one to the sink."""
+    if "runBatch" in stack:
+        return True
+    return any(frame in stack for frame in _IN_BATCH) and _STILL_ASKING not in stack
+
+
+_REPORT_SECONDS = 1.0
+_KEPT_BATCHES = 12
+
+
+class Watch:
+    """One run as it goes; ``look`` is called again and again."""
+
+    def __init__(
+        self,
+        hosting: Hosting,
+        subject: Subject,
+        run: Run,
+        follower: Follower,
+        ledger: Ledger,
+        log: structlog.stdlib.BoundLogger,
+    ) -> None:
+        self._hosting = hosting
+        self._subject = subject
+        self._run = run
+        self._follower = follower
+        self._ledger = ledger
+        self._log = log
+        self._began_at = follower.committed
+        self._offsets: dict[int, Offsets] = {}
+        self._totals = Totals()
+        self._reported = 0.0
+        self._inspected = False
+
+    @property
+    def committed_any(self) -> bool:
+        """Whether this run committed a batch."""
+        return self._follower.committed != self._began_at
+
+    def look(self) -> None:
+        """One look. Raises ``CheckpointError`` and py4j's errors; looking again is always right."""
+        news = False
+        for batch in self._follower.look():
+            self._offsets[batch.id] = batch.offsets
+            self._hosting.watch.see(self._subject, batch)
+            if batch.committed:
+                self._ledger.committed(batch.id, batch.offsets, fresh=batch.id >= self._follower.data_batch)
+                news = True
+        if news:
+            self._ledger.report()
+            self._forget_old()
+        due = time.monotonic() - self._reported >= _REPORT_SECONDS
+        if due or self._uncounted:
+            self._count()
+        if news or (self._ledger.has_progressed and not due):
+            return
+        is_waiting = self._run.is_waiting
+        if is_waiting:
+            self._ledger.waiting()
+        if due or is_waiting:
+            self._inspect()
+            self._ledger.report()
+            self._reported = time.monotonic()
+
+    @property
+    def _uncounted(self) -> bool:
+        """Spark reports a batch a moment after it committed it."""
+        return self.committed_any and self._totals.batch != self._follower.committed
+
+    def _count(self) -> None:
+        newest = self._run.last_progress()
+        if newest is None or newest["batchId"] == self._totals.batch:
+            return
+        known = -1 if self._totals.batch is None else self._totals.batch
+        reports = [newest] if newest["batchId"] <= known + 1 else self._run.progress()
+        before, self._totals = self._totals, self._totals.after(reports)
+        self._ledger.counted(self._totals)
+        for report in reports:
+            batch = report["batchId"]
+            if (
+                batch in self._offsets
+                and batch > known
+                and self._totals.batch is not None
+                and batch <= self._totals.batch
+            ):
+                self._hosting.watch.count(self._subject, batch, rows_by_source(report, self._offsets[batch]))
+        if before.batch is None and self._totals.batch is not None:
+            self._inspect()
+
+    def _inspect(self) -> None:
+        """Learn once whether the query keeps state; its operators are in the checkpoint after the first batch."""
+        if self._inspected or self._follower.committed is None:
+            return
+        declared = self._hosting.declared(self._subject.query, self._subject.cluster)
+        try:
+            self._ledger.inspected(read_checkpoint(self._hosting.files, self._subject.checkpoint, declared))
+        except TideoverError as error:
+            self._log.warning("checkpoint cannot be inspected", error=str(error))
+        self._inspected = True
+
+    def _forget_old(self) -> None:
+        for batch in sorted(self._offsets)[:-_KEPT_BATCHES]:
+            del self._offsets[batch]

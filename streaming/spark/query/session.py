@@ -1,0 +1,262 @@
+"""The driver's Spark session, and the small session of each query on top of it.
+
+One SparkContext hosts all queries of a runner: a query moves between clusters in about a second, where a new driver
+takes eleven. Each run gets a session of its own, so that its settings touch nobody else's.
+
+Whether the driver's JVM answers and its application lives, found out without ever waiting for it.
+
+py4j has no time-out: a call into a JVM that is frozen, or collects garbage for minutes, never returns. So one thread
+asks, once a second, and the runner's loop only looks at how long the question has been waiting.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from state.errors import TideoverError
+from state.settings.keys import Query, Spark
+from streaming import class_archive
+from streaming.jars import jar_paths, set_names
+from streaming.java import java_home_binary
+from streaming.process import INSTANCE_KEY
+from streaming.secrets import SECRET_NAME, looks_secret
+from streaming.spark.checkpoint.hadoop_files import local_disk_conf
+from streaming.spark.errors import SparkMissing
+from streaming.spark.query.jvm import JavaObject, java_view, launch_jvm
+
+_PAUSE_SECONDS = 1.0
+_TICK_SECONDS = 1.0
+"""Of a longer time between two looks no more counts: this process was stopped itself, or its whole host was."""
+
+
+class Liveness:
+    """Asks ``has_stopped``, which calls into the JVM, in a thread of its own."""
+
+    def __init__(self, has_stopped: Callable[[], bool], monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._has_stopped = has_stopped
+        self._monotonic = monotonic
+        self._questions = 0
+        self._waiting = False
+        self._looked_at: tuple[int, float] = (0, monotonic())
+        self._silent = 0.0
+
+    def begin(self, ended: Callable[[], None], over: threading.Event) -> None:
+        """Ask until ``over``; call ``ended`` when Spark's context has stopped by itself.
+
+        A standalone master, YARN or a lost connection to either takes the application away and leaves the JVM.
+        """
+
+        def live() -> None:
+            while not over.wait(_PAUSE_SECONDS):
+                self._questions += 1
+                self._waiting = True
+                try:
+                    stopped = self._has_stopped()
+                except Py4JError:
+                    return  # without a JVM there is nobody to ask, and the runner sees that itself
+                finally:
+                    self._waiting = False
+                if stopped:
+                    ended()
+                    return
+
+        threading.Thread(target=live, name="spark application", daemon=True).start()
+
+    def silence(self) -> float:
+        """For how many seconds the JVM has not answered, as far as this process was running; to be asked often."""
+        now, (question, before) = self._monotonic(), self._looked_at
+        self._looked_at = (self._questions, now)
+        same = self._waiting and question == self._questions
+        self._silent = self._silent + min(now - before, _TICK_SECONDS) if same else 0.0
+        return self._silent
+
+
+_HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stopTimeout": "30s",
+    "spark.sql.streaming.numRecentProgressUpdates": "100",
+    "spark.sql.streaming.stateStore.providerClass": _HDFS_BACKED,
+    "spark.sql.shuffle.partitions": "4",
+    "spark.redaction.regex": f"(?i)secret|password|token|access[.]?key|{SECRET_NAME}",
+}
+"""HDFS-backed state and few shuffle partitions restart fastest; a checkpoint pins both at its first start.
+
+Spark's own pages and event logs hide what it hides by itself, and what is a secret to us.
+"""
+
+_PATHS = ("spark.driver.extraClassPath", "spark.executorEnv.PYTHONPATH")
+"""Settings of which a configuration may have its own part: the runner adds to it."""
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+_QUIET = {
+    "org.apache.hadoop.util.Shell": "ERROR",  # it warns of every interrupted chmod of a run that is stopped
+    "org.apache.kafka": "ERROR",  # a dead cluster would be reported by each client ten times a second
+    "org.apache.spark.sql.kafka010": "ERROR",
+    "org.apache.spark.sql.execution.streaming": "ERROR",
+    "org.apache.spark.sql.execution.streaming.MicroBatchExecution": "OFF",  # its exception is the query's, told once
+    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution": "OFF",
+    "org.apache.spark.sql.execution.streaming.runtime.StreamExecution": "OFF",
+    "org.apache.spark.sql.execution.streaming.state": "ERROR",
+    "org.apache.spark.sql.catalyst.analysis.ResolveWriteToStream": "ERROR",
+    "org.apache.spark.scheduler": "ERROR",
+    "org.apache.spark.scheduler.TaskSetManager": "OFF",
+    "org.apache.spark.executor.Executor": "OFF",
+    "org.apache.spark.util.Utils": "OFF",  # it logs each cancelled task of a fenced run with its stack
+    "org.apache.spark.sql.execution.datasources.FileFormatWriter": "OFF",
+}
+
+_MOST_SLOTS = 128
+_TASK_TRIES = 3
+"""Of a task, as on a cluster (``spark.task.maxFailures``): ``local[N]`` has one, and a first fetch that takes longer
+than ``kafkaConsumer.pollTimeoutMs`` would end the query."""
+_SHORTEST_DELAY_MS, _LONGEST_DELAY_MS = 10, 1000
+
+
+def task_slots(partitions: int, cores: int) -> int:
+    """Slots of ``local[*]``: a stuck run holds one per partition, and the new one needs as many beside it."""
+    return max(4, cores, min(2 * partitions, _MOST_SLOTS))
+
+
+def session_conf(
+    spark: Spark, *, jars: Iterable[Path], partitions: int, cores: int, extra: Mapping[str, str]
+) -> dict[str, str]:
+    """The session's settings: ours, under what the configuration says; paths of both are put behind one another.
+
+    ``extra`` is what a runner cannot do without.
+    """
+    theirs = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in spark.conf.items()}
+    local = spark.master.startswith("local")
+    ours = _DEFAULTS | ({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if local else {})
+    slots = task_slots(partitions, cores)
+    master = f"local[{slots},{_TASK_TRIES}]" if spark.master == "local[*]" else spark.master
+    paths = [*theirs.pop("spark.jars", "").split(","), *(str(jar) for jar in jars)]
+    joined = {key: f"{theirs[key]}{os.pathsep}{extra[key]}" for key in _PATHS if theirs.get(key) and extra.get(key)}
+    return {
+        **ours,
+        **theirs,
+        **extra,
+        **joined,
+        "spark.master": master,
+        "spark.jars": ",".join(path for path in paths if path),
+    }
+
+
+def connector_jars(spark: Spark, version: str) -> list[Path]:
+    """The Kafka connector's jars for this pyspark; none when the configuration brings its own."""
+    if "kafka-0-10" in str(spark.conf.get("spark.jars.packages", "")) + str(spark.conf.get("spark.jars", "")):
+        return []
+    name = f"spark-{version}"
+    if name not in set_names():
+        supported = ", ".join(each.removeprefix("spark-") for each in set_names() if each.startswith("spark-"))
+        raise SparkMissing(
+            f"this is Spark {version}, and Tideover has Kafka connectors for {supported} only",
+            hint="pip install pyspark==VERSION with one of these, or name a connector of your own in spark.conf: "
+            "spark.jars.packages",
+        )
+    return jar_paths(name)
+
+
+def open_session(
+    spark: Spark,
+    *,
+    name: str,
+    instance: str,
+    partitions: int,
+    local_checkpoints: bool = False,
+    python_path: Sequence[Path] = (),
+) -> SparkSession:
+    """Start (or join) the driver's session. Raises ``SparkMissing`` and the errors of ``jar_paths``.
+
+    The JVM is launched without the secrets, since everybody may read the arguments of a process; Spark is then told
+    them through pyspark's own connection. Executors ask the driver for their settings.
+    """
+    jars = connector_jars(spark, pyspark.__version__)
+    _prepare_environment(python_path)
+    extra = {INSTANCE_KEY: instance}
+    if local_checkpoints:
+        extra |= local_disk_conf(pyspark.__version__, jars)
+    if not spark.master.startswith("local"):
+        extra["spark.executorEnv.PYTHONPATH"] = os.environ["PYTHONPATH"]
+    conf = session_conf(spark, jars=jars, partitions=partitions, cores=os.cpu_count() or 1, extra=extra)
+    conf.setdefault("spark.app.name", f"tideover {name}")
+    if archived := class_archive.options(driver_archive(conf)):
+        conf[_JAVA_OPTIONS] = " ".join([*archived, conf.get(_JAVA_OPTIONS, "")]).strip()  # what theirs says goes last
+    builder = SparkSession.builder
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    try:
+        launch_jvm({key: value for key, value in conf.items() if not looks_secret(key)})
+        session = builder.getOrCreate()
+    except TideoverError:
+        raise
+    except Exception as error:  # py4j and the JVM raise what they like; here it all means the same
+        raise SparkMissing(
+            f"Spark could not be started on {spark.master}: {str(error).partition(chr(10))[0]}"
+        ) from error
+    _quieten(session)
+    return session
+
+
+def driver_archive(conf: Mapping[str, str]) -> Path:
+    """Where the archive of a driver's classes lies; its class path as in ``AbstractCommandBuilder.buildClassPath``."""
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    own = os.environ.get("SPARK_CONF_DIR") or str(home / "conf")
+    entries = [conf.get("spark.driver.extraClassPath", ""), own, str(home / "jars" / "*")]
+    entries += [os.environ.get(name, "") for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")]
+    return class_archive.archive_of("driver", entries)
+
+
+def polling_delay_ms(query: Query) -> int:
+    """How long a run that found nothing new stays in that state, which Spark shows for 10 ms only.
+
+    It is how a runner learns that an idle query reads its cluster, so it must be seen by somebody who looks a few times
+    a second. Half a trigger costs no record any time: the other half is waited for anyway.
+    """
+    return min(_LONGEST_DELAY_MS, max(_SHORTEST_DELAY_MS, round(query.trigger.total_seconds() * 500)))
+
+
+def query_session(session: SparkSession, name: str, query: Query, epoch: int) -> SparkSession:
+    """A session for one run: the query's own settings, and the epoch for sinks that are conditional on it."""
+    own = session.newSession()
+    own.conf.set("spark.sql.streaming.pollingDelay", f"{polling_delay_ms(query)}ms")
+    for key, value in query.spark.items():
+        own.conf.set(key, str(value).lower() if isinstance(value, bool) else str(value))
+    own.conf.set("spark.tideover.query", name)
+    own.conf.set("spark.tideover.epoch", str(epoch))
+    return own
+
+
+def _prepare_environment(python_path: Sequence[Path]) -> None:
+    """Workers run this very interpreter and find the pipelines' modules."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("JAVA_HOME", str(java_home_binary().resolve().parent.parent))
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    wanted = [str(path) for path in python_path if str(path) not in known]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*wanted, *(path for path in known if path)])
+
+
+def _quieten(session: SparkSession) -> None:
+    session.sparkContext.setLogLevel("WARN")
+    log4j: JavaObject = java_view(session).org.apache.logging.log4j
+    for logger, level in _QUIET.items():
+        log4j.core.config.Configurator.setLevel(logger, log4j.Level.toLevel(level))
+
+
+def search_path(base: Path) -> list[Path]:
+    """Where pipelines are looked for, and put there: the working directory, then the configuration's folder."""
+    folders = [Path.cwd(), base.absolute()]  # a link stays one: what it points to may be replaced while we run
+    sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
+    return folders

@@ -1,0 +1,344 @@
+"""Warms the JVM up on the standby, so that a move does not pay for class loading and compilation: 1.0 s, not 1.9.
+
+A session alone does not do it: a throw-away query with state is run on a topic of the standby, stopped and started
+again from its checkpoint, which is what a move does. Then the plan of each query that this runner stands by for is run
+once, with no record going through it and nothing handed to its sink: its module is imported, its code generated, its
+state store opened, and what kind of sink it has is known before a fence has to ask. What does not work then is told
+when there is time to mend it. A few records are read, and nothing is kept: checkpoints are thrown away.
+
+What failed is a line in the log, and is tried again later: a standby that was away, or a topic that is not there yet,
+need not leave the runner cold for good. Over a topic without records Spark plans no batch, so that warms little.
+
+Whether a query as it is built here and now could go on from the checkpoint in use.
+
+A standby runner may have other code or settings than the one that runs the query. Spark finds that out at the start,
+behind the commit of a move: an operator more or less, or another key or value of its state. The warm-up runs the plan
+of the query on a throw-away checkpoint; what Spark notes there of its state is compared with the checkpoint in use.
+"""
+
+import contextlib
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from state.settings.keys import Tideover
+from streaming.spark.checkpoint.files import CheckpointFiles, join
+from streaming.spark.checkpoint.operators import UNNAMED, Operator, read_operators
+from streaming.spark.checkpoint.read import newest_commit, read_log_end
+from streaming.spark.errors import EmptyCheckpoint, NotACheckpoint, PipelineError, PlanMisfit
+from streaming.spark.query.callbacks import Gate, gated
+from streaming.spark.query.jvm import cause_of
+from streaming.spark.query.kafka_options import Options, overridden, read_source, source_options
+from streaming.spark.query.launch import FileSinks, dry_writer
+from streaming.spark.runner.hosting import Hosting, absolute
+from streaming.spark.runner.query_report import bound
+
+
+def pinned(files: CheckpointFiles, checkpoint: str) -> Mapping[str, str]:
+    """The settings that a checkpoint holds its query to, such as the format of its state; none before a first batch.
+
+    Raises ``CheckpointError``.
+    """
+    try:
+        end = read_log_end(files, checkpoint)
+    except (EmptyCheckpoint, NotACheckpoint):
+        return {}
+    conf = json.loads(end.last.metadata).get("conf", {}) if end.last is not None else {}
+    return {str(key): str(value) for key, value in conf.items()}
+
+
+def misfit(files: CheckpointFiles, used: str, rehearsed: str) -> str | None:
+    """Why a query with the state of ``rehearsed`` cannot go on from ``used``; None where nothing speaks against it.
+
+    Nothing does where one of them has no committed batch, or where a Spark before 4.0 named no operators. Raises
+    ``CheckpointError``.
+    """
+    if newest_commit(files, used) is None or newest_commit(files, rehearsed) is None:
+        return None
+    old, new = read_operators(files, used), read_operators(files, rehearsed)
+    if UNNAMED in {each.name for each in (*old, *new)}:
+        return None
+    if {each.id: each.name for each in old} != {each.id: each.name for each in new}:
+        return f"the pipeline keeps state in {_named(new)}, and the checkpoint has state of {_named(old)}"
+    for operator in old:
+        before, now = _schemas(files, used, operator), _schemas(files, rehearsed, operator)
+        for store in before.keys() & now.keys():
+            for part, was, is_now in zip(("key", "value"), before[store], now[store], strict=False):
+                if was != is_now:
+                    return (
+                        f"the {part} of the state of {operator.name} is {is_now} in the pipeline, "
+                        f"and {was} in the checkpoint"
+                    )
+    return None
+
+
+def _named(operators: Sequence[Operator]) -> str:
+    return ", ".join(each.name for each in operators) or "no operator"
+
+
+def _schemas(files: CheckpointFiles, checkpoint: str, operator: Operator) -> dict[str, list[str]]:
+    """The types of key and value of each store of an operator, as Spark notes them beside its first partition."""
+    folder = join(checkpoint, "state", str(operator.id), "0")
+    found: dict[str, list[str]] = {}
+    for store in operator.stores:
+        beside = folder if store == "default" else join(folder, store)
+        if "schema" in files.list_names(join(beside, "_metadata")):
+            text = files.read_bytes(join(beside, "_metadata", "schema")).decode(errors="replace")
+            found[store] = [_typed(schema) for schema in _json_objects(text)]
+    return found
+
+
+def _json_objects(text: str) -> Iterator[object]:
+    """The JSON objects in a file that has lengths in between (``StateSchemaCompatibilityChecker``)."""
+    decoder, at = json.JSONDecoder(), text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except ValueError:
+            return
+        yield value
+        at = text.find("{", end)
+
+
+def _typed(schema: object) -> str:
+    """A schema as types alone: Spark lets names and comments differ."""
+    if not isinstance(schema, dict):
+        return str(schema)
+    match schema.get("type"):
+        case "struct":
+            return f"({', '.join(_typed(field['type']) for field in schema.get('fields', ()))})"
+        case "array":
+            return f"array of {_typed(schema['elementType'])}"
+        case "map":
+            return f"map of {_typed(schema['keyType'])} to {_typed(schema['valueType'])}"
+        case other:
+            return _typed(schema.get("sqlType", other)) if other == "udt" else _typed(other)
+
+
+_BATCH_SECONDS = 30.0
+_LOOK_SECONDS = 0.1
+_CYCLES = 2
+_AGAIN_SECONDS = 30.0
+_AGAIN_AT_MOST_SECONDS = 600.0
+"""A standby that is away for hours is not asked all the time."""
+_FEW = {
+    "startingOffsets": "earliest", "minOffsetsPerTrigger": "1", "maxOffsetsPerTrigger": "40", "failOnDataLoss": "false",
+    "kafka.default.api.timeout.ms": "20000", "kafka.request.timeout.ms": "10000",
+}  # fmt: skip
+"""A few records; and a cold JVM is what this is for: nobody waits for it, so it may be slow."""
+
+
+class Host(Protocol):
+    """The runner, as far as it tells when there is time, and for what."""
+
+    def has_settled(self) -> bool:
+        """Whether nothing is about to start."""
+
+    def hosts(self, query: str) -> bool:
+        """Whether a run of a query is here."""
+
+
+class Told(Protocol):
+    """Who hears what a warm-up found out."""
+
+    def set_warm(self) -> None:
+        """The throw-away query is through."""
+
+    def set_plan(self, query: str, trouble: str) -> None:
+        """The plan of a query was built and run: why it could not take over; empty where it could."""
+
+
+def begin_warmup(hosting: Hosting, host: Host, sinks: FileSinks, told: Told, over: threading.Event) -> None:
+    """Warm up in the background once ``host`` has settled, and tell what was found.
+
+    What failed is tried again; ``over`` gives it up.
+    """
+    log = bound({"runner": hosting.runner})
+
+    def live() -> None:
+        pause = _AGAIN_SECONDS
+        records: tuple[int, ...] | None = None
+        rehearsed: dict[str, int] = {}
+        while _settled(host, over):
+            began = time.monotonic()
+            try:
+                if records is None:
+                    records = warm_up(hosting, over)
+                    if records is None:
+                        return
+                    told.set_warm()
+            except Exception as error:  # noqa: BLE001 - a thread's edge: a cold JVM is slower, not wrong
+                log.warning("warm-up failed", error=cause_of(error), again_in_seconds=pause)
+                failures = 1
+            else:
+                failures = rehearse(hosting, host, sinks, told, over, rehearsed)
+                if over.is_set():
+                    return
+                seconds = round(time.monotonic() - began, 1)
+                log.info("warmed up", seconds=seconds, records=records, queries=rehearsed, failures=failures)
+            if not failures or over.wait(pause):
+                return
+            pause = min(2 * pause, _AGAIN_AT_MOST_SECONDS)
+
+    threading.Thread(target=live, name="warm-up", daemon=True).start()
+
+
+def _settled(host: Host, over: threading.Event) -> bool:
+    while not host.has_settled():
+        if over.wait(_LOOK_SECONDS * 5):
+            return False
+    return True
+
+
+def warm_up(hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
+    """Run the throw-away query on the standby of one query of this runner; how many records each run of it read.
+
+    None when no query has a standby, and when it was given up. Raises what ended the query, and ``TimeoutError``.
+    """
+    place = next(standing_by(hosting.settings, hosting.runner), None)
+    if place is None:
+        return None
+    name, cluster = place
+    query = hosting.query(name)
+    options = overridden(source_options(hosting.settings, query, next(iter(query.sources)), cluster, None), _FEW)
+    session = hosting.session.newSession()
+    with _checkpoint(hosting, name) as checkpoint:
+        runs = [_throw_away(session, options, checkpoint, over) for _ in range(_CYCLES)]
+    return None if over.is_set() else tuple(runs)
+
+
+def rehearse(
+    hosting: Hosting, host: Host, sinks: FileSinks, told: Told, over: threading.Event, rehearsed: dict[str, int]
+) -> int:
+    """Run the plan of each query that this runner stands by for once, and let nothing of a record through.
+
+    What it keeps in its state is compared with the checkpoint in use, and ``told`` hears whether it could go on there.
+
+    ``rehearsed`` gets how many records each one read; what stands in it is left out. How many failed: a line in the
+    log says why, which is mostly why the query could not be taken over either.
+    """
+    failures = 0
+    for name, cluster in standing_by(hosting.settings, hosting.runner):
+        if name in rehearsed or not _settled(host, over) or host.hosts(name):
+            continue
+        try:
+            used = _checkpoint_in_use(hosting, name)
+            writer, sink = dry_writer(hosting, name, cluster, _FEW, pinned(hosting.files, used))
+            sinks.remember(name, sink)
+            with _checkpoint(hosting, name) as checkpoint:
+                records = run_once(writer, checkpoint, over)
+                trouble = misfit(hosting.files, used, checkpoint) or ""
+            if trouble:
+                raise PlanMisfit(trouble)
+            told.set_plan(name, "")
+            rehearsed[name] = records
+        except (PipelineError, AnalysisException) as error:
+            trouble = str(error) if isinstance(error, PipelineError) else cause_of(error)
+            told.set_plan(name, trouble)
+            bound({"runner": hosting.runner, "query": name}).warning("query could not take over", error=trouble)
+            failures += 1
+        except Exception as error:  # noqa: BLE001 - the user's code and Spark's analysis raise what they like
+            bound({"runner": hosting.runner, "query": name}).warning("query stays cold", error=cause_of(error))
+            failures += 1
+    return failures
+
+
+def standing_by(settings: Tideover, runner: str) -> Iterator[tuple[str, str]]:
+    """The queries that a runner may host, each with the cluster that it would move to."""
+    for name, query in settings.queries.items():
+        if runner in query.runners and len(query.clusters) > 1:
+            yield name, query.clusters[1]
+
+
+def _checkpoint_in_use(hosting: Hosting, query: str) -> str:
+    row = hosting.store.assignment(query)
+    return row.checkpoint if row is not None else absolute(hosting.query(query).checkpoint, hosting.base)
+
+
+@contextlib.contextmanager
+def _checkpoint(hosting: Hosting, query: str) -> Iterator[str]:
+    """A checkpoint that is thrown away: on the driver's disk where its tasks run, else beside the query's own.
+
+    Executors elsewhere have to find there what another one of them wrote. It has one name for each runner, so that what
+    a killed one left goes with the next.
+    """
+    if hosting.spark_master.startswith("local"):
+        with tempfile.TemporaryDirectory(prefix="tideover-warm-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder).as_uri()
+        return
+    folder = f"{absolute(hosting.query(query).checkpoint, hosting.base).rstrip('/')}.warm-{hosting.runner}"
+    hosting.files.delete(folder, recursive=True)
+    try:
+        yield folder
+    finally:
+        hosting.files.delete(folder, recursive=True)
+
+
+def _throw_away(session: SparkSession, options: Options, checkpoint: str, over: threading.Event) -> int:
+    frame = (
+        read_source(session, options)
+        .select("timestamp", sql.col("value").cast("string").alias("value"))
+        .withWatermark("timestamp", "1 minute")
+        .dropDuplicates(["timestamp", "value"])
+        .groupBy(sql.window("timestamp", "1 minute"))
+        .count()
+    )
+    gate = Gate()
+    with gated(gate):
+        writer = frame.writeStream.outputMode("update").foreachBatch(_collect)
+    try:
+        return run_once(writer, checkpoint, over)
+    except Exception as error:
+        if gate.error is None:
+            raise
+        raise RuntimeError(gate.error) from error  # Spark says no more than that Python raised something
+    finally:
+        gate.close()
+
+
+def _collect(frame: DataFrame, _batch: int) -> None:
+    frame.collect()
+
+
+def run_once(writer: DataStreamWriter, checkpoint: str, over: threading.Event) -> int:
+    """Start a query on a checkpoint, and stop it after one batch; how many records that read.
+
+    Raises what ended it, and ``TimeoutError``.
+    """
+    if over.is_set():
+        return 0
+    # After the one batch it waits: to stop it inside another one's callback ends in a stack overflow of Spark's own,
+    # harmless and a thousand lines long (``StreamExecution.isInterruptionException`` and its ``PROXY_ERROR``).
+    query = writer.option("checkpointLocation", checkpoint).trigger(processingTime="1 hour").start()
+    try:
+        return await_batch(query, over)
+    finally:
+        query.stop()
+
+
+def await_batch(query: StreamingQuery, over: threading.Event, seconds: float = _BATCH_SECONDS) -> int:
+    """Wait until one batch is through, or the topic turns out to be empty; how many records it read.
+
+    0 also when it is given up. Raises what ended the query, and ``TimeoutError``: what did not run has warmed nothing.
+    """
+    deadline = time.monotonic() + seconds
+    while query.isActive and time.monotonic() < deadline:
+        if over.wait(_LOOK_SECONDS):
+            return 0
+        progress = query.lastProgress
+        if progress is not None:
+            return int(progress["numInputRows"])
+    failure = query.exception()
+    if failure is not None:
+        raise failure
+    raise TimeoutError(f"no batch was through after {seconds:g} s")

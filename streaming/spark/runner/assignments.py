@@ -1,0 +1,141 @@
+"""What a runner does with the assignment rows, and why it leaves one alone.
+
+Says why a query is not started whose row is older than one that was seen before, and what holds its checkpoint.
+
+Nobody else may be left to say so: the store does not know the newer row, and what ran has stopped because of it.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+
+from state.errors import StoreError
+from state.model.entities import Assignment, Desired
+from streaming.spark.checkpoint.log_fence import holder
+from streaming.spark.errors import AssignmentMoved, CheckpointError
+from streaming.spark.runner.hosting import Hosting
+from streaming.spark.runner.query_report import Ledger, about, bound
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin hosting the query as this row says."""
+
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the hosted run of an epoch."""
+
+    query: str
+    epoch: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refrain:
+    """Start nothing: this row is older than one that was seen before. Nobody else may be there to say so."""
+
+    assignment: Assignment
+    seen: int
+    """The newest epoch that was seen of the query."""
+
+    def why(self, is_held: bool) -> str:
+        """The reason, and what to do: an operation that holds the checkpoint has to be given up or followed."""
+        row = self.assignment
+        done = f"tideover reconcile {row.query}" if is_held else f"start runner {row.runner} anew to go on from there"
+        return (
+            f"the store says epoch {row.epoch} of {row.query}, and said {self.seen} before: it was put back to an "
+            f"older copy; {done}"
+        )
+
+
+Action = Start | Stop | Refrain
+
+
+def decide_runs(
+    runner: str, assignments: Iterable[Assignment], hosted: Mapping[str, int], newest: Mapping[str, int]
+) -> list[Action]:
+    """Compare the rows with the epochs of what is hosted, and with the newest epoch ever seen of each query.
+
+    Stops come first. A query whose row is gone is left alone: a row is never deleted on purpose, and no news is no
+    order. A row with an older epoch than one seen before is never obeyed, for some store was put back: what runs goes
+    on, and what its facts report tells the controllers; where nothing runs, it is to be told that nothing is started.
+    """
+    rows = {row.query: row for row in assignments}
+    stops: list[Action] = []
+    staying: set[str] = set()
+    for query, epoch in hosted.items():
+        row = rows.get(query)
+        why = None if row is None else _reason_to_stop(runner, row, epoch)
+        if why is None:
+            staying.add(query)
+        else:
+            stops.append(Stop(query, epoch, why))
+    starts: list[Action] = [
+        Start(row) if row.epoch >= newest.get(query, 0) else Refrain(row, newest[query])
+        for query, row in sorted(rows.items())
+        if query not in staying and _is_ours(runner, row)
+    ]
+    return stops + starts
+
+
+def may_run(runner: str, row: Assignment | None, epoch: int, reported: int | None) -> bool:
+    """Whether a start under this epoch is still what the row asks for, and no runner reports a newer one."""
+    return row is not None and row.epoch == epoch >= (reported or 0) and _is_ours(runner, row)
+
+
+def _is_ours(runner: str, row: Assignment) -> bool:
+    return row.runner == runner and row.desired is Desired.RUNNING
+
+
+def _reason_to_stop(runner: str, row: Assignment, epoch: int) -> str | None:
+    if row.epoch < epoch:
+        return None
+    if row.epoch > epoch:
+        return f"epoch {epoch} is over, the assignment is at {row.epoch}"
+    if row.desired is not Desired.RUNNING:
+        return "the query is held"
+    return f"runner {row.runner} has it now" if row.runner != runner else None
+
+
+_AGAIN_SECONDS = 5.0
+
+
+class Refraining:
+    """Tells of each such query at once and every few seconds, off the runner's loop: a checkpoint may answer slowly."""
+
+    def __init__(self, hosting: Hosting, is_quiet: Callable[[str], bool]) -> None:
+        self._hosting = hosting
+        self._is_quiet = is_quiet
+        self._begun: dict[str, float] = {}
+        self._said: dict[str, str] = {}
+
+    def tell(self, refrain: Refrain) -> None:
+        """Log and report it, unless that was done a moment ago or something of the query is still to stop here."""
+        query, now = refrain.assignment.query, time.monotonic()
+        if now - self._begun.get(query, -_AGAIN_SECONDS) < _AGAIN_SECONDS or not self._is_quiet(query):
+            return
+        self._begun[query] = now
+        threading.Thread(target=self._tell, args=(refrain,), name=f"refrain {query}", daemon=True).start()
+
+    def _tell(self, refrain: Refrain) -> None:
+        row = refrain.assignment
+        try:
+            held = holder(self._hosting.files, row.checkpoint)
+        except (CheckpointError, Py4JError):
+            return  # said when it can be read
+        why = refrain.why(held is not None)
+        if self._said.get(row.query) != why:
+            self._said[row.query] = why
+            bound(about(row)).warning("query not started", why=why)
+        ledger = Ledger(self._hosting, row)
+        try:
+            ledger.announce()
+        except (AssignmentMoved, StoreError):
+            return  # a runner tells of a newer epoch, or the store is away
+        ledger.failed(why, held)

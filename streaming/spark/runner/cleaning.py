@@ -1,0 +1,103 @@
+"""What a runner was asked to clean: looked at once more, done on a thread of its own, and answered."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from state.errors import StoreError, TideoverError
+from state.model.entities import Desired, Event, belongs_to, plain_path
+from state.model.maintenance import Cleaned, Former
+from state.settings.values import scheme_refusal
+from streaming.spark.checkpoint.former import clean
+from streaming.spark.query.jvm import cause_of
+from streaming.spark.runner.hosting import Hosting, absolute
+from streaming.spark.runner.query_report import bound
+from streaming.spark.runner.supervisor import Hosted
+
+HostedOf = Callable[[str], Sequence[Hosted]]
+
+
+class Cleaning:
+    """One checkpoint after the other. What hangs in a file system holds up no query, only those after it."""
+
+    def __init__(self, hosting: Hosting, hosted_of: HostedOf) -> None:
+        self._hosting = hosting
+        self._hosted_of = hosted_of
+        self._thread: threading.Thread | None = None
+        self._over = threading.Event()
+
+    def take(self, asked: Sequence[Former]) -> None:
+        """Begin with these, unless some are under way; whatever is asked still is taken the next time."""
+        if not asked or self._over.is_set() or (self._thread is not None and self._thread.is_alive()):
+            return
+        # A daemon: what hangs must not keep the process from ending.
+        self._thread = threading.Thread(target=self._clean_all, args=(asked,), name="clean", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Begin no more of them; who was asked is asked still when a process of this name is back."""
+        self._over.set()
+
+    def _clean_all(self, asked: Sequence[Former]) -> None:
+        for former in asked:
+            if self._over.is_set():
+                return
+            log = bound({"query": former.query, "checkpoint": former.checkpoint})
+            try:
+                outcome = self._outcome(former)
+                event = self._event(former, outcome)
+                if not self._hosting.store.report_cleaned(former, outcome, event=event):
+                    continue  # another runner was asked meanwhile
+                if isinstance(outcome, str):
+                    log.warning("checkpoint not cleaned", why=outcome)
+                else:
+                    log.info("checkpoint cleaned", **outcome._asdict())
+            except StoreError as error:
+                log.warning("not reported yet", error=str(error))
+                return
+
+    def _outcome(self, former: Former) -> Cleaned | str:
+        """What went, or why nothing did. Raises ``StoreError``."""
+        refused = self._refusal(former)
+        if refused is not None:
+            return refused
+        try:
+            return clean(self._hosting.files, former.checkpoint)
+        except TideoverError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 - a thread's edge: Spark and py4j raise what they like
+            return cause_of(error)
+
+    def _refusal(self, former: Former) -> str | None:
+        """Whoever asked saw the store; here it is seen what this process runs, and what its configuration says."""
+        query, path = former.query, plain_path(former.checkpoint)
+        declared = self._hosting.settings.queries.get(query)
+        if declared is None:
+            return f"query {query} is not in this runner's configuration"
+        base = absolute(declared.checkpoint, self._hosting.base)
+        if not belongs_to(former.checkpoint, base):
+            return f"it does not lie in {base}"
+        row = self._hosting.store.assignment(query)
+        if row is None or row.desired is not Desired.RUNNING:
+            return f"{query} is held, or its row is gone"
+        here = [each.subject.checkpoint for each in self._hosted_of(query)]
+        if path in {plain_path(each) for each in (row.checkpoint, *here)}:
+            return f"{query} runs from it, or did until now"
+        return scheme_refusal(former.checkpoint)
+
+    def _event(self, former: Former, outcome: Cleaned | str) -> Event:
+        where = f"{former.checkpoint}, which {former.query} left with epoch {former.left_epoch},"
+        if isinstance(outcome, str):
+            text, more = f"{where} was not cleaned: {outcome}", {}
+        else:
+            text, more = f"{where} is cleaned: {outcome.files} files, {outcome.bytes} bytes", outcome._asdict()
+        return Event(
+            sequence=None,
+            at=self._hosting.now(),
+            kind="cleaned" if more else "not-cleaned",
+            query=former.query,
+            operation=None,
+            epoch=former.left_epoch,
+            actor=f"runner {self._hosting.runner}",
+            text=text,
+            detail={"checkpoint": former.checkpoint, **more},
+        )

@@ -1,0 +1,144 @@
+"""Fences a query: tells its run to stop, plants the old checkpoint, and says what proves that nothing writes any more.
+
+Neither half is enough alone. A planted entry does not hold back a batch that is already running (32 of 32 finished it),
+and a stopped run of a process that cannot be reached is hearsay. Without proof the report says what was tried, and the
+controller waits or asks the operator.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from urllib.request import urlopen
+
+from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest, Process, SinkState
+from state.settings.keys import Spark
+from streaming.process import Identity, end_orphans, is_gone, orphans
+from streaming.spark.checkpoint.files import CheckpointFiles
+from streaming.spark.checkpoint.log_fence import Knows, plant
+from streaming.spark.checkpoint.log_text import Declared
+from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.query.launch import FileSink
+from streaming.spark.runner.supervisor import Hosted
+
+_LOOK_SECONDS = 0.02
+_MASTER_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Evidence, or None, and what was seen."""
+
+    evidence: Evidence | None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guard:
+    """What a fence needs to know of this process."""
+
+    instance: str
+    here: Identity
+    spark: Spark
+    files: CheckpointFiles
+    knows: Knows
+
+
+def fence(
+    guard: Guard,
+    request: FenceRequest,
+    hosted: Sequence[Hosted],
+    declared: Declared,
+    sink_of: Callable[[], FileSink],
+) -> FenceReport:
+    """Stop, plant, wait for proof, and read the checkpoint; doing it again gives the same report."""
+    deadline = time.monotonic() + request.wait_seconds
+    for one in hosted:
+        one.close()
+    planted = _plant(guard, request)
+    proof = _prove(guard, request.hosting, hosted)
+    while proof.evidence is None and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+        proof = _prove(guard, request.hosting, hosted)
+    # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
+    planted = _plant(guard, request) or planted
+    sink = sink_of()
+    report = read_checkpoint(
+        guard.files, request.checkpoint, declared, file_sink=sink.folder, sink_by_query_id=sink.by_query_id
+    )
+    return FenceReport(
+        checkpoint=_with_callbacks(report, hosted),
+        planted=planted,
+        evidence=proof.evidence,
+        detail=proof.detail,
+    )
+
+
+def _plant(guard: Guard, request: FenceRequest) -> tuple[int, ...]:
+    return plant(guard.files, request.checkpoint, operation=request.operation, epoch=request.epoch, knows=guard.knows)
+
+
+def _with_callbacks(report: CheckpointReport, hosted: Sequence[Hosted]) -> CheckpointReport:
+    """The report, with what the callbacks know of a planned batch where the files cannot tell."""
+    planned = report.planned
+    if planned is None or planned.sink is not SinkState.UNKNOWN or not hosted:
+        return report
+    told = hosted[-1].sink_state(planned.batch)
+    return report.model_copy(update={"planned": planned.model_copy(update={"sink": told})})
+
+
+def _prove(guard: Guard, hosting: Process | None, hosted: Sequence[Hosted]) -> Proof:
+    unrest = next((sentence for one in hosted if (sentence := one.unrest()) is not None), None)
+    if unrest is not None:
+        return Proof(None, f"told to stop, but {unrest}")
+    if hosting is None:
+        return Proof(Evidence.RUNNER, "no other process ever hosted it, and nothing of it runs here")
+    if hosting.instance == guard.instance:
+        return Proof(Evidence.RUNNER, "stopped here: no task, no callback and no batch of it is running")
+    who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"
+    if hosting.stopped:
+        return Proof(Evidence.RUNNER, f"{who} said that it had stopped the query, and that nothing of it was running")
+    return _prove_gone(guard, hosting, who)
+
+
+def _prove_gone(guard: Guard, hosting: Process, who: str) -> Proof:
+    if hosting.spark_master.startswith("local"):
+        return _process_gone(guard.here, hosting, who)
+    application = _application_ended(guard.spark.master_ui, hosting.application_id)
+    if application.evidence is not None:
+        return application
+    process = _process_gone(guard.here, hosting, who)
+    if process.evidence is not None and guard.spark.master_ui is None:
+        return Proof(process.evidence, f"{process.detail}; its executors end with it (spark.master_ui is not set)")
+    return Proof(None, f"{process.detail}; {application.detail}")
+
+
+def _process_gone(here: Identity, hosting: Process, who: str) -> Proof:
+    gone = is_gone(hosting, here)
+    if gone is None:
+        if hosting.host == here.host:
+            return Proof(None, f"{who} ran under another boot, and nothing tells whether of this very machine")
+        return Proof(None, f"{who} is on another host, which cannot be looked at from {here.host}")
+    if not gone:
+        return Proof(None, f"{who} is alive and is not this process")
+    if hosting.boot_id == here.boot_id and end_orphans(hosting.instance) and orphans(hosting.instance):
+        return Proof(None, f"{who} is gone, but the JVM that it launched is still ending")
+    return Proof(Evidence.PROCESS, f"{who} is gone, and so is its JVM")
+
+
+def _application_ended(master_ui: str | None, application: str | None) -> Proof:
+    """Ask a standalone master; an application that it does not know proves nothing."""
+    if master_ui is None or application is None:
+        return Proof(None, "no cluster manager can be asked (spark.master_ui is not set)")
+    try:
+        with urlopen(f"{master_ui.rstrip('/')}/json/", timeout=_MASTER_SECONDS) as answer:
+            known = json.load(answer)
+    except (OSError, HTTPException, ValueError) as error:
+        return Proof(None, f"the master at {master_ui} did not answer: {error}")
+    if any(each.get("id") == application for each in known.get("activeapps", ())):
+        return Proof(None, f"the master says that {application} is active")
+    for each in known.get("completedapps", ()):
+        if each.get("id") == application:
+            return Proof(Evidence.APPLICATION, f"the master says that {application} ended ({each.get('state')})")
+    return Proof(None, f"the master does not know {application}")

@@ -1,0 +1,130 @@
+"""What everything that hosts queries in this process shares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from state.messages import Offsets, Process
+from state.model.entities import Assignment
+from state.settings.keys import Query, Tideover
+from state.store.runner_store import RunnerStore
+from streaming.process import Identity
+from streaming.spark.checkpoint.files import CheckpointFiles
+from streaming.spark.checkpoint.log_text import Declared
+from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.query.kafka_options import topics_of
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One query under one epoch: what a batch, a position or a log line belongs to."""
+
+    query: str
+    epoch: int
+    cluster: str
+    checkpoint: str
+    committed_only: frozenset[str] = frozenset()
+    """Its sources that read only what is committed (``isolation.level``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that is quiet, and the newest batches of its checkpoint: the last look at it may have been before them."""
+
+    query: str
+    checkpoint: str
+    epoch: int | None
+    """None where the runner has let go of the run since: then the newest one of this checkpoint is meant."""
+    batches: tuple[Batch, ...]
+
+
+class BatchWatch(Protocol):
+    """Hears of batches; every method returns at once, but for ``catch_up``."""
+
+    def see(self, subject: Subject, batch: Batch) -> None:
+        """A batch was planned or committed."""
+
+    def count(self, subject: Subject, batch: int, rows: dict[str, int]) -> None:
+        """Spark reported how many rows a committed batch read, per source."""
+
+    def forget(self, subject: Subject) -> None:
+        """The run is over."""
+
+    def catch_up(self, cluster: str, ended: Ended | None, seconds: float) -> bool:
+        """Wait, at most so long, until the store has the positions of all batches, those that ended a run included.
+
+        Whether it has, or cannot get them any more; False while the store is slow or away.
+        """
+
+
+class NoWatch:
+    """Hears and forgets: for a process that hosts without tracking."""
+
+    def see(self, subject: Subject, batch: Batch) -> None:
+        """Take no notice."""
+
+    def count(self, subject: Subject, batch: int, rows: dict[str, int]) -> None:
+        """Take no notice."""
+
+    def forget(self, subject: Subject) -> None:
+        """Take no notice."""
+
+    def catch_up(self, cluster: str, ended: Ended | None, seconds: float) -> bool:
+        """There is nothing to wait for."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hosting:
+    """The process: its settings, its session, its doors to the outside."""
+
+    settings: Tideover
+    runner: str
+    instance: str
+    spark_master: str
+    application_id: str
+    base: Path
+    """Folder of the configuration: relative paths are relative to it."""
+    here: Identity
+    session: SparkSession
+    files: CheckpointFiles
+    store: RunnerStore
+    watch: BatchWatch
+    stranger: Callable[[Assignment], str | None] = lambda row: None
+    """Why a query may not be run where its row says: another cluster has the name. Asked at each start and look."""
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    @property
+    def process(self) -> Process:
+        """This process, as others may have to find out whether it is gone."""
+        return Process(
+            runner=self.runner,
+            instance=self.instance,
+            host=self.here.host,
+            boot_id=self.here.boot_id,
+            pid=self.here.pid,
+            pid_started=self.here.pid_started,
+            spark_master=self.spark_master,
+            application_id=self.application_id,
+        )
+
+    def query(self, name: str) -> Query:
+        return self.settings.queries[name]
+
+    def declared(self, name: str, cluster: str) -> Declared:
+        """The query's sources with their topics by their names on a cluster."""
+        return topics_of(self.settings, self.settings.queries[name], cluster)
+
+
+def absolute(path: str, base: Path) -> str:
+    """A checkpoint's folder made absolute; a URI stays as it is."""
+    return path if ":" in path.partition("/")[0] else str((base / Path(path).expanduser()).resolve())
+
+
+def known_offsets(offsets: Offsets) -> Offsets | None:
+    """Offsets for a fact: nothing instead of an empty map."""
+    return offsets or None

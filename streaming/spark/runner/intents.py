@@ -1,0 +1,236 @@
+"""What controllers ask of a runner: each intent once at a time, in a thread of its own, and again without harm.
+
+Up to ``operations.at_once`` queries are moved together, and no fence may wait for another query's copy, nor for an
+intent that hangs in a file system that does not answer. So only copies take turns.
+
+Lets a few take turns at what costs a disk or a network much, and none of them keep the others waiting for ever.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import structlog
+
+from state.errors import StoreError, TideoverError
+from state.messages import CheckpointReport, Failure, FenceRequest, InspectRequest, PrepareRequest, ReleaseRequest
+from state.model.entities import Assignment, Intent, IntentKind, IntentState
+from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.log_fence import release
+from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.query.jvm import cause_of
+from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks
+from streaming.spark.runner.fence import Guard, fence
+from streaming.spark.runner.hosting import Ended, Hosting
+from streaming.spark.runner.query_report import about, bound
+from streaming.spark.runner.supervisor import Hosted
+
+_LOOK_SECONDS = 0.2
+
+
+class Turns:
+    """So many at once; whoever has been at it for long does not count any more, for it may never end."""
+
+    def __init__(self, at_once: int, long_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._at_once = at_once
+        self._long = long_seconds
+        self._monotonic = monotonic
+        self._changed = threading.Condition()
+        self._began: dict[object, float] = {}
+        """By turn, when it began, on the monotonic clock."""
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Wait for a turn, and give it back."""
+        turn = object()
+        with self._changed:
+            while self._counted() >= self._at_once:
+                self._changed.wait(_LOOK_SECONDS)
+            self._began[turn] = self._monotonic()
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._began[turn]
+                self._changed.notify_all()
+
+    def _counted(self) -> int:
+        now = self._monotonic()
+        return sum(now - began < self._long for began in self._began.values())
+
+
+_COPIES = 8
+_LONG_COPY_SECONDS = 10.0
+"""A copy that takes longer does not keep the next one waiting: it is large, or it hangs."""
+_CATCH_UP_SECONDS = 2.0
+"""How long one wait for the newest positions to be in the store lasts."""
+_POSITIONS_SECONDS = 60.0
+"""How long a fence is held back for them, counted from when the store last refused its answer: a store that is slow or
+away keeps both waiting, and whoever reads the answer takes the newest positions that it finds for all there are."""
+_REPORT_PAUSE_SECONDS = 0.2
+
+Result = Mapping[str, object]
+HostedOf = Callable[[str], Sequence[Hosted]]
+
+
+class UnknownQuery(TideoverError):
+    """The intent names a query that this runner does not know."""
+
+    kind = "unknown-query"
+
+
+class Overtaken(TideoverError):
+    """The intent is of the past: while it is asked its epoch is held, so nothing of that epoch or a later one runs."""
+
+    kind = "overtaken"
+
+
+class Errands:
+    """Takes intents and reports their results."""
+
+    def __init__(self, hosting: Hosting, hosted_of: HostedOf, sinks: FileSinks) -> None:
+        self._hosting = hosting
+        self._hosted_of = hosted_of
+        self._sinks = sinks
+        self._guard = Guard(
+            instance=hosting.instance,
+            here=hosting.here,
+            spark=hosting.settings.spark,
+            files=hosting.files,
+            knows=lambda operation: hosting.store.operation(operation) is not None,
+        )
+        self._copies = Turns(_COPIES, _LONG_COPY_SECONDS)
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._taken: dict[str, bool] = {}
+        """Intents by id, and whether each is done."""
+
+    def take(self, pending: Sequence[Intent]) -> None:
+        """Begin what is new of these; what is done and not asked for any more is forgotten."""
+        if self._over.is_set():
+            return
+        with self._lock:
+            gone = set(self._taken) - {intent.id for intent in pending}
+            for done in [each for each in gone if self._taken[each]]:
+                del self._taken[done]
+            new = [intent for intent in pending if intent.id not in self._taken]
+            self._taken |= {intent.id: False for intent in new}
+        for intent in new:
+            # A daemon: what hangs must not keep the process from ending.
+            threading.Thread(target=self._answer, args=(intent,), name=f"intent {intent.name}", daemon=True).start()
+
+    def close(self) -> None:
+        """Take nothing more; what is under way is not waited for."""
+        self._over.set()
+
+    def _answer(self, intent: Intent) -> None:
+        log = bound(
+            {"query": intent.query, "epoch": intent.epoch, "operation": intent.operation, "intent": intent.name}
+        )
+        is_due = _at_once
+        try:
+            result, is_due = self._perform(intent)
+            done = replace(intent, state=IntentState.DONE, result=result)
+            log.info("intent done")
+        except TideoverError as error:
+            done = _failed(intent, Failure(kind=error.kind, text=str(error), hint=error.hint))
+        except Exception as error:
+            log.exception("intent failed")
+            done = _failed(intent, Failure(kind="internal", text=cause_of(error)))
+        if done.state is IntentState.FAILED:
+            log.warning("intent failed", **dict(done.result or {}))
+        done = replace(done, ended_at=self._hosting.now())
+        with self._lock:
+            self._taken[intent.id] = True
+        self._report(done, is_due, log)
+
+    def _report(self, done: Intent, is_due: Callable[[], bool], log: structlog.stdlib.BoundLogger) -> None:
+        """Tell the store once it is due, and until it has heard or nobody asks any more."""
+        since, refused = time.monotonic(), False
+        while not self._over.is_set() and self._is_asked(done):
+            if is_due() or time.monotonic() - since >= _POSITIONS_SECONDS:
+                try:
+                    self._hosting.store.report(done)
+                    return
+                except StoreError as error:
+                    since = time.monotonic()
+                    if not refused:
+                        log.warning("result not reported yet", error=str(error))
+                    refused = True
+            self._over.wait(_REPORT_PAUSE_SECONDS)
+
+    def _is_asked(self, done: Intent) -> bool:
+        with self._lock:
+            return done.id in self._taken
+
+    def _perform(self, intent: Intent) -> tuple[Result, Callable[[], bool]]:
+        """The result, and whether it may be reported: asked again and again, each time for a while."""
+        if intent.query not in self._hosting.settings.queries:
+            raise UnknownQuery(f"query {intent.query} is not in this runner's configuration")
+        newest = max((each.epoch for each in self._hosted_of(intent.query)), default=0)
+        if newest >= intent.epoch:
+            raise Overtaken(f"{intent.query} runs here under epoch {newest}; epoch {intent.epoch} is of the past")
+        row = self._hosting.store.assignment(intent.query)
+        cluster = row.cluster if row is not None else self._hosting.query(intent.query).clusters[0]
+        declared = self._hosting.declared(intent.query, cluster)
+        files = self._hosting.files
+        match intent.kind:
+            case IntentKind.INSPECT:
+                asked = InspectRequest.of(intent.request)
+                sink = self._file_sink(row)
+                return read_checkpoint(
+                    files, asked.checkpoint, declared, file_sink=sink.folder, sink_by_query_id=sink.by_query_id
+                ).as_json(), _at_once
+            case IntentKind.FENCE:
+                request = FenceRequest.of(intent.request)
+                hosted = self._hosted_of(intent.query)
+                report = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row))
+                ended = _ended(intent.query, hosted, report.checkpoint)
+                return report.as_json(), lambda: self._hosting.watch.catch_up(cluster, ended, _CATCH_UP_SECONDS)
+            case IntentKind.PREPARE:
+                with self._copies.one():
+                    return prepare(files, PrepareRequest.of(intent.request), declared).as_json(), _at_once
+            case IntentKind.RELEASE:
+                return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
+
+    def _sink_of(self, hosted: Sequence[Hosted], row: Assignment | None) -> FileSink:
+        """A query that ran here has told already; no failover waits for an import then."""
+        told = next((each.sink for each in hosted if each.sink is not None), None)
+        return self._file_sink(row) if told is None else told
+
+    def _file_sink(self, row: Assignment | None) -> FileSink:
+        """A pipeline that cannot be asked does not stop a fence: its sink counts as unknown then."""
+        if row is None:
+            return UNKNOWN_SINK
+        try:
+            return self._sinks.sink(row)
+        except TideoverError as error:
+            bound(about(row)).warning("sink unknown", error=str(error))
+        except Exception as error:  # noqa: BLE001 - reading a source runs Spark's analysis, which raises what it likes
+            bound(about(row)).warning("sink unknown", error=cause_of(error))
+        return UNKNOWN_SINK
+
+
+def _at_once() -> bool:
+    return True
+
+
+def _ended(query: str, hosted: Sequence[Hosted], report: CheckpointReport) -> Ended | None:
+    """What a fence found of the newest run here; None where that had another checkpoint, or none was committed.
+
+    A run that is quiet is let go of: a fence that comes seconds later, as behind a slow store, finds none hosted.
+    """
+    newest = max((each.subject for each in hosted), key=lambda subject: subject.epoch, default=None)
+    if report.batch is None or (newest is not None and newest.checkpoint != report.checkpoint):
+        return None
+    batches = [Batch(id=report.batch, offsets=report.offsets, committed=True)]
+    if report.planned is not None:
+        batches.append(Batch(id=report.planned.batch, offsets=report.planned.offsets, committed=False))
+    return Ended(query, report.checkpoint, None if newest is None else newest.epoch, tuple(batches))
+
+
+def _failed(intent: Intent, failure: Failure) -> Intent:
+    return replace(intent, state=IntentState.FAILED, result=failure.as_json())

@@ -1,0 +1,203 @@
+"""Keeps what a runner reports of one query, and reports it without ever being in the way of the query.
+
+Adds up Spark's progress reports of one run; pure.
+
+A report of a batch that ran has ``addBatch`` among its durations; idle triggers report too, with the id of the batch
+that comes next.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from state.errors import StoreError
+from state.messages import CheckpointReport, Offsets
+from state.model.entities import Assignment, QueryFact, RunState
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.errors import AssignmentMoved
+from streaming.spark.runner.hosting import Hosting, known_offsets
+
+Report = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Totals:
+    """What a run's batches did so far."""
+
+    batch: int | None = None
+    """The newest batch that is counted in."""
+    input_rows: int | None = None
+    dropped_late_rows: int | None = None
+    seconds: float | None = None
+    """Duration of the newest batch."""
+
+    def after(self, reports: Iterable[Report]) -> "Totals":
+        """The totals with every batch counted in that is newer than those before."""
+        totals = self
+        for report in reports:
+            batch = report["batchId"]
+            if "addBatch" in report["durationMs"] and (totals.batch is None or batch > totals.batch):
+                totals = replace(
+                    totals,
+                    batch=batch,
+                    input_rows=(totals.input_rows or 0) + int(report["numInputRows"]),
+                    dropped_late_rows=(totals.dropped_late_rows or 0) + _dropped(report),
+                    seconds=report["durationMs"].get("triggerExecution", 0) / 1000,
+                )
+        return totals
+
+
+def rows_by_source(report: Report, offsets: Offsets) -> dict[str, int]:
+    """Rows that a batch read per declared source, which a report knows by the end of its offsets only."""
+    found: dict[str, int] = {}
+    for source in report["sources"]:
+        end = source["endOffset"]
+        end = json.loads(end) if isinstance(end, str) else end
+        names = [name for name, own in offsets.items() if own == end]
+        if len(names) == 1:
+            found[names[0]] = int(source["numInputRows"])
+    return found
+
+
+def _dropped(report: Report) -> int:
+    return sum(int(operator.get("numRowsDroppedByWatermark", 0)) for operator in report.get("stateOperators", ()))
+
+
+log = structlog.get_logger()
+
+
+class Ledger:
+    """The latest fact of one hosted query; a store that is away costs the report, not the query."""
+
+    def __init__(self, hosting: Hosting, assignment: Assignment) -> None:
+        self._hosting = hosting
+        self._unreported = False
+        self._announced = False
+        process = hosting.process
+        self._fact = QueryFact(
+            query=assignment.query,
+            runner=process.runner,
+            instance=process.instance,
+            host=process.host,
+            boot_id=process.boot_id,
+            pid=process.pid,
+            pid_started=process.pid_started,
+            spark_master=process.spark_master,
+            application_id=process.application_id,
+            epoch=assignment.epoch,
+            cluster=assignment.cluster,
+            checkpoint=assignment.checkpoint,
+            state=RunState.STARTING,
+            run_id=None,
+            batch=None,
+            offsets=None,
+            started_at=None,
+            first_commit_at=None,
+            progressed_at=None,
+            input_rows=None,
+            dropped_late_rows=None,
+            stateful=None,
+            deduplicates_ahead=None,
+            error=None,
+            held_by=None,
+            held_epoch=None,
+            reported_at=hosting.now(),
+        )
+
+    @property
+    def first_commit_seen(self) -> bool:
+        return self._fact.first_commit_at is not None
+
+    @property
+    def has_progressed(self) -> bool:
+        """Whether the present run has read something, or found nothing new to read."""
+        return self._fact.progressed_at is not None
+
+    def announce(self) -> None:
+        """Say that a run will be started, before it is: from now on this process is the one to be proven quiet.
+
+        The error of the last run, if it had any, stays until a batch commits. Raises ``StoreError``, and
+        ``AssignmentMoved`` when the query is under a newer epoch already, or another process has our name.
+        """
+        self._fact = replace(
+            self._fact, state=RunState.STARTING, run_id=None, started_at=None, first_commit_at=None, progressed_at=None
+        )
+        self._fact = replace(self._fact, input_rows=None, dropped_late_rows=None, reported_at=self._hosting.now())
+        self._announced = True  # also where the store has it and we do not hear of that
+        if not self._hosting.store.report_query(self._fact):
+            raise AssignmentMoved(
+                f"{self._fact.query}: epoch {self._fact.epoch} is over, or the name {self._fact.runner} is lost"
+            )
+
+    def started(self, run_id: str) -> None:
+        self._fact = replace(self._fact, state=RunState.RUNNING, run_id=run_id, started_at=self._hosting.now())
+        self.report()
+
+    def committed(self, batch: int, offsets: Offsets, *, fresh: bool) -> None:
+        """A batch was committed; ``fresh``: this run committed it, and new data was possible in it."""
+        now = self._hosting.now()
+        first = self._fact.first_commit_at or (now if fresh else None)
+        self._fact = replace(self._fact, batch=batch, offsets=known_offsets(offsets), first_commit_at=first)
+        if fresh:
+            self._progressed(now)
+
+    def waiting(self) -> None:
+        """The run asked its sources and found nothing new: progress, too, for an idle topic is not a dead one."""
+        self._progressed(self._hosting.now())
+
+    def _progressed(self, at: datetime) -> None:
+        self._fact = replace(self._fact, progressed_at=at, error=None, held_by=None, held_epoch=None)
+
+    def counted(self, totals: Totals) -> None:
+        self._fact = replace(self._fact, input_rows=totals.input_rows, dropped_late_rows=totals.dropped_late_rows)
+
+    def inspected(self, report: CheckpointReport) -> None:
+        self._fact = replace(self._fact, stateful=report.stateful, deduplicates_ahead=report.deduplicates_ahead)
+
+    def failed(self, error: str, held: Fence | None) -> None:
+        """The run ended, or could not begin; ``held`` tells whose planted entries it met, if it met any."""
+        operation, epoch = (held.operation, held.epoch) if held is not None else (None, None)
+        self._fact = replace(self._fact, state=RunState.FAILED, error=error, held_by=operation, held_epoch=epoch)
+        self.report()
+
+    def restless(self, unrest: str) -> None:
+        """It was told to stop long ago, and something of it still runs."""
+        self._fact = replace(self._fact, error=f"told to stop, but {unrest}")
+        self.report()
+
+    def stopped(self) -> None:
+        """It is quiet for good: a fence believes this, so nothing else may call it."""
+        self._fact = replace(self._fact, state=RunState.STOPPED)
+        self.report()
+
+    def report(self) -> None:
+        """Write the fact; what could not be written is written with the next one."""
+        if not self._announced:
+            return  # nothing was begun, so there is nothing to tell of
+        self._fact = replace(self._fact, reported_at=self._hosting.now())
+        try:
+            self._hosting.store.report_query(self._fact)
+        except StoreError:
+            self._unreported = True  # the runner's loop says once that the store is away
+        else:
+            self._unreported = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the last report was lost, and is worth another try."""
+        return self._unreported
+
+
+def about(row: Assignment) -> dict[str, object]:
+    """What a log line names that is about a query under its row."""
+    named: dict[str, object] = {"query": row.query, "epoch": row.epoch}
+    return named if row.operation is None else {**named, "operation": row.operation}
+
+
+def bound(fields: Mapping[str, object]) -> structlog.stdlib.BoundLogger:
+    """A logger that says whom a line is about."""
+    return log.bind(**fields)  # type: ignore[no-any-return] # structlog types its loggers at run time

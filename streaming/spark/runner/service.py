@@ -1,0 +1,190 @@
+"""Puts a runner together, runs it until a signal, and takes it apart again.
+
+Refuses, before anything is hosted, a file system on which two drivers could both create one entry of a log.
+
+The configuration is checked for schemes; what lies behind a path without one, and behind ``hdfs``, is known to Hadoop's
+settings alone. Nothing is asked of the file system itself, which may be away just now.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+
+from pyspark.sql import SparkSession
+
+from state.settings.keys import Tideover
+from state.settings.values import HINT, scheme_of, scheme_refusal
+from state.store.runner_store import RunnerStore
+from streaming.clocks import Onward
+from streaming.kafka.link import Link
+from streaming.kafka.probe import probes_on
+from streaming.probe.identities import Identities
+from streaming.process import own_identity
+from streaming.spark.checkpoint.hadoop_files import checkpoint_files, keeps_local_checkpoints
+from streaming.spark.errors import RunError, UnsafeCheckpoint
+from streaming.spark.query.jvm import has_stopped, java_context
+from streaming.spark.query.kafka_options import count_partitions
+from streaming.spark.query.launch import FileSinks
+from streaming.spark.query.session import Liveness, open_session, search_path
+from streaming.spark.query.warmup import begin_warmup
+from streaming.spark.runner.hosting import Hosting, absolute
+from streaming.spark.runner.query_report import bound
+from streaming.spark.runner.registration import Registration, TakeOver, clear_name
+from streaming.spark.runner.runner import Runner
+from streaming.spark.runner.runner_probe import Listeners, Lookout
+from streaming.spark.tracking.tracker import Tracker
+
+_HDFS = "org.apache.hadoop.hdfs.DistributedFileSystem"
+
+
+def require_exclusive_create(session: SparkSession, settings: Tideover, runner: str, base: Path) -> None:
+    """Raises ``UnsafeCheckpoint`` for the first query of this runner whose checkpoint may not lie where it does."""
+    conf = java_context(session).hadoopConfiguration()
+    default = str(conf.get("fs.defaultFS", "file:///"))
+    implementation = str(conf.get("fs.hdfs.impl", _HDFS))
+    for name, query in settings.queries.items():
+        if runner not in query.runners:
+            continue
+        checkpoint = absolute(query.checkpoint, base)
+        refused = scheme_refusal(checkpoint, default)
+        scheme = scheme_of(checkpoint) or scheme_of(default)
+        if refused is None and scheme == "hdfs" and implementation != _HDFS:
+            refused = f"{checkpoint} is on hdfs by {implementation} (fs.hdfs.impl), of which nothing is known"
+        if refused is not None:
+            raise UnsafeCheckpoint(f"queries.{name}.checkpoint: {refused}", hint=HINT)
+
+
+GRACE_SECONDS = 10.0
+_TRACKER_GRACE_SECONDS = 2.0
+_SPARK_GRACE_SECONDS = 5.0
+STATE = "TIDEOVER_STATE"
+"""Names the folder of what the store cannot take for a while; else it is kept beside the configuration."""
+
+
+def run_runner(
+    settings: Tideover, name: str, *, store: RunnerStore, base: Path, take_over: TakeOver | None = None
+) -> int:
+    """Run the runner of that name until SIGTERM or SIGINT; the exit code: 0 stopped, 2 could not go on.
+
+    ``base`` is the configuration's folder; ``take_over`` lets it have a name that a silent process on another host has.
+    Raises ``RunError`` when it cannot begin (``NameTaken``, ``SparkMissing``, ``UnsafeCheckpoint``,
+    a name that is not configured), ``StoreError`` and ``JarError``. Ends the process by itself if Spark will not.
+    """
+    if name not in settings.runners:
+        known = ", ".join(sorted(settings.runners)) or "none"
+        raise RunError(f"runner {name} is not in the configuration", hint=f"there are: {known}")
+    log = bound({"runner": name})
+    here, instance = own_identity(), uuid.uuid4().hex
+    former = clear_name(store, name, here, take_over)
+    if former is not None:
+        log.info("taking the name over", pid=former.pid, host=former.host, last_seen=former.seen_at.isoformat())
+    local = keeps_local_checkpoints(settings, name)
+    session = open_session(
+        settings.spark,
+        name=name,
+        instance=instance,
+        partitions=_count_partitions(settings, name),
+        local_checkpoints=local,
+        python_path=search_path(base),
+    )
+    require_exclusive_create(session, settings, name, base)
+    identities = Identities(settings)
+    identities.learn(store)
+    tracker = Tracker(
+        lambda cluster: Link(settings.clusters[cluster], name=cluster, identify=identities.of(cluster)),
+        store,
+        spool_folder(base, os.environ) / name,
+        Onward(),
+        settings.timeline_of,
+    )
+    own = [query for query, declared in settings.queries.items() if name in declared.runners]
+    lookout = Lookout(name, instance, probes_on(settings, identities, own), store, settings.detection)
+    hosting = Hosting(
+        settings=settings,
+        runner=name,
+        instance=instance,
+        base=base,
+        here=here,
+        spark_master=str(session.sparkContext.master),
+        application_id=str(session.sparkContext.applicationId),
+        session=session,
+        files=checkpoint_files(session, local=local),
+        store=store,
+        watch=Listeners(tracker, lookout),
+        stranger=lambda row: identities.left_behind(row) or lookout.stranger(row.cluster),
+    )
+    registration = Registration(hosting)
+    registration.renew()
+    sinks = FileSinks(hosting)
+    liveness = Liveness(lambda: has_stopped(session))
+    runner = Runner(hosting, registration, sinks, liveness, identities)
+    log.info("runner is up", pid=os.getpid(), spark=session.version, master=session.sparkContext.master)
+    tracker.begin(sorted({cluster for query in settings.queries.values() for cluster in query.clusters}))
+    lookout.begin()
+    over = threading.Event()
+    begin_warmup(hosting, runner, sinks, registration, over)
+    liveness.begin(runner.lose_application, over)
+    code, quiet = 0, False
+    with _signals(runner):
+        try:
+            runner.run()
+        except RunError as error:
+            log.warning("runner cannot go on", error=str(error))
+            code = 2
+        finally:
+            over.set()
+            lookout.close()
+            quiet = runner.close(GRACE_SECONDS)
+            tracker.close(_TRACKER_GRACE_SECONDS)
+    log.info("runner is down", quiet=quiet)
+    _end_spark(hosting, code)
+    return code
+
+
+def spool_folder(base: Path, environment: Mapping[str, str]) -> Path:
+    """Where runners keep what the store cannot take, a folder each: a mounted configuration may be read-only."""
+    return Path(environment[STATE]) if environment.get(STATE) else base / ".tideover"
+
+
+def _count_partitions(settings: Tideover, name: str) -> int:
+    with contextlib.ExitStack() as links:
+        return count_partitions(
+            settings, name, lambda cluster: links.enter_context(Link(settings.clusters[cluster], name=cluster))
+        )
+
+
+@contextlib.contextmanager
+def _signals(runner: Runner) -> Iterator[None]:
+    """SIGTERM and SIGINT ask the runner to stop; a second one changes nothing."""
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        runner.ask_to_stop()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread gets signals
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_spark(hosting: Hosting, code: int) -> None:
+    """Stop Spark, and end the process where a JVM thread that hangs in a dead client would hold it up."""
+    ended = threading.Event()
+
+    def stop() -> None:
+        with contextlib.suppress(Exception):  # a JVM that is already gone has nothing left to stop
+            hosting.session.stop()
+        ended.set()
+
+    threading.Thread(target=stop, name="stop spark", daemon=True).start()
+    if not ended.wait(_SPARK_GRACE_SECONDS):
+        os._exit(code)

@@ -1,0 +1,310 @@
+"""Hosts one query under one epoch: starts it, watches it, starts it again with growing pauses, and lets go at once.
+
+One thread per hosted query, because a start, a commit watch and a store that answers slowly must not wait for those of
+another query. Letting go waits for nothing: the thread that is stuck in a dead client is Spark's, and is fenced.
+
+Pauses between the starts of a query that fails; pure.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Sequence
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from state.errors import StoreError, TideoverError
+from state.messages import SinkState
+from state.model.entities import Assignment
+from streaming.spark.checkpoint.log_fence import holder
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.tail import Follower
+from streaming.spark.errors import (
+    AssignmentMoved,
+    CheckpointError,
+    FormerRunGoesOn,
+    OtherCluster,
+    RunFenced,
+    SparkMissing,
+)
+from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.jvm import cause_of, detach, one_line
+from streaming.spark.query.launch import FileSink, file_sink, prepare_writer
+from streaming.spark.query.run import Run, Watch
+from streaming.spark.runner.assignments import may_run
+from streaming.spark.runner.hosting import Hosting, Subject
+from streaming.spark.runner.query_report import Ledger, about, bound
+
+FIRST_SECONDS = 0.5
+LONGEST_SECONDS = 30.0
+
+
+def pause_seconds(failures: int) -> float:
+    """How long to wait after so many failures in a row: 0.5 s, doubled each time, at most 30 s."""
+    if failures < 1:
+        return 0.0
+    return min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures - 1, 16))
+
+
+_LOOK_SECONDS = 0.1
+_LOOK_CLOSELY_SECONDS = 0.02
+"""Until the first commit of a run, which is what a move waits for."""
+_SETTLE_SECONDS = 60.0
+_RESTLESS_LOOK_SECONDS = 1.0
+_STORE_PAUSE_SECONDS = 0.5
+
+
+class Hosted:
+    """One query under one epoch, from the row that asked for it to the proof that it is quiet."""
+
+    def __init__(self, hosting: Hosting, assignment: Assignment, before: Sequence["Hosted"] = ()) -> None:
+        """``before``: what this process hosted of the query under earlier epochs and has not seen quiet yet."""
+        self._hosting = hosting
+        self._assignment = assignment
+        self._before = tuple(before)
+        self._subject = Subject(
+            assignment.query,
+            assignment.epoch,
+            assignment.cluster,
+            assignment.checkpoint,
+            hosting.query(assignment.query).committed_only,
+        )
+        self._ledger = Ledger(hosting, assignment)
+        self._log = bound({**about(assignment), "cluster": assignment.cluster})
+        self.sink: FileSink | None = None
+        """Whether and where the query writes through Spark's file sink; None before its writer was first built."""
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._quiet = threading.Event()
+        self._starting = False
+        self._gates: list[Gate] = []
+        self._runs: list[Run] = []
+        self._session: SparkSession | None = None
+        """Of the newest start."""
+        self._thread = threading.Thread(target=self._live, name=f"query {assignment.query}", daemon=True)
+
+    @property
+    def epoch(self) -> int:
+        return self._assignment.epoch
+
+    @property
+    def subject(self) -> Subject:
+        return self._subject
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether its present run has committed a batch of its own."""
+        return self._ledger.first_commit_seen
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread still has something to do: until the last run is quiet."""
+        return self._thread.is_alive()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it was closed, and seen to be quiet since."""
+        return self._quiet.is_set()
+
+    def begin(self) -> None:
+        """Start hosting, in the background."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Start nothing more, let no callback in, tell Spark to stop; returns at once."""
+        with self._lock:
+            self._closing.set()
+            for gate in self._gates:
+                gate.close()
+            runs = list(self._runs)
+        for run in runs:
+            run.begin_stop()
+
+    def unrest(self) -> str | None:
+        """What of this query could still write from here, in one sentence; None when nothing can.
+
+        Only a closed query can be quiet for good.
+        """
+        with self._lock:
+            if not self._closing.is_set():
+                return "it is hosted here"
+            if self._starting:
+                return "a start was under way and has not returned"
+            runs = list(self._runs)
+        return next((sentence for run in runs if (sentence := run.unrest()) is not None), None)
+
+    def sink_state(self, batch: int) -> SinkState:
+        """Whether a ``foreachBatch`` sink has a planned batch, as far as the present run's own callbacks tell."""
+        with self._lock:
+            gates = list(self._gates)
+        return gates[-1].sink_state(batch) if gates else SinkState.UNKNOWN
+
+    def _live(self) -> None:
+        failures = 0
+        while not self._closing.is_set():
+            error: str | None = None
+            trace: str | None = None
+            try:
+                self._ledger.announce()
+                self._await_former()
+                run, follower = self._start()
+                failures = 0 if self._watch(run, follower) else failures
+                error, trace = run.error() or "the query ended without saying why", run.trace()
+            except (AssignmentMoved, RunFenced):
+                self._closing.wait(_LOOK_SECONDS)  # the runner's loop sees the row too, and closes this
+                continue
+            except StoreError:
+                self._closing.wait(_STORE_PAUSE_SECONDS)  # nothing is started while nobody can say that it may be
+                continue
+            except TideoverError as failure:
+                error = f"{failure} ({failure.hint})" if failure.hint else str(failure)
+            except Exception as failure:  # noqa: BLE001 - a thread's edge: Spark and py4j raise what they like
+                error = cause_of(failure)
+            if self._closing.is_set():
+                break
+            failures += 1
+            pause = pause_seconds(failures)
+            more = {} if trace is None else {"trace": trace}
+            self._log.warning("query failed", error=error, failures=failures, again_in_seconds=pause, **more)
+            self._ledger.failed(error, self._holder())
+            self._closing.wait(pause)
+        self._hosting.watch.forget(self._subject)
+        self._settle()
+
+    def _await_former(self) -> None:
+        """What this process ran from the same checkpoint before has to be quiet first. Raises ``FormerRunGoesOn``.
+
+        A fence proved so, but not where the query goes back to where it was, or was reconciled, nor where its last run
+        failed. Spark waits for the thread of a query with this id before it starts another
+        (``StreamingQueryManager.startQuery``); it does not wait for tasks that are running still.
+        """
+        former: list[Hosted | Run] = [
+            each for each in self._before if each.subject.checkpoint == self._subject.checkpoint
+        ]
+        with self._lock:
+            former += self._runs
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while (unrest := next((said for each in former if (said := each.unrest()) is not None), None)) is not None:
+            if self._closing.is_set() or time.monotonic() >= deadline:
+                raise FormerRunGoesOn(f"{self._assignment.query} ran here before, and goes on: {unrest}")
+            self._closing.wait(_LOOK_SECONDS)
+
+    def _start(self) -> tuple[Run, Follower]:
+        assignment = self._assignment
+        gate = Gate()
+        with self._lock:
+            self._runs = [run for run in self._runs if run.unrest() is not None]
+            self._gates = [gate]
+        self._detach()
+        self._require_cluster()
+        self._require_row()  # asked before the work as well: a store that is away should not cost a session a try
+        session, writer = prepare_writer(self._hosting, assignment, gate)
+        self._session = session
+        self.sink = file_sink(self._hosting.query(assignment.query), writer)
+        declared = self._hosting.declared(assignment.query, assignment.cluster)
+        follower = Follower(self._hosting.files, assignment.checkpoint, declared)
+        self._require_cluster()
+        self._require_row()
+        with self._lock:
+            if self._closing.is_set():
+                raise RunFenced(f"{assignment.query} was told to stop before it started")
+            self._starting = True
+        try:
+            run = Run.start(session, writer, gate)
+            with self._lock:
+                self._runs.append(run)
+        finally:
+            with self._lock:
+                self._starting = False
+        if self._closing.is_set():
+            run.begin_stop()
+            raise RunFenced(f"{assignment.query} was told to stop while it started")
+        self._log.info("query started", run_id=run.run_id, checkpoint=assignment.checkpoint)
+        self._ledger.started(run.run_id)
+        return run, follower
+
+    def _require_row(self) -> None:
+        """Nothing is started that the row does not ask for, and nothing once another process has our name.
+
+        Raises ``AssignmentMoved`` and ``StoreError``.
+        """
+        query, epoch, runner = self._assignment.query, self._assignment.epoch, self._hosting.runner
+        store = self._hosting.store
+        reported = next((fact.epoch for fact in store.query_facts() if fact.query == query), None)
+        if not may_run(runner, store.assignment(query), epoch, reported):
+            raise AssignmentMoved(f"{query}: the assignment has moved on from epoch {epoch}")
+        registered = {fact.runner: fact.instance for fact in store.runners()}
+        if registered.get(runner) != self._hosting.instance:
+            raise AssignmentMoved(f"{query}: this process does not have the name {runner}")
+
+    def _require_cluster(self) -> None:
+        """Nothing is read from another cluster than the one that the checkpoint's offsets are of.
+
+        Raises ``OtherCluster``.
+        """
+        why = self._hosting.stranger(self._assignment)
+        if why is not None:
+            raise OtherCluster(why)
+
+    def _watch(self, run: Run, follower: Follower) -> bool:
+        """Follow the run until it ends or is told to; whether it committed anything. Raises ``OtherCluster``."""
+        watch = Watch(self._hosting, self._subject, run, follower, self._ledger, self._log)
+        while not self._closing.is_set():
+            try:
+                self._require_cluster()
+            except OtherCluster:
+                run.begin_stop()  # what it commits from here on is not recorded
+                raise
+            active = run.is_active  # asked first, so that what it committed before it ended is seen
+            try:
+                watch.look()
+            except (CheckpointError, Py4JError) as error:
+                self._log.warning("checkpoint cannot be followed", error=one_line(type(error).__name__, str(error)))
+                self._closing.wait(_STORE_PAUSE_SECONDS)
+            if not active:
+                break
+            self._closing.wait(_LOOK_SECONDS if self._ledger.first_commit_seen else _LOOK_CLOSELY_SECONDS)
+        return watch.committed_any
+
+    def _holder(self) -> Fence | None:
+        """Whose entries keep the checkpoint from being run, where that can be told."""
+        try:
+            return holder(self._hosting.files, self._assignment.checkpoint)
+        except (CheckpointError, Py4JError):
+            return None
+
+    def _settle(self) -> None:
+        """Say when nothing of the query runs here any more, however long that takes; a fence waits for it."""
+        doubt_at = time.monotonic() + _SETTLE_SECONDS
+        pause = _LOOK_SECONDS
+        while (unrest := self.unrest_or_error()) is not None:
+            if pause == _LOOK_SECONDS and time.monotonic() >= doubt_at:
+                self._log.warning("query told to stop", unrest=unrest)
+                self._ledger.restless(unrest)
+                pause = _RESTLESS_LOOK_SECONDS
+            time.sleep(pause)
+        self._quiet.set()
+        self._detach()
+        self._log.info("query stopped")
+        while not self.report_stopped():
+            time.sleep(_STORE_PAUSE_SECONDS)
+
+    def _detach(self) -> None:
+        """Let go of the session of the run before, which is quiet; a Spark that cannot be asked has let go itself."""
+        session, self._session = self._session, None
+        if session is not None:
+            with contextlib.suppress(Py4JError):
+                detach(session)
+
+    def report_stopped(self) -> bool:
+        """Tell the store that the query is quiet, which the caller has seen; whether the store has heard it."""
+        self._ledger.stopped()
+        return not self._ledger.is_behind
+
+    def unrest_or_error(self) -> str | None:
+        """``unrest`` of this run and of those before it, where a Spark that cannot be asked is unrest as well."""
+        try:
+            return next((said for each in (self, *self._before) if (said := each.unrest()) is not None), None)
+        except (Py4JError, SparkMissing) as error:
+            return one_line(type(error).__name__, str(error))

@@ -1,0 +1,1 @@
+"""What a query has consumed, recorded beside it."""

@@ -1,0 +1,55 @@
+"""The map in docs/architecture.md: every folder and function that it names exists, and every folder is named."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PRODUCT = ("orchestrator", "streaming", "state")
+FOLDERS = re.findall(r"^\| `([\w/]+)/` \|", PAGE, re.MULTILINE)
+NAMES = sorted(set(re.findall(rf"`((?:{'|'.join(PRODUCT)})(?:\.\w+)+)`", PAGE)))
+
+
+def is_defined(name: str) -> bool:
+    """Whether a dotted name is a module, or what one defines, a method of a class included."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:length]).with_suffix(".py")
+        if path.is_file():
+            body: list[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+            for part in parts[length:]:
+                found = [
+                    each for each in body if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name == part
+                ]
+                if not found:
+                    return False
+                body = found[0].body
+            return True
+    return ROOT.joinpath(*parts).is_dir()
+
+
+def test_the_map_names_every_folder_that_holds_modules() -> None:
+    held = {path.parent.relative_to(ROOT).as_posix() for name in PRODUCT for path in (ROOT / name).rglob("*.py")}
+    assert sorted(FOLDERS) == sorted(held)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_on_the_map_exists(name: str) -> None:
+    assert is_defined(name)
+
+
+def test_the_map_names_the_way_of_a_position_and_of_a_failover() -> None:
+    assert len(NAMES) > 20
+    assert not is_defined("streaming.kafka.tail.read_heads")
+    assert not is_defined("streaming.nowhere")
+
+
+def test_no_folder_holds_more_than_a_dozen_modules() -> None:
+    counts = {
+        folder: sum(1 for path in (ROOT / folder).glob("*.py") if path.name not in {"__init__.py", "__main__.py"})
+        for folder in FOLDERS
+    }
+    assert {folder: count for folder, count in counts.items() if count > 12} == {}

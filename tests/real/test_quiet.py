@@ -1,0 +1,117 @@
+"""When a stopped query is quiet: real Spark, and a task that writes after ``stop()`` returned."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession, functions
+
+from streaming.spark.query.callbacks import Gate, gated
+from streaming.spark.query.jvm import detach, java_context
+from streaming.spark.query.run import Run
+from tests.jars import connector_jars
+
+pytestmark = [pytest.mark.real, pytest.mark.matrix]
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": connector_jars(),  # the first session of a process settles which jars its JVM has
+    }
+    known = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
+    yield known
+    known.stop()
+
+
+def until(holds: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def writing_run(session: SparkSession, folder: Path) -> Run:
+    """A run whose tasks write a row late: Spark gives a Python worker two seconds, whatever was cancelled."""
+
+    def write_late(number: int) -> int:
+        (folder / "begun").touch()
+        time.sleep(1.2)
+        with (folder / "rows").open("a", encoding="utf-8") as file:
+            file.write(f"{number}\n")
+        return number
+
+    late = functions.udf(write_late, "long", useArrow=False)
+    frame = session.readStream.format("rate").option("rowsPerSecond", "1").load().select(late("value"))
+    writer = frame.writeStream.format("noop").option("checkpointLocation", (folder / "checkpoint").as_uri())
+    return Run.start(session, writer, Gate())
+
+
+def failed_run(session: SparkSession, folder: Path, *, callback: bool) -> Run:
+    """A run that a function of the user's ends: in a worker, or in a worker behind a callback."""
+
+    def price(number: int) -> int:
+        raise ValueError(f"no price of {number}\nsee the list")
+
+    priced = functions.udf(price, "long", useArrow=False)
+    gate = Gate()
+    rate = session.readStream.format("rate").option("numPartitions", "1").load()  # so that it is asked of 0 first
+    writer = rate.select(priced("value")).writeStream
+    with gated(gate):
+        writer = writer.foreachBatch(lambda frame, _: frame.collect()) if callback else writer.format("noop")  # type: ignore[arg-type] # Spark drops what it returns
+    run = Run.start(session, writer.option("checkpointLocation", (folder / "checkpoint").as_uri()), gate)
+    until(lambda: not run.is_active)
+    return run
+
+
+@pytest.mark.parametrize("callback", [False, True])
+def test_an_error_of_a_python_worker_is_told_in_its_own_words(
+    session: SparkSession, tmp_path: Path, callback: bool
+) -> None:
+    run = failed_run(session, tmp_path, callback=callback)
+    until(run.error)
+    said = run.error() or ""
+    assert said.startswith("ValueError: no price of 0 (Python worker, test_quiet.py:")
+    trace = run.trace() or ""
+    assert trace.startswith("Traceback (most recent call last):")
+    assert "ValueError: no price of 0\nsee the list" in trace
+
+
+def test_a_start_leaves_no_listener_behind(session: SparkSession, tmp_path: Path) -> None:
+    bus = java_context(session).listenerBus()
+
+    def played(name: str) -> tuple[int, int]:
+        """How many listen while a run of a session of its own goes on, and when that is over."""
+        own = session.newSession()
+        frame = own.readStream.format("rate").load()
+        writer = frame.writeStream.format("noop").option("checkpointLocation", (tmp_path / name).as_uri())
+        run = Run.start(own, writer, Gate())
+        during = bus.listeners().size()
+        run.begin_stop()
+        until(lambda: run.unrest() is None)
+        detach(own)
+        return during, bus.listeners().size()
+
+    _, before = played("first")  # with the first query of an application listeners of Spark's own come to stay
+    during, after = played("second")
+    assert during > before
+    assert after == before
+
+
+def test_a_run_whose_stop_returned_is_not_quiet_while_a_task_writes(session: SparkSession, tmp_path: Path) -> None:
+    run = writing_run(session, tmp_path)
+    until((tmp_path / "begun").exists)
+    run.begin_stop()
+    until(lambda: f"stop {run.run_id}" not in {thread.name for thread in threading.enumerate()})
+    said = run.unrest()
+    until(lambda: run.unrest() is None)
+    rows = (tmp_path / "rows").read_text(encoding="utf-8") if (tmp_path / "rows").exists() else ""
+    time.sleep(3)
+    after = (tmp_path / "rows").read_text(encoding="utf-8") if (tmp_path / "rows").exists() else ""
+    assert after == rows
+    assert said is not None

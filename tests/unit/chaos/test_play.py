@@ -1,0 +1,539 @@
+"""A story told against an environment that only notes what it is asked for, and who shares an environment."""
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos import cli, stage
+from chaos.docker import Environment
+from chaos.errors import DockerFailed, StoryFailed
+from chaos.faults import EAST, Act, Sight, Step, When
+from chaos.outcome import Change, Load, Outcome, judge
+from chaos.play import Patience, Story
+from chaos.report import page, story_of
+from chaos.scenarios import SCENARIOS, Scenario
+from chaos.stage import Stage, share
+from chaos.watcher import Watcher
+from reports.origin import Origin
+from tests.unit.chaos.test_outcome import LOAD, MOVED, ROW, STAYED, deed, operation, scenario
+from tests.unit.chaos.test_scenarios import sight
+
+QUICK = Patience(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)
+
+
+class Noted(Environment):
+    """An environment that answers as a healthy one does, and notes the commands."""
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.commands: list[str] = []
+        self._answers = answers
+        self.ahead = 0
+        self.said = ""
+        self.trips: list[float] = []
+        self.tally = "20 1"
+        self.executors: list[dict[str, Any]] = []
+
+    def compose(self, *arguments: str, timeout: float = 0) -> str:
+        self.commands.append(f"compose {' '.join(arguments)}")
+        return ""
+
+    def docker(self, verb: str, services: Sequence[str], *options: str) -> None:
+        self.commands.append(" ".join([verb, *options, *services]))
+
+    def cut(self, network: str, service: str) -> None:
+        self.commands.append(f"cut {network} {service}")
+
+    def join(self, network: str, service: str) -> None:
+        self.commands.append(f"join {network} {service}")
+
+    def log_of(self, service: str) -> str:
+        return f"{service} warmed up"
+
+    def execute(self, service: str, *command: str, timeout: float = 0, check: bool = True) -> tuple[int, str]:
+        self.commands.append(f"{service}: {' '.join(command)}")
+        if command[0] == "date":
+            return 0, f"{time.time() + self.ahead:.0f}\n"
+        if command[0] == "sh":
+            return 1, self.said
+        if command[0] == "cat":
+            return 0, f"{self.tally}\n"
+        if command[-1].startswith("http:"):
+            return 0, json.dumps({"executors": self.executors})
+        if "lab.ping" in command:
+            return 0, f"{self.trips.pop(0)}\n"
+        verb = command[1] if command[0] == "tideover" else command[2]
+        answer = self._answers.get(verb)
+        return 0, json.dumps(answer.next() if isinstance(answer, Asked) else answer)
+
+
+class Asked:
+    """One answer after the other, the last one from then on."""
+
+    def __init__(self, *answers: object) -> None:
+        self._answers = list(answers)
+
+    def next(self) -> object:
+        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+
+
+class Told(Watcher):
+    """Sees one situation after the other, the next one whenever it is asked."""
+
+    def __init__(self, sights: Sequence[Sight]) -> None:
+        self._sights = []
+        self._coming = list(sights)
+        self.reconnects = []
+        self.begun = False
+        self.looks: list[Sight | None] = []
+        """What is seen when it is asked for anew, one after the other; else what was told last."""
+
+    def begin(self) -> None:
+        self.begun = True
+
+    def look(self) -> Sight | None:
+        if self.looks:
+            return self.looks.pop(0)
+        return Sight({**self._sights[-1].told, "at": (datetime.now(UTC) + timedelta(seconds=1)).isoformat()})
+
+    def await_sight(
+        self,
+        holds: Callable[[Sight], bool],
+        seconds: float,
+        what: str,
+        *,
+        afresh: Callable[[Sight], bool] | None = None,
+    ) -> Sight:
+        while self._coming and not (self._sights and holds(self._sights[-1])):
+            self._sights.append(self._coming.pop(0))
+        assert holds(self._sights[-1]), what
+        while afresh is not None and not ((seen := self.look()) and afresh(seen)):
+            if not self.looks:
+                raise StoryFailed(f"it did not come to this: {what}")
+        return self._sights[-1]
+
+
+def row(cluster: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"query": "q", "cluster": cluster, "runner": "a", "state": "running", "ready": True, "batch": 5, **more}]
+
+
+CLEAN = {"q": {**ROW, "exposed": 0}}
+EARLIER = {**ROW, "acked": 40, "delivered": 38}
+VERIFY = "verifier: python -m lab verify --dir /var/lib/lab --config /etc/tideover/tideover.yaml -o json"
+HISTORY = [
+    {"operation": None, "kind": "verdict", "at": "2036-01-02T03:04:14.000+00:00", "text": "east is DOWN: no answer"},
+    {"operation": "o1", "kind": "fence", "at": "2036-01-02T03:04:15.000+00:00", "text": "it is fenced"},
+]
+
+
+def answers(**more: Any) -> dict[str, Any]:
+    return {
+        "list": Asked(row("east"), row("west")),
+        "history": HISTORY,
+        "show-op": operation(started_at="2036-01-02T03:04:15.000+00:00"),
+        "lab": Asked({"q": EARLIER}, {"q": ROW}),
+        **more,
+    }
+
+
+def tell(told: Scenario, environment: Noted, watcher: Told, *, fresh: bool = True) -> Outcome:
+    return Story(told, environment, watcher, lambda _: None, fresh=fresh, patience=QUICK).tell("its own")
+
+
+def test_a_failover_is_played_from_the_first_container_to_the_count() -> None:
+    environment = Noted(answers())
+    seen = Told([sight(verdict="UP", ready=False), sight(), sight(cluster="west", verdict="DOWN")])
+    outcome = tell(scenario("kill-cluster"), environment, seen)
+    assert seen.begun
+    assert len(seen.since(0)) == 3, "while a query could not move, nothing is struck"
+    assert environment.commands == [
+        "compose up --detach --no-build",
+        "verifier: tideover list -o json",
+        "kill east-1 east-2 east-3",
+        "stop -t 25 traffic",
+        f"{VERIFY} --wait 0",
+        "compose up --detach --no-build --no-deps traffic-west",
+        "stop -t 25 traffic-west",
+        "verifier: tideover history --limit 10000 -o json",
+        "verifier: tideover show-op o1 -o json",
+        f"{VERIFY} --wait 0.5",
+        "verifier: tideover list -o json",
+    ]
+    assert outcome.broke == ""
+    assert [(each.cluster, each.verdict) for each in outcome.changes] == [("east", "DOWN")], "as the history tells"
+    assert outcome.loads == {"on west after the move": Load(before={"q": EARLIER}, after={"q": ROW})}
+    assert outcome.places == {"q": ("west", "a", "running")}
+    assert outcome.environment == "its own"
+
+
+def test_a_soak_counts_once_per_part_and_then_moves() -> None:
+    names = "kill-one-broker", "cut-controllers"
+    parts = tuple(quick(scenario(name)) for name in names)
+    end = scenario("kill-cluster")
+    soak = replace(end, parts=parts, steps=(*(step for part in parts for step in part.steps), *end.steps))
+    counts = [{"q": {**ROW, "acked": 10 * each, "delivered": 10 * each}} for each in range(1, 6)]
+    environment = Noted(answers(lab=Asked(*counts, {"q": ROW})))
+    outcome = tell(soak, environment, Told([sight(), sight(cluster="west", verdict="DOWN")]))
+    assert outcome.broke == ""
+    assert environment.commands[2:14] == [
+        "kill east-3", f"{VERIFY} --load", f"{VERIFY} --load", "start east-3",
+        "cut east controller-one", "cut east controller-two", f"{VERIFY} --load", f"{VERIFY} --load",
+        "join east controller-one", "join east controller-two", "kill east-1 east-2 east-3", "stop -t 25 traffic",
+    ]  # fmt: skip
+    shown = {when: (load.before["q"]["acked"], load.after["q"]["acked"]) for when, load in outcome.loads.items()}
+    assert shown == {
+        "while nothing moved, in part 1, kill-one-broker": (10, 20),
+        "while nothing moved, in part 2, cut-controllers": (30, 40),
+        "on west after the move": (50, 100),
+    }
+    assert not [each for each in judge(soak, outcome) if "nothing was" in each or "counted" in each]
+
+
+def test_a_fault_that_waits_for_all_well_does_not_use_old_sights() -> None:
+    step = Step(act=Act.KILL, on=EAST, when=When.WELL)
+    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
+    unled = Sight({**sight().told, "leader": None})
+    seen.looks = [None, sight(), unled, None, sight(verdict="SUSPECT"), sight(), sight()]
+    assert tell(replace(scenario("kill-cluster"), steps=(step,)), Noted(answers()), seen).broke == ""
+    assert len(seen.looks) == 1, "two looks before it began, four before it struck"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [None, sight(age=1e9), Sight({**sight().told, "leader": None}), sight(verdict="DEGRADED")],
+    ids=["no answer", "no progress since", "nobody leads", "degraded"],
+)
+def test_where_nothing_moves_all_must_be_well_again_in_the_end(last: Sight | None) -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    away = quick(replace(scenario("store-away"), hold_seconds=0.0))
+    seen = Told([sight()])
+    seen.looks = [sight(), last]
+    outcome = tell(away, environment, seen)
+    assert outcome.broke == ""
+    assert outcome.unhealed == "it did not come to this: all is well"
+    assert "stop -t 25 traffic" in environment.commands, "what it counted and where its queries are is told, too"
+    assert outcome.verdict == CLEAN
+    assert "it did not heal: it did not come to this: all is well" in judge(away, outcome)
+    well = tell(away, Noted(answers(history=[], lab=CLEAN)), Told([sight()]))
+    assert well.unhealed == ""
+    assert not [each for each in judge(away, well) if "heal" in each]
+
+
+def test_staying_scenarios_reuse_an_environment_with_new_traffic() -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    cut = replace(scenario("cut-controllers"), hold_seconds=0.0)
+    outcome = tell(quick(cut), environment, Told([sight(), sight()]), fresh=False)
+    assert environment.commands[:2] == ["start traffic", "verifier: tideover list -o json"]
+    assert environment.commands[2:6] == [
+        "cut east controller-one", "cut east controller-two", f"{VERIFY} --load", f"{VERIFY} --load",
+    ]  # fmt: skip
+    assert environment.commands[6:9] == [
+        "join east controller-one", "join east controller-two", "stop -t 25 traffic"
+    ]  # fmt: skip
+    assert outcome.broke == ""
+
+
+def test_final_places_are_asked_for_and_not_taken_from_the_last_sight() -> None:
+    environment = Noted(answers(history=[], list=Asked(row("east"), row("east", state="failed"))))
+    outcome = tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
+    assert outcome.places == {"q": ("east", "a", "failed")}
+
+
+@pytest.mark.parametrize("unfit", [{"cluster": "west"}, {"state": "waiting"}, {"ready": None}, {"batch": 1}])
+def test_nothing_is_struck_while_what_is_asked_contradicts_what_was_seen(
+    unfit: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chaos.play._AGAIN_SECONDS", 0.0)
+    environment = Noted(answers(history=[], lab=CLEAN, list=Asked([], [{**row("east")[0], **unfit}], row("east"))))
+    tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
+    first = next(number for number, each in enumerate(environment.commands) if each.startswith("cut"))
+    assert environment.commands[:first].count("verifier: tideover list -o json") == 3
+
+
+def test_verdicts_until_a_story_broke_are_in_the_report() -> None:
+    environment = Noted(answers())
+    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
+    outcome = tell(scenario("clock-off"), environment, seen)
+    assert "the clock of controller-two" in outcome.broke
+    assert [each.verdict for each in outcome.changes] == ["DOWN"]
+    assert [each["id"] for each in outcome.operations] == ["o1"]
+    assert outcome.verdict == {"q": EARLIER}
+    assert judge(scenario("clock-off"), outcome) == [outcome.broke, "failover of q began before there was a cause"]
+
+
+def test_a_story_that_broke_before_its_fault_is_not_counted() -> None:
+    environment = Noted(answers())
+    seen = Told([sight()])
+    seen.looks = [sight(verdict="DOWN")]
+    outcome = tell(scenario("kill-cluster"), environment, seen)
+    assert outcome.broke == "it did not come to this: all is well"
+    assert not any("lab verify" in each for each in environment.commands)
+    told = story_of(scenario("kill-cluster"), outcome, {})
+    assert told["seconds"] == {"down": None, "switch": 4.25}
+    text = page([told])
+    assert "- 03:04:14 UTC: east is DOWN\n- 03:04:15 UTC: failover of q begins" in text
+    assert "- not as expected: failover of q began before there was a cause" in text
+
+
+def test_records_still_being_replicated_are_counted_again() -> None:
+    environment = Noted(answers(history=[]))  # two records are still on their way
+    tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
+    assert environment.commands.count(f"{VERIFY} --wait 0.5") > 1
+
+
+def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -> None:
+    environment = Noted(answers())
+    steps = tuple(
+        Step(act=act, on=("leader",), when=when) for act, when in ((Act.FREEZE, When.MOVING), (Act.THAW, When.AT_ONCE))
+    )
+    frozen = replace(scenario("leader-freezes-in-move"), steps=steps)
+    other = Sight({**sight(cluster="west").told, "leader": {"name": "controller-two"}})
+    outcome = tell(frozen, environment, Told([sight(), sight(phase="FENCING"), other]))
+    assert "pause controller-one" in environment.commands
+    assert "unpause controller-one" in environment.commands
+    assert [(each.act, each.on, each.when) for each in outcome.deeds] == [
+        (Act.FREEZE, ("controller-one",), When.MOVING), (Act.THAW, ("controller-one",), When.AT_ONCE),
+    ]  # fmt: skip
+    assert [name for _, name in outcome.leaders] == ["controller-one", "controller-two"]
+
+
+def test_a_leader_that_is_struck_anew_is_whoever_leads_then() -> None:
+    environment = Noted(answers())
+    steps = tuple(
+        Step(act=act, on=("leader",), when=when)
+        for act, when in zip((Act.KILL, Act.START) * 2, (*[When.AT_ONCE] * 2, When.MOVING, When.AT_ONCE), strict=True)
+    )
+    second = Sight({**sight(phase="FENCING").told, "leader": {"name": "controller-two"}})
+    seen = Told([sight(), second, sight(cluster="west", verdict="DOWN")])
+    tell(replace(scenario("kill-cluster"), steps=steps), environment, seen)
+    struck = [each for each in environment.commands if each.split()[0] in {"kill", "start"}]
+    assert struck == ["kill controller-one", "start controller-one", "kill controller-two", "start controller-two"]
+
+
+def test_a_primary_that_returns_is_waited_for_before_anything_is_counted() -> None:
+    environment = Noted(answers(lab=CLEAN))
+    returned = quick(replace(scenario("primary-returns-late"), hold_seconds=0.0))
+    moved = sight(cluster="west", verdict="DOWN")
+    back = sight(cluster="west", since="2099-01-02T03:04:05.000+00:00")
+    seen = Told([sight(), moved, sight(cluster="west"), back])
+    assert tell(returned, environment, seen).broke == ""
+    assert seen.since(0)[-1] is back, "UP as of before the fault does not count"
+    assert environment.commands.index("start east-1 east-2 east-3") < environment.commands.index("stop -t 25 traffic")
+
+
+def test_scenarios_that_move_nothing_share_an_environment() -> None:
+    shared, *others = share(SCENARIOS)
+    assert len(shared) > 3
+    assert not any(each.moves for each in shared)
+    assert all(len(group) == 1 and group[0].moves for group in others)
+    assert sorted(each.name for group in (shared, *others) for each in group) == sorted(each.name for each in SCENARIOS)
+    assert share([scenario("kill-cluster")]) == [[scenario("kill-cluster")]]
+
+
+def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[tuple[str, bool, tuple[str, ...]]] = []
+    downs: list[str] = []
+
+    class Bare(Noted):
+        def __init__(self, _root: Path, *, files: tuple[str, ...], **_: Any) -> None:
+            super().__init__({})
+            self.files = files
+
+        def down(self) -> None:
+            downs.append("down")
+
+        def save_logs(self, folder: Path) -> None:
+            folder.mkdir()
+
+    class Judged:
+        def __init__(self, told: Scenario, environment: Bare, *_: object, fresh: bool, patience: Patience) -> None:
+            played.append((told.name, fresh, environment.files))
+            self._told = told
+
+        def tell(self, name: str) -> Outcome:
+            ended = replace(STAYED, scenario=self._told.name, environment=name)
+            return replace(ended, broke="cut-link broke" if self._told.name == "cut-link" else "")
+
+    monkeypatch.setattr(stage, "Environment", Bare)
+    monkeypatch.setattr(stage, "Story", Judged)
+    told = [scenario(name) for name in ("kill-one-broker", "cut-link", "full-disk")]
+    place = Stage(root=tmp_path, folder=tmp_path, env_file=None, files=(), say=lambda _: None, patience=QUICK)
+    outcomes = [outcome for _, outcome in place.play(told)]
+    disk = ("conf/compose/small-disk.yml",)
+    assert played == [("kill-one-broker", True, disk), ("cut-link", False, disk), ("full-disk", True, disk)]
+    assert [each.environment for each in outcomes] == ["kill-one-broker", "kill-one-broker", "full-disk"]
+    assert downs == ["down"] * 4, "before and after each of two environments"
+    assert {path.name for path in tmp_path.iterdir()} == {"kill-one-broker", "full-disk"}
+
+
+def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
+    part = replace(scenario("slow-link"), steps=(Step(act=Act.SLOW),))
+    soak = replace(scenario("kill-cluster"), parts=(part,))
+    ended = replace(MOVED, loads={**MOVED.loads, **dict.fromkeys(soak.counted_at.values(), LOAD)})
+    assert judge(soak, replace(ended, deeds=(deed(0.0, act=Act.SLOW), deed(5.0, *EAST)))) == []
+    early = replace(
+        ended,
+        deeds=(deed(0.0, act=Act.SLOW), deed(9.0, *EAST)),
+        operations=(operation(started_at="2026-01-02T03:04:10.000+00:00"),),
+    )
+    assert judge(soak, early) == ["failover of q began before there was a cause"]
+
+
+@pytest.mark.parametrize(("ahead", "broke"), [(3600, ""), (0, "the clock of controller-two is 0 s ahead, not 3600 s")])
+def test_a_clock_that_shall_be_off_is_looked_at(ahead: int, broke: str) -> None:
+    environment = Noted(answers())
+    environment.ahead = ahead
+    seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
+    assert tell(quick(scenario("clock-off")), environment, seen).broke == broke
+    assert ("kill east-1 east-2 east-3" in environment.commands) is (not broke)
+
+
+@pytest.mark.parametrize(
+    ("said", "broke"),
+    [
+        ("dd: error writing '/var/lib/kafka/data/filler': No space left on device\n199+0 records in\n", ""),
+        ("sh: dd: not found\n", "the disk of east-2 is not full: sh: dd: not found"),
+    ],
+)
+def test_a_disk_that_shall_be_full_is_so_by_the_words_of_who_filled_it(said: str, broke: str) -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    environment.said = said
+    full = quick(replace(scenario("full-disk"), hold_seconds=0.0))
+    assert tell(full, environment, Told([sight()])).broke == broke
+    assert any(each.startswith("east-2: sh -c LC_ALL=C dd ") for each in environment.commands)
+    assert ("restart -t 10 east-2" in environment.commands) is (not broke)
+
+
+@pytest.mark.parametrize(
+    ("trips", "seconds", "broke"),
+    [([0.01, 0.4], 60.0, ""), ([0.39], -1.0, "the link is not slow: a round trip takes 0.390 s")],
+)
+def test_a_link_that_shall_be_slow_is_so_by_the_clock(
+    trips: list[float], seconds: float, broke: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chaos.play._AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("chaos.play._SLOW_SECONDS", seconds)
+    environment = Noted(answers(history=[], lab=CLEAN))
+    environment.trips = trips
+    slow = quick(replace(scenario("slow-link"), hold_seconds=0.0))
+    assert tell(slow, environment, Told([sight()])).broke == broke
+    assert "verifier: python -m lab.ping /var/lib/lab east link:19091" in environment.commands
+
+
+@pytest.mark.parametrize(
+    ("tally", "broke", "found"),
+    [("1302 60", "", "60 of 1,302 chunks were lost at first"), ("7 0", "the link lost none of 7 chunks", "")],
+)
+def test_a_link_that_shall_lose_something_has_lost_it(tally: str, broke: str, found: str) -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    environment.trips, environment.tally = [0.4], tally
+    slow = quick(replace(scenario("slow-link"), hold_seconds=0.0))
+    told = tell(slow, environment, Told([sight()]))
+    assert told.broke == broke
+    assert [each.found for each in told.deeds] == (["", found] if found else [""])
+
+
+def test_a_worker_to_be_killed_is_first_asked_whose_executors_it_has() -> None:
+    environment = Noted(answers(history=[], lab=CLEAN))
+    environment.executors = [{"id": 0, "appdesc": {"name": name}} for name in ("tideover a", "tideover b")]
+    steps = (Step(act=Act.KILL, on=EAST), Step(act=Act.KILL, on=("worker-1",), when=When.MOVING))
+    moving = replace(scenario("worker-dies-in-move"), steps=steps)
+    told = tell(moving, environment, Told([sight(), sight(phase="RESOLVING"), sight(cluster="west", verdict="DOWN")]))
+    assert [each.found for each in told.deeds] == ["", "an executor of tideover a, an executor of tideover b"]
+    asked = next(number for number, each in enumerate(environment.commands) if "worker-1.hall:8081" in each)
+    assert environment.commands.index("kill worker-1") > asked
+
+
+def test_an_environment_is_cleared_of_what_no_profile_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[str] = []
+
+    def note(_: Environment, command: Sequence[str], *_more: object, **_options: Any) -> tuple[int, str]:
+        run.append(" ".join(command))
+        return 0, "" if "status=paused" in command else "one\ntwo\n" if command[1] == "ps" else ""
+
+    monkeypatch.setattr(Environment, "_run", note)
+    Environment(Path("/"), project="p", files=(), env_file=None, log=io.StringIO()).down()
+    assert [each for each in run if each.startswith("docker rm")] == ["docker rm --force --volumes one two"]
+    assert "down --volumes" in run[-1]
+
+
+def quick(told: Scenario) -> Scenario:
+    return replace(told, steps=tuple(replace(step, after_seconds=0.0) for step in told.steps))
+
+
+def bare(_: Environment, image: str) -> tuple[str, str, list[str]]:
+    """What is asked of an image, where there is no Docker to ask."""
+    return cli.OUR_USER, f"{image} 1", []
+
+
+@pytest.fixture
+def on(monkeypatch: pytest.MonkeyPatch) -> Origin:
+    """A clean commit, and images of it that hold nothing of their build."""
+    found = Origin(revision="a" * 40, changed=False, made="2026-11-23 06:00 UTC", machine="2 cores")
+    monkeypatch.setattr(cli, "origin", lambda *_, draft: found)
+    monkeypatch.setattr(cli, "unchanged", lambda *_: None)
+    monkeypatch.setattr(Environment, "contents", bare)
+    monkeypatch.setattr(Environment, "revision", lambda self, image: found.revision)
+    return found
+
+
+def test_an_environment_that_never_comes_up_is_not_tried_for_every_scenario(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on: Origin
+) -> None:
+    tried: list[str] = []
+
+    def play(self: Stage, scenarios: Sequence[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
+        assert self.files == ("docker-compose.secured.yml",)
+        for each in scenarios:
+            tried.append(each.name)
+            yield each, Outcome(scenario=each.name, broke="no container")
+
+    monkeypatch.setattr(Stage, "play", play)
+    assert cli.main(("run", "--no-build", "--secured", "--dir", str(tmp_path))) == 2
+    assert len(tried) == 2
+    assert "did not come up for 2 scenarios in a row" in capsys.readouterr().err
+    assert "secured: certificates" in (tmp_path / "report.md").read_text()
+    assert f"as user {cli.OUR_USER}, with nothing of its build" in (tmp_path / "report.md").read_text()
+
+
+def test_scenarios_that_it_did_not_come_to_are_named_until_they_are_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on: Origin
+) -> None:
+    def play(self: Stage, scenarios: Sequence[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
+        for each in scenarios:
+            if each.name == "cut-link" and len(scenarios) > 1:
+                raise DockerFailed("docker rm took longer than 120 s")
+            yield each, replace(STAYED, scenario=each.name, deeds=(), changes=CHANGES[each.name])
+
+    def run(*names: str) -> tuple[int, Any, str]:
+        code = cli.main(("run", "--no-build", "--dir", str(tmp_path), *names))
+        return code, json.loads((tmp_path / "report.json").read_text()), (tmp_path / "report.md").read_text()
+
+    monkeypatch.setattr(Stage, "play", play)
+    code, told, text = run("kill-one-broker", "cut-link", "store-away")
+    assert (code, told["expected"], told["unplayed"]) == (2, False, ["cut-link", "store-away"])
+    assert "1 of 1 scenarios ended as expected.\nNot played: cut-link, store-away." in text
+    code, told, text = run("cut-link")
+    assert (code, told["expected"], told["unplayed"]) == (0, False, ["store-away"])
+    code, told, text = run("store-away")
+    assert (code, told["expected"], told["unplayed"]) == (0, True, [])
+    assert "Not played" not in text
+    del told["unplayed"]
+    (tmp_path / "report.json").write_text(json.dumps(told))
+    assert run("store-away")[:1] == (0,), "a report of before has no such names"
+    assert "docker rm took longer" in capsys.readouterr().err
+
+
+CHANGES = {
+    "kill-one-broker": STAYED.changes,
+    "cut-link": (Change(seconds=3.0, cluster="west", verdict="SUSPECT"),),
+    "store-away": (),
+}

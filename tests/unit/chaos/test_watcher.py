@@ -1,0 +1,82 @@
+"""The watcher: what it saw, and what it says when it could not see."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from chaos.docker import Environment
+from chaos.errors import DockerFailed, StoryFailed
+from chaos.faults import Sight, When
+from chaos.watcher import Watcher
+from tests.unit.chaos.test_scenarios import sight
+
+
+class Short(Environment):
+    """An environment in which the watch tells one situation, and ends."""
+
+    def __init__(self) -> None:
+        pass
+
+    def stream(self, service: str, *command: str) -> subprocess.Popen[str]:
+        said = f"print({json.dumps(dict(sight().told))!r})"
+        return subprocess.Popen([sys.executable, "-c", said], stdout=subprocess.PIPE, text=True)
+
+
+def test_a_watch_that_ends_by_itself_is_begun_anew_and_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.watcher._AGAIN_SECONDS", 0.01)
+    with Watcher(Short()) as watcher:
+        watcher.begin()
+        deadline = time.monotonic() + 20
+        while len(watcher.since(0)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert watcher.await_sight(lambda seen: seen.leader == "controller-one", 5.0, "it leads").all_on("east")
+        assert watcher.reconnects
+
+
+def _well(seen: Sight) -> bool:
+    return seen.shows(When.WELL)
+
+
+class Quiet(Environment):
+    """An environment whose watch told one situation and says nothing from then on; looks are answered one by one."""
+
+    def __init__(self, *answers: str | DockerFailed) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def stream(self, service: str, *command: str) -> subprocess.Popen[str]:
+        said = f"print({json.dumps(dict(sight().told))!r}, flush=True); import time; time.sleep(60)"
+        return subprocess.Popen([sys.executable, "-c", said], stdout=subprocess.PIPE, text=True)
+
+    def execute(self, service: str, *command: str, timeout: float = 0, check: bool = True) -> tuple[int, str]:
+        self.asked.append(command[-1])
+        answer = self.answers.pop(0)
+        if isinstance(answer, DockerFailed):
+            raise answer
+        return 0, answer
+
+
+def test_a_condition_that_must_hold_now_is_asked_for_anew() -> None:
+    def line(seen: Sight) -> str:
+        return f"{json.dumps(dict(seen.told))}\n"
+
+    gone, unled = "", Sight({**sight().told, "leader": None})
+    environment = Quiet(gone, DockerFailed("it took too long"), line(unled), line(sight()))
+    with Watcher(environment) as watcher:
+        watcher.begin()
+        assert watcher.await_sight(_well, 20.0, "all is well").leader == "controller-one"
+        assert not environment.asked, "what was told last is taken where nothing else is asked for"
+        assert watcher.await_sight(_well, 20.0, "all is well", afresh=_well).leader
+    assert len(environment.asked) == 4
+    assert environment.asked[0].endswith("| head -n 1"), "nobody reads more than one, so the watch ends by itself"
+
+
+def test_the_newest_situation_expires_where_nobody_watches() -> None:
+    watcher = Watcher(Environment(Path("/"), project="p", files=(), env_file=None, log=sys.stderr))
+    watcher._sights.append(sight())
+    with pytest.raises(StoryFailed, match="nobody watches any more"):
+        watcher.await_sight(lambda _: True, 1.0, "all is well")

@@ -1,0 +1,258 @@
+"""When a runner answers what it was asked, with a store that is slow, away or just back."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from state.errors import StoreUnavailable
+from state.messages import FenceRequest, Message, PrepareRequest, ReleaseRequest, SinkState
+from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Position
+from state.settings.keys import Tideover, Timeline
+from streaming.process import own_identity
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.errors import FileVanished
+from streaming.spark.query.launch import FileSink
+from streaming.spark.runner import intents as module
+from streaming.spark.runner.hosting import Hosting, Subject
+from streaming.spark.runner.intents import Errands, Turns
+from streaming.spark.tracking.tracker import Tracker
+from tests.checkpoints import CheckpointFolder
+from tests.memory_log import MemoryCluster
+from tests.memory_store import MemoryStore
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PARTITIONS = {"0": 500, "1": 500}
+
+
+class SlowStore(MemoryStore):
+    """A store that refuses some writes before it takes them, and remembers in which order it took which."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: NOW)
+        self.refusals = {"positions": 0, "answer": 0}
+        self.taken: list[str] = []
+        self.answered = Event()
+
+    def save_positions(self, positions: Iterable[Position]) -> None:
+        positions = list(positions)
+        self._take("positions", *(f"position of batch {each.batch}" for each in positions))
+        super().save_positions(positions)
+
+    def report(self, intent: Intent, *, term: int | None = None) -> bool:
+        self._take("answer", "answer")
+        self.answered.set()
+        return True
+
+    def _take(self, kind: str, *what: str) -> None:
+        if self.refusals[kind]:
+            self.refusals[kind] -= 1
+            raise StoreUnavailable
+        self.taken += what
+
+
+class Ended:
+    """A hosted run that is quiet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.subject = Subject("q", 1, "east", str(folder))
+        self.epoch = 1
+        self.sink = FileSink(None, by_query_id=False)
+
+    def close(self) -> None:
+        """It is."""
+
+    def unrest(self) -> None:
+        return None
+
+    def sink_state(self, _batch: int) -> SinkState:
+        return SinkState.UNKNOWN
+
+
+class Runner:
+    """One process that hosted a query of which batch 1 was the last, and a cluster that still answers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "checkpoint"
+        checkpoint = CheckpointFolder(self.folder)
+        for batch in (0, 1):
+            checkpoint.commit(batch, {"orders": {key: end - 100 * (1 - batch) for key, end in PARTITIONS.items()}})
+        self.store, self.cluster = SlowStore(), MemoryCluster("east")
+        self.cluster.create("orders", partitions=2)
+        for number in range(1000):
+            self.cluster.append("orders", number % 2, 1_000 + number, number.to_bytes(16))
+        self.store.adopt(
+            Assignment(
+                query="q", epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a",
+                checkpoint=str(self.folder), starting_offsets=None, operation=None, changed_at=NOW,
+            )
+        )  # fmt: skip
+        self.tracker = Tracker(lambda _: self.cluster, self.store, folder / "spool", lambda: NOW, lambda _: Timeline())
+        hosting = Hosting(
+            settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=folder,
+            here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store, watch=self.tracker,
+            now=lambda: NOW,
+        )  # fmt: skip
+        self.run = Ended(self.folder)
+        self.hosted = [cast(Any, self.run)]
+        sinks = cast(Any, SimpleNamespace(sink=lambda _row: self.run.sink))
+        self.errands = Errands(hosting, lambda _: self.hosted, sinks)
+
+    def goes_on_until_it_ends(self, batches: int = 2) -> None:
+        """What the tracker hears of the run: so many batches, and that it is over."""
+        for number in range(batches):
+            offsets = {"orders": {"orders": {key: end - 100 * (1 - number) for key, end in PARTITIONS.items()}}}
+            batch = Batch(id=number, offsets=offsets, committed=True, planned_after=0.0)
+            self.tracker.see(self.run.subject, batch)
+        self.tracker.forget(self.run.subject)
+
+    @staticmethod
+    def until(holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60.0
+        while not holds():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def fence(self) -> None:
+        """Ask for a fence, and wait for the answer."""
+        request = FenceRequest(checkpoint=str(self.folder), epoch=2, operation="op", hosting=None)
+        self.errands.take([intent(IntentKind.FENCE, request.as_json())])
+        assert self.store.answered.wait(60.0)
+
+
+def intent(kind: IntentKind, request: dict[str, Any]) -> Intent:
+    return Intent(
+        id="op/fence", operation="op", name="fence", kind=kind, query="q", runner="a", epoch=2, request=request,
+        state=IntentState.PENDING, result=None, created_at=NOW, ended_at=None,
+    )  # fmt: skip
+
+
+SETTINGS = Tideover.model_validate(
+    {
+        "store": "sqlite://",
+        "clusters": {"east": {"bootstrap": ["e:1"]}, "west": {"bootstrap": ["w:1"]}},
+        "runners": {"a": {}},
+        "queries": {
+            "q": {
+                "pipeline": "m:f", "sources": {"orders": {"topics": ["orders"]}}, "clusters": ["east", "west"],
+                "runners": ["a"], "checkpoint": "c",
+            }
+        },
+    }
+)  # fmt: skip
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
+    monkeypatch.setattr(module, "_CATCH_UP_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_REPORT_PAUSE_SECONDS", 0.0)
+    known = Runner(tmp_path)
+    yield known
+    known.errands.close()
+    known.tracker.close(10.0)
+
+
+def test_a_fence_is_answered_behind_the_newest_positions(runner: Runner) -> None:
+    runner.goes_on_until_it_ends()
+    runner.store.refusals["positions"] = 5
+    runner.fence()
+    assert runner.store.taken.index("position of batch 1") < runner.store.taken.index("answer")
+
+
+def test_a_fence_tells_of_the_last_batch_though_nobody_saw_it(runner: Runner) -> None:
+    runner.goes_on_until_it_ends(batches=1)
+    runner.fence()
+    rings = {each.partition: each.ring for each in runner.store.positions("q", batch=1)}
+    assert {partition: ring[-1].offset for partition, ring in rings.items()} == {0: 499, 1: 499}
+
+
+def test_a_fence_tells_the_last_batch_after_the_runner_let_go_of_the_run(runner: Runner) -> None:
+    runner.goes_on_until_it_ends(batches=1)
+    runner.hosted.clear()
+    runner.fence()
+    rings = {each.partition: each.ring for each in runner.store.positions("q", batch=1)}
+    assert {partition: ring[-1].offset for partition, ring in rings.items()} == {0: 499, 1: 499}
+
+
+def test_an_answer_that_the_store_refuses_is_given_again(runner: Runner) -> None:
+    runner.goes_on_until_it_ends()
+    runner.store.refusals["answer"] = 3
+    runner.fence()
+    assert runner.store.taken.count("answer") == 1
+
+
+def test_a_store_that_refuses_positions_holds_up_a_fence_only_briefly(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_POSITIONS_SECONDS", 0.2)
+    runner.goes_on_until_it_ends()
+    runner.store.refusals["positions"] = 1_000_000
+    runner.fence()
+    assert runner.store.taken == ["answer"]
+
+
+def test_an_answer_that_nobody_asks_for_any_more_is_dropped(runner: Runner) -> None:
+    runner.store.refusals["answer"] = 1_000_000
+    release = ReleaseRequest(checkpoint=str(runner.folder), planted=(), prepared=None, operation="op")
+    runner.errands.take([intent(IntentKind.RELEASE, release.as_json())])
+    runner.until(lambda: runner.store.refusals["answer"] < 1_000_000)
+    runner.errands.take([])
+    for thread in [each for each in threading.enumerate() if each.name == "intent fence"]:
+        thread.join(60.0)
+    assert runner.store.taken == []
+
+
+@pytest.mark.parametrize("hangs", ["prepare", "release"])
+def test_a_fence_waits_for_nothing_that_hangs(runner: Runner, monkeypatch: pytest.MonkeyPatch, hangs: str) -> None:
+    begun, go_on = threading.Semaphore(0), Event()
+
+    def hang(*_: object) -> None:
+        begun.release()
+        assert go_on.wait(60.0)
+        raise FileVanished("the mount is gone")
+
+    monkeypatch.setattr(module, hangs, hang)
+    prepare = PrepareRequest(
+        checkpoint=str(runner.folder), target=str(runner.folder.parent / "t"), operation="op", epoch=2, resume="carry",
+        batch=1, offsets={}, target_offsets={},
+    )  # fmt: skip
+    release = ReleaseRequest(checkpoint=str(runner.folder), planted=(), prepared=None, operation="op")
+    asked: dict[str, Message] = {"prepare": prepare, "release": release}
+    hung = intent(IntentKind(hangs), asked[hangs].as_json())
+    runner.errands.take([replace(hung, id=f"op/{number}") for number in range(30)])
+    for _ in range(8):
+        assert begun.acquire(timeout=60.0)
+    runner.fence()
+    assert runner.store.taken[-1] == "answer"
+    go_on.set()
+
+
+def test_copies_take_turns_but_for_one_that_takes_long() -> None:
+    now = [0.0]
+    turns, go_on, inside = Turns(2, 10.0, lambda: now[0]), Event(), threading.Semaphore(0)
+
+    def copy() -> None:
+        with turns.one():
+            inside.release()
+            assert go_on.wait(60.0)
+
+    threads = [threading.Thread(target=copy, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert [inside.acquire(timeout=60.0) for _ in range(2)] == [True, True]
+    assert not inside.acquire(timeout=0.1), "a third one has to wait"
+    now[0] = 10.0
+    assert inside.acquire(timeout=60.0), "until the first two have been at it for long"
+    go_on.set()
+    for thread in threads:
+        thread.join(60.0)
+    with turns.one():
+        """Each has given its turn back."""

@@ -1,0 +1,86 @@
+"""Which cluster has a name: as configured, as pinned, else as first seen; and what is left on one that had it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from state.settings.keys import Tideover
+from streaming.errors import WrongCluster
+from streaming.probe.identities import Identities
+from tests.contract import samples
+from tests.contract.samples import EAST_ID, OTHER_ID
+from tests.memory_store import MemoryStore
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(lambda: datetime(2026, 3, 1, tzinfo=UTC))
+
+
+def identities(**east: Any) -> Identities:
+    clusters = {"east": {"bootstrap": ["e:1"], **east}, "west": {"bootstrap": ["w:1"]}}
+    return Identities(Tideover.model_validate({"store": "sqlite://", "clusters": clusters}))
+
+
+def refused(known: Identities, seen: str, cluster: str = "east") -> str:
+    with pytest.raises(WrongCluster) as raised:
+        known.of(cluster)(seen)
+    assert raised.value.seen == seen
+    return str(raised.value)
+
+
+def test_the_first_that_is_seen_has_the_name_and_is_pinned_once(store: MemoryStore) -> None:
+    known = identities()
+    known.check("east", None)
+    known.check("east", EAST_ID)
+    assert refused(known, OTHER_ID) == f"east leads to cluster {OTHER_ID}, and led to cluster {EAST_ID} before"
+    known.check("west", OTHER_ID)
+    for _ in range(2):
+        known.keep(store, actor="runner:a")
+    assert [(pin.cluster, pin.id) for pin in store.pins()] == [("east", EAST_ID), ("west", OTHER_ID)]
+    told = [(event.kind, event.actor, event.text) for event in store.history()]
+    assert told == [
+        ("pin", "runner:a", f"east is cluster {EAST_ID}"), ("pin", "runner:a", f"west is cluster {OTHER_ID}"),
+    ]  # fmt: skip
+    known.check("east", EAST_ID)
+
+
+def test_a_pin_of_another_process_counts_before_the_first_sight_here(store: MemoryStore) -> None:
+    store.pin(samples.pin(), event=samples.event())
+    known = identities()
+    known.check("east", OTHER_ID)
+    known.keep(store, actor="controller:one")
+    assert [pin.id for pin in store.pins()] == [EAST_ID]
+    text = refused(known, OTHER_ID)
+    assert text.startswith(f"east leads to cluster {OTHER_ID}, and was cluster {EAST_ID} until now: mend bootstrap")
+    assert text.endswith("tideover accept-cluster east")
+    known.check("east", EAST_ID)
+
+
+def test_a_setting_and_the_pin_must_both_hold(store: MemoryStore) -> None:
+    store.pin(samples.pin(), event=samples.event())
+    known = identities(id=OTHER_ID)
+    assert refused(known, EAST_ID).endswith(f"clusters.east.id says {OTHER_ID}: mend bootstrap or id")
+    known.check("east", OTHER_ID)
+    known.learn(store)
+    assert "tideover accept-cluster east" in refused(known, OTHER_ID)
+    store.replace_pin("east", former=EAST_ID, new=OTHER_ID, event=samples.event())
+    known.learn(store)
+    known.check("east", OTHER_ID)
+
+
+def test_a_query_is_left_behind_until_it_is_placed_anew(store: MemoryStore) -> None:
+    store.pin(samples.pin(), event=samples.event())
+    row = store.adopt(samples.assignment())
+    known = identities()
+    known.learn(store)
+    assert known.left_behind(row) is None
+    store.replace_pin("east", former=EAST_ID, new=OTHER_ID, event=samples.event())
+    known.learn(store)
+    assert known.left_behind(row) == (
+        f"revenue stands in cluster {EAST_ID}, and east is another one since: its offsets mean other records there; "
+        "tideover failover revenue"
+    )
+    assert known.left_behind(samples.assignment(epoch=3, placed_epoch=3)) is None
+    assert known.left_behind(samples.assignment(cluster="west")) is None

@@ -1,0 +1,127 @@
+"""Whether one run of a query is quiet: what its callbacks, its thread and Spark's scheduler say of it."""
+
+import threading
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from streaming.spark.errors import SparkMissing
+from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.run import Run, unfinished
+
+RUN = "1c7e"
+IN_BATCH = ("write", "addBatch", "runBatch")
+
+
+class Query:
+    """Spark's query after it was told to stop: its thread may have ended or not."""
+
+    def __init__(self, stack: Sequence[str] = (), *, active: bool = False) -> None:
+        self.runId, self.isActive = RUN, active
+        self.stack = stack
+        self._jsq = self
+        self.returned = threading.Event()
+
+    def streamingQuery(self) -> Any:  # noqa: N802 - Spark's name
+        frames = [SimpleNamespace(getMethodName=lambda name=name: name) for name in self.stack]
+        thread = SimpleNamespace(getStackTrace=lambda: frames)
+        return SimpleNamespace(queryExecutionThread=lambda: thread)
+
+    def stop(self) -> None:
+        self.returned.set()
+
+
+class Events(list[str]):
+    """The scheduler's queue of events, as Java prints it."""
+
+
+def task_set(running: int, group: str | None = RUN) -> Any:
+    properties = None if group is None else {"spark.jobGroup.id": group}
+    known = None if properties is None else SimpleNamespace(getProperty=properties.get)
+    return SimpleNamespace(
+        schedulableQueue=lambda: None,
+        taskSet=lambda: SimpleNamespace(properties=lambda: known),
+        runningTasks=lambda: running,
+    )
+
+
+def pool(*below: Any) -> Any:
+    return SimpleNamespace(schedulableQueue=lambda: SimpleNamespace(toArray=lambda: list(below)))
+
+
+def session(root: Any = None, events: Sequence[str] = (), *, ended: bool = False) -> Any:
+    """A session whose scheduler has these sets of tasks and these events to come."""
+    loop = SimpleNamespace(**{"org$apache$spark$util$EventLoop$$eventQueue": lambda: Events(events)})
+    context = SimpleNamespace(
+        dagScheduler=lambda: None if ended else SimpleNamespace(eventProcessLoop=lambda: loop),
+        taskScheduler=lambda: None if ended else SimpleNamespace(rootPool=lambda: root or pool()),
+        cancelJobGroupAndFutureJobs=lambda _: None,
+    )
+    return SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: context)))
+
+
+def run(query: Query, of: Any = None, gate: Gate | None = None) -> Run:
+    return Run(of or session(), cast(Any, query), gate or Gate())
+
+
+def test_a_run_with_nothing_left_is_quiet() -> None:
+    assert run(Query()).unrest() is None
+
+
+def test_a_run_whose_stop_returned_is_not_quiet_while_tasks_are_active() -> None:
+    query = Query()
+    stopped = run(query, session(pool(task_set(2))))
+    stopped.begin_stop()
+    assert query.returned.wait(10)
+    assert stopped.unrest() == "2 tasks of its job group are still active"
+
+
+def test_a_run_is_not_quiet_while_its_thread_is_inside_a_batch() -> None:
+    assert run(Query(IN_BATCH)).unrest() == "its thread is still inside a batch"
+
+
+def test_a_run_is_not_quiet_while_it_is_active() -> None:
+    assert run(Query(active=True)).unrest() == "the query is still active"
+
+
+def test_a_run_is_not_quiet_while_a_callback_is_inside() -> None:
+    gate, said = Gate(), []
+    known = run(Query(), gate=gate)
+    gate.watch(lambda _frame, _batch: said.append(known.unrest()))(cast(Any, None), 1)
+    assert said == ["1 foreachBatch callback is still running"]
+
+
+def test_tasks_are_counted_after_the_thread_was_looked_at() -> None:
+    """A thread that leaves its batch between the looks may have started a job before."""
+    tasks: list[Any] = []
+
+    class Leaving(Query):
+        def streamingQuery(self) -> Any:  # noqa: N802 - as above
+            tasks.append(task_set(1))
+            return super().streamingQuery()
+
+    root = SimpleNamespace(schedulableQueue=lambda: SimpleNamespace(toArray=lambda: tasks))
+    assert run(Leaving(), session(root)).unrest() == "1 tasks of its job group are still active"
+
+
+@pytest.mark.parametrize(
+    ("root", "events", "said"),
+    [
+        (pool(), [], None),
+        (pool(task_set(3, "another"), task_set(1, None)), [], None),
+        (pool(task_set(2), task_set(1), task_set(9, "another")), [], "3 tasks of its job group are still active"),
+        (pool(pool(task_set(2)), pool()), [], "2 tasks of its job group are still active"),
+        (pool(task_set(0)), [], "its job group has tasks yet to run"),
+        (pool(), [f"JobGroupCancelled({RUN},false,None)"], "Spark has not cancelled its jobs yet"),
+        (pool(), ["JobGroupCancelled(another,false,None)"], None),
+    ],
+)
+def test_the_scheduler_says_what_a_job_group_still_has(root: Any, events: list[str], said: str | None) -> None:
+    assert unfinished(session(root, events), RUN) == said
+
+
+def test_nothing_is_proven_where_the_application_has_ended() -> None:
+    with pytest.raises(SparkMissing, match="the Spark application has ended"):
+        unfinished(session(ended=True), RUN)
