@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -22,6 +21,7 @@ from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.query.kafka_options import SHORT_WAIT
+from tests.topics import make_topic
 
 SHIFT = {"0": 17, "1": 23}
 """Foreign records that lie on the standby before the replicated ones, per partition."""
@@ -49,10 +49,8 @@ class Cluster:
 
     def make(self, topic: str, *, foreign: bool) -> None:
         """Make a topic of two partitions; with ``foreign`` records of somebody else come first."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, **self.security})
         keep = {"retention.ms": "-1"}  # the records' times are long past
-        for future in admin.create_topics([NewTopic(topic, 2, 1, config=keep)]).values():
-            future.result(_SECONDS)
+        make_topic({"bootstrap.servers": self.bootstrap, **self.security}, NewTopic(topic, 2, 1, config=keep))
         self.ends[topic] = 0
         if foreign:
             self._send(topic, ((int(key), -1) for key, count in SHIFT.items() for _ in range(count)))

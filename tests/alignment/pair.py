@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from lab import java, topics
 from lab.mirror import settings_for
 from lab.world import CLUSTERS, KAFKA_VERSIONS, PRIMARY, STANDBY
 from tests.broker import running_broker
+from tests.topics import make_topic
 
 PARTITIONS = 4
 _WAIT_SECONDS = 180.0
@@ -42,9 +42,8 @@ class Pair:
     def make(self, topic: str, *, primary: Mapping[str, str], standby: Mapping[str, str]) -> None:
         """Make a topic on both sides, each with settings of its own."""
         for bootstrap, settings in ((self.east, primary), (self.west, standby)):
-            admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
             wanted = NewTopic(topic, PARTITIONS, 1, config={**_TOPIC, **settings})
-            admin.create_topics([wanted])[topic].result(30)
+            make_topic({"bootstrap.servers": bootstrap}, wanted)
 
     def replicate(self) -> None:
         """Start the replicator; it replicates some seconds later."""

@@ -31,6 +31,7 @@ from streaming.spark.runner.hosting import Subject
 from streaming.spark.tracking.reading import EndSampler, read_ends
 from streaming.spark.tracking.track import Track
 from tests.real.brokers import until
+from tests.topics import make_topic
 
 T0_MS = 1_700_000_000_000
 EACH, READ = 40, 30
@@ -65,8 +66,7 @@ class Side:
         self, topic: str, partitions: int, numbers: Iterable[int] = (), *, foreign: int = 0, **config: str
     ) -> None:
         """A topic with ``foreign`` records in front of each partition, and the numbers dealt out in turn."""
-        for future in self.admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
-            future.result(SECONDS)
+        make_topic({"bootstrap.servers": self.bootstrap}, NewTopic(topic, partitions, 1, config=config))
         before = ((number % partitions, -1 - number) for number in range(foreign * partitions))
         self.write(topic, [*before, *((number % partitions, number) for number in numbers)])
 

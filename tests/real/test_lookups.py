@@ -12,6 +12,7 @@ from state.settings.keys import Cluster
 from streaming.kafka.link import Link
 from tests.lookups import CASES, Case, Commit, Delete, Elect, Write, follow
 from tests.real.brokers import Brokers, until
+from tests.topics import make_topic
 
 pytestmark = pytest.mark.real
 
@@ -40,8 +41,7 @@ class BrokerWriter:
             until(lambda: {1, 2} <= set(self._admin.list_topics(timeout=5).brokers), "broker 2 is not there")
         replicas = [[2, 1] if case.elects else [1]] * case.partitions
         topic = NewTopic(case.name, num_partitions=case.partitions, replica_assignment=replicas, config=config)
-        for future in self._admin.create_topics([topic]).values():
-            future.result(30)
+        make_topic({"bootstrap.servers": brokers.bootstrap}, topic)
 
     def take(self, step: Write | Commit | Delete | Elect) -> None:
         match step:

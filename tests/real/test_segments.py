@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, MethodName
@@ -21,6 +21,7 @@ from tests.broker import running_broker
 from tests.fakecluster import SEGMENT_RECORDS
 from tests.real.standbys import EACH, T0_MS, Side, Stage
 from tests.segments import RECORDS, over_segments, written_at
+from tests.topics import make_topic
 
 pytestmark = pytest.mark.real
 
@@ -43,9 +44,7 @@ def bootstrap(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def rounds(bootstrap: str) -> list[int]:
     """Three rounds of records in segments of two or three; the time after each, in milliseconds."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic("orders", 1, 1, config={"segment.bytes": "1000"})]).values():
-        future.result(30)
+    make_topic({"bootstrap.servers": bootstrap}, NewTopic("orders", 1, 1, config={"segment.bytes": "1000"}))
     producer, after = Producer({"bootstrap.servers": bootstrap, "batch.size": 500, "linger.ms": 0}), []
     for _ in range(3):
         for number in range(ROUND):
@@ -70,9 +69,7 @@ def backdate(path: Path, time_ms: int) -> None:
 @pytest.fixture(scope="module")
 def tabled(folder: Path, bootstrap: str) -> TopicPartition:
     """The log of the table: a batch fills a segment."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic("tabled", 1, 1, config={"segment.bytes": "43000"})]).values():
-        future.result(30)
+    make_topic({"bootstrap.servers": bootstrap}, NewTopic("tabled", 1, 1, config={"segment.bytes": "43000"}))
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2000})
     for base in range(0, RECORDS, SEGMENT_RECORDS):
         for offset in range(base, base + SEGMENT_RECORDS):

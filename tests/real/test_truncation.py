@@ -19,6 +19,7 @@ from streaming.resolve.comparison import validate
 from streaming.resume.truncation import Finding, Standing, truncation_of
 from tests.real.brokers import Brokers, until
 from tests.simulation.world import World, settings
+from tests.topics import make_topic
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -43,8 +44,7 @@ def test_records_lost_by_an_unclean_election_are_found_in_a_longer_log(
         config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
         topic = NewTopic("orders", replica_assignment=[[2, 3]], num_partitions=1, config=config)
         until(lambda: {2, 3} <= set(admin.list_topics(timeout=5).brokers), "brokers 2 and 3 are not there")
-        for future in admin.create_topics([topic]).values():
-            future.result(30)
+        make_topic({"bootstrap.servers": cluster.bootstrap}, topic)
         with Link(Cluster(bootstrap=(cluster.bootstrap,)), name="east") as link:
 
             def leader() -> int | None:
