@@ -53,7 +53,7 @@ def secret_behind(value: object, base: Path, environment: Mapping[str, str]) -> 
     try:
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not valid UTF-8 text"
         raise Broken(f"{file} cannot be read: {reason}") from None
     if not secret:
         raise Broken(f"{file} is empty")

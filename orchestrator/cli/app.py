@@ -52,15 +52,17 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option("-c", "--config", metavar="FILE", help="Configuration. Default: $TIDEOVER_CONFIG, else ./tideover.yaml.")
+@click.option(
+    "-c", "--config", metavar="FILE", help="Configuration file. Default: $TIDEOVER_CONFIG, else ./tideover.yaml."
+)
 @click.version_option(package_name="tideover", prog_name="tideover")
 @click.pass_context
 def cli(context: click.Context, config: str | None) -> None:
-    """Carry Spark streaming queries from a failed Kafka cluster to its standby, state kept.
+    """Move Spark streaming queries from a failed Kafka cluster to its standby, with their state.
 
     \b
     Exit codes: 0 done, 1 refused by a gate, 2 failed or bad usage, 3 unknown;
-    run and control: 78 where the configuration has mistakes.
+    run and control: 78 if the configuration has mistakes.
     """
     context.obj = World(config=config)
     context.call_on_close(context.obj.close)
@@ -89,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error(error.kind, str(error), error.hint, given)
         return exit_code(error)
     except OSError as error:
-        print_error("system", f"the operating system refused: {error}", "", given)
+        print_error("system", f"the operating system reports: {error}", "", given)
         return ExitCode.FAILED
     except SystemExit as ended:  # the parser ends the process when it has completed a word, or nobody reads its help
         return ExitCode.FAILED if ended.code else ExitCode.DONE
@@ -98,8 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error(
             "defect",
             f"{type(error).__name__}: {error}",
-            "this is a defect of Tideover, and the trace says where; an operation that was under way stays open, "
-            "and the same command goes on with it",
+            "this is a bug in Tideover: report it with the trace above. An operation that has begun stays open; "
+            "run the same command again to continue it",
             given,
         )
         return ExitCode.FAILED
@@ -110,4 +112,6 @@ def _check_text(given: Sequence[str]) -> None:
     """Arguments that are not text in the terminal's encoding could not be stored or printed later."""
     for argument in given:
         if any("\ud800" <= letter <= "\udfff" for letter in argument):
-            raise UsageError(f"{argument!r} is not text in UTF-8", hint="type it again, or set the terminal to UTF-8")
+            raise UsageError(
+                f"{argument!r} is not valid UTF-8 text", hint="type it again, or set the terminal to UTF-8"
+            )

@@ -25,7 +25,10 @@ from streaming.secrets import Broken, reveal
 if TYPE_CHECKING:
     from streaming.kafka.link import Links
 
-_NO_STORE = "check the key store: that the database runs, and that this user may read and write it; it may be busy, too"
+_NO_STORE = (
+    "check the key store in the configuration, that the database runs and is not overloaded, "
+    "and that this user may read and write it"
+)
 
 
 @dataclass(kw_only=True)
@@ -85,7 +88,7 @@ class World:
             return reveal(self.settings.store)
         except Broken as broken:
             raise StoreUnavailable(
-                f"the store's URL cannot be had: {broken.why}", hint="write it there again"
+                f"the store's URL cannot be read: {broken.why}", hint="write the URL there again"
             ) from None
 
     @property
@@ -159,18 +162,18 @@ output: Callable[[Command], Command] = click.option(
     type=click.Choice(["table", "json", "yaml", "tsv"]),
     default="table",
     show_default=True,
-    help="Tables for people, the rest for programs.",
+    help="table is for people, the others are for programs.",
 )
 
 reason: Callable[[Command], Command] = click.option(
-    "--reason", default="", metavar="TEXT", help="Why; it is kept in the history."
+    "--reason", default="", metavar="TEXT", help="Why you do this. Saved in the history."
 )
 
 
 def check_one_or_all(world: World, query: str | None, *, every: bool) -> None:
     """Exactly one of a declared query and ``--all``. Raises ``UsageError`` and ``UnknownName``."""
     if (query is None) is not every:
-        raise UsageError("name one query, or say --all")
+        raise UsageError("name one query, or use --all")
     if query is not None:
         world.query(query)
 
@@ -178,7 +181,7 @@ def check_one_or_all(world: World, query: str | None, *, every: bool) -> None:
 def check_some_or_all(world: World, queries: tuple[str, ...], *, every: bool) -> None:
     """Declared queries, or ``--all``. Raises ``UsageError`` and ``UnknownName``."""
     if bool(queries) is every:
-        raise UsageError("name one query or several, or say --all")
+        raise UsageError("name one or more queries, or use --all")
     for query in queries:
         world.query(query)
 
@@ -190,5 +193,5 @@ log: Callable[[Command], Command] = click.option(
     show_default=True,
     envvar="TIDEOVER_LOG",
     show_envvar=True,
-    help="Lines for people, or one JSON object a line; on stderr.",
+    help="Log format on stderr: lines for people, or one JSON object per line.",
 )

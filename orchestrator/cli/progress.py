@@ -34,7 +34,7 @@ class Progress:
             self._away = False
         except StoreUnavailable as error:
             if not self._away:
-                talk(f"the store does not answer, waiting: {error}")
+                talk(f"the store does not answer; waiting for it, queries run on: {error}")
             self._away = True
 
     def _say(self) -> None:
@@ -67,8 +67,8 @@ class Progress:
 _WORST_LAST = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILED)
 _COLUMNS = ("id", "query", "from", "to", "phase", "outcome", "sentence")
 
-_JOIN = "the same command again joins what became of it"
-_SEE_GATES = "tideover plan failover shows every gate"
+_JOIN = "run the same command again to see what became of it"
+_SEE_GATES = "tideover plan failover QUERY shows every gate"
 
 Answered = tuple[Request, Operation | None]
 
@@ -114,7 +114,7 @@ def _answer_nothing(answered: Sequence[Answered], output: str, *, many: bool) ->
 def _sentence(request: Request) -> str:
     if request.refused is not None:
         return f"{request.query}: {request.refused}"
-    return f"{request.query}: request {request.id} is not taken yet; nobody takes it after {iso(request.expires_at)}"
+    return f"{request.query}: request {request.id} has not begun yet; it expires at {iso(request.expires_at)}"
 
 
 def _value(store: ControllerStore, request: Request, operation: Operation | None) -> dict[str, object]:

@@ -15,7 +15,7 @@ import click
 from orchestrator.errors import OutcomeUnknown, Refused, UsageError
 from state.errors import StoreUnavailable
 
-_NO_ANSWER = "the question was left without an answer: nothing was changed"
+_NO_ANSWER = "the question was not answered: nothing was changed"
 
 
 def this_person() -> str:
@@ -35,7 +35,7 @@ def is_attended() -> bool:
 def require_person(*, hint: str) -> None:
     """Return where somebody can answer a question. Raises ``UsageError``."""
     if not is_attended():
-        raise UsageError("without a terminal this needs --yes", hint=hint)
+        raise UsageError("without a terminal, this command needs --yes", hint=hint)
 
 
 def ask_yes(question: str) -> None:
@@ -45,7 +45,7 @@ def ask_yes(question: str) -> None:
             return
     except click.Abort:
         raise Refused(_NO_ANSWER) from None
-    raise Refused("the answer was no: nothing was changed")
+    raise Refused("you answered no: nothing was changed")
 
 
 def ask_to_type(word: str, question: str) -> None:
@@ -55,7 +55,7 @@ def ask_to_type(word: str, question: str) -> None:
     except click.Abort:
         raise Refused(_NO_ANSWER) from None
     if typed != word:
-        raise Refused(f"{word!r} was not typed: nothing was changed")
+        raise Refused(f"you did not type {word!r}: nothing was changed")
 
 
 @contextmanager
@@ -67,4 +67,6 @@ def unknown_if_lost(begun: str, *, hint: str) -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise OutcomeUnknown(f"{begun} may be kept or not: {error}", hint=hint) from error
+        raise OutcomeUnknown(
+            f"the store went away: {begun} may or may not have been saved: {error}", hint=hint
+        ) from error

@@ -23,13 +23,13 @@ Printed by `make docs` from the program itself.
 | Code | Meaning |
 |---|---|
 | 0 | done; or already there, and nothing was done |
-| 1 | refused by a gate, or by the person who was asked; nothing was moved, or it was taken back |
-| 2 | failed, or bad usage; `offsets`: a row has an error, the other rows are still right |
-| 3 | unknown: the operation is still open (the same command joins it), or the verb was interrupted |
-| 78 | `run` and `control` only: the configuration has mistakes; correct it before you start the service again |
+| 1 | refused by a gate, or you answered no; nothing was moved, or the move was undone |
+| 2 | failed, or bad usage; `offsets`: a row has an error, the other rows are valid |
+| 3 | unknown: the operation is still open (run the same command again to join it), or the command was interrupted |
+| 78 | `run` and `control` only: the configuration has mistakes; correct them before you start the service again |
 
-Data goes to stdout, talk to stderr; [for programs](programs.md) shows the JSON of each verb. A reader that goes away
-(`| head`) does not stop a verb.
+Data goes to stdout, messages to stderr; [for programs](programs.md) shows the JSON of each verb. A verb does not
+stop when its reader goes away (`| head`).
 
 ## Verbs
 """
@@ -54,7 +54,7 @@ def with_phases(text: str) -> str:
     """A document with its chapter on phases printed anew. Raises ``ValueError`` where it has no place for it."""
     replaced, places = re.subn(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", lambda _: phases(), text, flags=re.DOTALL)
     if places != 1:
-        raise ValueError(f"{places} places for the phases: one is marked by {_BEGIN} and {_END}")
+        raise ValueError(f"expected one place for the phases, marked by {_BEGIN} and {_END}; found {places}")
     return replaced
 
 
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> None:
             concepts = Path(folder, "concepts.md")
             concepts.write_text(with_phases(concepts.read_text(encoding="utf-8")), encoding="utf-8")
         case _:
-            raise SystemExit("python -m orchestrator.cli.reference [phases | write FOLDER]")
+            raise SystemExit("usage: python -m orchestrator.cli.reference [phases | write FOLDER]")
 
 
 if __name__ == "__main__":

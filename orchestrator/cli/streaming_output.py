@@ -53,7 +53,7 @@ def wait(clock: Clock, seconds: float) -> None:
     look = select.poll()
     look.register(written, 0)
     if any(event & (select.POLLERR | select.POLLHUP) for _, event in look.poll(0)):
-        raise BrokenPipeError(errno.EPIPE, "nobody reads what is printed")
+        raise BrokenPipeError(errno.EPIPE, "the reader of the output has gone")
 
 
 LOOK_SECONDS = 0.5
@@ -89,7 +89,7 @@ def follow(
                 begun, away = True, False
             except StoreUnavailable as error:
                 if not away:
-                    render.talk(f"the store does not answer, waiting: {error}")
+                    render.talk(f"the store does not answer; waiting for it, queries run on: {error}")
                 events, away = (), True
             for event in events:
                 say(_line(shape(event), columns, output))
@@ -98,8 +98,8 @@ def follow(
 
 def _talk_of_restored(lost: Event) -> None:
     render.talk(
-        f"the store was restored from an older copy: line {lost.sequence}, shown above, is lost; what was written after"
-        f" {lost.at:%Y-%m-%d %H:%M:%S} UTC follows"
+        f"the store was restored from a backup: it no longer has line {lost.sequence}, shown above. "
+        f"What was written after {lost.at:%Y-%m-%d %H:%M:%S} UTC follows"
     )
 
 

@@ -160,7 +160,7 @@ def _read(path: Path) -> dict[str, object]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", hint="check who may read it") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not text in UTF-8", hint=str(error)) from error
+        raise ConfigError(f"{path} is not valid UTF-8 text", hint=str(error)) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

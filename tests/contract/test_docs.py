@@ -56,7 +56,7 @@ def test_at_least_fifteen_of_the_first_faults_are_played_whole_on_real_parts() -
 
 @pytest.mark.parametrize("text", ["no marks", "marks {0} and {0}"])
 def test_a_document_without_one_place_for_the_phases_is_told(text: str) -> None:
-    with pytest.raises(ValueError, match="places for the phases"):
+    with pytest.raises(ValueError, match="one place for the phases"):
         with_phases(text.format(phases()))
 
 

@@ -243,7 +243,7 @@ def test_a_terminal_sees_the_plan_before_the_question(
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     code, _out, err = run(capsys, "failover", "revenue")
     assert code == 1
-    assert "the answer was no: nothing was changed" in err
+    assert "you answered no: nothing was changed" in err
     assert err.index("failover of revenue from east to west") < err.index("Move revenue?")
     assert world.store.operations() == []
     monkeypatch.setattr(sys, "stdin", Terminal("y\nrevenu\n"))
@@ -271,14 +271,14 @@ def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFi
     _, shown = run_json(capsys, "show", "revenue")
     assert isinstance(shown, dict)
     assert [(row["id"], row["to"]) for row in shown["requests"]] == [(request.id, "west")]
-    assert "not taken yet" in run(capsys, "show", "revenue")[1]
+    assert "requests that have not begun" in run(capsys, "show", "revenue")[1]
 
 
 def test_nobody_takes_a_request_whose_verb_waits_no_longer(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
     code, _, told = run(capsys, "failover", "revenue", "--to", "west", "--yes", "--timeout", "1")
     assert code == 3
-    assert "is not taken yet; nobody takes it after" in told
+    assert "has not begun yet; it expires at" in told
     (request,) = world.store.open_requests()
     assert world.carry_out(request) is None
     stands = world.store.request(request.id)
@@ -303,24 +303,24 @@ def test_a_move_begins_by_the_stores_clock_whatever_this_host_believes(
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (("failover", "revenue"), 2, "needs --yes and one of --to and --expect-active"),
-        (("failover", "revenue", "--yes"), 2, "needs --yes and one of --to and --expect-active"),
-        (("failover",), 2, "name one query or several, or say --all"),
-        (("failover", "revenue", "--all"), 2, "name one query or several, or say --all"),
+        (("failover", "revenue"), 2, "needs --yes and --to or --expect-active"),
+        (("failover", "revenue", "--yes"), 2, "needs --yes and --to or --expect-active"),
+        (("failover",), 2, "name one or more queries, or use --all"),
+        (("failover", "revenue", "--all"), 2, "name one or more queries, or use --all"),
         (("failover", "nope"), 2, "query 'nope' is not declared"),
         (("failover", "revenue", "--to", "north"), 2, "cluster 'north' is not declared"),
         (("failover", "revenue", "--consent", "all"), 2, "Invalid value for '--consent'"),
         (("show", "nope"), 2, "query 'nope' is not declared"),
         (("failover", "revenue", "--to", "south", "--yes"), 2, "revenue may not run on south"),
         (("plan", "failover", "revenue", "--to", "south"), 2, "revenue may not run on south"),
-        (("show-op", "nope"), 2, "operation 'nope' is not known"),
-        (("history", "--operation", "nope"), 2, "operation 'nope' is not known"),
+        (("show-op", "nope"), 2, "the store knows no operation 'nope'"),
+        (("history", "--operation", "nope"), 2, "the store knows no operation 'nope'"),
         (("history", "nope"), 2, "query 'nope' is not declared"),
         (("run", "--name", "z"), 78, "runner 'z' is not declared"),
-        (("offsets", "--cluster", "west", "--topic", "orders"), 2, "ask for one thing"),
+        (("offsets", "--cluster", "west", "--topic", "orders"), 2, "use exactly one of"),
         (("offsets", "--cluster", "west", "--topic", "orders", "--at", "noon"), 2, "'noon' is not a time"),
         (("offsets", "--cluster", "west", "--topic", "nope", "--latest"), 2, "west has no topic 'nope'"),
-        (("offsets", "--cluster", "west", "--topic", "orders", "--partition", "9", "--latest"), 2, "no 9"),
+        (("offsets", "--cluster", "west", "--topic", "orders", "--partition", "9", "--latest"), 2, "no partition 9"),
         (("frobnicate",), 2, "No such command 'frobnicate'"),
         (("-c", "nowhere.yaml", "list"), 2, "nowhere.yaml is not a file"),
         (("-c", "nowhere.yaml", "run", "--name", "a"), 78, "nowhere.yaml is not a file"),
@@ -369,7 +369,7 @@ def test_a_topic_that_may_not_be_described_is_not_called_missing(
     assert code == 2
     assert isinstance(told, dict)
     assert told["error"]["kind"] == "kafka"
-    assert told["error"]["text"] == "west does not describe 'orders': TOPIC_AUTHORIZATION_FAILED: not authorized"
+    assert told["error"]["text"] == "cannot describe topic 'orders' on west: TOPIC_AUTHORIZATION_FAILED: not authorized"
 
 
 def test_offsets_are_looked_up_by_time_and_at_the_ends(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -412,7 +412,7 @@ def test_an_error_of_one_partition_is_told_in_its_row_beside_the_others(
         (("--at", "-5"), "is not a time"),
         (("--at", "0", "--at", "1969-12-31T23:59:59Z"), "Kafka knows no negative times"),
         (("--segments", "--before", "1969-12-31T23:59:59Z"), "Kafka knows no negative times"),
-        (("--segments", "--isolation", "read_committed"), "a segment-level search knows no isolation"),
+        (("--segments", "--isolation", "read_committed"), "--segments cannot be combined with --isolation"),
     ],
 )
 def test_offsets_refuses_bad_questions_before_any_request(
@@ -510,7 +510,7 @@ def test_config_is_checked_and_shown(folder: Path, capsys: pytest.CaptureFixture
     )
     (folder / "tideover.yaml").write_text(CONFIG + "http: {listen: 'localhost:1'}\n", encoding="utf-8")
     code, _, err = run(capsys, "config", "check")
-    assert (code, err) == (0, "http: this version has no page and no API, so nothing listens on localhost:1\n")
+    assert (code, err) == (0, "http: this version has no web page and no API yet; nothing listens on localhost:1\n")
     code, out, _ = run(capsys, "config", "show")
     assert f"store: sqlite:///{folder}/t.db\n" in out
     (folder / "tideover.yaml").write_text(CONFIG + "    tigger: 1s\n", encoding="utf-8")

@@ -46,7 +46,7 @@ def test_a_dry_run_shows_all_of_it_and_changes_nothing(moved: World, capsys: pyt
     code, out, _ = run(capsys, "clean", "--dry-run")
     assert code == 0
     assert "retention.checkpoints is not set" in out
-    assert "No row is over." in out
+    assert "The controller has no rows to delete from the store." in out
     _, named = run_json(capsys, "clean", "revenue", "--dry-run")
     assert fates(named) == [("epoch-2", "stays"), ("revenue", "stays")]
     assert isinstance(named, dict)
@@ -87,7 +87,7 @@ def test_a_runner_that_does_not_answer_in_time_goes_on(moved: World, capsys: pyt
     moved.runner.answers = False
     code, _, err = run(capsys, "clean", *NOW, "--yes", "--timeout", "1")
     assert code == 3
-    assert "1 of 1 not answered within 1 s" in err
+    assert "1 of 1 checkpoints are not cleaned after 1 s" in err
     _, shown = run_json(capsys, "clean", "--dry-run", *NOW)
     assert fates(shown) == [("epoch-2", "stays"), ("revenue", "asked")]
 
@@ -97,7 +97,7 @@ def test_a_person_is_asked_and_may_say_no(
 ) -> None:
     code, _, err = run(capsys, "clean", *NOW)
     assert code == 2
-    assert "without a terminal this needs --yes" in err
+    assert "without a terminal, this command needs --yes" in err
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     code, _, err = run(capsys, "clean", *NOW)
     assert code == 1
@@ -117,5 +117,5 @@ def test_a_query_that_is_not_declared_and_one_that_nobody_runs_keep_theirs(
     assert "revenue is not declared" in run(capsys, "clean", *NOW, "--yes")[1]
     code, _, err = run(capsys, "clean", "nope")
     assert code == 2
-    assert "query 'nope' is not declared, and has left no checkpoint" in err
+    assert "query 'nope' is not declared, and the store knows no old checkpoint" in err
     assert run(capsys, "clean", "--older-than", "soon", "--dry-run")[0] == 2

@@ -46,7 +46,7 @@ def test_closed_streams_are_no_defect(folder: Path) -> None:
     assert shell(folder, "$TIDEOVER reconcile revenue <&-").returncode == 0
     unattended = shell(folder, "$TIDEOVER failover revenue <&-")
     assert unattended.returncode == 2
-    assert unattended.stderr.startswith("tideover: without a terminal a move needs --yes")
+    assert unattended.stderr.startswith("tideover: without a terminal, failover needs --yes")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -54,7 +54,7 @@ def test_closed_streams_are_no_defect(folder: Path) -> None:
 def test_output_that_cannot_be_written_is_a_failure(folder: Path, output: str) -> None:
     full = shell(folder, f"$TIDEOVER list -o {output} >/dev/full")
     assert full.returncode == 2
-    assert full.stderr == "tideover: the operating system refused: [Errno 28] No space left on device\n"
+    assert full.stderr == "tideover: the operating system reports: [Errno 28] No space left on device\n"
 
 
 def test_letters_that_the_terminal_cannot_show_are_written_out(folder: Path) -> None:
@@ -68,7 +68,7 @@ def test_arguments_that_are_no_text_are_refused(folder: Path, capsys: pytest.Cap
     code, error = run_json(capsys, "failover", "revenue", "--to", "west", "--yes", "--reason", "\udcff")
     assert code == 2
     assert isinstance(error, dict)
-    assert error["error"]["text"] == "'\\udcff' is not text in UTF-8"
+    assert error["error"]["text"] == "'\\udcff' is not valid UTF-8 text"
 
 
 def test_a_defect_is_no_refusal(
@@ -122,7 +122,7 @@ def test_a_question_left_without_an_answer_moves_nothing(
     code, error = run_json(capsys, "failover", "revenue")
     assert code == 1
     assert isinstance(error, dict)
-    assert error["error"]["text"] == "the question was left without an answer: nothing was changed"
+    assert error["error"]["text"] == "the question was not answered: nothing was changed"
 
 
 def test_an_interrupted_verb_says_so(folder: Path) -> None:

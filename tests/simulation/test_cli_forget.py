@@ -41,7 +41,7 @@ def test_a_query_that_is_not_declared_any_more_is_forgotten(old: World, capsys: 
     assert old.store.assignment("old") is not None
     code, _, err = run(capsys, "forget", "old", "--yes", "--reason", "replaced")
     assert code == 0
-    assert "The checkpoint /cp/old stays" in err
+    assert "The checkpoint /cp/old is kept" in err
     assert [row["query"] for row in run_json(capsys, "list")[1]] == ["revenue"]
     code, told = run_json(capsys, "history", "old")
     assert code == 0
@@ -70,7 +70,7 @@ def test_a_running_query_is_not_forgotten_although_it_is_not_declared(
     code, _, err = run(capsys, "forget", "revenue")
     assert code == 1
     assert "reported running at" in err
-    assert "make sure that it has ended" in err
+    assert "make sure that its process has ended" in err
     assert world.store.assignment("revenue") is not None
 
 
@@ -94,7 +94,7 @@ def test_a_query_with_a_request_or_an_operation_is_not_forgotten(
 def test_without_a_terminal_nothing_is_forgotten_unasked(old: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "forget", "old")
     assert code == 2
-    assert "without a terminal this needs --yes" in err
+    assert "without a terminal, this command needs --yes" in err
     assert old.store.assignment("old") is not None
 
 

@@ -67,7 +67,7 @@ def test_all_that_are_expected_somewhere_leaves_the_others(two: World, capsys: p
     assert run(capsys, "failover", "clicks", "--to", "west", "--yes")[0] == 0
     code, out, err = run(capsys, "failover", "--all", "--expect-active", "east", "--yes", "-o", "tsv")
     assert (code, [line.split("\t")[1] for line in out.splitlines()]) == (0, ["query", "revenue"])
-    assert "clicks is on west, not on east: left where it is" in err
+    assert "clicks is on west, not on east: not moved" in err
     assert (cluster_of(two, "clicks"), cluster_of(two)) == ("west", "west")
     assert run_json(capsys, "failover", "--all", "--expect-active", "east", "--yes") == (0, [])
     code, plans = run_json(capsys, "plan", "failover", "--all", "--expect-active", "west")

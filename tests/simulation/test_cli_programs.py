@@ -87,7 +87,7 @@ def test_of_many_each_gets_its_answer_and_the_worst_is_the_exit_code(
     assert '"outcome": "done"' in out
     assert answer(world.store, [moved, asked("orders")], "table", many=True) == 3
     captured = capsys.readouterr()
-    assert captured.err.startswith("orders: request r-orders is not taken yet; nobody takes it after 20")
+    assert captured.err.startswith("orders: request r-orders has not begun yet; it expires at 20")
     assert operation.id in captured.out
 
 
@@ -113,8 +113,8 @@ def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
     code, told = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
     assert code == 3
     assert isinstance(told, dict)
-    assert "what was begun stays open" in told["error"]["text"]
-    assert "the same command goes on with it" in told["error"]["hint"]
+    assert "operations that have begun stay open" in told["error"]["text"]
+    assert "run the same command again to continue it" in told["error"]["hint"]
     (request,) = world.store.open_requests()
     assert keys(told["requests"]) == said("Beside `error` there are then the `requests`")
     assert told["requests"] == [{"request": request.id, "query": "revenue", "group": request.group}]

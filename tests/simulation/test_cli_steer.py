@@ -121,8 +121,8 @@ def test_a_store_that_is_lost_at_the_write_may_have_kept_it(
     assert code == 3
     assert isinstance(told, dict)
     assert told["error"]["kind"] == "outcome-unknown"
-    assert "may be kept or not: the connection was lost" in told["error"]["text"]
-    assert "the same command again" in told["error"]["hint"]
+    assert "may or may not have been saved: the connection was lost" in told["error"]["text"]
+    assert "safe to repeat" in told["error"]["hint"]
 
 
 def test_a_store_that_is_away_before_the_write_has_kept_nothing(
@@ -150,7 +150,11 @@ def test_resuming_all_leaves_the_pause_of_a_single_query_and_says_so(
         EVERY: False,
         "revenue": True,
     }
-    assert run(capsys, "resume", "--all") == (0, "", "no pause of --all is in force: nothing done\n" + err)
+    assert run(capsys, "resume", "--all") == (
+        0,
+        "",
+        "there is no pause of all queries to end: nothing done\n" + err,
+    )
     assert run_json(capsys, "resume", "--all") == (0, [])
 
 
@@ -158,7 +162,7 @@ def test_pausing_names_what_is_under_way_and_resuming_what_is_down(
     automatic: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     moved(automatic, outcome=None)
-    assert "operation x1 of revenue is under way, and goes on" in run(capsys, "pause", "revenue")[2]
+    assert "operation x1 of revenue has already begun and continues" in run(capsys, "pause", "revenue")[2]
     lease = automatic.store.lead(NAME, "test", TTL)
     assert lease is not None
     now = datetime.now(UTC)
@@ -170,11 +174,15 @@ def test_pausing_names_what_is_under_way_and_resuming_what_is_down(
         sequence=None, at=now, kind="verdict", query=None, operation=None, epoch=None, actor="test", text="", detail={}
     )
     automatic.store.record_status(down, term=lease.term, event=event)
-    assert "east is down since" in run(capsys, "resume", "revenue")[2]
+    assert "east has been down since" in run(capsys, "resume", "revenue")[2]
 
 
 def test_an_acknowledgement_ends_the_cooldown_once(automatic: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "ack", "revenue") == (0, "", "there is nothing to acknowledge of revenue: nothing done\n")
+    assert run(capsys, "ack", "revenue") == (
+        0,
+        "",
+        "revenue is not in cool-down, nothing to acknowledge: nothing done\n",
+    )
     moved(automatic)
     assert state(capsys) == "cooling-down"
     _, detail = run_json(capsys, "show", "revenue")
@@ -202,15 +210,15 @@ def test_an_operation_under_way_is_not_acknowledged(automatic: World, capsys: py
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("pause",), "name one query, or say --all"),
-        (("pause", "revenue", "--all"), "name one query, or say --all"),
+        (("pause",), "name one query, or use --all"),
+        (("pause", "revenue", "--all"), "name one query, or use --all"),
         (("pause", "nope"), "query 'nope' is not declared"),
         (("pause", "revenue", "--until", "noon"), "'noon' is not a time"),
         (("pause", "revenue", "--until=-15m"), "is over already"),
         (("pause", "revenue", "--until", "2020-01-31T12:00:00Z"), "is over already"),
         (("pause", "revenue", "--until", "9999999999d"), "too long for a duration"),
         (("pause", "revenue", "--until", "99999999d"), "lies too far ahead"),
-        (("resume",), "name one query, or say --all"),
+        (("resume",), "name one query, or use --all"),
         (("ack", "nope"), "query 'nope' is not declared"),
         (("check", "nope"), "query 'nope' is not declared"),
     ],
@@ -315,7 +323,7 @@ def test_a_query_that_was_never_sampled_is_not_known_to_be_ready(
     assert code == 3
     assert isinstance(shown, list)
     assert shown[0]["ready"] is None
-    assert run(capsys, "check")[1].startswith("revenue: not known to be ready (")
+    assert run(capsys, "check")[1].startswith("revenue: UNKNOWN (")
 
 
 @pytest.mark.parametrize(
@@ -421,7 +429,7 @@ def test_a_history_that_was_put_back_is_followed_from_its_new_end(capsys: pytest
     follow(read, event_row, newest=5, columns=("text",), output="tsv", clock=Clock(), is_kept=young)
     captured = capsys.readouterr()
     assert captured.out.splitlines() == ["text", "one", "two", "anew"]
-    assert captured.err.startswith("the store was restored from an older copy: line 2, shown above, is lost; ")
+    assert captured.err.startswith("the store was restored from a backup: it no longer has line 2, shown above. ")
     assert captured.err.count("\n") == 1
 
 

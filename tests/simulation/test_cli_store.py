@@ -75,7 +75,7 @@ def test_an_upgrade_is_rehearsed_then_done_after_a_copy(
 ) -> None:
     code, _, err = run(capsys, "store", "upgrade", "--dry-run")
     assert code == 0
-    assert "rehearsed and rolled back" in err
+    assert "dry run rolled back" in err
     assert version(old) == "0001"
     code, told = run_json(capsys, "store", "upgrade", "--yes")
     assert code == 0
@@ -87,7 +87,7 @@ def test_an_upgrade_is_rehearsed_then_done_after_a_copy(
     copied.dispose()
     code, _, err = run(capsys, "store", "upgrade", "--yes")
     assert code == 0
-    assert f"has schema {HEAD} already: nothing done" in err
+    assert f"already has schema {HEAD}: nothing done" in err
     assert run(capsys, "list")[0] == 0
 
 
@@ -96,11 +96,11 @@ def test_an_upgrade_is_asked_for(
 ) -> None:
     code, _, err = run(capsys, "store", "upgrade")
     assert code == 2
-    assert "without a terminal this needs --yes" in err
+    assert "without a terminal, this command needs --yes" in err
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     code, _, err = run(capsys, "store", "upgrade")
     assert code == 1
-    assert "is there a backup?" in err
+    assert "do you have a backup?" in err
     assert version(old) == "0001"
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     assert run(capsys, "store", "upgrade")[0] == 0

@@ -80,7 +80,7 @@ def test_a_reader_that_has_enough_ends_it_also_while_nothing_changes(folder: Pat
     note(folder, "one")
     with watching(folder) as process:
         assert process.stdout is not None
-        assert b"NOBODY LEADS" in process.stdout.readline()
+        assert b"NO CONTROLLER LEADS" in process.stdout.readline()
         process.stdout.close()
         assert ended(process) == (0, b"")
 
@@ -137,7 +137,7 @@ def test_a_store_that_is_away_from_the_beginning_is_said_once_and_waited_for(fol
     config.write_text(away, encoding="utf-8")
     with watching(folder, "-o", "json") as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith(b"the store does not answer, waiting: ")
+        assert process.stderr.readline().startswith(b"the store does not answer; waiting for it, queries run on: ")
         time.sleep(0.5)
         process.terminate()
         assert ended(process) == (0, b"")
@@ -210,14 +210,14 @@ def test_a_terminal_keeps_the_last_picture_while_the_store_is_away(
     monkeypatch.setenv("COLUMNS", "70")
     terminal, given, display = watch.Terminal(), CliWorld(config=None), Shown()
     terminal.store_is_away("locked")
-    assert "THE STORE DOES NOT ANSWER, waiting: locked" in capsys.readouterr().out
+    assert "THE STORE DOES NOT ANSWER; waiting for it, queries run on: locked" in capsys.readouterr().out
     with pytest.raises(Enough):
         watch.look_on(given, display, Clock(), 0.1)  # type: ignore[arg-type] # a twin
     (situation,) = display.seen
     assert isinstance(situation, Status)
     terminal.show(situation)
     terminal.store_is_away("locked")
-    before, _, after = capsys.readouterr().out.partition("THE STORE DOES NOT ANSWER: locked; this is how it was at ")
+    before, _, after = capsys.readouterr().out.partition("THE STORE DOES NOT ANSWER: locked; last status, from ")
     assert "revenue  east" in before
     assert "revenue  east" in after
     given.close()

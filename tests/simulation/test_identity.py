@@ -236,7 +236,7 @@ def test_the_verb_shows_what_stays_behind_and_gives_the_name_away(
     assert f"west leads to cluster {OTHER_ID}, and was cluster {WEST_ID} until now" in err
     assert "tideover accept-cluster west" in err
     code, _, err = run(capsys, "accept-cluster", "west")
-    assert (code, "without a terminal this needs --yes" in err) == (2, True)
+    assert (code, "without a terminal, this command needs --yes" in err) == (2, True)
     code, shown = run_json(capsys, "accept-cluster", "west", "--yes", "--reason", "rebuilt")
     assert code == 0
     assert shown == [{"cluster": "west", "id": OTHER_ID, "former": WEST_ID, "left_behind": []}]

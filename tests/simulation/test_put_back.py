@@ -434,7 +434,7 @@ def test_the_verb_shows_both_sides_and_writes_down_what_runs(world: World, capsy
     assert run(capsys, "check")[0] == 1
     code, out, err = run(capsys, "reconcile", "revenue")
     assert (code, out) == (2, "")
-    assert "without a terminal this needs --yes" in err
+    assert "without a terminal, this command needs --yes" in err
     assert "runner b runs revenue under epoch 4, the store knows only 1" in err
     code, shown = run_json(capsys, "reconcile", "revenue", "--yes", "--reason", "backup")
     assert code == 0
@@ -460,7 +460,7 @@ def test_a_person_is_shown_both_sides_before_the_question(
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     code, _out, err = run(capsys, "reconcile", "revenue")
     assert code == 1
-    assert err.index("/cp/new") < err.index("Take revenue as runner b runs it?")
+    assert err.index("/cp/new") < err.index("Save in the store what runner b reports of revenue?")
     assignment = world.store.assignment("revenue")
     assert assignment is not None
     assert assignment.epoch == 1
@@ -489,12 +489,12 @@ def test_the_verb_takes_a_place_by_hand_only_where_nobody_can_tell_it(
     there = ("--cluster", "west", "--checkpoint", "/cp/revenue/epoch-4-lost")
     code, _, err = run(capsys, "reconcile", "revenue", *there, "--yes")
     assert code == 0
-    assert "nothing says that revenue runs elsewhere than the store knows: nothing done" in err
+    assert "nothing shows that revenue runs anywhere but where the store says: nothing done" in err
     held = {"epoch": 1, "cluster": "east", "runner": "a", "checkpoint": "/cp/revenue", "instance": "one"}
     report(world, **held, state=RunState.FAILED, held_by="lost")
     code, _, err = run(capsys, "reconcile", "revenue")
     assert code == 2
-    assert "no runner can tell where revenue runs: say it with --cluster and --checkpoint" in err
+    assert "no runner reports where revenue runs: name the place with --cluster and --checkpoint" in err
     assert "/cp/revenue is held by operation lost, which this store does not know" in err
     assert run(capsys, "reconcile", "revenue", "--checkpoint", "/cp/x")[0] == 2
     assert run(capsys, "reconcile", "revenue", "--cluster", "west", "--checkpoint", "epoch-4-lost", "--yes")[0] == 2
@@ -503,7 +503,7 @@ def test_the_verb_takes_a_place_by_hand_only_where_nobody_can_tell_it(
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     code, _, err = run(capsys, "reconcile", "revenue", *there)
     assert code == 1
-    assert "does nothing of it run anywhere now?" in err
+    assert "is it stopped everywhere now?" in err
     assert world.store.assignment("revenue") == replace(stands(world), epoch=1, cluster="east")
     code, shown = run_json(capsys, "reconcile", "revenue", *there, "--yes", "--reason", "backup")
     assert code == 0
@@ -515,4 +515,4 @@ def test_the_verb_takes_a_place_by_hand_only_where_nobody_can_tell_it(
     report(world, epoch=6, checkpoint="/cp/other")
     code, _, err = run(capsys, "reconcile", "revenue", *there, "--yes")
     assert code == 2
-    assert "a runner tells where revenue runs" in err
+    assert "a runner reports where revenue runs" in err

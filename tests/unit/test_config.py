@@ -201,7 +201,7 @@ def test_a_secret_that_is_empty_or_unreadable_is_a_mistake(tmp_path: Path) -> No
     for reference, why in (
         ("env:EMPTY", "the environment variable EMPTY is empty"),
         ("file:empty", f"{tmp_path}/empty is empty"),
-        ("file:odd", f"{tmp_path}/odd cannot be read: it is not text in UTF-8"),
+        ("file:odd", f"{tmp_path}/odd cannot be read: it is not valid UTF-8 text"),
     ):
         assert mistakes_of(tmp_path, GOOD + f"http: {{token: {reference}}}\n", {"EMPTY": ""}) == (f"http.token: {why}",)
 

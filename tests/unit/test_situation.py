@@ -136,7 +136,7 @@ def test_everything_is_told_in_sections() -> None:
     told = watch.text(full())
     assert told.splitlines()[0] == "2026-01-31 12:00:00 UTC   a command leads (host, pid 4711), term 3"
     assert "  east  DOWN  for 1 min 30 s  it answers" in told
-    assert "  west  -                     nobody has looked at it yet" in told
+    assert "  west  -                     not probed yet" in told
     assert "  x0  failover of moving-0 from east to west: FENCING for 5 s: fencing" in told
     assert "  operation x9 moved query-000 automatically: left alone until" in told
     assert "  query-000  east     a       running  1 min 15 s ago" in told
@@ -148,13 +148,13 @@ def test_nobody_leading_a_silent_store_and_an_old_verdict_are_said() -> None:
     assert (
         watch.text(of(ROWS))
         .splitlines()[0]
-        .endswith("NOBODY LEADS: nothing is decided until a controller does (tideover control)")
+        .endswith("NO CONTROLLER LEADS: nothing is decided until one does; start one with tideover control")
     )
     away = watch.text(of(ROWS), away="it is locked").splitlines()[0]
-    assert away == "THE STORE DOES NOT ANSWER: it is locked; this is how it was at 2026-01-31 12:00:00 UTC"
+    assert away == "THE STORE DOES NOT ANSWER: it is locked; last status, from 2026-01-31 12:00:00 UTC"
     old = status(said=VERDICT_STANDS + SECOND)
     told = watch.text(of(replace(ROWS, statuses=(old,))))
-    assert "  east  UP?  for 1 min 30 s  said 11 s ago, and nobody says it now; it answers" in told
+    assert "  east  UP?  for 1 min 30 s  this verdict is 11 s old; no controller updates it; it answers" in told
     assert watch.as_json(of(replace(ROWS, statuses=(old,))))["clusters"][0]["verdict"] is None  # type: ignore[index]
 
 

@@ -18,12 +18,12 @@ _COLUMNS = ("cluster", "id", "former", "left_behind")
 @context.output
 @pass_world
 def accept_cluster(world: World, cluster: str, reason: str, yes: bool, output: str) -> int:
-    """Say that a cluster was replaced on purpose: what answers under its name now has the name.
+    """Confirm that a cluster was replaced on purpose: the cluster that answers under this name now is the right one.
 
-    Until then nothing runs on it and nothing is moved to it or from it (gate cluster-identity). Queries that stand
-    on the former cluster are not run on the new one, where their offsets mean other records: fail them over; they may
-    come back by another failover. Refused by a setting clusters.NAME.id that says otherwise (exit 1); not possible
-    while a query moves there or from there (exit 2). The cluster is who it was: exit 0, nothing done.
+    Until you do, nothing runs on it and no query moves to it or from it (gate cluster-identity). A query that last ran
+    on the former cluster does not start on the new one, because its offsets mean other records there: fail it over;
+    another failover can bring it back. Refused (exit 1) while clusters.NAME.id in the configuration says otherwise;
+    not possible (exit 2) while a query is moving to or from the cluster. The id has not changed: exit 0, nothing done.
 
     \b
     Examples:
@@ -34,17 +34,18 @@ def accept_cluster(world: World, cluster: str, reason: str, yes: bool, output: s
     store = world.store  # first: what is pinned there, the link must know
     found = successor_of(store, world.settings, world.log(cluster), cluster)
     if found is None:
-        render.talk(f"{cluster} is the cluster that it was: nothing done")
+        render.talk(f"the id of {cluster} has not changed: nothing done")
         return ExitCode.DONE
     left = [
-        f"{query} stands in cluster {found.pin.id}: afterwards, tideover failover {query}" for query in found.queries
+        f"{query} last ran on the former cluster {found.pin.id}; after this, type tideover failover {query}"
+        for query in found.queries
     ]
     for line in left:
         render.talk(line)
     if not yes:
-        require_person(hint="see first: tideover check --all")
-        ask_yes(f"{cluster} was cluster {found.pin.id}. Is it cluster {found.id} from now on?")
-    with unknown_if_lost(f"the new id of {cluster}", hint="the same command again does no harm"):
+        require_person(hint="to see what it affects first: tideover check")
+        ask_yes(f"{cluster} was the cluster with id {found.pin.id}. Accept the one with id {found.id} in its place?")
+    with unknown_if_lost(f"the new id of {cluster}", hint="run the command again: it is safe to repeat"):
         accept(store, found, actor=this_person(), reason=reason)
     row = {"cluster": cluster, "id": found.id, "former": found.pin.id, "left_behind": list(found.queries)}
     render.show([row], output, columns=_COLUMNS)

@@ -19,9 +19,9 @@ ACK_COLUMNS = ("query", "operation", "actor", "reason", "at")
 @context.output
 @pass_world
 def ack(world: World, query: str, reason: str, output: str) -> int:
-    """Say that you have seen what automatic mode did to a query: its cool-down is over.
+    """Confirm that you have seen what automatic failover did to a query. This ends its cool-down.
 
-    From then on automatic failover may act again, at once if the cluster where the query is now is down.
+    Automatic failover of the query may act again from now on: at once if the cluster that it is on is down.
 
     \b
     Example:
@@ -32,9 +32,9 @@ def ack(world: World, query: str, reason: str, output: str) -> int:
     with unknown_if_lost("the acknowledgement", hint=AGAIN):
         given = pauses.acknowledge(world.store, world.settings, query, actor=this_person(), reason=reason)
     if given is None:
-        render.talk(f"there is nothing to acknowledge of {query}: nothing done")
+        render.talk(f"{query} is not in cool-down, nothing to acknowledge: nothing done")
     elif before is not None:
-        render.talk(f"over: {cooldown_text(before, query)}")
+        render.talk(f"cool-down ended: {cooldown_text(before, query)}")
     if given is not None or output in {"json", "yaml"}:
         render.show([json_shapes.acknowledgement_row(given)] if given else [], output, columns=ACK_COLUMNS)
     return ExitCode.DONE

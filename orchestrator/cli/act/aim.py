@@ -18,11 +18,11 @@ from state.messages import Process
 from state.model.entities import OperationKind
 
 CONSENTS = {
-    "unfenced": "start although nothing proves that the old run has stopped: it may still write",
-    "repeats": "records may be read twice",
-    "loss": "records that the standby lacks are left behind",
-    "gap": "records that the standby has deleted already are skipped",
-    "fresh": "the state, or batches that the sink drops by id, are lost",
+    "unfenced": "start the query although the old run may still be running and writing to the sink",
+    "repeats": "some records may be read twice",
+    "loss": "records that never reached the standby are lost to this query",
+    "gap": "records that the standby no longer holds are skipped",
+    "fresh": "the state is lost, or batches that the sink drops because it knows their ids",
 }
 
 
@@ -53,11 +53,11 @@ def which(command: context.Command) -> context.Command:
     """The queries or all, the target, what is believed now, and consents."""
     for decorate in (
         click.option("--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
-                     help="Accept a risk that a gate names; may be repeated."),
+                     help="Accept a risk that a gate names. May be repeated."),
         click.option("--expect-active", metavar="CLUSTER", shell_complete=context.complete_cluster,
-                     help="Only if the query is on CLUSTER now. With --all: only those on CLUSTER."),
+                     help="Refuse unless the query is on CLUSTER now. With --all: move only those on CLUSTER."),
         click.option("--to", metavar="CLUSTER", shell_complete=context.complete_cluster,
-                     help="Where to. Default: the next in the query's clusters."),
+                     help="Target cluster. Default: the next in the query's clusters."),
         click.option("--all", "every", is_flag=True, help="Every declared query."),
         click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query),
     ):  # fmt: skip
@@ -80,11 +80,11 @@ def flags_of(
             world.known_cluster(cluster)
     names = tuple(dict.fromkeys(queries)) or tuple(world.settings.queries)
     if not names:
-        raise UsageError("no query is declared", hint="declare queries in the configuration")
+        raise UsageError("no query is declared", hint="add it under queries in the configuration")
     for name in names if to is not None else ():
         if to not in world.query(name).clusters:
             allowed = ", ".join(world.query(name).clusters)
-            raise UsageError(f"{name} may not run on {to}", hint=f"its clusters are {allowed}")
+            raise UsageError(f"{name} may not run on {to}", hint=f"queries.{name}.clusters allows {allowed}")
     return Flags(queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents)
 
 
@@ -96,7 +96,7 @@ def aims_of(world: World, flags: Flags, *, every: bool) -> list[Aim]:
     for aim in aims:
         if aim.active != flags.expect_active:
             where = f"is on {aim.active}, not on {flags.expect_active}" if aim.active else "has never run"
-            render.talk(f"{aim.query} {where}: left where it is")
+            render.talk(f"{aim.query} {where}: not moved")
     return [aim for aim in aims if aim.active == flags.expect_active]
 
 

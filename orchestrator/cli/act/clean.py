@@ -26,8 +26,8 @@ _LOOK_SECONDS = 0.2
 
 @click.command()
 @click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
-@click.option("--older-than", metavar="AGE", help="Instead of retention.checkpoints: 7d, 12h.")
-@click.option("--dry-run", is_flag=True, help="Show what would go and why the rest stays, and change nothing.")
+@click.option("--older-than", metavar="AGE", help="Use this age instead of retention.checkpoints: 7d, 12h.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted and why the rest stays. Changes nothing.")
 @click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
               help="How long to wait for the runners.")  # fmt: skip
 @context.reason
@@ -44,12 +44,13 @@ def clean(
     yes: bool,
     output: str,
 ) -> int:
-    """Delete old checkpoints that queries have left, as retention does each hour; or show what would go.
+    """Delete old checkpoints that moved queries no longer use, as retention does every hour.
 
-    State and old log entries go. The last batch and the fence stay, a few small files: no start from there is possible,
-    whatever copy of the store is put back. The checkpoint in use never goes, nor the newest retention.keep_checkpoints
-    of a query, nor any of a query that is moved, held, or not seen running. A runner does it; one that cannot says why
-    (exit 1). Without QUERY the dry run also counts the rows that the controller will clear from the store.
+    State and old log entries are deleted. The last batch and the fence stay, a few small files: they prevent a start
+    from there even if an older backup of the store is restored. Never deleted: the checkpoint in use, the newest
+    retention.keep_checkpoints of a query, and any checkpoint of a query that is being moved, is held, or is not seen
+    running. A runner does the work; if it cannot, it says why (exit 1). Without QUERY, --dry-run also counts the rows
+    that the controller will delete from the store.
 
     \b
     Examples:
@@ -74,11 +75,11 @@ def clean(
         _show(judged, None, output, store.now())
         return ExitCode.DONE
     if not yes:
-        require_person(hint="see first: tideover clean --dry-run")
+        require_person(hint="to see what would be deleted: tideover clean --dry-run")
         rows_of = [_row(each, store.now()) for each in judged if each.fate is Fate.GOES]
         render.talk(render.table(rows_of, CHECKPOINT_COLUMNS))
         ask_yes(f"Clean {len(going)} checkpoint{'s' if len(going) != 1 else ''}?")
-    with unknown_if_lost("what was asked of the runners", hint="the same command again does no harm"):
+    with unknown_if_lost("the request to the runners", hint="run the command again: it is safe to repeat"):
         given = []
         for name in names:
             agreed = [former.checkpoint for former in going if former.query == name]
@@ -89,7 +90,9 @@ def clean(
     shown = [each for each in after if (each.former.query, each.former.checkpoint) in asked]
     _show(shown, None, output, store.now())
     if len(given) < len(going):
-        render.talk("some stay: the query was moved meanwhile; see tideover clean --dry-run")
+        render.talk(
+            "some checkpoints were kept because their query moved in the meantime; see tideover clean --dry-run"
+        )
     return ExitCode.DONE if len(given) == len(going) and all(_is_clean(each) for each in shown) else ExitCode.REFUSED
 
 
@@ -108,7 +111,7 @@ def _names(world: World, queries: Sequence[str]) -> list[str]:
     known = sorted({former.query for former in world.store.formers()})
     for name in queries:
         if name not in known and name not in world.settings.queries:
-            raise UnknownName(f"query {name!r} is not declared, and has left no checkpoint that the store knows")
+            raise UnknownName(f"query {name!r} is not declared, and the store knows no old checkpoint of it")
     return list(dict.fromkeys(queries)) or known
 
 
@@ -121,8 +124,8 @@ def _await(store: ControllerStore, given: Sequence[Former], seconds: float) -> N
         waiting &= {(each.query, each.checkpoint) for each in store.formers() if each.is_asked}
         if waiting and clock.monotonic() >= deadline:
             raise OutcomeUnknown(
-                f"{len(waiting)} of {len(given)} not answered within {seconds:g} s: the runners go on",
-                hint="tideover clean --dry-run tells how far they are",
+                f"{len(waiting)} of {len(given)} checkpoints are not cleaned after {seconds:g} s; the runners continue",
+                hint="tideover clean --dry-run shows their progress",
             )
         if waiting:
             clock.wait(_LOOK_SECONDS)
@@ -159,6 +162,10 @@ def _show(judged: Sequence[Judged], rows: dict[str, int] | None, output: str, no
     if rows is not None and output == "table":
         counted = [{"what": name, "rows": f"{count} or more" if count >= _COUNTED else count}
                    for name, count in rows.items() if count]  # fmt: skip
-        render.say("\nRows that the controller will clear from the store:" if counted else "\nNo row is over.")
+        render.say(
+            "\nRows that the controller will delete from the store:"
+            if counted
+            else "\nThe controller has no rows to delete from the store."
+        )
         if counted:
             render.say(render.table(counted, _ROW_COLUMNS))

@@ -21,16 +21,16 @@ from orchestrator.operation.wait import Work
 from state.errors import StoreError
 from state.model.entities import OperationKind, Request
 
-_GO_ON = "tideover list shows it, and the same command goes on with it"
+_GO_ON = "tideover list shows it; run the same command again to continue it"
 
 
 @click.command()
 @which
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Follow the operation to its end.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the operation has ended.")
 @click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
-              help="How long to wait: what has begun by then stays open, nothing begins later.")  # fmt: skip
+              help="How long to wait. What has begun by then continues; nothing begins later.")  # fmt: skip
 @context.output
 @pass_world
 def failover(
@@ -46,11 +46,11 @@ def failover(
     timeout: float,
     output: str,
 ) -> int:
-    """Move queries to their standby, with their state, to the place where they stood.
+    """Move queries to their standby cluster. They keep their state and resume where they stopped.
 
-    Already there: exit 0, nothing done. An open operation of the query is joined. A query that somebody else
-    moves after the plan was shown is refused. Without a terminal, --yes is needed. Without a terminal, and with
-    --all, one of --to and --expect-active is needed, too: typed twice it must not move queries back.
+    Already there: exit 0, nothing done. If an operation of the query is open, the command joins it. If the query has
+    moved since the plan was shown, the move is refused. Without a terminal, --yes is required. Without a terminal, and
+    with --all, --to or --expect-active is required too: otherwise a second run would move the queries back.
 
     \b
     Examples:
@@ -74,7 +74,9 @@ def failover(
     if asks:
         _ask_person(world, moving, flags)
     if not wait and not is_led(world.store):
-        raise UsageError("no controller is running, so nothing would take up this request", hint="leave --no-wait out")
+        raise UsageError(
+            "no controller is running, so nothing would process this request", hint="run it again without --no-wait"
+        )
     expected = {aim.query: aim.active for aim in moving if aim.active and (asks or flags.to is None)}
     if flags.expect_active is not None:
         expected = {aim.query: flags.expect_active for aim in moving}
@@ -96,12 +98,12 @@ def _check_meant(flags: Flags, *, every: bool, yes: bool) -> None:
     is_said = flags.to is not None or flags.expect_active is not None
     if not is_attended() and not (yes and is_said):
         raise UsageError(
-            "without a terminal a move needs --yes and one of --to and --expect-active",
-            hint="so that a script says what it believes: tideover failover QUERY --to CLUSTER --yes",
+            "without a terminal, failover needs --yes and --to or --expect-active",
+            hint="tideover failover QUERY --to CLUSTER --yes",
         )
     if every and not is_said:
         raise UsageError(
-            "--all needs --to or --expect-active: without them, queries that have moved already would move back",
+            "--all needs --to or --expect-active: without them, queries that have already moved would move back",
             hint="tideover failover --all --to CLUSTER, or tideover failover --all --expect-active CLUSTER",
         )
 
@@ -123,11 +125,11 @@ def _ask_person(world: World, moving: Sequence[Aim], flags: Flags) -> None:
     names = [aim.query for aim in moving]
     for request in world.store.open_requests():
         if request.query in names and request.target != flags.to and _is_on(world, request.query, flags.to):
-            render.talk(f"{request.query}: this calls off request {request.id}, which has not begun")
+            render.talk(f"{request.query}: this cancels request {request.id}, which has not begun")
     for name in names:
         for standing in world.store.operations(query=name, only_open=True, limit=1):
             if standing.source == flags.to and standing.phase in BEFORE_COMMIT:
-                render.talk(f"{name}: this calls off operation {standing.id}, on its way to {standing.target}")
+                render.talk(f"{name}: this cancels operation {standing.id}, which is moving it to {standing.target}")
     for value in plans_of(world, moving, flags):
         render.talk(render.plan(value) + "\n")
     ask_yes(f"Move {', '.join(names)}?")
@@ -135,7 +137,7 @@ def _ask_person(world: World, moving: Sequence[Aim], flags: Flags) -> None:
         if consent == UNFENCED:
             for aim in moving:
                 render.talk(
-                    f"{aim.query}: the run that may still write is {named(aim.run) if aim.run else 'not known'}"
+                    f"{aim.query}: the run that may still be writing: {named(aim.run) if aim.run else 'unknown'}"
                 )
         ask_to_type(names[0] if len(names) == 1 else "all", f"{consent}: {CONSENTS[consent]}.")
 
@@ -149,9 +151,11 @@ def _move(world: World, wish: Wish, *, wait: bool, timeout: float, output: str, 
             _see_through(world, requests, seconds=timeout, actor=wish.actor)
         return answer(store, standing_of(store, requests), output, many=many)
     except KeyboardInterrupt:
-        raise OutcomeUnknown("interrupted: what was begun stays open", hint=_GO_ON, asked=requests) from None
+        raise OutcomeUnknown("interrupted: operations that have begun stay open", hint=_GO_ON, asked=requests) from None
     except StoreError as error:
-        raise OutcomeUnknown(f"what was begun stays open: {error}", hint=_GO_ON, asked=requests) from error
+        raise OutcomeUnknown(
+            f"the store went away; operations that have begun stay open: {error}", hint=_GO_ON, asked=requests
+        ) from error
 
 
 def _see_through(world: World, requests: tuple[Request, ...], *, seconds: float, actor: str) -> None:

@@ -15,18 +15,18 @@ _COLUMNS = ("what", "rows")
 
 @click.command()
 @click.argument("query", shell_complete=context.complete_query)
-@click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted. Changes nothing.")
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
 @pass_world
 def forget(world: World, query: str, dry_run: bool, reason: str, yes: bool, output: str) -> int:
-    """Delete what the store remembers of a query that is not declared any more.
+    """Delete what the store knows of a query that is no longer in the configuration.
 
-    Its assignment, operations, positions and timeline go; lines of history go by age, as ever. Checkpoints and
-    what the query wrote are not touched. Declared again, the query starts as a new one does, from what its
+    Deletes its assignment, operations, positions and timeline; its history expires by age as usual. Its checkpoints
+    and what it wrote are not touched. If it is declared again later, it starts like a new query, from what its
     checkpoint folder holds. Refused (exit 1) while the query is declared, a runner runs it, or an operation or
-    a request of it is open.
+    request of it is open.
 
     \b
     Examples:
@@ -38,12 +38,12 @@ def forget(world: World, query: str, dry_run: bool, reason: str, yes: bool, outp
         _show(leftover, output, forgotten=False)
         return ExitCode.DONE
     if not yes:
-        require_person(hint=f"see first: tideover forget {query} --dry-run")
+        require_person(hint=f"to see what would be deleted: tideover forget {query} --dry-run")
         rows = [{"what": name, "rows": count} for name, count in leftover.rows._asdict().items() if count]
         render.talk(render.table(rows, _COLUMNS) + "\n")
         render.talk(_warning(leftover))
-        ask_yes(f"Forget {query}?")
-    with unknown_if_lost(f"the memory of {query}", hint="the same command again deletes what is left"):
+        ask_yes(f"Delete what the store knows of {query}?")
+    with unknown_if_lost(f"the deletion of {query}", hint="run the command again to delete what is left"):
         forget_now(world.store, leftover, actor=this_person(), reason=reason)
     if output == "table":
         render.talk(_left(leftover))
@@ -56,15 +56,15 @@ def _warning(leftover: Leftover) -> str:
     if fact is None or not leftover.is_silent:
         return _left(leftover)
     return (
-        f"Runner {fact.runner} on {fact.host} reported {fact.state.value} at {iso(fact.reported_at)}, and nothing "
-        f"since: make sure that it has ended.\n{_left(leftover)}"
+        f"Runner {fact.runner} on {fact.host} reported {fact.state.value} at {iso(fact.reported_at)} and has been "
+        f"silent since: make sure that its process has ended.\n{_left(leftover)}"
     )
 
 
 def _left(leftover: Leftover) -> str:
     if leftover.checkpoint is None:
-        return "It has no checkpoint that the store knows."
-    return f"The checkpoint {leftover.checkpoint} stays: delete it, and those beside it, if you do not need them."
+        return "The store knows no checkpoint of it."
+    return f"The checkpoint {leftover.checkpoint} is kept: delete it and those beside it if you no longer need them."
 
 
 def _show(leftover: Leftover, output: str, *, forgotten: bool) -> None:

@@ -14,7 +14,7 @@ from orchestrator.operation.open_operations import open_operations
 from state.model.automation import EVERY
 
 PAUSE_COLUMNS = ("scope", "since", "until", "actor", "reason", "resumed_at")
-AGAIN = "the same command again does no harm; tideover history shows what was kept"
+AGAIN = "tideover history shows whether it was saved; the command is safe to repeat"
 
 
 def scope_of(world: World, query: str | None, every: bool) -> str:
@@ -24,17 +24,17 @@ def scope_of(world: World, query: str | None, every: bool) -> str:
 
 @click.command()
 @click.argument("query", required=False, shell_complete=context.complete_query)
-@click.option("--all", "every", is_flag=True, help="Every query, also those declared later.")
-@click.option("--until", metavar="TIME", help="When it ends by itself. Default: only when somebody resumes.")
+@click.option("--all", "every", is_flag=True, help="Every query, including those declared later.")
+@click.option("--until", metavar="TIME", help="When the pause ends. Default: when tideover resume ends it.")
 @context.reason
 @context.output
 @pass_world
 def pause(world: World, query: str | None, every: bool, until: str | None, reason: str, output: str) -> None:
-    """Keep automatic failover from a query, or from all of them, for a while.
+    """Pause automatic failover of one query, or of all.
 
     TIME is 2h from now, ISO 8601 with a zone, or milliseconds since the epoch. A pause survives restarts and replaces
-    the earlier one of the same query (or of --all). Verbs that a person types are not paused, and neither is an
-    operation that is under way.
+    an earlier pause of the same query (or of --all). It does not stop commands that you type, nor an operation that
+    has already begun.
 
     \b
     Examples:
@@ -54,4 +54,4 @@ def pause(world: World, query: str | None, every: bool, until: str | None, reaso
     render.show([json_shapes.pause_row(made)], output, columns=PAUSE_COLUMNS)
     for operation in under_way:
         if made.covers(operation.query):
-            render.talk(f"operation {operation.id} of {operation.query} is under way, and goes on")
+            render.talk(f"operation {operation.id} of {operation.query} has already begun and continues")

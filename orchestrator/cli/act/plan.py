@@ -13,7 +13,7 @@ from orchestrator.operation.open_operations import open_operation
 
 @click.group()
 def plan() -> None:
-    """Show what a move would do, gates included. Changes nothing."""
+    """Show what a move would do, and what every gate says. Changes nothing."""
 
 
 @plan.command("failover")
@@ -29,7 +29,7 @@ def plan_failover(
     consents: tuple[str, ...],
     output: str,
 ) -> int:
-    """Show what failover would do: per partition where to resume, by which method, and at what cost.
+    """Show what failover would do: where each partition resumes, by which method, and what it costs.
 
     \b
     Examples:

@@ -14,6 +14,7 @@ from orchestrator.operation.reconcile import reconcile as write_down
 from state.model.entities import Assignment
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_AGAIN = "run the command again: it says whether it was saved, and is safe to repeat"
 SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "batch", "at")
 
 
@@ -23,10 +24,10 @@ SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "ba
     "--cluster",
     metavar="CLUSTER",
     shell_complete=context.complete_cluster,
-    help="Where the query went, when no runner can tell.",
+    help="The cluster that the query last ran on, if no runner can report it.",
 )
-@click.option("--checkpoint", metavar="FOLDER", help="With --cluster: from which checkpoint it runs there.")
-@click.option("--runner", metavar="NAME", help="With --cluster: who shall run it.  [default: as stored]")
+@click.option("--checkpoint", metavar="FOLDER", help="With --cluster: the checkpoint that it last used there.")
+@click.option("--runner", metavar="NAME", help="With --cluster: the runner that is to run it.  [default: as stored]")
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
@@ -41,18 +42,19 @@ def reconcile(
     yes: bool,
     output: str,
 ) -> int:
-    """Take what runs as the truth, where the store was put back to an older copy.
+    """After an old backup of the store was restored: record where a query really runs.
 
-    Nothing is moved while a runner reports a higher epoch than the store knows. This shows both sides and
-    asks; then the assignment says what the runner reports, under an epoch above it, and an operation that
-    the old copy holds open is closed; one that may have fenced the checkpoint that runs is undone first. The
-    runner starts the query anew from its own checkpoint. A store that is current: exit 0, nothing done.
+    No query moves while its runner reports a higher epoch than the store knows. This command shows what the store says
+    and what the runner reports, and asks. Then it writes what the runner reports into the store, under a new epoch,
+    and closes an operation that the backup holds open; if that operation may have fenced the checkpoint in use, the
+    fence is removed first. The runner restarts the query from its own checkpoint. If the store is current: exit 0,
+    nothing done.
 
-    Where every runner was started anew since, none can report what it ran; but the stored checkpoint is still
-    held by the operation that moved the query away, and the gate store-current names it. Then say yourself
-    where the query went, with --cluster and --checkpoint. Where that is the stored place, because the operation
-    had moved nothing yet, it is given up: the runner takes away what it planted, once it has seen that no
-    checkpoint of that move, or of a later one, was run.
+    If every runner was restarted in the meantime, none can report what it ran. The stored checkpoint is still fenced
+    by the operation that moved the query away, and the gate store-current names that operation. Then you have to say
+    where the query last ran, with --cluster and --checkpoint. If that is what the store says, because the operation
+    had not moved the query yet, the operation is cancelled: the runner removes its fence, once it has checked that no
+    checkpoint of that move or of a later one was used.
 
     \b
     Examples:
@@ -62,27 +64,29 @@ def reconcile(
     """
     world.query(query)
     if cluster is None and (checkpoint, runner) != (None, None):
-        raise UsageError("--checkpoint and --runner go with --cluster")
+        raise UsageError("--checkpoint and --runner need --cluster")
     sides = sides_of(world.store, query)
     if cluster is not None:
         if sides is not None:
-            raise UsageError(f"a runner tells where {query} runs", hint=f"tideover reconcile {query}")
+            raise UsageError(
+                f"a runner reports where {query} runs, so --cluster is not needed", hint=f"tideover reconcile {query}"
+            )
         return _by_hand(world, query, cluster, checkpoint, runner, reason=reason, yes=yes, output=output)
     if sides is None:
         lost = lost_of(world.store, query)
         if lost is not None:
             raise UsageError(
-                f"no runner can tell where {query} runs: say it with --cluster and --checkpoint",
+                f"no runner reports where {query} runs: name the place with --cluster and --checkpoint",
                 hint=lost_text(query, lost.found),
             )
-        render.talk(f"no runner reports an epoch of {query} that the store does not know: nothing done")
+        render.talk(f"the store is current for {query}: nothing done")
         _show(world.store.assignment(query), [], output)
         return ExitCode.DONE
     stored, runs = json_shapes.assignment_side(sides.stored), json_shapes.fact_side(sides.runs)
     if not yes:
         told = put_back_text(sides.stored, sides.runs)
-        _ask(told, [stored, runs], f"Take {query} as runner {sides.runs.runner} runs it?")
-    with unknown_if_lost("what runs", hint="the same command again looks anew, and says whether it was kept"):
+        _ask(told, [stored, runs], f"Save in the store what runner {sides.runs.runner} reports of {query}?")
+    with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = write_down(world.store, world.settings, sides, actor=this_person(), reason=reason)
     _show(now, [stored, runs], output)
     return ExitCode.DONE
@@ -100,17 +104,17 @@ def _by_hand(
     output: str,
 ) -> int:
     if checkpoint is None or not _ABSOLUTE.match(checkpoint):
-        raise UsageError("--cluster needs --checkpoint, with an absolute path or a URI")
+        raise UsageError("--cluster needs --checkpoint with an absolute path or a URI")
     lost = lost_of(world.store, query)
     if lost is None:
-        render.talk(f"nothing says that {query} runs elsewhere than the store knows: nothing done")
+        render.talk(f"nothing shows that {query} runs anywhere but where the store says: nothing done")
         _show(world.store.assignment(query), [], output)
         return ExitCode.DONE
     stored = json_shapes.assignment_side(lost.stored)
     if not yes:
-        question = f"Did {query} run on {cluster} from {checkpoint} last, and does nothing of it run anywhere now?"
+        question = f"Did {query} last run on {cluster} from {checkpoint}, and is it stopped everywhere now?"
         _ask(lost_text(query, lost.found), [stored], question)
-    with unknown_if_lost("what runs", hint="the same command again looks anew, and says whether it was kept"):
+    with unknown_if_lost("the reconcile", hint=_AGAIN):
         now = answer_for(
             world.store,
             world.settings,

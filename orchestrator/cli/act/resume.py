@@ -15,15 +15,17 @@ from state.model.automation import EVERY
 
 @click.command()
 @click.argument("query", required=False, shell_complete=context.complete_query)
-@click.option("--all", "every", is_flag=True, help="End the pause of --all; pauses of single queries stay.")
+@click.option(
+    "--all", "every", is_flag=True, help="End the pause that was set with --all. Pauses of single queries stay."
+)
 @context.reason
 @context.output
 @pass_world
 def resume(world: World, query: str | None, every: bool, reason: str, output: str) -> int:
-    """End a pause before its time. Resuming moves nothing by itself.
+    """End a pause of automatic failover early. Resuming moves no query.
 
-    A cluster that was down before the pause ended, by this verb or by its time, moves no query automatically
-    afterwards: it must come back and go down anew, or a person types failover.
+    If a cluster was already down when the pause ended (by this command or by time), its queries are not moved
+    automatically: the cluster must recover and go down again, or you type tideover failover.
 
     \b
     Examples:
@@ -36,7 +38,7 @@ def resume(world: World, query: str | None, every: bool, reason: str, output: st
         standing = pauses.still_paused(store.pauses(), store.now())
         statuses = store.cluster_statuses()
     if ended is None:
-        render.talk(f"{'no pause of --all' if scope == EVERY else f'no pause of {scope}'} is in force: nothing done")
+        render.talk(f"there is no pause of {'all queries' if scope == EVERY else scope} to end: nothing done")
     if ended is not None or output in {"json", "yaml"}:
         render.show([json_shapes.pause_row(ended)] if ended else [], output, columns=PAUSE_COLUMNS)
     for still in standing:
@@ -45,6 +47,7 @@ def resume(world: World, query: str | None, every: bool, reason: str, output: st
     for status in statuses:
         if status.down_since is not None:
             render.talk(
-                f"{status.cluster} is down since {iso(status.down_since)}: what is there stays until failover is typed"
+                f"{status.cluster} has been down since {iso(status.down_since)}: its queries stay there until you type "
+                f"tideover failover --all --expect-active {status.cluster}"
             )
     return ExitCode.DONE

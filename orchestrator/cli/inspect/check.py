@@ -20,20 +20,20 @@ CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 
 @click.command()
 @click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
-@click.option("--details", is_flag=True, help="In a table: every gate, and how old the copy of each partition is.")
+@click.option("--details", is_flag=True, help="In a table: show every gate, and how old the copy of each partition is.")
 @context.output
 @pass_world
 def check(world: World, queries: tuple[str, ...], details: bool, output: str) -> int:
-    """Tell whether the standby is ready: the gates of a failover without the failover. Changes nothing.
+    """Check whether queries could fail over now. Changes nothing.
 
-    Also looks at what matters before anything is down: how far back the standby keeps records, how old its
-    copy of each partition is, and whether times could be compared. Ages go by the largest timestamps, which
-    need not be those of the records produced last. Without a QUERY: all of them. Exit 1: a gate refuses;
-    3: nothing refuses, but something could not be measured (ready is null). A table shows the gates that
-    refuse; programs get all of them.
+    Runs the gates of a failover, and checks what matters before a cluster is down: how far back the standby keeps
+    records, how old its copy of each partition is, and whether timestamps can be compared. Ages are measured by the
+    largest timestamps, which need not be those of the newest records. Without a QUERY: all queries. Exit 1: a gate
+    refuses; 3: no gate refuses, but something could not be measured (ready is null). The table begins with a count and
+    the queries that are not ready, and shows only the gates that refuse; --details and programs get all gates.
 
-    Automatic failover is shown (on, off, paused, cooling-down) and not judged: exit 0 also while it is off,
-    or while no controller leads, which `watch` shows.
+    Automatic failover is shown (on, off, paused, cooling-down) but not checked: exit 0 even if it is off or no
+    controller leads. `tideover watch` shows that.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def check(world: World, queries: tuple[str, ...], details: bool, output: str) ->
     """
     names = tuple(dict.fromkeys(queries)) or tuple(world.settings.queries)
     if not names:
-        raise UsageError("no query is declared")
+        raise UsageError("no query is declared", hint="add it under queries in the configuration")
     for name in names:
         world.query(name)
     found = list(check_queries(names, store=world.store, settings=world.settings, logs=world.log, clock=SystemClock()))
@@ -60,7 +60,7 @@ def check(world: World, queries: tuple[str, ...], details: bool, output: str) ->
     return max((CODES[each.ready] for each in found), key=(ExitCode.DONE, ExitCode.UNKNOWN, ExitCode.REFUSED).index)
 
 
-_ANSWERS = {True: "ready", False: "NOT READY", None: "not known to be ready"}
+_ANSWERS = {True: "ready", False: "NOT READY", None: "UNKNOWN"}
 
 
 def _in_short(found: Sequence[Readiness], status: Status) -> str:

@@ -17,13 +17,19 @@ EVENT_COLUMNS = ("at", "kind", "query", "operation", "epoch", "actor", "text")
 
 @click.command()
 @click.argument("query", required=False, shell_complete=context.complete_query)
-@click.option("--operation", metavar="ID", help="Only the lines of this operation.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=200, show_default=True, help="The newest so many.")
-@click.option("-f", "--follow", "following", is_flag=True, help="Then print what comes, one line each, until ^C.")
+@click.option("--operation", metavar="ID", help="Only this operation.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=200,
+    show_default=True,
+    help="At most this many lines, the newest.",
+)
+@click.option("-f", "--follow", "following", is_flag=True, help="Keep printing new lines until ^C.")
 @context.output
 @pass_world
 def history(world: World, query: str | None, operation: str | None, limit: int, following: bool, output: str) -> None:
-    """Show what happened: who, what, when, why; oldest first. Followed, JSON is one object a line.
+    """Show what happened, oldest first: when, what, who and why. With -f, JSON is one object per line.
 
     \b
     Examples:
@@ -35,7 +41,7 @@ def history(world: World, query: str | None, operation: str | None, limit: int, 
     if query is not None and world.store.assignment(query) is None and not world.store.history(query=query, limit=1):
         world.query(query)
     if operation is not None and world.store.operation(operation) is None:
-        raise UnknownName(f"operation {operation!r} is not known", hint=SEE_HISTORY)
+        raise UnknownName(f"the store knows no operation {operation!r}", hint=SEE_HISTORY)
 
     def read(after: int, newest: int) -> Sequence[Event]:
         return world.store.history(query=query, operation=operation, after=after, limit=newest)

@@ -16,7 +16,7 @@ QUERY_COLUMNS = (
 @context.output
 @pass_world
 def list_queries(world: World, output: str) -> None:
-    """Show every query: where it runs and how old its progress is.
+    """List the queries: where each runs and how long ago it last made progress.
 
     \b
     Examples:

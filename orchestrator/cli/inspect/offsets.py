@@ -25,9 +25,9 @@ _LIMIT = 10
 @click.option("--cluster", required=True, metavar="CLUSTER", shell_complete=context.complete_cluster)
 @click.option("--topic", required=True, metavar="TOPIC")
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition.")
-@click.option("--at", "times", multiple=True, metavar="TIME", help="First offset at or after TIME; may be repeated.")
-@click.option("--earliest", is_flag=True, help="First offset still kept.")
-@click.option("--latest", is_flag=True, help="End: the next offset to be written.")
+@click.option("--at", "times", multiple=True, metavar="TIME", help="First offset at or after TIME. May be repeated.")
+@click.option("--earliest", is_flag=True, help="First offset that the cluster still holds.")
+@click.option("--latest", is_flag=True, help="End of the log: the next offset to be written.")
 @click.option("--max-timestamp", is_flag=True, help="Offset of the record with the largest timestamp.")
 @click.option(
     "--compare",
@@ -35,8 +35,10 @@ _LIMIT = 10
     shell_complete=context.complete_cluster,
     help="With --max-timestamp: how far the copy on CLUSTER is behind.",
 )
-@click.option("--segments", is_flag=True, help="Begins of whole segments, newest first; brokers up to Kafka 3.9 only.")
-@click.option("--before", metavar="TIME", help="With --segments: only those last written at TIME or before it.")
+@click.option(
+    "--segments", is_flag=True, help="First offsets of segments, newest first. Only for brokers up to Kafka 3.9."
+)
+@click.option("--before", metavar="TIME", help="With --segments: only segments last written at or before TIME.")
 @click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", help="With --segments: at most N (default 10).")
 @click.option(
     "--isolation",
@@ -45,7 +47,7 @@ _LIMIT = 10
     show_default=True,
 )
 @click.option("--timeout", type=context.Seconds(0.05, 600), default=5.0, show_default=True, metavar="SECONDS",
-              help="For all answers together; one that is late is an error of its row.")  # fmt: skip
+              help="For all answers together. A late answer is an error in its row.")  # fmt: skip
 @context.output
 @pass_world
 def offsets(
@@ -67,9 +69,9 @@ def offsets(
 ) -> int:
     """Look up offsets on a cluster.
 
-    TIME is milliseconds since the epoch, ISO 8601 with a zone, or -15m before now. No record at or after
-    it: offset and error are both null. A row with an error: exit 2, the other rows are still right.
-    --max-timestamp: that record need not be the last produced, as producers and replicators set its time.
+    TIME is milliseconds since the epoch, ISO 8601 with a zone, or -15m before now. If there is no record at
+    or after TIME, offset and error are both null. If a row has an error: exit 2, the other rows are valid.
+    With --max-timestamp: producers and replicators set timestamps, so that record need not be the newest.
 
     \b
     Examples:
@@ -82,14 +84,14 @@ def offsets(
     specs = [Spec.EARLIEST] * earliest + [Spec.LATEST] * latest + [Spec.MAX_TIMESTAMP] * max_timestamp
     if (len(specs) + bool(times) + segments) != 1:
         raise UsageError(
-            "ask for one thing: --at TIME (repeatable), --earliest, --latest, --max-timestamp or --segments"
+            "use exactly one of --at TIME (repeatable), --earliest, --latest, --max-timestamp and --segments"
         )
     if not segments and (before is not None or limit is not None):
-        raise UsageError("--before and --limit belong to --segments")
+        raise UsageError("--before and --limit need --segments")
     if segments and isolation != "read_uncommitted":
-        raise UsageError("a segment-level search knows no isolation: leave out --isolation")
+        raise UsageError("--segments cannot be combined with --isolation")
     if compare is not None and not max_timestamp:
-        raise UsageError("--compare belongs to --max-timestamp")
+        raise UsageError("--compare needs --max-timestamp")
     wanted: list[int] = list(specs) or [_time(text) for text in times]
     until = Spec.LATEST if before is None else _time(before)
     world.known_cluster(cluster)
@@ -115,13 +117,13 @@ def _compared(
     """The same rows with the age of each partition's copy; it need not have all that is older (KIP-734)."""
     route = world.settings.route(cluster, standby)
     if route is None:
-        raise UsageError(f"no route from {cluster} to {standby}: nothing of {cluster} is copied there")
+        raise UsageError(f"the configuration has no route from {cluster} to {standby}")
     copies = {}
     for row in rows:
         key = TopicPartition(str(row["topic"]), int(str(row["partition"])))
         name = standby_topic(route, key.topic)
         if name is None:
-            raise UsageError(f"the route from {cluster} to {standby} does not name {key.topic}")
+            raise UsageError(f"the route from {cluster} to {standby} has no topic {key.topic}")
         copies[key] = TopicPartition(name, key.partition)
     ages = replication_ages(world.log(cluster), world.log(standby), copies, deadline)
     return [
@@ -165,13 +167,13 @@ def _time(text: str) -> int:
 def _partitions(log: Log, cluster: str, topic: str, partition: int | None, deadline: Deadline) -> list[int]:
     facts = log.describe([topic], timeout=deadline.remaining).get(topic)
     if facts is not None and facts.error is not None and facts.error.name != "UNKNOWN_TOPIC_OR_PARTITION":
-        raise KafkaError(f"{cluster} does not describe {topic!r}: {facts.error.name}: {facts.error.text}")
+        raise KafkaError(f"cannot describe topic {topic!r} on {cluster}: {facts.error.name}: {facts.error.text}")
     if facts is None or facts.error is not None or not facts.partitions:
-        raise UnknownName(f"{cluster} has no topic {topic!r}", hint="the name is looked up, never created")
+        raise UnknownName(f"{cluster} has no topic {topic!r}", hint="check the name; Tideover never creates a topic")
     if partition is None:
         return sorted(facts.partitions)
     if partition not in facts.partitions:
-        raise UnknownName(f"{topic} on {cluster} has {len(facts.partitions)} partitions; there is no {partition}")
+        raise UnknownName(f"{topic} on {cluster} has {len(facts.partitions)} partitions, and no partition {partition}")
     return [partition]
 
 

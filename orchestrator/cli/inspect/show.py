@@ -21,8 +21,8 @@ from orchestrator.facts.status import status_now
 def show(world: World, query: str, output: str) -> None:
     """Show one query: assignment, last report, runners, positions, age of its copies, operations.
 
-    From the store alone: how old the standby's copies are is what the controller sampled last, within a minute
-    as a rule. It goes by the largest timestamps, which need not be those of the records produced last.
+    Reads only the store. The age of the standby's copies is what the controller last sampled, usually within the last
+    minute. It is measured by the largest timestamps, which need not be those of the newest records.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def show(world: World, query: str, output: str) -> None:
     _say_table("", positions)
     _say_table("copies\n", copies, render.COPY_COLUMNS)
     _say_table("", operations)
-    _say_table("not taken yet\n", requests)
+    _say_table("requests that have not begun\n", requests)
 
 
 def _say_table(heading: str, found: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> None:

@@ -22,7 +22,7 @@ def show_operation(world: World, operation_id: str, output: str) -> None:
     """
     operation = world.store.operation(operation_id)
     if operation is None:
-        raise UnknownName(f"operation {operation_id!r} is not known", hint=SEE_HISTORY)
+        raise UnknownName(f"the store knows no operation {operation_id!r}", hint=SEE_HISTORY)
     from orchestrator.facts.measure import (
         with_later,  # imported when needed: they ask clusters
         with_outcome,

@@ -21,11 +21,11 @@ SPAN_COLUMNS = (*PLACE, "since", "until", "steps", "first_offset", "offset", "ti
 
 @click.command()
 @click.argument("query", shell_complete=context.complete_query)
-@click.option("--at", "time", metavar="TIME", help="Only where it stood at TIME.")
+@click.option("--at", "time", metavar="TIME", help="Only the position at TIME.")
 @click.option("--topic", metavar="TOPIC", help="Only this topic.")
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition.")
-@click.option("--since", metavar="TIME", help="Only what reaches TIME or later.")
-@click.option("--steps", "every_step", is_flag=True, help="Every step, instead of one line a partition.")
+@click.option("--since", metavar="TIME", help="Only from TIME on.")
+@click.option("--steps", "every_step", is_flag=True, help="Every step, instead of one line per partition.")
 @context.output
 @pass_world
 def timeline(
@@ -38,11 +38,11 @@ def timeline(
     every_step: bool,
     output: str,
 ) -> None:
-    """Show where a query stood at which time; no broker is asked.
+    """Show how far a query had read at which time. Reads only the store.
 
-    TIME is milliseconds since the epoch, ISO 8601 with a zone, or -15m before now. The answer is the last
-    step that is not after TIME, and never lies after what was consumed by then; offsets are those of the
-    cluster on their line. disorder_ms tells by how much record times went backwards.
+    TIME is milliseconds since the epoch, ISO 8601 with a zone, or -15m before now. The answer is the last step at or
+    before TIME, and never more than the query had read by then. Offsets are those of the cluster in the same line.
+    disorder_ms is by how much record timestamps went backwards.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def timeline(
       tideover timeline revenue --partition 3 --since -1h --steps -o tsv
     """
     if time is not None and (every_step or since is not None):
-        raise UsageError("ask for one thing: --at TIME, or what was since a time")
+        raise UsageError("--at cannot be combined with --since or --steps")
     if world.store.assignment(query) is None:
         world.query(query)
 
@@ -68,7 +68,7 @@ def timeline(
         kept = world.store.timeline(query, since=None if since is None else instant_of(_time(world, since)))
         found = [row for stretch in kept for row in _steps(stretch, wanted)] if every_step else _spans(kept, wanted)
     if not found:
-        render.talk(f"nothing is known of where {query} stood{'' if time is None else ' then'}")
+        render.talk(f"the store has no position of {query}{'' if time is None else ' at that time'}")
     render.show(found, output, columns=SPAN_COLUMNS if time is None and not every_step else AT_COLUMNS)
 
 

@@ -34,21 +34,26 @@ def _interval(_context: click.Context, _option: click.Parameter, value: str) -> 
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if not _LEAST <= interval <= _MOST:
-        raise click.BadParameter("an interval lies between 100ms and 1h")
+        raise click.BadParameter("must be between 100ms and 1h")
     return interval
 
 
 @click.command()
 @click.option(
-    "--interval", callback=_interval, metavar="DURATION", default="1s", show_default=True, help="Between two looks."
+    "--interval",
+    callback=_interval,
+    metavar="DURATION",
+    default="1s",
+    show_default=True,
+    help="Time between two refreshes.",
 )
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @pass_world
 def watch(world: World, interval: timedelta, output: str) -> None:
-    """Show the status, live, until ^C: clusters, open operations, queries, what is held back, and history.
+    """Show live status until ^C: clusters, open operations, what is held back, queries and history.
 
-    A terminal is redrawn; a file or a pipe gets the whole picture at each change. With -o json each
-    change is one line, the whole status as one object. A store that does not answer is waited for.
+    A terminal is redrawn; a file or a pipe gets the whole status at each change. With -o json each change is
+    one line with the whole status as one object. If the store does not answer, watch waits for it.
 
     \b
     Examples:
@@ -101,7 +106,7 @@ class Terminal:
     def store_is_away(self, why: str) -> None:
         width, height = shutil.get_terminal_size()
         if self._last is None:
-            self._draw(render.cut(f"THE STORE DOES NOT ANSWER, waiting: {why}", width))
+            self._draw(render.cut(f"THE STORE DOES NOT ANSWER; waiting for it, queries run on: {why}", width))
         else:
             self._draw(text(self._last, width=width, height=height - 1, away=why))
 
@@ -131,7 +136,7 @@ class Changes:
 
     def store_is_away(self, why: str) -> None:
         if not self._away:
-            render.talk(f"the store does not answer, waiting: {why}")
+            render.talk(f"the store does not answer; waiting for it, queries run on: {why}")
         self._away = True
 
 
@@ -163,20 +168,20 @@ def text(status: Status, *, width: int | None = None, height: int | None = None,
     room = _ENDLESS if height is None else height - len(head) - _TITLES
     queries = _queries(status, max(_FEWEST, room - min(len(events), _FEWEST)))
     told = len(events) if height is None else max(_FEWEST, room - len(queries) + _TITLES_OF_TABLE)
-    lines = [*head, "QUERIES", *queries, "", "HISTORY", *(events[-told:] or ["  nothing yet"])]
+    lines = [*head, "QUERIES", *queries, "", "HISTORY", *(events[-told:] or ["  no events yet"])]
     return "\n".join(line if width is None else render.cut(line, width) for line in lines[:height])
 
 
 def _head(status: Status, away: str) -> str:
     at = f"{status.at:%Y-%m-%d %H:%M:%S} UTC"
     if away:
-        return f"THE STORE DOES NOT ANSWER: {away}; this is how it was at {at}"
+        return f"THE STORE DOES NOT ANSWER: {away}; last status, from {at}"
     return f"{at}   {_leader(status.leader)}"
 
 
 def _leader(leader: Leader | None) -> str:
     if leader is None:
-        return "NOBODY LEADS: nothing is decided until a controller does (tideover control)"
+        return "NO CONTROLLER LEADS: nothing is decided until one does; start one with tideover control"
     host, _, rest = leader.holder.partition("/")
     process = f"{host}, pid {rest.split(':')[2]}" if rest.count(":") == 3 else leader.holder
     who = "a command" if leader.name is None else f"controller {leader.name}"
@@ -194,9 +199,9 @@ def _clusters(status: Status) -> list[str]:
 
 def _cluster(name: str, believed: ClusterStatus | None, status: Status) -> tuple[str, str, str, str]:
     if believed is None:
-        return name, "-", "", "nobody has looked at it yet"
+        return name, "-", "", "not probed yet"
     old = status.is_stale(believed)
-    reasons = (f"said {_for(status.at - believed.decided_at)} ago, and nobody says it now",) if old else ()
+    reasons = (f"this verdict is {_for(status.at - believed.decided_at)} old; no controller updates it",) if old else ()
     verdict = f"{believed.verdict}?" if old else believed.verdict.value
     return name, verdict, f"for {_for(status.at - believed.since)}", "; ".join((*reasons, *believed.reasons))
 
@@ -224,7 +229,7 @@ def _queries(status: Status, room: int) -> list[str]:
     lines = render.table([_row(each, status.at) for each in shown], columns, indent="  ").splitlines()
     rest = ordered[len(shown) :]
     if rest:
-        lines.append(f"  ... and {len(rest)} more, {sum(map(status.is_well, rest))} of them well")
+        lines.append(f"  ... and {len(rest)} more, {sum(map(status.is_well, rest))} of them healthy")
     return lines
 
 

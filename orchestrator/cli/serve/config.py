@@ -16,7 +16,7 @@ def config() -> None:
 @context.output
 @pass_world
 def check(world: World, output: str) -> None:
-    """Tell every mistake at once, each with its path.
+    """Check the configuration and list every mistake with its path.
 
     \b
     Examples:
@@ -35,7 +35,7 @@ def check(world: World, output: str) -> None:
         counts = ", ".join(f"{count} {noun}" for noun, count in found.items() if noun != "file")
         render.say(f"{found['file']}: no mistakes; {counts}")
         if "http" in settings.model_fields_set:
-            render.talk(f"http: this version has no page and no API, so nothing listens on {settings.http.listen}")
+            render.talk(f"http: this version has no web page and no API yet; nothing listens on {settings.http.listen}")
     elif output == "tsv":
         render.show([found], output, columns=list(found))
     else:
@@ -46,7 +46,7 @@ def check(world: World, output: str) -> None:
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @pass_world
 def show(world: World, output: str) -> None:
-    """Show the configuration as it stands.
+    """Show the configuration, with defaults filled in and secrets masked.
 
     \b
     Example:

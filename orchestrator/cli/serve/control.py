@@ -11,16 +11,16 @@ from orchestrator.cli.serve.run import ending_for_good
 
 
 @click.command()
-@click.option("--name", metavar="NAME", help="What others call this controller; the host's name unless said.")
+@click.option("--name", metavar="NAME", help="Name of this controller. Default: the host's name.")
 @context.log
 @pass_world
 @ending_for_good()
 def control(world: World, name: str | None, log: str) -> int:
-    """Run a controller: watch the clusters, carry out what is asked and what policy allows, until SIGTERM.
+    """Run a controller until SIGTERM: it watches the clusters and carries out moves.
 
-    Several may run; one leads, the others look on and take over when it is gone. It moves nothing by itself unless
-    the configuration says policy.automatic: true. What enters the history is logged, too, whoever wrote it. A mistake
-    in the configuration ends it with exit code 78: starting it again does not help.
+    Several controllers may run; one leads, and another takes over when it is gone. It moves queries without being
+    asked only if the configuration says policy.automatic: true. Every line of the history is also logged. If the
+    configuration has a mistake, it exits with code 78: correct the mistake before you start it again.
 
     \b
     Examples:

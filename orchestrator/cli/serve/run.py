@@ -27,22 +27,22 @@ def ending_for_good() -> Iterator[None]:
     required=True,
     metavar="RUNNER",
     shell_complete=context.complete_runner,
-    help="A runner that the configuration declares.",
+    help="Name of a runner in the configuration.",
 )
 @click.option(
     "--take-over",
     metavar="REASON",
-    help="Answer for it that the silent process which has the name, on a host that cannot be looked at, has ended.",
+    help="Confirm that the silent process which holds this name on another host has ended, and say how you know.",
 )
 @context.log
 @pass_world
 @ending_for_good()
 def run(world: World, name: str, take_over: str | None, log: str) -> int:
-    """Run a runner: a Spark driver that hosts the queries assigned to it, until SIGTERM.
+    """Run a runner until SIGTERM: a Spark driver that hosts the queries assigned to it.
 
-    One process has a name at a time. A dead one of this host is recognised; the name of a silent one elsewhere is
-    taken only with --take-over, which is kept in the history. A mistake in the configuration ends it with exit
-    code 78: starting it again does not help.
+    Only one process may hold a name at a time. A dead process on this host loses its name by itself; the name of a
+    silent process on another host is taken only with --take-over, which is saved in the history. If the configuration
+    has a mistake, it exits with code 78: correct the mistake before you start it again.
 
     \b
     Examples:

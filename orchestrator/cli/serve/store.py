@@ -12,16 +12,16 @@ _COLUMNS = ("store", "found", "known", "current", "steps", "copy")
 
 @click.group()
 def store() -> None:
-    """Show the schema of the store, or make or upgrade it."""
+    """Show the schema of the store, create it or upgrade it."""
 
 
 @store.command()
 @context.output
 @pass_world
 def status(world: World, output: str) -> int:
-    """Tell which schema the store has, and what an upgrade would do. Changes nothing.
+    """Show which schema the store has, and what an upgrade would do. Changes nothing.
 
-    Exit 0: this version of Tideover can work with the store. Exit 2: it cannot; every other verb says so, too.
+    Exit 0: this version of Tideover can work with the store. Exit 2: it cannot, and every other verb says so too.
 
     \b
     Example:
@@ -39,17 +39,17 @@ def status(world: World, output: str) -> int:
 
 
 @store.command()
-@click.option("--dry-run", is_flag=True, help="Do it all in a transaction, and roll that back.")
+@click.option("--dry-run", is_flag=True, help="Run the upgrade in a transaction and roll it back.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
 @pass_world
 def upgrade(world: World, dry_run: bool, yes: bool, output: str) -> int:
-    """Make the store in an empty database, or bring it to the schema of this version of Tideover.
+    """Create the store in an empty database, or upgrade it to the schema of this version of Tideover.
 
-    Stop the controllers and back the store up first: there is no way back but the backup. Queries run on. A store
-    in a file is copied beside itself. It is one transaction: killed on its way, it leaves the store as it was. It
-    takes the lease away, so an older controller that still runs decides nothing more. Refused (exit 2) while an
-    operation is open. Current already: exit 0, nothing done.
+    Stop the controllers and back up the store first: only the backup can undo an upgrade. Queries run on. If the store
+    is a file, a copy is made beside it. The upgrade is one transaction: if it is killed, the store stays as it was. It
+    takes the lease, so an older controller that still runs decides nothing more. Refused (exit 2) while an operation
+    is open. Already current: exit 0, nothing done.
 
     \b
     Examples:
@@ -62,22 +62,22 @@ def upgrade(world: World, dry_run: bool, yes: bool, output: str) -> int:
     with world.reaching_store():
         schema = schema_of(world.store_url)
         if schema.is_current:
-            render.talk(f"the store has schema {schema.known} already: nothing done")
+            render.talk(f"the store already has schema {schema.known}: nothing done")
             _show(world, output, schema.found, schema.known, ())
             return ExitCode.DONE
         for step in schema.steps:
             render.talk(f"to do: {step}")
         if dry_run:
             upgrade_store(world.store_url, rehearse=True)
-            render.talk("rehearsed and rolled back: it would succeed")
+            render.talk("dry run rolled back: the upgrade would succeed")
             _show(world, output, schema.found, schema.known, schema.steps)
             return ExitCode.DONE
         if not yes:
-            require_person(hint="see first: tideover store status")
-            ask_yes("Are the controllers stopped, and is there a backup?" if schema.found else "Make the store?")
+            require_person(hint="to see what it would do: tideover store status")
+            ask_yes("Are the controllers stopped, and do you have a backup?" if schema.found else "Create the store?")
         copy = copy_store(world.store_url, schema.found) if schema.found is not None else None
         if copy is not None:
-            render.talk(f"the store as it was: {copy}")
+            render.talk(f"copy of the store before the upgrade: {copy}")
         upgrade_store(world.store_url)
     _show(world, output, schema.known, schema.known, schema.steps, str(copy) if copy is not None else None)
     return ExitCode.DONE
