@@ -1,6 +1,6 @@
 """``tideover control``: watches, believes, asks for what policy allows, and sees every open operation through.
 
-One loop on one thread. It looks whether it leads, gives the verdicts, and keeps the desk; whatever may take long
+One loop on one thread. It looks whether it leads, gives the verdicts, and runs the scheduler; whatever may take long
 (looks at clusters, operations, housekeeping) has threads of its own and is only told to begin. A controller that does
 not lead goes on looking, so that it is warm when it has to take over. With the store away nothing is decided: the
 streams go on, the fault is said once, and what was missed is read from the rows when it is back.
@@ -20,13 +20,13 @@ import structlog
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.decide.operation.phases import watched
 from orchestrator.errors import NotLeading
-from orchestrator.facts.gather import Logs, Places
+from orchestrator.facts.gather import FactGatherer, Logs
 from orchestrator.housekeeping import Housekeeping
-from orchestrator.lease import Lead, this_process
-from orchestrator.operation.automatic_failover import Unasked
+from orchestrator.lease import Leadership, this_process
+from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.execute import HEARTS_SECONDS
-from orchestrator.operation.scheduler import Desk
-from orchestrator.watch import Observer, Watching
+from orchestrator.operation.scheduler import Scheduler
+from orchestrator.watch import ClusterWatch, Observer
 from state.errors import StaleTerm, StoreError
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import Phase
@@ -48,8 +48,8 @@ RETRY_SECONDS = 10.0
 log = structlog.get_logger()
 
 
-class Watch(Protocol):
-    """What the loop asks of ``orchestrator.watch.Watching``."""
+class VerdictSource(Protocol):
+    """What the loop asks of ``orchestrator.watch.ClusterWatch``."""
 
     def report(self) -> None: ...
 
@@ -62,10 +62,10 @@ class Controller:
     """The loop; ``tick`` is called again and again by one thread."""
 
     clock: Clock
-    lead: Lead
-    watching: Watch
-    unasked: Unasked
-    desk: Desk
+    lead: Leadership
+    cluster_watch: VerdictSource
+    automatic_failover: AutomaticFailover
+    scheduler: Scheduler
     rest_seconds: float
     """Between verdicts while every cluster is well: the interval of the looks."""
     _leads: bool = False
@@ -92,7 +92,7 @@ class Controller:
                 self._work(now)
             elif now >= self._next_view:
                 self._next_view = now + self.rest_seconds
-                self.watching.report()
+                self.cluster_watch.report()
         except (NotLeading, StaleTerm) as error:
             log.info("another controller leads", error=str(error))  # what was in hand failed on its old term
         except StoreError as error:  # of any kind: the next round asks again, and to end would help nobody
@@ -107,7 +107,7 @@ class Controller:
 
     def close(self) -> None:
         """Let the drivers end after their tick, and the next controller lead at once. What was begun stays open."""
-        self.desk.close()
+        self.scheduler.close()
         try:
             self.lead.give_up()
         except StoreError as error:
@@ -122,22 +122,22 @@ class Controller:
         if now >= self._next_resume:
             self._next_resume = now + RESUME_SECONDS
             with self._apart("resume"):
-                self.desk.resume()  # first: what a former leader has begun takes the room of what is asked for
+                self.scheduler.resume()  # first: what a former leader has begun takes the room of what is asked for
         with self._apart("take"):
-            self.desk.take()
+            self.scheduler.take()
         with self._apart("tell"):
             self._tell_failures()
 
     def _watch(self, now: float) -> None:
         is_due = now >= self._next_view
         self._next_view = now + self.rest_seconds if is_due else self._next_view
-        before, self._believed = self._believed, self.watching.give_verdicts(self.lead.term)
+        before, self._believed = self._believed, self.cluster_watch.give_verdicts(self.lead.term)
         self._phases = {
             cluster: watched(self._phases.get(cluster, Phase.WATCHING), status.verdict)
             for cluster, status in self._believed.items()
         }
         if is_due or self._believed is not before:
-            self.unasked.ask(self._believed, term=self.lead.term)
+            self.automatic_failover.submit(self._believed, term=self.lead.term)
 
     @contextmanager
     def _apart(self, part: str) -> Iterator[None]:
@@ -168,11 +168,11 @@ class Controller:
 
     def _tell_failures(self) -> None:
         """Say of each operation, once, what keeps it from being driven on here; it is tried again."""
-        failures = dict(self.desk.failures)
+        failures = dict(self.scheduler.failures)
         for name, error in failures.items():
             if self._told.get(name) == str(error):
                 continue
-            operation = self.desk.store.operation(name)
+            operation = self.scheduler.store.operation(name)
             about = {} if operation is None else {"query": operation.query, "epoch": operation.epoch}
             log.warning("an operation cannot be driven on", operation=name, error=str(error), hint=error.hint, **about)
         self._told = {name: str(error) for name, error in failures.items()}
@@ -203,16 +203,23 @@ class Controller:
 
 
 def assemble(
-    settings: Tideover, *, store: ControllerStore, clock: Clock, lead: Lead, watching: Watch, logs: Logs, actor: str
+    settings: Tideover,
+    *,
+    store: ControllerStore,
+    clock: Clock,
+    lead: Leadership,
+    watching: VerdictSource,
+    logs: Logs,
+    actor: str,
 ) -> Controller:
     """The loop with its parts, on whatever store, clock and clusters."""
-    places = Places(store=store, settings=settings, logs=logs, clock=clock)
+    gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
     return Controller(
         clock=clock,
         lead=lead,
-        watching=watching,
-        unasked=Unasked(store=store, settings=settings, places=places),
-        desk=Desk(
+        cluster_watch=watching,
+        automatic_failover=AutomaticFailover(store=store, settings=settings, gatherer=gatherer),
+        scheduler=Scheduler(
             store=store, settings=settings, logs=logs, clock=clock, lead=lead, actor=actor,
             width=settings.operations.at_once, retry_seconds=RETRY_SECONDS,
         ),
@@ -226,9 +233,9 @@ def run_controller(settings: Tideover, name: str | None, *, store: ControllerSto
     actor, identities = f"controller:{name}", Identities(settings)
     identities.learn(store)
     links = Links(settings, identities)
-    lead = Lead(store, clock, instance)
+    lead = Leadership(store, clock, instance)
     observer = Observer(settings, name=name, instance=instance, eyes=probes_on(settings, identities), open_log=links)
-    watching = Watching(store, settings, observer, identities=identities, actor=actor)
+    watching = ClusterWatch(store, settings, observer, identities=identities, actor=actor)
     controller = assemble(
         settings, store=store, clock=clock, lead=lead, watching=watching, logs=links, actor=actor
     )  # fmt: skip
@@ -256,7 +263,7 @@ def run_controller(settings: Tideover, name: str | None, *, store: ControllerSto
     return 0
 
 
-def _term(lead: Lead) -> int | None:
+def _term(lead: Leadership) -> int | None:
     """The term in which this process leads, if it does. Raises ``StoreError``."""
     try:
         return lead.term

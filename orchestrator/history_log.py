@@ -10,7 +10,7 @@ from datetime import timedelta
 import structlog
 
 from orchestrator.decide.times import iso
-from orchestrator.history_tail import Tail
+from orchestrator.history_tail import HistoryTail
 from state.errors import StoreError
 from state.model.entities import Event
 from state.store.controller_store import ControllerStore
@@ -21,12 +21,12 @@ _GRAVE = frozenset({"wait", "release", "takeover", "unverified", "not-moved"})
 log = structlog.get_logger()
 
 
-class Chronicle:
+class HistoryLog:
     """Follows the history on a thread of its own, from its end on. A store that is away is read again later."""
 
     def __init__(self, store: ControllerStore, *, kept: timedelta) -> None:
         """``kept`` is how long the history is kept at least."""
-        self._tail = Tail(
+        self._tail = HistoryTail(
             lambda after, limit: store.history(after=after, limit=limit),
             restored=_warn_of_restored,
             is_kept=lambda event: store.now() - event.at < kept,

@@ -17,7 +17,7 @@ Read = Callable[[int, int], Sequence[Event]]
 """Events after a sequence number, the newest so many."""
 
 
-class Tail:
+class HistoryTail:
     """Reads on from where it was.
 
     ``restored`` is called with the last line shown once the store has lost it. ``is_kept`` tells whether a line is too

@@ -21,7 +21,7 @@ from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from orchestrator.clock import Clock, SystemClock
-from orchestrator.decide.gates.readiness_schedule import fact_of, next_samples, told
+from orchestrator.decide.gates.readiness_schedule import next_samples, readiness_event, readiness_fact
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
 from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of
@@ -122,12 +122,12 @@ class Housekeeping:
             term = self._leading()
             if term is None:
                 break
-            fact = fact_of(readiness, self._store.now())
+            fact = readiness_fact(readiness, self._store.now())
             sample = readiness.replication
             if sample is not None:
                 with suppress(Damaged):  # what is written now takes its place
                     sample = continued(sample, self._store.replication(fact.query))
-            event = told(fact, actor=self._actor)
+            event = readiness_event(fact, actor=self._actor)
             self._store.keep_readiness(fact, term=term, event=event, replication=sample)
             kept += 1
             if self._clock.monotonic() >= until:

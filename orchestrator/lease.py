@@ -54,7 +54,7 @@ def is_led(store: ControllerStore) -> bool:
     return lease is not None and lease.expires_at > store.now() and not is_gone(lease.holder)
 
 
-class Lead:
+class Leadership:
     """The lease as this process holds it, or not. Thread-safe."""
 
     def __init__(self, store: ControllerStore, clock: Clock, holder: str, ttl: timedelta = TTL) -> None:

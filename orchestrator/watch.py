@@ -27,7 +27,7 @@ from datetime import datetime
 
 import structlog
 
-from orchestrator.decide.verdict import form, judge, stale_after, told
+from orchestrator.decide.verdict import form, judge_cluster, stale_after, verdict_event
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
@@ -40,18 +40,18 @@ from streaming.probe.report import ClusterProbe, Window, probe_report
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Glance:
+class ProbeWindows:
     """What was seen of the clusters when somebody looked here, on this process's monotonic clock; costs nothing."""
 
     at: float
     windows: Mapping[str, Window]
     """By cluster; the same object as long as no look has ended."""
 
-    def is_same(self, before: "Glance") -> bool:
+    def is_same(self, before: "ProbeWindows") -> bool:
         """Whether no look has ended since."""
         return all(window is before.windows[cluster] for cluster, window in self.windows.items())
 
-    def repeats(self, before: "Glance", limit: float) -> bool:
+    def repeats(self, before: "ProbeWindows", limit: float) -> bool:
         """Whether every cluster is well, and as it was; a newest look may be ``limit`` seconds old."""
         return all(
             window.repeats(before.windows[cluster], now=self.at, limit=limit)
@@ -102,10 +102,10 @@ class Observer:
         for heartbeats in self._heartbeats:
             heartbeats.close()
 
-    def glance(self) -> Glance:
+    def latest(self) -> ProbeWindows:
         """What is seen now, for whoever wants to know whether anything has happened."""
         windows = {cluster: prober.window for cluster, prober in self._probers.items()}
-        return Glance(at=self._clocks.monotonic(), windows=windows)
+        return ProbeWindows(at=self._clocks.monotonic(), windows=windows)
 
     def probe_reports(self, store: ControllerStore) -> list[ProbeReport]:
         """What is seen now, of every cluster that was looked at. Raises ``StoreError``: the times are on its clock."""
@@ -131,11 +131,11 @@ class _Given:
     """The verdicts as they were given last."""
 
     term: int
-    glance: Glance
+    glance: ProbeWindows
     believed: Mapping[str, ClusterStatus]
 
 
-class Watching:
+class ClusterWatch:
     """The watch of one controller; its observer must have begun. Called by one thread."""
 
     def __init__(
@@ -172,7 +172,7 @@ class Watching:
         The same mapping again as long as there is nothing new to judge. Raises ``StaleTerm`` when somebody else leads
         (at the latest after ``REST_SECONDS``), and other ``StoreError``: then nothing new is believed.
         """
-        glance = self._observer.glance()
+        glance = self._observer.latest()
         if self._given is not None and self._stands(self._given, glance, term):
             return self._given.believed
         before, self._given = self._given, None
@@ -183,7 +183,7 @@ class Watching:
         self._given = _Given(term=term, glance=glance, believed=believed)
         return believed
 
-    def _stands(self, given: _Given, glance: Glance, term: int) -> bool:
+    def _stands(self, given: _Given, glance: ProbeWindows, term: int) -> bool:
         """Whether judging again would say the same."""
         age = glance.at - given.glance.at
         if term != given.term or age >= REST_SECONDS:
@@ -206,10 +206,12 @@ class Watching:
             others = [each for each in seen if each.cluster == cluster and each.viewpoint != self._observer.viewpoint]
             others += [each for each in self._namesakes.values() if each.cluster == cluster]
             probe_report, before = self._trusted(mine.get(cluster)), standing.get(cluster)
-            judgement = judge(probe_report, others, now, self._settings.detection)
+            judgement = judge_cluster(probe_report, others, now, self._settings.detection)
             status = form(cluster, judgement, probe_report, standing=before, now=now, term=term)
             if is_due or before is None or (before.verdict, before.term) != (status.verdict, term):
-                self._store.record_status(status, term=term, event=told(status, standing=before, actor=self._actor))
+                self._store.record_status(
+                    status, term=term, event=verdict_event(status, standing=before, actor=self._actor)
+                )
             believed[cluster] = status
         return believed
 
@@ -226,9 +228,9 @@ class Watching:
 
     def _now(self) -> datetime:
         """The store's time; whether it was set since the last question is kept."""
-        asked = self._observer.glance().at
+        asked = self._observer.latest().at
         now = self._store.now()
-        answered = self._observer.glance().at
+        answered = self._observer.latest().at
         jump = self._drift.jumped(now, asked=asked, answered=answered)
         if jump:
             self._set = answered, now, jump

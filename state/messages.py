@@ -159,7 +159,7 @@ class FenceReport(Message):
     """What was seen, in one sentence; also when evidence is missing."""
 
 
-class Treatment(StrEnum):
+class UncommittedBatch(StrEnum):
     """What becomes of batch N+1, planned and not committed (``docs/concepts.md``, *Batch N+1*)."""
 
     NONE = "none"
@@ -182,7 +182,7 @@ class PrepareRequest(Message):
     """The old cluster's end offsets of N as resolved: compared likewise."""
     target_offsets: Offsets
     """The standby's offsets that stand for the end of N (of N+1 when promoted); topics by their standby names."""
-    treatment: Treatment = Treatment.NONE
+    treatment: UncommittedBatch = UncommittedBatch.NONE
     planned_target_offsets: Offsets | None = None
     """Replan only: the standby's end offsets of N+1."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.decide.verdict import judge
+from orchestrator.decide.verdict import judge_cluster
 from state.model.cluster_status import ProbeReport, Verdict
 from streaming.clocks import Clocks
 from streaming.probe.heartbeats import Heartbeats
@@ -77,7 +77,7 @@ class Course:
                 continue
             mine, told = _seen(windows["mine"], "controller:one"), _seen(windows["runner"], "runner:a")
             others = [each for each in (told, None if heard is None else heard.probe_report(now)) if each is not None]
-            verdict = judge(mine, others, at(now), DETECTION).verdict
+            verdict = judge_cluster(mine, others, at(now), DETECTION).verdict
             if not changes or changes[-1][1] is not verdict:
                 changes.append((now, verdict))
         return changes

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from examples.orders import id_hash
 from lab.judge import weigh, weight
-from state.messages import CheckpointReport, PrepareRequest, Treatment
+from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant
@@ -209,10 +209,10 @@ class Move:
         sink = None if file_sink is None else str(file_sink)
         return read_checkpoint(self.files, self.old, {"orders": [self.topic]}, file_sink=sink)
 
-    def carry(self, treatment: Treatment, report: CheckpointReport) -> int:
+    def carry(self, treatment: UncommittedBatch, report: CheckpointReport) -> int:
         """Fence and prepare at the very offsets of the standby; returns the first batch with new data."""
         plant(self.files, self.old, operation=self.operation, epoch=2, knows=lambda _: True)
-        end = PLANNED if treatment is Treatment.PROMOTE else COMMITTED
+        end = PLANNED if treatment is UncommittedBatch.PROMOTE else COMMITTED
         request = PrepareRequest(
             checkpoint=self.old,
             target=self.new,
@@ -224,7 +224,7 @@ class Move:
             target_offsets={"orders": position(end, topic=self.topic, shifted=True)},
             treatment=treatment,
             planned_target_offsets={"orders": position(PLANNED, topic=self.topic, shifted=True)}
-            if treatment is Treatment.REPLAN
+            if treatment is UncommittedBatch.REPLAN
             else None,
         )
         return prepare(self.files, request, {"orders": [self.topic]}).data_batch

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import click
 
-from orchestrator.cli.context import World
+from orchestrator.cli.context import Context
 from orchestrator.cli.json_shapes import asked_row
 from orchestrator.cli.render import print_error, talk
 from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError, exit_code
@@ -64,7 +64,7 @@ def cli(context: click.Context, config: str | None) -> None:
     Exit codes: 0 done, 1 refused by a gate, 2 failed or bad usage, 3 unknown;
     run and control: 78 if the configuration has mistakes.
     """
-    context.obj = World(config=config)
+    context.obj = Context(config=config)
     context.call_on_close(context.obj.close)
 
 

@@ -32,7 +32,7 @@ _NO_STORE = (
 
 
 @dataclass(kw_only=True)
-class World:
+class Context:
     """The composition root: the only place that names concrete adapters."""
 
     config: str | None
@@ -127,7 +127,7 @@ class World:
             self._store.close()
 
 
-pass_world = click.make_pass_decorator(World)
+pass_context = click.make_pass_decorator(Context)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -170,20 +170,20 @@ reason: Callable[[Command], Command] = click.option(
 )
 
 
-def check_one_or_all(world: World, query: str | None, *, every: bool) -> None:
+def check_one_or_all(ctx: Context, query: str | None, *, every: bool) -> None:
     """Exactly one of a declared query and ``--all``. Raises ``UsageError`` and ``UnknownName``."""
     if (query is None) is not every:
         raise UsageError("name one query, or use --all")
     if query is not None:
-        world.query(query)
+        ctx.query(query)
 
 
-def check_some_or_all(world: World, queries: tuple[str, ...], *, every: bool) -> None:
+def check_some_or_all(ctx: Context, queries: tuple[str, ...], *, every: bool) -> None:
     """Declared queries, or ``--all``. Raises ``UsageError`` and ``UnknownName``."""
     if bool(queries) is every:
         raise UsageError("name one or more queries, or use --all")
     for query in queries:
-        world.query(query)
+        ctx.query(query)
 
 
 log: Callable[[Command], Command] = click.option(

@@ -80,7 +80,7 @@ def nothing_done(output: str, *, many: bool) -> int:
     return ExitCode.DONE
 
 
-def answer(store: ControllerStore, requests: Sequence[Request], output: str, *, many: bool) -> int:
+def result_of(store: ControllerStore, requests: Sequence[Request], output: str, *, many: bool) -> int:
     """Print what became of the requests and return the exit code.
 
     ``many`` prints an array, in which a request that became no operation is ``{"query", "error": {...}}``. Raises

@@ -13,7 +13,7 @@ import yaml
 
 from orchestrator.cli import render
 from orchestrator.clock import Clock
-from orchestrator.history_tail import Read, Tail
+from orchestrator.history_tail import HistoryTail, Read
 from state.errors import StoreUnavailable
 from state.model.entities import Event
 
@@ -79,7 +79,7 @@ def follow(
 
     One line an event: values in columns for people, tabs for TSV, one object a line for JSON, one document for YAML.
     """
-    tail, begun, away = Tail(read, restored=_talk_of_restored, is_kept=is_kept), False, False
+    tail, begun, away = HistoryTail(read, restored=_talk_of_restored, is_kept=is_kept), False, False
     with until_enough():
         if output == "tsv":
             say("\t".join(columns))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.decide.buffer import Buffer
-from state.messages import CheckpointReport, Offsets, Planned, SinkState, Treatment
+from state.messages import CheckpointReport, Offsets, Planned, SinkState, UncommittedBatch
 from state.model.entities import Assignment, Operation, OperationKind, QueryFact, RunnerFact, TopicPartition
 from state.model.pins import Pin, Placement
 from state.settings.keys import Policy, Query, Resume, Route, Sink
@@ -17,10 +17,10 @@ Key = tuple[str, str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class BatchChoice:
     """The treatment, and how many records it may hand to the sink a second time."""
 
-    treatment: Treatment
+    treatment: UncommittedBatch
     repeats: int | None
     """0 when proven to be none; None when it cannot be told."""
     text: str
@@ -28,7 +28,7 @@ class Choice:
 
 def choose_treatment(
     report: CheckpointReport, resolution: Resolution, planned_resolution: Resolution | None, sink: Sink
-) -> Choice:
+) -> BatchChoice:
     """First that holds: nothing planned, replan, promote, bridge.
 
     A batch planned again over the same records ends right in a sink that overwrites or drops what it has already. One
@@ -36,24 +36,26 @@ def choose_treatment(
     """
     planned = report.planned
     if planned is None:
-        return Choice(treatment=Treatment.NONE, repeats=0, text="no batch was planned beyond the last committed one")
+        return BatchChoice(
+            treatment=UncommittedBatch.NONE, repeats=0, text="no batch was planned beyond the last committed one"
+        )
     appends = _appends(report, sink)
     repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
     promoted = planned.sink is SinkState.HAS and not report.stateful
     promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
     same = planned_resolution is not None and _same_records(resolution, planned_resolution)
     if same and not (appends and promoted):
-        return Choice(
-            treatment=Treatment.REPLAN,
+        return BatchChoice(
+            treatment=UncommittedBatch.REPLAN,
             repeats=repeats if appends else 0,
             text=f"batch {planned.batch} is planned again over the same records on the standby{_of_sink(report, sink)}",
         )
     if promoted:
-        return Choice(
-            treatment=Treatment.PROMOTE, repeats=0, text=f"the sink has batch {planned.batch}: taken as consumed"
+        return BatchChoice(
+            treatment=UncommittedBatch.PROMOTE, repeats=0, text=f"the sink has batch {planned.batch}: taken as consumed"
         )
     text = f"batch {planned.batch} becomes an empty batch, so that its id is not used for other records"
-    return Choice(treatment=Treatment.BRIDGE, repeats=repeats, text=text + _of_sink(report, sink))
+    return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text + _of_sink(report, sink))
 
 
 def _appends(report: CheckpointReport, sink: Sink) -> bool:
@@ -73,13 +75,13 @@ def _of_sink(report: CheckpointReport, sink: Sink) -> str:
     return ""
 
 
-def choose_fresh(report: CheckpointReport) -> Choice:
+def choose_fresh(report: CheckpointReport) -> BatchChoice:
     """A fresh start reads the planned batch again, and the sink gets it twice if it has it already."""
     planned = report.planned
     if planned is None or planned.sink is SinkState.HAS_NOT:
-        return Choice(treatment=Treatment.NONE, repeats=0, text="a fresh start plans its batches anew")
+        return BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="a fresh start plans its batches anew")
     text = f"a fresh start reads batch {planned.batch} again, which the sink may have"
-    return Choice(treatment=Treatment.NONE, repeats=_records_between(report.offsets, planned), text=text)
+    return BatchChoice(treatment=UncommittedBatch.NONE, repeats=_records_between(report.offsets, planned), text=text)
 
 
 def _by_key(targets: Iterable[Target]) -> dict[Key, Target]:
@@ -129,7 +131,7 @@ PENDING, UNPROVEN = "pending", "none"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standby:
+class StandbyAnswer:
     """What the standby answered to one bounded question about its topics."""
 
     reachable: bool
@@ -142,7 +144,7 @@ class Standby:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Named:
+class NamedCluster:
     """Who has the name of a cluster, and who answers under it."""
 
     cluster: str
@@ -155,7 +157,7 @@ class Named:
     def expected(self) -> str | None:
         return self.configured or (self.pin.id if self.pin is not None else None)
 
-    def answered_by(self, who: str, seen: str) -> "Named":
+    def answered_by(self, who: str, seen: str) -> "NamedCluster":
         return replace(self, seen={**self.seen, who: seen})
 
 
@@ -177,7 +179,7 @@ class Reset:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class MoveFacts:
     """Everything a gate may judge; None means not known at this point, and then no gate speaks of it."""
 
     kind: OperationKind
@@ -199,9 +201,9 @@ class Facts:
     open_operation: str | None = None
     runners: tuple[RunnerFact, ...] | None = None
     """Eligible runners with a fresh heartbeat."""
-    names: tuple[Named, ...] | None = None
+    names: tuple[NamedCluster, ...] | None = None
     """Of the cluster that is left, and of the one that the query goes to."""
-    standby: Standby | None = None
+    standby: StandbyAnswer | None = None
     topics: Mapping[str, str | None] | None = None
     """Old topic to its name on the standby; None where the route does not name it."""
     report: CheckpointReport | None = None
@@ -218,7 +220,7 @@ class Facts:
     """Of each topic, where they are measured."""
     departure: Operation | None = None
     """The last move away from the cluster to which the query goes; None where it never left it."""
-    choice: Choice | None = None
+    choice: BatchChoice | None = None
     fence: str | None = None
     """The evidence that the old run has stopped, ``PENDING`` before anything is stopped, or ``UNPROVEN``."""
     epoch: int | None = None
@@ -245,6 +247,6 @@ class Facts:
     @property
     def resumes_at(self) -> Resolution | None:
         """Where the query goes on: the end of N, or of N+1 when it was promoted."""
-        if self.choice is not None and self.choice.treatment is Treatment.PROMOTE:
+        if self.choice is not None and self.choice.treatment is UncommittedBatch.PROMOTE:
             return self.planned_resolution
         return self.resolution

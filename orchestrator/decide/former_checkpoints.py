@@ -19,7 +19,7 @@ AGAIN = timedelta(days=1)
 """How long after a runner did not clean a checkpoint it is asked again; a person may ask at once."""
 
 
-class Fate(StrEnum):
+class Disposition(StrEnum):
     """What becomes of a former checkpoint now."""
 
     GOES = "goes"
@@ -30,7 +30,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Keep:
+class KeepRules:
     """What is kept, as the configuration or a person says."""
 
     age: timedelta | None
@@ -60,17 +60,17 @@ class Whereabouts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class JudgedFormer:
     """One former checkpoint, and what becomes of it."""
 
     former: Former
-    fate: Fate
+    fate: Disposition
     why: str
 
 
-def judge(
-    found: Whereabouts, formers: Iterable[Former], keep: Keep, now: datetime, *, asked_by_hand: bool = False
-) -> list[Judged]:
+def judge_formers(
+    found: Whereabouts, formers: Iterable[Former], keep: KeepRules, now: datetime, *, asked_by_hand: bool = False
+) -> list[JudgedFormer]:
     """Newest first. ``asked_by_hand``: what a runner could not clean a while ago is tried again."""
     newest_first = sorted(formers, key=lambda each: (each.left_epoch, each.checkpoint), reverse=True)
     kept = [each.checkpoint for each in newest_first if each.cleaned_at is None][: keep.newest]
@@ -78,20 +78,20 @@ def judge(
     judged = []
     for former in newest_first:
         fate, why = _done(former, found.alive)
-        if fate is Fate.STAYS and not why:
+        if fate is Disposition.STAYS and not why:
             why = uncertain or _needed(found, former, former.checkpoint in kept, keep)
             why = why or _young(former, keep, now) or _in_vain(found, former, None if asked_by_hand else now)
-            fate = Fate.STAYS if why else Fate.GOES
-        judged.append(Judged(former=former, fate=fate, why=why or _old(former, keep, now)))
+            fate = Disposition.STAYS if why else Disposition.GOES
+        judged.append(JudgedFormer(former=former, fate=fate, why=why or _old(former, keep, now)))
     return judged
 
 
-def _done(former: Former, alive: Collection[str]) -> tuple[Fate, str]:
+def _done(former: Former, alive: Collection[str]) -> tuple[Disposition, str]:
     if former.cleaned_at is not None:
-        return Fate.CLEANED, f"{former.files} files went; its last batch and its fence stay"
+        return Disposition.CLEANED, f"{former.files} files went; its last batch and its fence stay"
     if former.is_asked and former.runner in alive:
-        return Fate.ASKED, f"runner {former.runner} is to clean it"
-    return Fate.STAYS, ""
+        return Disposition.ASKED, f"runner {former.runner} is to clean it"
+    return Disposition.STAYS, ""
 
 
 def _uncertain(found: Whereabouts) -> str:
@@ -112,7 +112,7 @@ def _uncertain(found: Whereabouts) -> str:
     return ""
 
 
-def _needed(found: Whereabouts, former: Former, is_new: bool, keep: Keep) -> str:
+def _needed(found: Whereabouts, former: Former, is_new: bool, keep: KeepRules) -> str:
     in_use = {plain_path(each.checkpoint) for each in (found.assignment, found.fact) if each is not None}
     if plain_path(former.checkpoint) in in_use:
         return f"{former.query} runs from it"
@@ -123,7 +123,7 @@ def _needed(found: Whereabouts, former: Former, is_new: bool, keep: Keep) -> str
     return ""
 
 
-def _young(former: Former, keep: Keep, now: datetime) -> str:
+def _young(former: Former, keep: KeepRules, now: datetime) -> str:
     if keep.age is None:
         return "retention.checkpoints is not set"
     age = now - former.left_at
@@ -139,7 +139,7 @@ def _in_vain(found: Whereabouts, former: Former, now: datetime | None) -> str:
     return "" if found.runner is not None else f"no runner of {former.query} is alive"
 
 
-def _old(former: Former, keep: Keep, now: datetime) -> str:
+def _old(former: Former, keep: KeepRules, now: datetime) -> str:
     more = "" if keep.age is None else f", more than {write_duration(keep.age)}"
     return f"left {_rounded(now - former.left_at)} ago{more}"
 
@@ -152,7 +152,9 @@ def _rounded(age: timedelta) -> str:
     return write_duration(timedelta(seconds=age // timedelta(seconds=1)))
 
 
-def asked(judged: Judged, runner: str, *, epoch: int, at: datetime, actor: str, reason: str = "") -> Event:
+def cleaning_event(
+    judged: JudgedFormer, runner: str, *, epoch: int, at: datetime, actor: str, reason: str = ""
+) -> Event:
     """The line of history for an asking."""
     former = judged.former
     return Event(

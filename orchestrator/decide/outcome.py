@@ -37,7 +37,7 @@ Reached = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Source, topic, partition: how far the query has read."""
 
 
-class Key(NamedTuple):
+class StandbyPartition(NamedTuple):
     """A partition of the standby as one source reads it."""
 
     source: str
@@ -45,12 +45,12 @@ class Key(NamedTuple):
     partition: int
 
 
-def keyed(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Key, Mapping[str, Any]]]:
+def keyed(rows: Iterable[Mapping[str, Any]]) -> list[tuple[StandbyPartition, Mapping[str, Any]]]:
     """Kept rows, each with its partition."""
-    return [(Key(row["source"], row["topic"], row["partition"]), row) for row in rows]
+    return [(StandbyPartition(row["source"], row["topic"], row["partition"]), row) for row in rows]
 
 
-def read_until(reached: Reached, key: Key, row: Mapping[str, Any]) -> int:
+def consumed_until(reached: Reached, key: StandbyPartition, row: Mapping[str, Any]) -> int:
     """How far the query has read a partition; where it says nothing, as far as somebody has looked."""
     until: int = reached.get(key.source, {}).get(key.topic, {}).get(str(key.partition), row["offset"])
     return until
@@ -65,10 +65,10 @@ MOST_FOLLOWED = 200_000
 """Of one partition no more offsets are looked at; where more lay behind its place, what was repeated is not known."""
 
 
-class Left(NamedTuple):
+class LeftPartition(NamedTuple):
     """A partition of the standby and the one that it stands for on the cluster that was left."""
 
-    key: Key
+    key: StandbyPartition
     topic: str
     partition: int
     end: int
@@ -121,19 +121,19 @@ def _witnesses(records: Sequence[Fingerprint], most: int, after: int) -> list[st
     return [f"{record.timestamp_ms}:{record.digest.hex()}:{len(records) - 1 - i + after}" for i, record in alone]
 
 
-def to_read(plan: Plan, reached: Reached, *, most: int) -> dict[Key, tuple[int, int]]:
+def to_read(plan: Plan, reached: Reached, *, most: int) -> dict[StandbyPartition, tuple[int, int]]:
     """Which offsets the query has read since somebody looked last; at most so many, shared among the partitions."""
     rows = _rows(plan)
     share = max(1, most // max(1, len(rows)))
     found = {}
     for key, row in rows:
-        last = min(read_until(reached, key, row), row["until"], row["offset"] + share)
+        last = min(consumed_until(reached, key, row), row["until"], row["offset"] + share)
         if last > row["offset"]:
             found[key] = (row["offset"], last)
     return found
 
 
-def with_read(plan: Plan, records: Mapping[Key, tuple[int, Sequence[LogRecord]]]) -> dict[str, Any]:
+def with_read(plan: Plan, records: Mapping[StandbyPartition, tuple[int, Sequence[LogRecord]]]) -> dict[str, Any]:
     """The plan once these records were looked at; each with the offset up to which they go."""
     rows = [_looked_at(row, *records[key]) if key in records else row for key, row in _rows(plan)]
     return {**plan, "followed": {**plan["followed"], "partitions": rows}}
@@ -154,21 +154,21 @@ def _looked_at(row: Mapping[str, Any], last: int, records: Sequence[LogRecord]) 
     return {**row, "offset": last, "seen": seen, "new": new, "repeated": repeated}
 
 
-def to_compare(plan: Plan) -> tuple[int, list[Left]]:
+def to_compare(plan: Plan) -> tuple[int, list[LeftPartition]]:
     """When the places were looked up, in milliseconds, and what to look for on the cluster that was left."""
     followed = plan.get("followed")
     if not followed or followed["compared"]:
         return 0, []
     planned = _planned(plan)
     left = [
-        Left(key, planned[key]["topic"], planned[key]["partition"], planned[key]["end"])
+        LeftPartition(key, planned[key]["topic"], planned[key]["partition"], planned[key]["end"])
         for key, _ in _rows(plan)
         if key in planned and planned[key]["end"] is not None
     ]
     return followed["asked_at_ms"], left
 
 
-def with_compared(plan: Plan, exposed: Mapping[Key, tuple[int | None, int]]) -> dict[str, Any]:
+def with_compared(plan: Plan, exposed: Mapping[StandbyPartition, tuple[int | None, int]]) -> dict[str, Any]:
     """The plan once the cluster that was left has been looked at; that is done until it tells something.
 
     ``exposed``: how many records the standby lacked, and the offset of the first one there.
@@ -179,7 +179,7 @@ def with_compared(plan: Plan, exposed: Mapping[Key, tuple[int | None, int]]) -> 
     return {**plan, "followed": {**plan["followed"], "compared": compared, "partitions": rows}}
 
 
-class Exposed(NamedTuple):
+class ExposedPartition(NamedTuple):
     """What the standby lacked of one partition of the cluster that was left."""
 
     read_to: int
@@ -189,15 +189,15 @@ class Exposed(NamedTuple):
     """The first offset of these records there; both None until they were measured."""
 
 
-def exposed_of(operation: Operation) -> dict[Key, Exposed]:
+def exposed_of(operation: Operation) -> dict[StandbyPartition, ExposedPartition]:
     """What a move left behind, by the partitions of the cluster that it came from."""
     plan = operation.plan or {}
     measured = dict(_rows(plan))
     found = {}
     for there, row in _planned(plan).items():
         known = measured.get(there, {})
-        key = Key(row["source"], row["topic"], row["partition"])
-        found[key] = Exposed(row["offset"], known.get("exposed"), known.get("exposed_from"))
+        key = StandbyPartition(row["source"], row["topic"], row["partition"])
+        found[key] = ExposedPartition(row["offset"], known.get("exposed"), known.get("exposed_from"))
     return found
 
 
@@ -243,18 +243,21 @@ def _replayed(planned: Mapping[str, Any], row: Mapping[str, Any] | None) -> int 
     return repeated if row["records"] and (repeated or planned["replay_records"] == 0) else None
 
 
-def _planned(plan: Plan) -> dict[Key, Mapping[str, Any]]:
-    return {Key(row["source"], row["target_topic"], row["target_partition"]): row for row in plan.get("partitions", ())}
+def _planned(plan: Plan) -> dict[StandbyPartition, Mapping[str, Any]]:
+    return {
+        StandbyPartition(row["source"], row["target_topic"], row["target_partition"]): row
+        for row in plan.get("partitions", ())
+    }
 
 
-def _rows(plan: Plan) -> list[tuple[Key, Mapping[str, Any]]]:
+def _rows(plan: Plan) -> list[tuple[StandbyPartition, Mapping[str, Any]]]:
     return keyed(plan.get("followed", {}).get("partitions", ()))
 
 
 class LeftBehind(NamedTuple):
     """One partition of the cluster that the query comes back to."""
 
-    key: Key
+    key: StandbyPartition
     records: int | None
     """At most so many; None where it was not measured."""
     operation: str
@@ -286,14 +289,14 @@ def left_behind(departure: Operation | None, targets: Iterable[Target]) -> tuple
         return ()
     exposed, found = exposed_of(departure), []
     for target in targets:
-        key = Key(target.source, target.target_topic, target.target_partition)
+        key = StandbyPartition(target.source, target.target_topic, target.target_partition)
         records = _before(target.target_offset, exposed.get(key))
         if records != 0:
             found.append(LeftBehind(key, records, departure.id, departure.target))
     return tuple(found)
 
 
-def _before(place: int | None, exposed: Exposed | None) -> int | None:
+def _before(place: int | None, exposed: ExposedPartition | None) -> int | None:
     if place is None or exposed is None or place <= exposed.read_to:
         return 0
     if exposed.records is None or exposed.first is None:

@@ -91,7 +91,7 @@ def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> 
     )
 
 
-def given_up(
+def hold_given_up(
     stored: Assignment, operation: str, held_epoch: int, *, target: str, actor: str, reason: str, at: datetime
 ) -> tuple[Assignment, Operation]:
     """The hold of an operation that the store lost, and that went nowhere as a person says: written anew.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.times import instant, iso
 from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import LATENCIES, Copy, Replication
@@ -19,7 +19,7 @@ from streaming.resume.age import Age
 Ends = Mapping[TopicPartition, EndSample]
 
 
-def partitions_of(facts: Facts, topics: Mapping[str, TopicFacts], ends: Ends) -> tuple[TopicPartition, ...]:
+def partitions_of(facts: MoveFacts, topics: Mapping[str, TopicFacts], ends: Ends) -> tuple[TopicPartition, ...]:
     """The source's partitions of a query: as the source describes them, else as they were last sampled."""
     names = {name for name in facts.topics or {} if facts.route is not None}
     described = {TopicPartition(name, number) for name in names & set(topics) for number in topics[name].partitions}
@@ -27,7 +27,7 @@ def partitions_of(facts: Facts, topics: Mapping[str, TopicFacts], ends: Ends) ->
     return tuple(sorted(described | {key for key in ends if key.topic in names - told}))
 
 
-def counterparts(facts: Facts, keys: Iterable[TopicPartition]) -> dict[TopicPartition, TopicPartition | str]:
+def counterparts(facts: MoveFacts, keys: Iterable[TopicPartition]) -> dict[TopicPartition, TopicPartition | str]:
     """Of each partition its copy on the standby, or why it has none that could be compared."""
     there = facts.standby.topics if facts.standby is not None and facts.standby.reachable else None
     if there is None:
@@ -52,7 +52,7 @@ def counterparts(facts: Facts, keys: Iterable[TopicPartition]) -> dict[TopicPart
 
 
 def replication_of(
-    facts: Facts,
+    facts: MoveFacts,
     copies: Mapping[TopicPartition, TopicPartition | str],
     ages: Mapping[TopicPartition, Age] | str,
     ends: Ends,
@@ -164,7 +164,7 @@ def replication_rows(replication: Replication) -> list[dict[str, object]]:
     ]
 
 
-def _row(facts: Facts, row: Copy, age: Age, lacking: int | None) -> Copy:
+def _row(facts: MoveFacts, row: Copy, age: Age, lacking: int | None) -> Copy:
     records = lacking if age.records is None else age.records
     row = row._replace(newest_ms=age.source_ms, target_newest_ms=age.newest_ms, records=records)
     if age.error is not None:
@@ -183,20 +183,20 @@ def _row(facts: Facts, row: Copy, age: Age, lacking: int | None) -> Copy:
     return row._replace(age_ms=round(age.seconds * 1000))
 
 
-def _stamps_itself(facts: Facts, name: str | None) -> bool:
+def _stamps_itself(facts: MoveFacts, name: str | None) -> bool:
     topics = facts.standby.topics if facts.standby is not None else None
     topic = (topics or {}).get(name or "")
     return topic is not None and topic.timestamp_type == "LogAppendTime"
 
 
-def _lacking(facts: Facts) -> dict[TopicPartition, int]:
+def _lacking(facts: MoveFacts) -> dict[TopicPartition, int]:
     """Records that the standby lacks, by content, where a place was found."""
     targets = facts.resumes_at.targets if facts.resumes_at is not None else ()
     known = [(TopicPartition(each.topic, each.partition), each.exposure_records) for each in targets]
     return {key: records for key, records in known if records is not None}
 
 
-def _latencies(facts: Facts, copies: Iterable[Copy]) -> dict[str, int]:
+def _latencies(facts: MoveFacts, copies: Iterable[Copy]) -> dict[str, int]:
     """The smallest of each topic whose standby stamps records itself, from copies that lack nothing."""
     found: dict[str, int] = {}
     for copy in copies:

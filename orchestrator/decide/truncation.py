@@ -10,7 +10,7 @@ raises ``LogTruncationException``. The consent ``gap`` stands for the row ``clos
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.decide.facts import Facts, Reset
+from orchestrator.decide.facts import MoveFacts, Reset
 from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.lookup_wants import is_cut_off, is_made_anew, newest_of
 from state.messages import Offsets
@@ -61,7 +61,7 @@ def _gone(row: Position, finding: Finding, divergence: int | None, note: str) ->
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proof:
+class PlacedPosition:
     """A position as it was wanted, and the place that was found for it."""
 
     want: Want
@@ -73,11 +73,11 @@ class Proof:
         return self.target.is_proven and self.want.ring_offset == self.want.offset
 
 
-def proofs(wants: Iterable[Want], found: Resolution) -> list[Proof]:
+def placed_positions(wants: Iterable[Want], found: Resolution) -> list[PlacedPosition]:
     """Each wanted position with its place; one that has none of its own, as in a repartitioned topic, is left out."""
     places = {(t.source, t.topic, t.partition, t.offset): t for t in found.targets}
     keys = ((want, (*_place(want), want.offset)) for want in wants)
-    return [Proof(want=want, target=places[key]) for want, key in keys if key in places]
+    return [PlacedPosition(want=want, target=places[key]) for want, key in keys if key in places]
 
 
 def cut_off(standings: Iterable[Standing] | None, wants: Iterable[Want]) -> dict[Place, Standing]:
@@ -93,11 +93,15 @@ def cut_off(standings: Iterable[Standing] | None, wants: Iterable[Want]) -> dict
 
 
 def resets_of(
-    cut: Mapping[Place, Standing], proofs: Iterable[Proof], *, on_no_match: str, consents: Iterable[str]
+    cut: Mapping[Place, Standing],
+    placed_positions: Iterable[PlacedPosition],
+    *,
+    on_no_match: str,
+    consents: Iterable[str],
 ) -> tuple[Reset, ...]:
     """Where each of these positions goes on."""
     policy = "closest" if on_no_match == "fail" and "gap" in consents else on_no_match
-    proven = {_place(proof.want) for proof in proofs if proof.holds}
+    proven = {_place(proof.want) for proof in placed_positions if proof.holds}
     resets = []
     for place, standing in sorted(cut.items()):
         situation = standing.situation
@@ -149,7 +153,7 @@ def _place(want: Want) -> Place:
     return want.source, want.topic, want.partition
 
 
-def log_truncation(facts: Facts) -> Gate | None:
+def log_truncation(facts: MoveFacts) -> Gate | None:
     """What was read must still be in the log that it was read from, or be found on the standby, or policy decides."""
     if facts.standings is None:
         return None

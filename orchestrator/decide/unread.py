@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.decide.lookup_wants import standby_topic
 from orchestrator.decide.operation.snapshot import newest_report
-from state.messages import CheckpointReport, Offsets, PrepareReport, PrepareRequest, Treatment
+from state.messages import CheckpointReport, Offsets, PrepareReport, PrepareRequest, UncommittedBatch
 from state.model.entities import Intent, IntentKind, IntentState, Position
 from state.settings.keys import Route
 
@@ -47,7 +47,7 @@ def arrival(intents: Sequence[Intent], route: Route) -> Arrival | None:
         return None
     request = PrepareRequest.of(prepared.request)
     left: Offsets = request.offsets
-    if request.treatment is Treatment.PROMOTE:
+    if request.treatment is UncommittedBatch.PROMOTE:
         report = newest_report(intents)
         if report is None or report.planned is None:
             return None

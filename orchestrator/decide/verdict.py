@@ -89,7 +89,9 @@ def stale_after(detection: Detection) -> timedelta:
     return detection.timeout + 2 * detection.interval + _SLACK
 
 
-def judge(mine: ProbeReport | None, others: Iterable[ProbeReport], now: datetime, detection: Detection) -> Judgement:
+def judge_cluster(
+    mine: ProbeReport | None, others: Iterable[ProbeReport], now: datetime, detection: Detection
+) -> Judgement:
     """The verdict on one cluster. ``now`` and all probe reports are on the store's clock.
 
     ``mine`` is what this process saw; ``others`` what every other viewpoint reported of the same cluster, however old.
@@ -223,7 +225,7 @@ def _down_since(verdict: Verdict, standing: ClusterStatus | None, now: datetime)
     return min(before, now)
 
 
-def told(status: ClusterStatus, *, standing: ClusterStatus | None, actor: str) -> Event:
+def verdict_event(status: ClusterStatus, *, standing: ClusterStatus | None, actor: str) -> Event:
     """The line of history for a verdict that has changed."""
     before = None if standing is None else standing.verdict.value
     return Event(

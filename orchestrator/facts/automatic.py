@@ -6,17 +6,17 @@ upon, only what is judged now.
 
 from collections.abc import Mapping
 
-from orchestrator.decide.facts import Facts
-from orchestrator.decide.gates.automatic import Circumstances
+from orchestrator.decide.facts import MoveFacts
+from orchestrator.decide.gates.automatic import AutomaticFacts
 from state.model.cluster_status import ClusterStatus
 from state.store.controller_store import ControllerStore
 
 
-def circumstances_of(
-    store: ControllerStore, facts: Facts, *, statuses: Mapping[str, ClusterStatus], term: int
-) -> Circumstances:
-    """The circumstances of one move as they are now, for the process that leads. Raises ``StoreError``."""
-    return Circumstances(
+def automatic_facts_of(
+    store: ControllerStore, facts: MoveFacts, *, statuses: Mapping[str, ClusterStatus], term: int
+) -> AutomaticFacts:
+    """The facts for one automatic move as they are now, for the process that leads. Raises ``StoreError``."""
+    return AutomaticFacts(
         facts=facts,
         now=store.now(),
         term=term,

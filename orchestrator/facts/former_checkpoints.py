@@ -2,33 +2,40 @@
 
 from collections.abc import Iterable, Sequence
 
-from orchestrator.decide.former_checkpoints import Fate, Judged, Keep, Whereabouts, asked, judge
+from orchestrator.decide.former_checkpoints import (
+    Disposition,
+    JudgedFormer,
+    KeepRules,
+    Whereabouts,
+    cleaning_event,
+    judge_formers,
+)
 from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.reconcile import held_by
-from orchestrator.facts.runner_reports import alive_runners, fact_of
+from orchestrator.facts.runner_reports import alive_runners, latest_fact
 from orchestrator.operation.open_operations import open_operation
 from state.model.maintenance import Former
 from state.settings.keys import Retention, Tideover
 from state.store.controller_store import ControllerStore
 
 
-def keep_of(retention: Retention) -> Keep:
+def keep_of(retention: Retention) -> KeepRules:
     """What the configuration keeps."""
-    return Keep(age=retention.checkpoints, newest=retention.keep_checkpoints)
+    return KeepRules(age=retention.checkpoints, newest=retention.keep_checkpoints)
 
 
 def judged_of(
-    store: ControllerStore, settings: Tideover, query: str, keep: Keep, *, by_hand: bool = False
-) -> Sequence[Judged]:
+    store: ControllerStore, settings: Tideover, query: str, keep: KeepRules, *, by_hand: bool = False
+) -> Sequence[JudgedFormer]:
     """What becomes of each checkpoint that a query has left, newest first. Raises ``StoreError``."""
     formers = store.formers(query)
-    return judge(whereabouts(store, settings, query), formers, keep, store.now(), asked_by_hand=by_hand)
+    return judge_formers(whereabouts(store, settings, query), formers, keep, store.now(), asked_by_hand=by_hand)
 
 
 def whereabouts(store: ControllerStore, settings: Tideover, query: str) -> Whereabouts:
     """Where a query is, as its runner and the store say. Raises ``StoreError``."""
     declared = settings.queries.get(query)
-    fact = fact_of(store, query)
+    fact = latest_fact(store, query)
     assignment = store.assignment(query)  # after the fact: else a move in between would look like an older store
     opened = open_operation(store, query)
     holder, alive = held_by(assignment, fact), alive_runners(store)
@@ -50,7 +57,7 @@ def ask_to_clean(
     store: ControllerStore,
     settings: Tideover,
     query: str,
-    keep: Keep,
+    keep: KeepRules,
     *,
     actor: str,
     reason: str = "",
@@ -66,10 +73,10 @@ def ask_to_clean(
         return []
     agreed = None if only is None else set(only)
     given = []
-    for judged in judge(found, store.formers(query), keep, at, asked_by_hand=term is None):
-        if judged.fate is Fate.GOES and (agreed is None or judged.former.checkpoint in agreed):
+    for judged in judge_formers(found, store.formers(query), keep, at, asked_by_hand=term is None):
+        if judged.fate is Disposition.GOES and (agreed is None or judged.former.checkpoint in agreed):
             epoch, runner = found.assignment.epoch, found.runner
-            event = asked(judged, runner, epoch=epoch, at=at, actor=actor, reason=reason)
+            event = cleaning_event(judged, runner, epoch=epoch, at=at, actor=actor, reason=reason)
             if store.ask_to_clean(judged.former, runner=runner, epoch=epoch, event=event, term=term):
                 given.append(judged.former)
     return given

@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from orchestrator.clock import Clock
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
-from orchestrator.decide.facts import Facts, Named, Standby, choose_fresh, choose_treatment
-from orchestrator.decide.gates.cluster_identity import cluster_identity, named
+from orchestrator.decide.facts import MoveFacts, NamedCluster, StandbyAnswer, choose_fresh, choose_treatment
+from orchestrator.decide.gates.cluster_identity import cluster_identity, named_cluster
 from orchestrator.decide.lookup_wants import rules_of, since_placed, sound_ends, standby_topic, wants_of
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.decide.reconcile import held_by
 from orchestrator.decide.unread import Arrival, arrival, shifted
-from orchestrator.facts.runner_reports import alive_runners, fact_of
+from orchestrator.facts.runner_reports import alive_runners, latest_fact
 from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
-    appeared,
     common_history,
     has_patterns,
+    new_topic_wants,
     standings_of,
-    unseen,
+    unseen_samples,
 )
 from orchestrator.facts.timestamp_disorder import measured_buffers
 from orchestrator.operation.open_operations import open_operation
@@ -59,7 +59,7 @@ class _Asked:
     resolution: Resolution
 
 
-class Places:
+class FactGatherer:
     """Gathers facts for one operation or one plan; not shared between threads."""
 
     def __init__(self, *, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock) -> None:
@@ -68,7 +68,7 @@ class Places:
         self._logs = logs
         self._clock = clock
         self._ahead: _Asked | None = None
-        self._standby: tuple[str, float, Standby] | None = None
+        self._standby: tuple[str, float, StandbyAnswer] | None = None
         self._silences: dict[str, tuple[float, str]] = {}
 
     def alive(self, query: str) -> tuple[RunnerFact, ...]:
@@ -85,17 +85,17 @@ class Places:
         consents: frozenset[str] = frozenset(),
         expect_active: str | None = None,
         look: bool = True,
-    ) -> Facts:
+    ) -> MoveFacts:
         """Facts that need no checkpoint: for the look before anything is stopped. ``look`` asks the standby too."""
         settings = self._settings.queries[query]
-        fact = fact_of(self._store, query)
+        fact = latest_fact(self._store, query)
         assignment = self._store.assignment(query)  # after the fact: else a move in between looks like an older store
         source = assignment.cluster if assignment else settings.clusters[0]
         route = self._settings.route(source, target)
         names = {topic for declared in settings.sources.values() for topic in declared.topics}
         holder = held_by(assignment, fact)
         open_now = open_operation(self._store, query)
-        facts = Facts(
+        facts = MoveFacts(
             kind=kind,
             query=query,
             settings=settings,
@@ -117,11 +117,11 @@ class Places:
             return facts
         return replace(facts, names=self._names(facts), standby=self.standby(facts))
 
-    def _names(self, facts: Facts) -> tuple[Named, ...]:
+    def _names(self, facts: MoveFacts) -> tuple[NamedCluster, ...]:
         """Who has the names of both clusters, and who answers under them, by what everybody saw a moment ago."""
         pins, probe_reports, now = self._store.pins(), self._store.probe_reports(), self._store.now()
         return tuple(
-            named(cluster, self._configured_id(cluster), pins, probe_reports, now, self._settings.detection)
+            named_cluster(cluster, self._configured_id(cluster), pins, probe_reports, now, self._settings.detection)
             for cluster in (facts.source, facts.target)
         )
 
@@ -129,7 +129,7 @@ class Places:
         declared = self._settings.clusters.get(cluster)
         return declared.id if declared is not None else None
 
-    def standby(self, facts: Facts) -> Standby:
+    def standby(self, facts: MoveFacts) -> StandbyAnswer:
         """One bounded question to the standby about the topics; an answer of a moment ago stands."""
         started = self._clock.monotonic()
         wanted = sorted({there for there in (facts.topics or {}).values() if there is not None})
@@ -140,20 +140,20 @@ class Places:
         limit = DESCRIBE_SECONDS
         silent, why = self._silences.get(facts.target, (-SILENCE_SECONDS, ""))
         if why and started - silent < SILENCE_SECONDS:
-            return Standby(reachable=False, seconds=limit, limit_seconds=limit, error=why)
+            return StandbyAnswer(reachable=False, seconds=limit, limit_seconds=limit, error=why)
         try:
             described = self._logs(facts.target).describe(wanted, timeout=limit)
         except WrongCluster as error:
             ended = self._clock.monotonic()
-            return Standby(
+            return StandbyAnswer(
                 reachable=False, seconds=ended - started, limit_seconds=limit, error=str(error), stranger=error.seen
             )
         except KafkaError as error:
             ended = self._clock.monotonic()
             self._silences[facts.target] = (ended, str(error))
-            return Standby(reachable=False, seconds=ended - started, limit_seconds=limit, error=str(error))
+            return StandbyAnswer(reachable=False, seconds=ended - started, limit_seconds=limit, error=str(error))
         seconds = self._clock.monotonic() - started
-        answer = Standby(reachable=True, seconds=seconds, limit_seconds=limit, topics=dict(described))
+        answer = StandbyAnswer(reachable=True, seconds=seconds, limit_seconds=limit, topics=dict(described))
         self._standby = (facts.target, started, answer)
         return answer
 
@@ -178,7 +178,7 @@ class Places:
         self._silences[operation.target] = (self._clock.monotonic(), answer)
         return answer
 
-    def after(self, facts: Facts, report: CheckpointReport, *, stateful: bool | None = None) -> Facts:
+    def after(self, facts: MoveFacts, report: CheckpointReport, *, stateful: bool | None = None) -> MoveFacts:
         """The facts completed from a checkpoint report. Raises ``KafkaError``.
 
         A fresh start that has committed nothing stands where it was told to start.
@@ -206,7 +206,7 @@ class Places:
         choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned, sink)
         return replace(facts, resolution=resolution, planned_resolution=planned, choice=choice)
 
-    def look_ahead(self, facts: Facts, report: CheckpointReport) -> None:
+    def look_ahead(self, facts: MoveFacts, report: CheckpointReport) -> None:
         """Resolve before the fence is done; used afterwards only if the position is the same and every place exact."""
         if facts.route is None or self._fresh_ahead() is not None:
             return
@@ -226,7 +226,7 @@ class Places:
         ahead = self._ahead
         return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
 
-    def _resolve(self, facts: Facts, report: CheckpointReport) -> tuple[Facts, Resolution, Resolution | None]:
+    def _resolve(self, facts: MoveFacts, report: CheckpointReport) -> tuple[MoveFacts, Resolution, Resolution | None]:
         """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
         positions, sampled = self._read(facts, report), self._ends(facts)
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
@@ -238,7 +238,7 @@ class Places:
         cut = truncation.cut_off(facts.standings, wants)
         if not cut:
             return replace(facts, resets=()), *self._found(facts, report, wants, ends)
-        proofs = truncation.proofs(wants, self._ask(facts, wants, ends))
+        proofs = truncation.placed_positions(wants, self._ask(facts, wants, ends))
         resets = truncation.resets_of(cut, proofs, on_no_match=facts.policy.on_no_match, consents=facts.consents)
         facts = replace(facts, resets=resets)
         if not truncation.is_set_back(resets):
@@ -250,7 +250,7 @@ class Places:
 
     def _found(
         self,
-        facts: Facts,
+        facts: MoveFacts,
         report: CheckpointReport,
         wants: tuple[Want, ...],
         ends: Mapping[TopicPartition, EndSample],
@@ -269,7 +269,7 @@ class Places:
 
     def _wants(
         self,
-        facts: Facts,
+        facts: MoveFacts,
         offsets: Offsets,
         positions: Sequence[Position],
         sampled: Mapping[TopicPartition, EndSample],
@@ -281,11 +281,11 @@ class Places:
         wants = wants_of(offsets, positions=positions, ends=ends, route=facts.route)
         return buffered(wants, facts.buffers, positions), ends
 
-    def _read_from(self, facts: Facts) -> Log | None:
+    def _read_from(self, facts: MoveFacts) -> Log | None:
         """The log that the query reads; None where another cluster has its name since."""
         return self._logs(facts.source) if facts.left is None else None
 
-    def _ends(self, facts: Facts) -> Mapping[TopicPartition, EndSample]:
+    def _ends(self, facts: MoveFacts) -> Mapping[TopicPartition, EndSample]:
         """Samples of the cluster in which the query stands, and not of another one that had or has its name."""
         ends, replaced = self._store.ends(facts.source), facts.replaced_at(facts.source)
         if replaced is None:
@@ -293,10 +293,10 @@ class Places:
         before = facts.left is not None
         return {key: sample for key, sample in ends.items() if (sample.sampled_at < replaced) == before}
 
-    def _tracked(self, facts: Facts) -> list[Position]:
+    def _tracked(self, facts: MoveFacts) -> list[Position]:
         return since_placed(self._store.positions(facts.query), facts.assignment)
 
-    def _read(self, facts: Facts, report: CheckpointReport) -> list[Position]:
+    def _read(self, facts: MoveFacts, report: CheckpointReport) -> list[Position]:
         """What is remembered of the records up to batch N: from the place before, too, if nothing was read in this."""
         tracked, assignment, arrived = self._tracked(facts), facts.assignment, self._arrived(facts)
         if assignment is None or arrived is None or not arrived.is_unread(report):
@@ -304,7 +304,7 @@ class Places:
         before = replace(assignment, cluster=arrived.source, placed_epoch=1)
         return shifted(since_placed(self._store.positions(facts.query), before), arrived) + tracked
 
-    def _arrived(self, facts: Facts) -> Arrival | None:
+    def _arrived(self, facts: MoveFacts) -> Arrival | None:
         """The move that brought the query to where it is placed; None when it began there."""
         placing = next((o for o in self._store.operations(query=facts.query) if o.phase in BEHIND_COMMIT), None)
         if facts.assignment is None or placing is None or placing.target != facts.assignment.cluster:
@@ -312,7 +312,7 @@ class Places:
         route = self._settings.route(placing.source, placing.target)
         return arrival(self._store.intents(placing.id), route) if route is not None else None
 
-    def _departed(self, facts: Facts) -> Operation | None:
+    def _departed(self, facts: MoveFacts) -> Operation | None:
         """The last of its newest moves that took the query away from where it goes now.
 
         None where it never was there, but on another cluster that had the name before.
@@ -325,11 +325,13 @@ class Places:
         came = next((o for o in done if o.target == facts.target and o.epoch < away.epoch), None)
         return away if came is not None and came.started_at > replaced else None
 
-    def _ask(self, facts: Facts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
+    def _ask(self, facts: MoveFacts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
         log, now = self._logs(facts.target), self._clock.now()
         if has_patterns(facts.settings):
-            new = appeared(log, self._settings, facts.settings, source=facts.source, target=facts.target, wants=wants)
-            wants, ends = (*wants, *new), {**unseen(new, facts.source, now), **ends}
+            new = new_topic_wants(
+                log, self._settings, facts.settings, source=facts.source, target=facts.target, wants=wants
+            )
+            wants, ends = (*wants, *new), {**unseen_samples(new, facts.source, now), **ends}
         return resolve(
             log,
             wants,

@@ -19,9 +19,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from orchestrator.decide.operation.plan import announced, came_later, looked_at, to_look_at
-from orchestrator.decide.outcome import Key, Left, Reached, to_compare, to_read, totals_of, with_compared, with_read
+from orchestrator.decide.outcome import (
+    LeftPartition,
+    Reached,
+    StandbyPartition,
+    to_compare,
+    to_read,
+    totals_of,
+    with_compared,
+    with_read,
+)
 from orchestrator.facts.gather import Logs
-from orchestrator.facts.runner_reports import fact_of
+from orchestrator.facts.runner_reports import latest_fact
 from state.errors import StoreError
 from state.model.entities import Event, Operation, TopicPartition
 from state.settings.keys import MethodName
@@ -42,11 +51,13 @@ READ_SECONDS = 5.0
 
 def reached_by(operation: Operation, store: ControllerStore) -> Reached | None:
     """How far the query has read since this move; None where it has moved on, or has said nothing yet."""
-    fact = fact_of(store, operation.query)
+    fact = latest_fact(store, operation.query)
     return None if fact is None or fact.epoch != operation.epoch else fact.offsets
 
 
-def read_again(log: Log, ranges: Mapping[Key, tuple[int, int]]) -> dict[Key, tuple[int, Sequence[LogRecord]]]:
+def read_again(
+    log: Log, ranges: Mapping[StandbyPartition, tuple[int, int]]
+) -> dict[StandbyPartition, tuple[int, Sequence[LogRecord]]]:
     """The records of each range with its end; what could not be read whole is left out. Raises ``KafkaError``."""
     asked = {TopicPartition(key.topic, key.partition): between for key, between in ranges.items()}
     found = read_ranges(log, asked, limit=MOST_READ, timeout=READ_SECONDS)
@@ -103,7 +114,9 @@ def _with_exposure(operation: Operation, store: ControllerStore, logs: Logs, sil
     return replace(operation, plan=with_compared(plan, exposed))
 
 
-def _exposed(old: Log, standby: Log, left: list[Left], asked_at_ms: int) -> dict[Key, tuple[int | None, int]]:
+def _exposed(
+    old: Log, standby: Log, left: list[LeftPartition], asked_at_ms: int
+) -> dict[StandbyPartition, tuple[int | None, int]]:
     """Data records of the old log between the last record that the standby had, and the time of the look-up.
 
     Each with the offset behind that record. Where copies of what the standby had lie there as well, nobody can tell.
@@ -123,7 +136,7 @@ def _exposed(old: Log, standby: Log, left: list[Left], asked_at_ms: int) -> dict
     rules = Rules(methods=(MethodName.EXACT,), buffer_ms=0)
     found = resolve(old, wants, rules, old_ends={}, now=now, timeout=deadline.remaining)
     places = {
-        Key(target.source, target.topic, target.partition): target.target_offset
+        StandbyPartition(target.source, target.topic, target.partition): target.target_offset
         for target in found.targets
         if target.is_proven and target.target_offset is not None and not target.replay_records
     }

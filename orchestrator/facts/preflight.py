@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.clock import Clock
-from orchestrator.decide.facts import PENDING, Facts, Standby
+from orchestrator.decide.facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.gates import checks, readiness
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, standby_of
-from orchestrator.decide.gates.readiness import Condition, Readiness
+from orchestrator.decide.gates.readiness import Readiness, ReadinessFacts
 from orchestrator.decide.lookup_wants import newest_of, report_of_fact, since_placed
 from orchestrator.decide.operation.plan import plan_json
 from orchestrator.decide.replication_age import counterparts, partitions_of, replication_of
-from orchestrator.facts.gather import Logs, Places
+from orchestrator.facts.gather import FactGatherer, Logs
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS
 from orchestrator.operation.requests import default_target
 from state.messages import CheckpointReport
@@ -29,7 +29,7 @@ from streaming.resume.truncation import Standing
 
 
 def plan_query(
-    places: Places,
+    gatherer: FactGatherer,
     kind: OperationKind,
     query: str,
     target: str,
@@ -38,12 +38,12 @@ def plan_query(
     expect_active: str | None = None,
 ) -> dict[str, object]:
     """The plan as JSON (``docs/programs.md`` lists its keys), ``refused`` when a gate says no."""
-    facts = foresee(places, kind, query, target, consents=consents, expect_active=expect_active)
-    return plan_json(facts, checks.judge(facts))
+    facts = forecast_facts(gatherer, kind, query, target, consents=consents, expect_active=expect_active)
+    return plan_json(facts, checks.judge_move(facts))
 
 
-def foresee(
-    places: Places,
+def forecast_facts(
+    gatherer: FactGatherer,
     kind: OperationKind,
     query: str,
     target: str,
@@ -51,20 +51,20 @@ def foresee(
     consents: frozenset[str] = frozenset(),
     expect_active: str | None = None,
     standings: tuple[Standing, ...] | None = None,
-) -> Facts:
+) -> MoveFacts:
     """Everything that can be known of a move before anything is stopped, places on the standby included.
 
     ``standings`` of the positions, where somebody has asked the cluster in use for them already.
     """
-    facts = places.before(kind, query, target, consents=consents, expect_active=expect_active)
+    facts = gatherer.before(kind, query, target, consents=consents, expect_active=expect_active)
     facts = replace(facts, fence=PENDING, standings=standings)
     movable = facts.route is not None and facts.source != target and facts.assignment is not None
     if movable and facts.assignment is not None and facts.standby is not None and facts.standby.reachable:
         report = _last_report(facts.fact, facts.assignment.checkpoint, facts.source)
         try:
-            facts = places.after(facts, report, stateful=facts.fact.stateful if facts.fact else None)
+            facts = gatherer.after(facts, report, stateful=facts.fact.stateful if facts.fact else None)
         except KafkaError as error:
-            gone = Standby(reachable=False, seconds=0.0, limit_seconds=DESCRIBE_SECONDS, error=str(error))
+            gone = StandbyAnswer(reachable=False, seconds=0.0, limit_seconds=DESCRIBE_SECONDS, error=str(error))
             facts = replace(facts, standby=gone)
     return facts
 
@@ -86,16 +86,18 @@ def check_queries(
         declared = {topic for source in query.sources.values() for topic in source.topics}
         topics[active[name]] = topics.get(active[name], frozenset()) | declared
     described = _describe(logs, {cluster: names for cluster, names in topics.items() if cluster in settings.clusters})
-    places = Places(store=store, settings=settings, logs=logs, clock=clock)
+    gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
     now = store.now()
     statuses = {each.cluster: each for each in store.cluster_statuses() if now - each.decided_at <= VERDICT_STANDS}
     for name in names:
         target = _standby_of(settings, name, active[name], statuses)
         standings = _standings(logs, store, name, active[name]) if active[name] in described else None
-        facts = foresee(places, OperationKind.FAILOVER, name, target, standings=standings)
+        facts = forecast_facts(gatherer, OperationKind.FAILOVER, name, target, standings=standings)
         known = described.get(active[name])
         replication = _replication(logs, store, facts, known)
-        yield readiness.judge(Condition(facts=facts, now=store.now(), replication=replication, topics=known or {}))
+        yield readiness.judge_readiness(
+            ReadinessFacts(facts=facts, now=store.now(), replication=replication, topics=known or {})
+        )
 
 
 def _standby_of(settings: Tideover, query: str, active: str, statuses: Mapping[str, ClusterStatus]) -> str:
@@ -107,7 +109,7 @@ def _standby_of(settings: Tideover, query: str, active: str, statuses: Mapping[s
 
 
 def _replication(
-    logs: Logs, store: ControllerStore, facts: Facts, topics: Mapping[str, TopicFacts] | None
+    logs: Logs, store: ControllerStore, facts: MoveFacts, topics: Mapping[str, TopicFacts] | None
 ) -> Replication | None:
     """How old the standby's copies are; a few bounded questions to both clusters, or to the standby alone.
 

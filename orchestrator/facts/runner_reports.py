@@ -13,7 +13,7 @@ FRESH_HEARTBEAT = timedelta(seconds=5)
 """A runner whose heart beat this recently, by the store's clock, is alive."""
 
 
-def fact_of(store: ControllerStore, query: str) -> QueryFact | None:
+def latest_fact(store: ControllerStore, query: str) -> QueryFact | None:
     """The newest report of a query; None before the first. Raises ``StoreError``.
 
     Who also asks for the assignment asks for it after this: else a move in between would look like an older store.
@@ -51,7 +51,7 @@ def run_of(store: ControllerStore, query: str) -> Process | None:
 
     Raises ``StoreError``. While an operation is open it is the run that its fence is about.
     """
-    fact, assignment = fact_of(store, query), store.assignment(query)
+    fact, assignment = latest_fact(store, query), store.assignment(query)
     under_way = open_operation(store, query)
     if assignment is None:
         return None

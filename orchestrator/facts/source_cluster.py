@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.decide.facts import Facts, Reset
+from orchestrator.decide.facts import MoveFacts, Reset
 from orchestrator.decide.lookup_wants import newest_of
 from orchestrator.decide.truncation import sampled_standings
 from state.model.entities import EndSample, OperationKind, Position, TopicPartition
@@ -35,7 +35,7 @@ def has_patterns(query: Query) -> bool:
     return any(source.pattern is not None for source in query.sources.values())
 
 
-def appeared(
+def new_topic_wants(
     log: Log, settings: Tideover, query: Query, *, source: str, target: str, wants: Sequence[Want]
 ) -> tuple[Want, ...]:
     """One want for each partition of the topics that match on ``target`` and that no want of their source names.
@@ -77,7 +77,7 @@ def _matching(
         yield from ((name, topic) for topic in names if topic not in known and re.fullmatch(pattern, topic))
 
 
-def unseen(wants: Sequence[Want], cluster: str, now: datetime) -> Mapping[TopicPartition, EndSample]:
+def unseen_samples(wants: Sequence[Want], cluster: str, now: datetime) -> Mapping[TopicPartition, EndSample]:
     """Samples of partitions that the old cluster was never seen to have: they lack nothing there."""
     return {
         TopicPartition(want.topic, want.partition): EndSample(
@@ -104,7 +104,7 @@ JUST_NOW = timedelta(seconds=2)
 
 def standings_of(
     log: Log | None,
-    facts: Facts,
+    facts: MoveFacts,
     positions: Sequence[Position],
     ends: Mapping[TopicPartition, EndSample],
     now: datetime,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from orchestrator.decide.buffer import Buffer, Measures, buffers_of
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from state.errors import Damaged
 from state.model.entities import Assignment, Position
 from state.model.maintenance import Disorder, Replication, TopicDisorder
@@ -21,7 +21,7 @@ from state.model.timeline import NO_TIME, Lane, Moment, Stretch
 from state.store.controller_store import ControllerStore
 
 
-def measured_buffers(store: ControllerStore, facts: Facts, positions: Sequence[Position]) -> tuple[Buffer, ...]:
+def measured_buffers(store: ControllerStore, facts: MoveFacts, positions: Sequence[Position]) -> tuple[Buffer, ...]:
     """One for each topic; none where the configuration says a buffer. Raises ``StoreError``."""
     if facts.settings.buffer != "measured":
         return ()
@@ -31,7 +31,7 @@ def measured_buffers(store: ControllerStore, facts: Facts, positions: Sequence[P
     return buffers_of(sorted(facts.topics or {}), given, target=facts.target, latencies=_latencies(store, facts))
 
 
-def _latencies(store: ControllerStore, facts: Facts) -> Mapping[str, Sequence[int] | None]:
+def _latencies(store: ControllerStore, facts: MoveFacts) -> Mapping[str, Sequence[int] | None]:
     """Of the topics whose standby stamps records itself: how late it was seen to do so."""
     there = (facts.standby.topics if facts.standby is not None else None) or {}
     described = {topic: there.get(name or "") for topic, name in (facts.topics or {}).items()}

@@ -12,10 +12,10 @@ from datetime import timedelta
 
 from orchestrator.decide.gates import automatic
 from orchestrator.decide.gates.gate import Gate
-from orchestrator.facts.automatic import circumstances_of
-from orchestrator.facts.gather import Places
+from orchestrator.facts.automatic import automatic_facts_of
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.open_operations import open_operation
-from orchestrator.operation.requests import Wish, ask
+from orchestrator.operation.requests import RequestSpec, submit
 from state.errors import StoreError
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import ClusterStatus, Verdict
@@ -29,16 +29,16 @@ _TURN_WITHIN = timedelta(hours=1)
 """How long a request may wait while others are moved; asking anew meanwhile would say nothing new."""
 
 
-class Unasked:
+class AutomaticFailover:
     """Looks at every query whose cluster is down, once a tick, for the process that leads."""
 
-    def __init__(self, *, store: ControllerStore, settings: Tideover, places: Places) -> None:
+    def __init__(self, *, store: ControllerStore, settings: Tideover, gatherer: FactGatherer) -> None:
         self._store = store
         self._settings = settings
-        self._places = places
+        self._gatherer = gatherer
         self._told: dict[str, str] = {}
 
-    def ask(self, statuses: Mapping[str, ClusterStatus], *, term: int) -> Sequence[Request]:
+    def submit(self, statuses: Mapping[str, ClusterStatus], *, term: int) -> Sequence[Request]:
         """Write the requests that every gate allows. Raises ``StoreError``, and, when all are asked for, a defect."""
         down = {cluster for cluster, status in statuses.items() if status.verdict is Verdict.DOWN}
         if not down:
@@ -75,11 +75,11 @@ class Unasked:
         term: int,
     ) -> Sequence[Request]:
         lost = sorted({statuses[cluster].reasons[0] for cluster in down})
-        wish = Wish(
+        spec = RequestSpec(
             kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor=AUTOMATIC,
             reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(), within=_TURN_WITHIN,
         )  # fmt: skip
-        return ask(self._store, wish, term=term)
+        return submit(self._store, spec, term=term)
 
     def _may_be_asked_for(self, query: str) -> bool:
         """Policy lets it, and nothing is under way or asked for already."""
@@ -97,9 +97,9 @@ class Unasked:
         target = automatic.standby_of(settings, active, statuses)
         refused: Gate | None = None
         for look in (False, True):
-            facts = self._places.before(OperationKind.FAILOVER, query, target, look=look)
-            given = circumstances_of(self._store, facts, statuses=statuses, term=term)
-            refused = _refusal(automatic.judge(given))
+            facts = self._gatherer.before(OperationKind.FAILOVER, query, target, look=look)
+            given = automatic_facts_of(self._store, facts, statuses=statuses, term=term)
+            refused = _refusal(automatic.judge_automatic(given))
             if refused is not None:
                 break
         return target, refused

@@ -14,7 +14,7 @@ import structlog
 from orchestrator.clock import Clock
 from orchestrator.decide.facts import UNPROVEN
 from orchestrator.decide.gates import checks
-from orchestrator.decide.gates.automatic import Second, second_thoughts
+from orchestrator.decide.gates.automatic import Recheck, recheck
 from orchestrator.decide.gates.gate import is_attended
 from orchestrator.decide.lookup_wants import report_of_fact
 from orchestrator.decide.operation.intents import ANSWER_WITHIN
@@ -38,10 +38,10 @@ from orchestrator.decide.operation.snapshot import (
 )
 from orchestrator.decide.operation.step import goes_on, step
 from orchestrator.errors import UnknownName
-from orchestrator.facts.automatic import circumstances_of
-from orchestrator.facts.gather import Logs, Places
-from orchestrator.facts.runner_reports import fact_of, hosting_of, hosting_process
-from orchestrator.lease import Lead
+from orchestrator.facts.automatic import automatic_facts_of
+from orchestrator.facts.gather import FactGatherer, Logs
+from orchestrator.facts.runner_reports import hosting_of, hosting_process, latest_fact
+from orchestrator.lease import Leadership
 from orchestrator.operation.journal import Journal
 from orchestrator.operation.requests import hold_detail
 from state.errors import StoreUnavailable, TideoverError
@@ -68,16 +68,16 @@ class Executor:
     """Drives operations, one at a time; make one for each thread."""
 
     def __init__(
-        self, *, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock, lead: Lead, actor: str
+        self, *, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock, lead: Leadership, actor: str
     ) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
         self._lead = lead
         self._actor = actor
-        self._places = Places(store=store, settings=settings, logs=logs, clock=clock)
+        self._gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
         self._findings: Findings | None = None
-        self._thought: tuple[int, float, Second] | None = None
+        self._thought: tuple[int, float, Recheck] | None = None
         """Of the operation in hand: the term, when on the monotonic clock, and what was thought."""
         self._now: datetime
         """At the beginning of this tick, on the store's clock: what one leader wrote, the next one counts from."""
@@ -171,7 +171,7 @@ class Executor:
     # -- looking ---------------------------------------------------------------------------------------------------
     def _look(self, operation: Operation) -> Snapshot:
         settings = self._settings.queries.get(operation.query)
-        fact = fact_of(self._store, operation.query)
+        fact = latest_fact(self._store, operation.query)
         assignment = self._store.assignment(operation.query)  # after the fact: no report is newer than the row then
         if settings is None or assignment is None:
             raise UnknownName(f"query {operation.query!r} of operation {operation.id} is not declared here")
@@ -185,7 +185,7 @@ class Executor:
             settings=settings,
             assignment=assignment,
             intents=tuple(self._store.intents(operation.id)),
-            alive=self._places.alive(operation.query),
+            alive=self._gatherer.alive(operation.query),
             fact=fact,
             hosting=hosting_of(steps),
             findings=self._findings,
@@ -194,7 +194,7 @@ class Executor:
             called_off_by=self._called_off_by(operation) if operation.phase in BEFORE_COMMIT else None,
             second=self._second(operation) if operation.phase in UNFENCED and not is_attended(operation) else None,
             patient=waited < PATIENCE,
-            unreachable=self._places.silence_of(operation) if doubtful else "",
+            unreachable=self._gatherer.silence_of(operation) if doubtful else "",
             awaited=doubtful
             and any(
                 request.query == operation.query and not joins(request, operation)
@@ -205,7 +205,7 @@ class Executor:
     def _called_off_by(self, operation: Operation) -> str | None:
         return next((each.actor for each in self._store.open_requests() if calls_off(each, operation)), None)
 
-    def _second(self, operation: Operation) -> Second:
+    def _second(self, operation: Operation) -> Recheck:
         """What automatic mode thinks of its own move now; what the move itself needs is judged behind the fence.
 
         An operation may wait for hours, and is looked at forty times a second: what was thought a moment ago stands.
@@ -213,10 +213,10 @@ class Executor:
         now = self._clock.monotonic()
         if self._thought is not None and self._thought[0] == self._term and now - self._thought[1] < THINK_SECONDS:
             return self._thought[2]
-        facts = self._places.before(operation.kind, operation.query, operation.target, look=False)
+        facts = self._gatherer.before(operation.kind, operation.query, operation.target, look=False)
         facts = replace(facts, source=operation.source)
         statuses = {status.cluster: status for status in self._store.cluster_statuses()}
-        second = second_thoughts(circumstances_of(self._store, facts, statuses=statuses, term=self._term))
+        second = recheck(automatic_facts_of(self._store, facts, statuses=statuses, term=self._term))
         self._thought = (self._term, now, second)
         return second
 
@@ -251,7 +251,7 @@ class Executor:
 
     def _resolve(self, snapshot: Snapshot, report: CheckpointReport) -> float:
         operation = snapshot.operation
-        facts = self._places.before(
+        facts = self._gatherer.before(
             operation.kind, operation.query, operation.target, consents=frozenset(operation.consents), look=False
         )
         facts = replace(
@@ -266,13 +266,13 @@ class Executor:
             attended=is_attended(operation),
         )
         try:
-            facts = self._places.after(facts, report)
+            facts = self._gatherer.after(facts, report)
         except KafkaError as error:
             self._findings = Findings(
                 report=report, gates=(), plan={}, prepare=None, unreachable=str(error), consents=operation.consents
             )
             return UNREACHABLE_PAUSE_SECONDS
-        judged = checks.judge(facts)
+        judged = checks.judge_move(facts)
         ready = checks.refusal(judged) is None
         attempt = len(snapshot.of(IntentKind.PREPARE)) + 1
         target = folder(snapshot.settings.checkpoint, operation.epoch, operation.id, attempt)
@@ -293,8 +293,8 @@ class Executor:
         if report.batch is None:
             return
         operation = snapshot.operation
-        facts = self._places.before(operation.kind, operation.query, operation.target, look=False)
-        self._places.look_ahead(facts, report)
+        facts = self._gatherer.before(operation.kind, operation.query, operation.target, look=False)
+        self._gatherer.look_ahead(facts, report)
 
     def _commit(self, snapshot: Snapshot, commit: Commit, journal: Journal) -> None:
         request = commit.request

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from orchestrator.errors import Refused, UnknownName
-from orchestrator.facts.runner_reports import fact_of
+from orchestrator.facts.runner_reports import latest_fact
 from orchestrator.operation.open_operations import open_operation
 from state.model.entities import Event, QueryFact, RunState
 from state.model.maintenance import Remembered
@@ -52,7 +52,7 @@ def leftover_of(store: ControllerStore, settings: Tideover, query: str) -> Lefto
     waiting = next((request for request in store.open_requests() if request.query == query), None)
     if waiting is not None:
         raise Refused(f"request {waiting.id} of {query} waits to be taken", hint="wait until it is answered")
-    fact = fact_of(store, query)
+    fact = latest_fact(store, query)
     runner = _running(store, fact)
     if runner is not None:
         raise Refused(

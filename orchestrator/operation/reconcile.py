@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.decide.reconcile import (
-    given_up,
     held_by,
+    hold_given_up,
     is_put_back,
     reconciled,
     release_of,
@@ -14,7 +14,7 @@ from orchestrator.decide.reconcile import (
     vouched,
 )
 from orchestrator.errors import Refused
-from orchestrator.facts.runner_reports import fact_of
+from orchestrator.facts.runner_reports import latest_fact
 from orchestrator.operation.open_operations import open_operation
 from state.messages import ALREADY_RUN, Failure
 from state.model.entities import Assignment, Event, Intent, IntentKind, IntentState, Operation, QueryFact
@@ -45,14 +45,14 @@ class Lost:
 
 def sides_of(store: ControllerStore, query: str) -> Sides | None:
     """Both sides, where the store is the older one; None where there is nothing to reconcile."""
-    fact = fact_of(store, query)
+    fact = latest_fact(store, query)
     stored = store.assignment(query)  # after the fact: else a move in between would look like an older store
     return Sides(stored=stored, runs=fact) if fact is not None and is_put_back(stored, fact) else None
 
 
 def lost_of(store: ControllerStore, query: str) -> Lost | None:
     """What a runner found at the stored checkpoint, where it tells that the store is the older one."""
-    fact = fact_of(store, query)
+    fact = latest_fact(store, query)
     stored = store.assignment(query)
     if stored is None:
         return None
@@ -93,7 +93,7 @@ def reconcile(store: ControllerStore, settings: Tideover, sides: Sides, *, actor
     return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=reported, undo=undo)
 
 
-def answer_for(
+def reconcile_by_hand(
     store: ControllerStore,
     settings: Tideover,
     lost: Lost,
@@ -125,7 +125,7 @@ def answer_for(
                 f"nothing went on stays where it was: --cluster {stored.cluster}, and no other --runner",
             )
         target = next((each for each in query.clusters if each != cluster), cluster)
-        wanted, back = given_up(
+        wanted, back = hold_given_up(
             stored, lost.holder, lost.held_epoch, target=target, actor=actor, reason=reason, at=at
         )  # fmt: skip
         undo = (back, release_of(back, wanted, below=query.checkpoint))

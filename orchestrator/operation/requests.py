@@ -1,6 +1,6 @@
 """A verb becomes request rows, and a request becomes one operation, joins the open one, or is refused.
 
-An operation carries its request's id, so that a taker that died after the hold and before the answer finds on its
+An operation carries its request's id, so that a handler that died after the hold and before the answer finds on its
 return that the request was taken already: a verb moves a query once, however often it is retried.
 """
 
@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import automatic, checks
-from orchestrator.decide.gates.gate import MOVE, Gate, bound
+from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
 from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, too_late, watched
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins, stranded
-from orchestrator.facts.automatic import circumstances_of
-from orchestrator.facts.gather import Places
-from orchestrator.facts.runner_reports import fact_of, hosting_process, run_of
-from orchestrator.lease import Lead
+from orchestrator.facts.automatic import automatic_facts_of
+from orchestrator.facts.gather import FactGatherer
+from orchestrator.facts.runner_reports import hosting_process, latest_fact, run_of
+from orchestrator.lease import Leadership
 from orchestrator.operation.open_operations import open_operation
 from state.messages import Process
 from state.model.automation import AUTOMATIC
@@ -33,12 +33,12 @@ TAKEN_WITHIN = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class RequestSpec:
     """What an operator or a program wants, for one or several queries."""
 
     kind: OperationKind
     targets: Mapping[str, str | None]
-    """Query to the cluster it shall run on; None leaves it to the taker. A verb that was typed names it: typed twice,
+    """Query to the cluster it shall run on; None leaves it to the handler. A verb that was typed names it: typed twice,
     it must not move the query on to the next cluster."""
     expect_active: Mapping[str, str]
     """Query to the cluster on which whoever wishes this saw it: a query that is elsewhere by then is not moved. A query
@@ -50,7 +50,7 @@ class Wish:
     runs: Mapping[str, Process | None] | None = None
     """By query, the run that was seen when that was typed; None: the one that is seen when the request is written."""
     within: timedelta = TAKEN_WITHIN
-    """How long it may wait to be taken: what was wished long ago may be the wrong thing to do now."""
+    """How long it may wait to be taken: what was asked long ago may be the wrong thing to do now."""
 
 
 def new_id(at: datetime) -> str:
@@ -62,7 +62,7 @@ def new_id(at: datetime) -> str:
     return f"{at:%y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
-def ask(store: ControllerStore, wish: Wish, *, term: int | None = None) -> tuple[Request, ...]:
+def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None) -> tuple[Request, ...]:
     """Write one request for each query, all of one group. A leader asks with its term, and raises ``StaleTerm``.
 
     Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
@@ -71,27 +71,27 @@ def ask(store: ControllerStore, wish: Wish, *, term: int | None = None) -> tuple
     group = new_id(at)
     requests = tuple(
         Request(
-            id=group if len(wish.targets) == 1 else f"{group}-{index:0{len(str(len(wish.targets)))}}",
+            id=group if len(spec.targets) == 1 else f"{group}-{index:0{len(str(len(spec.targets)))}}",
             group=group,
-            kind=wish.kind,
+            kind=spec.kind,
             query=query,
             target=target,
-            expect_active=wish.expect_active.get(query),
-            actor=wish.actor,
-            reason=wish.reason,
-            consents=bound(wish.consents, _run(store, wish, query)),
+            expect_active=spec.expect_active.get(query),
+            actor=spec.actor,
+            reason=spec.reason,
+            consents=bind_consents(spec.consents, _run(store, spec, query)),
             created_at=at,
-            expires_at=at + wish.within,
+            expires_at=at + spec.within,
         )
-        for index, (query, target) in enumerate(wish.targets.items(), start=1)
+        for index, (query, target) in enumerate(spec.targets.items(), start=1)
     )
     for request in requests:
         store.ask(request, term=term)
     return requests
 
 
-def _run(store: ControllerStore, wish: Wish, query: str) -> Process | None:
-    return run_of(store, query) if wish.runs is None else wish.runs.get(query)
+def _run(store: ControllerStore, spec: RequestSpec, query: str) -> Process | None:
+    return run_of(store, query) if spec.runs is None else spec.runs.get(query)
 
 
 def default_target(query: Query, active: str) -> str:
@@ -100,7 +100,7 @@ def default_target(query: Query, active: str) -> str:
     return order[(order.index(active) + 1) % len(order)] if active in order else order[0]
 
 
-class Taker:
+class RequestHandler:
     """Takes requests for the one that leads."""
 
     def __init__(
@@ -108,15 +108,15 @@ class Taker:
         *,
         store: ControllerStore,
         queries: dict[str, Query],
-        places: Places,
-        lead: Lead,
+        gatherer: FactGatherer,
+        lead: Leadership,
         is_ours: Callable[[Request], bool] = lambda request: True,
     ) -> None:
         """``is_ours`` tells whether this process may judge a request by its own configuration and network."""
         self._is_ours = is_ours
         self._store = store
         self._queries = queries
-        self._places = places
+        self._gatherer = gatherer
         self._lead = lead
         self._term = 0
         """The term of the request in hand, for all of its writes."""
@@ -170,7 +170,7 @@ class Taker:
         calls_off = standing is None and self._calls_off(request)
         return standing is None and not has_room and not calls_off
 
-    def turn_down(self, request: Request, text: str) -> None:
+    def refuse(self, request: Request, text: str) -> None:
         """Refuse a request that cannot be judged, unless its operation has begun. Raises ``StaleTerm``."""
         begun = self._store.operation(request.id)
         if begun is None:
@@ -223,8 +223,8 @@ class Taker:
         if calls_off(request, standing) and standing.phase not in BEHIND_COMMIT:
             return standing.id
         held = self._store.assignment(request.query)
-        unreachable = self._places.silence_of(standing) if standing.phase in LANDING else ""
-        reason = stranded(standing, fact_of(self._store, request.query), unreachable)
+        unreachable = self._gatherer.silence_of(standing) if standing.phase in LANDING else ""
+        reason = stranded(standing, latest_fact(self._store, request.query), unreachable)
         if reason is not None and held is not None and held.desired is Desired.RUNNING:
             return standing.id
         text = (
@@ -234,7 +234,7 @@ class Taker:
         self._refuse(request, text)
         return None
 
-    def _refusal(self, request: Request) -> str | Facts:
+    def _refusal(self, request: Request) -> str | MoveFacts:
         """Why the request is turned down before anything is stopped, or the facts on which it may go on."""
         query = self._queries[request.query]
         assignment = self._store.assignment(request.query)
@@ -242,7 +242,7 @@ class Taker:
         if target not in query.clusters:
             return f"{request.query} may not run on {target}: its clusters are {', '.join(query.clusters)}"
         consents = frozenset(request.consents)
-        facts = self._places.before(
+        facts = self._gatherer.before(
             request.kind, request.query, target, consents=consents, expect_active=request.expect_active
         )
         # A runner may still be starting: the operation waits for it, and says so, instead of turning the operator away.
@@ -251,17 +251,17 @@ class Taker:
         )
         return facts if refused is None else f"{refused.name}: {refused.text}"
 
-    def _judged(self, request: Request, facts: Facts) -> tuple[Gate, ...]:
+    def _judged(self, request: Request, facts: MoveFacts) -> tuple[Gate, ...]:
         """The gates, asked now; those of automatic mode too, where it asked: much may have happened since it did."""
         if request.actor != AUTOMATIC:
-            return checks.judge(facts)
+            return checks.judge_move(facts)
         statuses = {status.cluster: status for status in self._store.cluster_statuses()}
-        return automatic.judge(circumstances_of(self._store, facts, statuses=statuses, term=self._term))
+        return automatic.judge_automatic(automatic_facts_of(self._store, facts, statuses=statuses, term=self._term))
 
     def _refuse(self, request: Request, text: str) -> None:
         self._store.answer(request.id, term=self._term, refused=text, event=self._event(request, "refused", text))
 
-    def _opened(self, request: Request, facts: Facts, *, waited: bool) -> Operation | None:
+    def _opened(self, request: Request, facts: MoveFacts, *, waited: bool) -> Operation | None:
         assignment = facts.assignment
         if assignment is None:
             return None
@@ -287,7 +287,7 @@ class Taker:
             started_at=at if waited else request.created_at,
             ended_at=None,
         )
-        hosting = hosting_process(assignment, fact_of(self._store, request.query), self._store.runners())
+        hosting = hosting_process(assignment, latest_fact(self._store, request.query), self._store.runners())
         held = Step(
             operation=operation.id,
             sequence=1,

@@ -1,8 +1,9 @@
-"""What a leader has on its desk: the requests of all, and the open operations, each driven on a thread of its own.
+"""What a leader schedules: the requests of all, and the open operations, each driven on a thread of its own.
 
-A verb's process keeps a desk until its own requests are through, a controller as long as it runs. An operation begins
-by stopping its query, so no more begin than are driven at once: who asked for the others waits for a turn, and until
-then their queries run on. A request that waits is nobody's but the store's: a leader that dies leaves it to the next.
+A verb's process keeps a scheduler until its own requests are through, a controller as long as it runs. An operation
+begins by stopping its query, so no more begin than are driven at once: who asked for the others waits for a turn,
+and until then their queries run on. A request that waits is nobody's but the store's: a leader that dies leaves it to
+the next.
 
 One operation that fails does not stop the others, and one that waits for a person does not keep them waiting: it counts
 no more once it has had its time, and while others queue for a thread, each has one for a while only, then it is the
@@ -20,11 +21,11 @@ import structlog
 
 from orchestrator.clock import Clock
 from orchestrator.errors import NotLeading
-from orchestrator.facts.gather import Logs, Places
-from orchestrator.lease import Lead
+from orchestrator.facts.gather import FactGatherer, Logs
+from orchestrator.lease import Leadership
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.open_operations import open_operations
-from orchestrator.operation.requests import Taker
+from orchestrator.operation.requests import RequestHandler
 from state.errors import Conflict, StaleTerm, StoreError, StoreUnavailable, TideoverError
 from state.model.entities import Request
 from state.settings.keys import Tideover
@@ -43,14 +44,14 @@ RETRY_AT_MOST = 300.0
 
 
 @dataclass(kw_only=True)
-class Desk:
+class Scheduler:
     """For one process; its methods are called by one thread, again and again, and return soon."""
 
     store: ControllerStore
     settings: Tideover
     logs: Logs
     clock: Clock
-    lead: Lead
+    lead: Leadership
     actor: str
     width: int = WIDTH
     retry_seconds: float = math.inf
@@ -78,9 +79,9 @@ class Desk:
         A lost lease, and a store that is away, end the round: the next one, or the next leader, goes on. A request that
         was answered by another meanwhile does not keep the others waiting.
         """
-        places = Places(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
-        taker = Taker(
-            store=self.store, queries=self.settings.queries, places=places, lead=self.lead, is_ours=self.is_ours
+        gatherer = FactGatherer(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
+        handler = RequestHandler(
+            store=self.store, queries=self.settings.queries, gatherer=gatherer, lead=self.lead, is_ours=self.is_ours
         )
         try:
             requests = self.store.open_requests()
@@ -91,9 +92,9 @@ class Desk:
                     has_room, line = False, self._line(requests)
                 if request.id in line:
                     continue
-                with contextlib.suppress(Conflict), self._turning_down(taker, request):
+                with contextlib.suppress(Conflict), self._refusing(handler, request):
                     waited = request.id in self._waiting
-                    operation = taker.take(request, has_room=has_room, waited=waited)
+                    operation = handler.take(request, has_room=has_room, waited=waited)
                     if operation is not None and self.is_ours(request):
                         self.drive([operation])
                     elif operation is None and not has_room:
@@ -103,7 +104,7 @@ class Desk:
         self.drive(())
 
     @contextlib.contextmanager
-    def _turning_down(self, taker: Taker, request: Request) -> Iterator[None]:
+    def _refusing(self, handler: RequestHandler, request: Request) -> Iterator[None]:
         """A defect that one request meets turns that one down, and leaves the others alone."""
         try:
             yield
@@ -112,7 +113,7 @@ class Desk:
         except Exception as error:
             log.exception("a defect met a request", request=request.id, query=request.query)
             if self.is_ours(request):
-                taker.turn_down(request, f"{_defect(error)}; nothing was begun")
+                handler.refuse(request, f"{_defect(error)}; nothing was begun")
 
     def resume(self) -> None:
         """Drive every open operation, the oldest first: also those of former leaders. Raises ``StoreUnavailable``."""

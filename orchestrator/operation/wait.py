@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from orchestrator.clock import Clock
 from orchestrator.facts.gather import Logs
-from orchestrator.lease import Lead
+from orchestrator.lease import Leadership
 from orchestrator.operation.open_operations import open_operations
 from orchestrator.operation.requests import standing_of
-from orchestrator.operation.scheduler import Desk
+from orchestrator.operation.scheduler import Scheduler
 from state.errors import StoreError, StoreUnavailable, TideoverError
 from state.model.entities import Operation, Request
 from state.settings.keys import Tideover
@@ -29,14 +29,14 @@ YIELDS_SECONDS = 2.0
 
 
 @dataclass(kw_only=True)
-class Work:
+class RequestWait:
     """The requests of one verb, until they are answered and their operations closed, or the time is up."""
 
     store: ControllerStore
     settings: Tideover
     logs: Logs
     clock: Clock
-    lead: Lead
+    lead: Leadership
     actor: str
     watch: Callable[[], None] = lambda: None
     """Called between looks: the progress lines of a terminal."""
@@ -45,7 +45,7 @@ class Work:
         self._until = self._leads_since = self.clock.monotonic()
         self._yields_until = -math.inf
         self._own: frozenset[str] = frozenset()
-        self._desk = Desk(
+        self._desk = Scheduler(
             store=self.store,
             settings=self.settings,
             logs=self.logs,

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from orchestrator.cli.context import World
+from orchestrator.cli.context import Context
 from state.errors import StoreError, StoreUnavailable
 from state.store.sql.engine import make_engines
 from state.store.sql.migrate import upgrade_store
@@ -18,17 +18,17 @@ USER, FIRST, SECOND = "keeper", "moat-and-drawbridge", "portcullis-and-keep"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path) -> Iterator[Context]:
     config = tmp_path / "tideover.yaml"
     config.write_text("store: file:url\nclusters: {east: {bootstrap: [localhost:1]}}\n", encoding="utf-8")
-    world = World(config=str(config))
+    world = Context(config=str(config))
     yield world
     world.close()
 
 
 @pytest.mark.real
 def test_a_changed_password_counts_from_the_next_connection_on(
-    postgres: Postgres, world: World, tmp_path: Path
+    postgres: Postgres, world: Context, tmp_path: Path
 ) -> None:
     file = tmp_path / "url"
     file.write_text(postgres.guard(postgres.new_database().rpartition("/")[2], USER, FIRST), encoding="utf-8")

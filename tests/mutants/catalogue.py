@@ -130,8 +130,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/checkpoint/carry.py",
-        "data_batch=batch + (2 if treatment in {Treatment.PROMOTE, Treatment.BRIDGE} else 1)",
-        "data_batch=batch + (2 if treatment is Treatment.PROMOTE else 1)",
+        "data_batch=batch + (2 if treatment in {UncommittedBatch.PROMOTE, UncommittedBatch.BRIDGE} else 1)",
+        "data_batch=batch + (2 if treatment is UncommittedBatch.PROMOTE else 1)",
         ("tests/unit/test_carry.py", "tests/unit/test_checkpoint_text.py", "tests/unit/test_state_files.py"),
         "bridge: wrong first data batch (an empty batch would prove the move)",
     ),
@@ -228,8 +228,8 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/operation/requests.py",
-        "        if request.actor != AUTOMATIC:\n            return checks.judge(facts)\n",
-        "        if True:\n            return checks.judge(facts)\n",
+        "        if request.actor != AUTOMATIC:\n            return checks.judge_move(facts)\n",
+        "        if True:\n            return checks.judge_move(facts)\n",
         ("tests/simulation/test_requests.py", "tests/simulation/test_unattended.py"),
         "automatic gates (pause, cool-down, down) not asked again when taken",
     ),
@@ -550,7 +550,7 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/gates/gate.py",
-        "    return unfenced(run) in consents\n",
+        "    return unfenced_consent(run) in consents\n",
         "    return bool(tuple(consents))\n",
         ("tests/unit/test_phases_decided.py", "tests/simulation/test_consents.py"),
         "any consent counts as consent to go unfenced",

@@ -24,7 +24,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lab import topics
-from state.messages import PrepareRequest, Treatment
+from state.messages import PrepareRequest, UncommittedBatch
 from state.settings.keys import Query, Spark
 from streaming.jars import jar_paths
 from streaming.spark.checkpoint.carry import prepare
@@ -87,7 +87,7 @@ Sink = DeltaSink | FormatSink
 
 @dataclass(frozen=True)
 class Case:
-    treatment: Treatment
+    treatment: UncommittedBatch
     sink_has_it: bool
     by_format: bool = False
 
@@ -97,8 +97,10 @@ class Case:
         return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}{sink}"
 
 
-CASES = [Case(Treatment.REPLAN, True, by_format=True)]
-CASES += [Case(treatment, has) for treatment in (Treatment.REPLAN, Treatment.BRIDGE) for has in (True, False)]
+CASES = [Case(UncommittedBatch.REPLAN, True, by_format=True)]
+CASES += [
+    Case(treatment, has) for treatment in (UncommittedBatch.REPLAN, UncommittedBatch.BRIDGE) for has in (True, False)
+]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -141,7 +143,7 @@ def _play(session: SparkSession, case: Case, old: list[str], new: list[str], dir
     request = PrepareRequest(
         checkpoint=first, target=second, operation="op", epoch=2, resume="carry", batch=report.batch,
         offsets=report.offsets, target_offsets=_shifted(report.offsets), treatment=case.treatment,
-        planned_target_offsets=_shifted(report.planned.offsets) if case.treatment is Treatment.REPLAN else None,
+        planned_target_offsets=_shifted(report.planned.offsets) if case.treatment is UncommittedBatch.REPLAN else None,
     )  # fmt: skip
     prepared = prepare(files, request, {"orders": (topic,)})
     sink.breaks = None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyspark
 
-from state.messages import CheckpointReport, PrepareRequest, Treatment
+from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
 from streaming.jars import jar_paths
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import LocalFiles
@@ -33,7 +33,7 @@ def carry(old: str, new: str) -> CheckpointReport:
     report = read_checkpoint(FILES, old, {})
     request = PrepareRequest(
         checkpoint=old, target=new, operation="move", epoch=2, resume="carry", batch=report.batch, offsets={},
-        target_offsets={}, treatment=Treatment.NONE if report.planned is None else Treatment.BRIDGE,
+        target_offsets={}, treatment=UncommittedBatch.NONE if report.planned is None else UncommittedBatch.BRIDGE,
     )  # fmt: skip
     prepare(FILES, request, {})
     return report

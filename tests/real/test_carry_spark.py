@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lab.world import CLUSTERS, World
-from state.messages import PrepareRequest, ReleaseRequest, SinkState, Treatment
+from state.messages import PrepareRequest, ReleaseRequest, SinkState, UncommittedBatch
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, release
@@ -86,15 +86,17 @@ def committed_twice(move: Move, sink: Ledger | Parquet, **options: str) -> None:
 @pytest.mark.parametrize(
     ("treatment", "sink_has", "version"),
     [
-        (Treatment.NONE, None, 1),
-        (Treatment.REPLAN, True, 2),
-        (Treatment.REPLAN, False, 1),
-        (Treatment.PROMOTE, True, 1),
-        (Treatment.BRIDGE, False, 2),
-        (Treatment.BRIDGE, True, 1),
+        (UncommittedBatch.NONE, None, 1),
+        (UncommittedBatch.REPLAN, True, 2),
+        (UncommittedBatch.REPLAN, False, 1),
+        (UncommittedBatch.PROMOTE, True, 1),
+        (UncommittedBatch.BRIDGE, False, 2),
+        (UncommittedBatch.BRIDGE, True, 1),
     ],
 )
-def test_a_file_sink_gets_every_record(move: Move, treatment: Treatment, sink_has: bool | None, version: int) -> None:
+def test_a_file_sink_gets_every_record(
+    move: Move, treatment: UncommittedBatch, sink_has: bool | None, version: int
+) -> None:
     move.with_settings({"spark.sql.streaming.offsetLog.formatVersion": str(version)})
     sink = Parquet(move.folder / "out")
     committed_twice(move, sink)
@@ -118,28 +120,28 @@ def test_a_file_sink_gets_every_record(move: Move, treatment: Treatment, sink_ha
     delivered = sink.ids(move.session)
     repeated = {number for number, count in delivered.items() if count > 1}
     assert set(delivered) == set(range(ALL))
-    assert repeated == (set(range(COMMITTED, PLANNED)) if treatment is Treatment.BRIDGE and sink_has else set())
+    assert repeated == (set(range(COMMITTED, PLANNED)) if treatment is UncommittedBatch.BRIDGE and sink_has else set())
     assert data_batch in move.commits()
 
 
 @pytest.mark.parametrize(
     ("treatment", "fails", "store", "version"),
     [
-        (Treatment.NONE, None, "hdfs", 2),
-        (Treatment.NONE, None, "archives", 1),
-        (Treatment.REPLAN, "after", "changelogs", 1),
-        (Treatment.REPLAN, "before", "format-2", 2),
-        (Treatment.PROMOTE, "after", "hdfs", 1),
-        (Treatment.PROMOTE, "after", "format-2", 1),
-        (Treatment.PROMOTE, "after", "archives", 2),
-        (Treatment.BRIDGE, "after", "archives", 1),
-        (Treatment.BRIDGE, "after", "format-2", 1),
-        (Treatment.BRIDGE, "before", "hdfs", 2),
-        (Treatment.BRIDGE, "before", "changelogs", 1),
+        (UncommittedBatch.NONE, None, "hdfs", 2),
+        (UncommittedBatch.NONE, None, "archives", 1),
+        (UncommittedBatch.REPLAN, "after", "changelogs", 1),
+        (UncommittedBatch.REPLAN, "before", "format-2", 2),
+        (UncommittedBatch.PROMOTE, "after", "hdfs", 1),
+        (UncommittedBatch.PROMOTE, "after", "format-2", 1),
+        (UncommittedBatch.PROMOTE, "after", "archives", 2),
+        (UncommittedBatch.BRIDGE, "after", "archives", 1),
+        (UncommittedBatch.BRIDGE, "after", "format-2", 1),
+        (UncommittedBatch.BRIDGE, "before", "hdfs", 2),
+        (UncommittedBatch.BRIDGE, "before", "changelogs", 1),
     ],
 )
 def test_sums_without_deduplication_stay_exact(
-    move: Move, treatment: Treatment, fails: Literal["before", "after"] | None, store: str, version: int
+    move: Move, treatment: UncommittedBatch, fails: Literal["before", "after"] | None, store: str, version: int
 ) -> None:
     move.with_settings(STORES[store] | {"spark.sql.streaming.offsetLog.formatVersion": str(version)})
     sink = Ledger()
@@ -159,7 +161,7 @@ def test_sums_without_deduplication_stay_exact(
     assert run(sink.writer(read(move.session, move.west, move.topic)), move.new) is None
     assert sink.rows == Ledger.truth(ALL)
     assert data_batch in move.commits()
-    assert (report.batch or 0) + 1 in sink.batches or treatment is Treatment.PROMOTE
+    assert (report.batch or 0) + 1 in sink.batches or treatment is UncommittedBatch.PROMOTE
 
 
 @pytest.mark.parametrize(("store", "full"), [("hdfs", "snapshot"), ("changelogs", "zip"), ("format-2", "zip")])
@@ -176,7 +178,7 @@ def test_a_long_line_of_batches_is_carried_from_its_newest_snapshot(move: Move, 
         pytest.fail(f"no snapshot was written in {COMMITTED - 6} runs")
     move.east.extend(move.topic, COMMITTED)
     assert run(sink.writer(read(move.session, move.east, move.topic)), move.old) is None
-    move.carry(Treatment.BRIDGE, move.inspect())
+    move.carry(UncommittedBatch.BRIDGE, move.inspect())
     old, new = move.files.walk(str(state)), move.files.walk(str(Path(move.new) / "state"))
     assert any(path.endswith(full) for path in new)
     assert len(new) < len(old)
@@ -285,7 +287,7 @@ def test_one_of_two_sources_moves_and_the_other_goes_on_where_it_was(move: Move)
         batch=report.batch,
         offsets=report.offsets,
         target_offsets={"orders": position(COMMITTED, topic=move.topic, shifted=True)},
-        treatment=Treatment.BRIDGE,
+        treatment=UncommittedBatch.BRIDGE,
     )
     prepare(move.files, request, sources)
     move.east.extend(other, ALL)
@@ -297,16 +299,16 @@ def test_one_of_two_sources_moves_and_the_other_goes_on_where_it_was(move: Move)
 @pytest.mark.parametrize(
     ("treatment", "sink_has", "version", "first"),
     [
-        (Treatment.NONE, None, 1, "kafka"),
-        (Treatment.NONE, None, 2, "files"),
-        (Treatment.REPLAN, False, 1, "files"),
-        (Treatment.REPLAN, True, 2, "kafka"),
-        (Treatment.PROMOTE, True, 1, "kafka"),
-        (Treatment.BRIDGE, True, 1, "files"),
+        (UncommittedBatch.NONE, None, 1, "kafka"),
+        (UncommittedBatch.NONE, None, 2, "files"),
+        (UncommittedBatch.REPLAN, False, 1, "files"),
+        (UncommittedBatch.REPLAN, True, 2, "kafka"),
+        (UncommittedBatch.PROMOTE, True, 1, "kafka"),
+        (UncommittedBatch.BRIDGE, True, 1, "files"),
     ],
 )
 def test_a_file_source_beside_kafka_goes_on_where_it_was(
-    move: Move, treatment: Treatment, sink_has: bool | None, version: int, first: str
+    move: Move, treatment: UncommittedBatch, sink_has: bool | None, version: int, first: str
 ) -> None:
     move.with_settings({"spark.sql.streaming.offsetLog.formatVersion": str(version)})
     sink, files = Parquet(move.folder / "out"), Files(move.folder / "in")
@@ -341,7 +343,7 @@ def test_a_file_source_beside_kafka_goes_on_where_it_was(
     assert set(delivered) == {*range(ALL), 1000, 1001, 1010, 1011, 1020, 1021, 1030, 1040} - (
         set() if sink_has is not None else {1020, 1021}
     )
-    assert repeated == ({*range(COMMITTED, PLANNED), 1020, 1021} if treatment is Treatment.BRIDGE else set())
+    assert repeated == ({*range(COMMITTED, PLANNED), 1020, 1021} if treatment is UncommittedBatch.BRIDGE else set())
 
 
 def test_a_rate_source_beside_kafka_goes_on_counting(move: Move) -> None:
@@ -373,7 +375,7 @@ def test_a_rate_source_beside_kafka_goes_on_counting(move: Move) -> None:
     move.east.extend(move.topic, COMMITTED)
     before = len(deliver(move.east, move.old, 20, COMMITTED))
     report = move.inspect(sink.folder)
-    move.carry(Treatment.NONE if report.planned is None else Treatment.BRIDGE, report)
+    move.carry(UncommittedBatch.NONE if report.planned is None else UncommittedBatch.BRIDGE, report)
     after = deliver(move.west, move.new, before + 20, ALL)
     assert after == set(range(1000, 1000 + len(after)))
     assert {number for number, count in delivered().items() if count > 1} <= after
@@ -427,7 +429,7 @@ def test_a_state_file_purged_while_it_is_copied_starts_the_copy_anew(move: Move)
 
     move.files = Purging(move.session)
     report = move.inspect()
-    move.carry(Treatment.NONE, report)
+    move.carry(UncommittedBatch.NONE, report)
     assert move.files.attempts == 2
     assert run(sink.writer(read(move.session, move.west, move.topic)), move.new) is None
     assert sink.rows == Ledger.truth(ALL)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.watch import Observer, Watching
+from orchestrator.watch import ClusterWatch, Observer
 from state.model.cluster_status import Verdict
 from state.model.entities import QueryFact, RunState
 from state.settings.keys import Tideover
@@ -168,7 +168,7 @@ def test_verdict_gate_and_runner_refuse_a_cluster_at_anothers_address(place: Pla
             settings, name="one", instance="1", eyes=probes_on(settings, known), open_log=lambda name: pytest.fail(name)
         )
         observer.begin()
-        watching = Watching(store, settings, observer, identities=known, actor="controller:one")
+        watching = ClusterWatch(store, settings, observer, identities=known, actor="controller:one")
         lease = store.lead(CONTROLLER, "one", timedelta(minutes=10))
         assert lease is not None
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from orchestrator.facts.source_cluster import appeared
+from orchestrator.facts.source_cluster import new_topic_wants
 from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Detection, MethodName, Security, Tideover
@@ -172,7 +172,7 @@ def test_acls_on_a_prefix_show_a_pattern_only_the_topics_of_that_prefix(scram: G
     with Link(pat, name="west") as link:
 
         def seen() -> set[str]:
-            wants = appeared(link, settings, settings.queries["q"], source="east", target="west", wants=())
+            wants = new_topic_wants(link, settings, settings.queries["q"], source="east", target="west", wants=())
             return {want.target_topic for want in wants}
 
         assert seen() == set()

@@ -6,10 +6,10 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.clock import SystemClock
-from orchestrator.lease import Lead
+from orchestrator.lease import Leadership
 from orchestrator.operation.reconcile import reconcile, sides_of
-from orchestrator.operation.requests import Wish, ask
-from orchestrator.operation.wait import Work
+from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.operation.wait import RequestWait
 from state.model.entities import Desired, OperationKind, RunState
 from state.settings.keys import Tideover
 from state.store.sql.store import SqlStore
@@ -35,15 +35,15 @@ def turned_down(stage: Stage) -> str | None:
     settings, clock = Tideover.model_validate(stage.settings), SystemClock()
     links = {name: Link(cluster) for name, cluster in settings.clusters.items()}
     try:
-        work = Work(
+        work = RequestWait(
             store=stage.store,
             settings=settings,
             logs=links.__getitem__,
             clock=clock,
-            lead=Lead(stage.store, clock, "test"),
+            lead=Leadership(stage.store, clock, "test"),
             actor="test",
         )
-        wish = Wish(
+        wish = RequestSpec(
             kind=OperationKind.FAILOVER,
             targets={"ids": "west"},
             expect_active={},
@@ -51,7 +51,7 @@ def turned_down(stage: Stage) -> str | None:
             reason="",
             consents=(),
         )
-        (request,) = work.see_through(ask(stage.store, wish), seconds=30)
+        (request,) = work.see_through(submit(stage.store, wish), seconds=30)
         return request.refused
     finally:
         for link in links.values():

@@ -21,7 +21,7 @@ from state.messages import (
     PrepareReport,
     PrepareRequest,
     Process,
-    Treatment,
+    UncommittedBatch,
 )
 from state.model.entities import (
     Assignment,
@@ -325,7 +325,7 @@ def _prepared(stage: Stage, runner: RunnerProcess, operation: Operation, report:
         batch=report.checkpoint.batch,
         offsets=report.checkpoint.offsets,
         target_offsets=_shifted(report.checkpoint.offsets),
-        treatment=Treatment.NONE if report.checkpoint.planned is None else Treatment.BRIDGE,
+        treatment=UncommittedBatch.NONE if report.checkpoint.planned is None else UncommittedBatch.BRIDGE,
     )
     intent = stage.ask(runner, operation, IntentKind.PREPARE, request)
     assert intent.state is IntentState.DONE, intent.result

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from orchestrator.clock import SystemClock
-from orchestrator.lease import Lead
+from orchestrator.lease import Leadership
 from orchestrator.operation.open_operations import open_operations
-from orchestrator.operation.requests import Wish, ask
-from orchestrator.operation.wait import Work, outcome_of
+from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.operation.wait import RequestWait, outcome_of
 from state.model.entities import OperationKind, Phase
 from state.settings.keys import Tideover
 from streaming.kafka.link import Link
@@ -52,16 +52,16 @@ def test_a_runner_killed_behind_the_commit_is_followed_and_all_is_read_once(
         done = r"warmed up .*queries=\{'ids': [1-9]\d*\} records=\([1-9]\d*, [1-9]\d*\)"
         second.until("it has run what it stands by for", lambda: re.search(done, second.log()))
         clock = SystemClock()
-        work = Work(
+        work = RequestWait(
             store=stage.store,
             settings=settings,
             logs=links.__getitem__,
             clock=clock,
-            lead=Lead(stage.store, clock, "test"),
+            lead=Leadership(stage.store, clock, "test"),
             actor="test",
             watch=kill_behind_the_commit,
         )
-        wish = Wish(
+        wish = RequestSpec(
             kind=OperationKind.FAILOVER,
             targets={"ids": "west"},
             expect_active={},
@@ -69,7 +69,7 @@ def test_a_runner_killed_behind_the_commit_is_followed_and_all_is_read_once(
             reason="",
             consents=(),
         )
-        (request,) = work.see_through(ask(stage.store, wish), seconds=90)
+        (request,) = work.see_through(submit(stage.store, wish), seconds=90)
         operation = outcome_of(stage.store, request)
         assert operation is not None, request.refused
         steps = [(step.name, step.outcome) for step in stage.store.steps(operation.id)]

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from orchestrator.facts.gather import Places
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from state.model.entities import OperationKind, Position, TopicPartition
 from state.settings.keys import Cluster
@@ -105,8 +105,8 @@ def planned(link: Link, position: Position) -> Any:
     world.runner.live()
     world.store.save_positions([position])
     logs: dict[str, Log] = {"east": link, "west": west}
-    places = Places(store=world.store, settings=world.settings, logs=logs.__getitem__, clock=world.clock)
-    return plan_query(places, OperationKind.SWITCHOVER, position.query, "west")
+    gatherer = FactGatherer(store=world.store, settings=world.settings, logs=logs.__getitem__, clock=world.clock)
+    return plan_query(gatherer, OperationKind.SWITCHOVER, position.query, "west")
 
 
 def judged(link: Link, position: Position) -> Standing:

@@ -21,7 +21,7 @@ from lab import configuration, faults, topics
 from lab.faults import FAULTS
 from lab.world import TOPIC, World
 from orchestrator.config.load import load
-from orchestrator.watch import Observer, Watching
+from orchestrator.watch import ClusterWatch, Observer
 from state.model.cluster_status import ClusterStatus, Verdict
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Tideover
@@ -57,7 +57,7 @@ class Controller:
             settings, name="one", instance="1", eyes=eyes or probes_on(settings, identities),
             open_log=lambda name: links[name],
         )  # fmt: skip
-        self.watching = Watching(store, settings, self.observer, identities=identities, actor="controller one")
+        self.watching = ClusterWatch(store, settings, self.observer, identities=identities, actor="controller one")
 
     def until(
         self, cluster: str, condition: Callable[[ClusterStatus], bool], seconds: float = BOUND_SECONDS

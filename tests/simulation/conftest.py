@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.context import World as CliWorld
+from orchestrator.cli.context import Context as CliWorld
 from orchestrator.clock import SystemClock
 from state.store.sql.migrate import open_store
 from tests.simulation.world import World

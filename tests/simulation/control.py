@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from orchestrator.controller import STEP_SECONDS, Controller, assemble
 from orchestrator.errors import NotLeading
-from orchestrator.lease import Lead
+from orchestrator.lease import Leadership
 from orchestrator.operation.execute import STORE_PAUSE_SECONDS, Executor
-from orchestrator.operation.scheduler import Desk, _defect
-from orchestrator.watch import Watching
+from orchestrator.operation.scheduler import Scheduler, _defect
+from orchestrator.watch import ClusterWatch
 from state.errors import StaleTerm, StoreUnavailable, TideoverError
 from state.store.controller_store import ControllerStore
 from tests.simulation.looks import CREDENTIAL, NO_NETWORK, REFUSED, SILENT, Looks
@@ -26,7 +26,7 @@ class _InHand:
 
 
 @dataclass(kw_only=True)
-class InLineDesk(Desk):
+class InLineScheduler(Scheduler):
     """Drives every operation side by side, as threads would, by one step of each in every round of the world."""
 
     _in_hand: dict[str, _InHand] = field(default_factory=dict)
@@ -78,18 +78,18 @@ class InLineDesk(Desk):
         self._in_hand.clear()
 
 
-def desk(world: World, lead: Lead | None = None) -> InLineDesk:
-    """The desk of a process that leads."""
+def scheduler(world: World, lead: Leadership | None = None) -> InLineScheduler:
+    """The scheduler of a process that leads."""
     lead = lead or world.lead()
     assert lead.take()
-    return InLineDesk(
+    return InLineScheduler(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead,
         actor="controller",
     )  # fmt: skip
 
 
-def see_to(world: World, held: InLineDesk, seconds: float) -> None:
-    """Let a desk take what is asked for and drive what is open, for so long."""
+def see_to(world: World, held: InLineScheduler, seconds: float) -> None:
+    """Let a scheduler take what is asked for and drive what is open, for so long."""
     until = world.clock.passed + seconds
     while world.clock.passed < until:
         assert held.lead.stands()
@@ -104,7 +104,7 @@ class Site:
 
     controller: Controller
     looks: Looks
-    desk: InLineDesk
+    scheduler: InLineScheduler
     frozen: bool = False
 
     def live(self) -> None:
@@ -115,25 +115,25 @@ class Site:
     def tick(self) -> None:
         if not self.frozen:
             self.controller.tick()
-            self.desk.turn()
+            self.scheduler.turn()
 
 
 def controller(world: World, name: str = "one", *, store: ControllerStore | None = None) -> Site:
     """A controller that has just been started."""
     store = store or world.store
     looks = Looks(world=world, viewpoint=f"controller:{name}", instance=name, reads_heartbeats=True)
-    watching = Watching(store, world.settings, looks, identities=looks.identities, actor=looks.viewpoint)  # type: ignore[arg-type] # looks stand for an observer
+    watching = ClusterWatch(store, world.settings, looks, identities=looks.identities, actor=looks.viewpoint)  # type: ignore[arg-type] # looks stand for an observer
     made = assemble(
         world.settings, store=store, clock=world.clock, lead=world.lead(store), watching=watching,
         logs=looks.log, actor=looks.viewpoint,
     )  # fmt: skip
-    desk = made.desk
-    in_line = InLineDesk(
-        store=desk.store, settings=desk.settings, logs=desk.logs, clock=desk.clock, lead=desk.lead, actor=desk.actor,
-        width=desk.width, retry_seconds=desk.retry_seconds,
+    real = made.scheduler
+    in_line = InLineScheduler(
+        store=real.store, settings=real.settings, logs=real.logs, clock=real.clock, lead=real.lead, actor=real.actor,
+        width=real.width, retry_seconds=real.retry_seconds,
     )  # fmt: skip
-    made.desk = in_line
-    site = Site(controller=made, looks=looks, desk=in_line)
+    made.scheduler = in_line
+    site = Site(controller=made, looks=looks, scheduler=in_line)
     world.clock.lives.append(site.live)
     return site
 
@@ -157,7 +157,7 @@ __all__ = [
     "ManualClock",
     "Site",
     "controller",
-    "desk",
     "pass_time",
+    "scheduler",
     "see_to",
 ]

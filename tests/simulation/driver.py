@@ -24,7 +24,7 @@ from state.messages import (
     Process,
     ReleaseRequest,
     SinkState,
-    Treatment,
+    UncommittedBatch,
 )
 from state.model.cluster_status import ProbeReport
 from state.model.entities import Assignment, Intent, IntentKind, IntentState, QueryFact, RunnerFact, RunState
@@ -398,7 +398,7 @@ class Driver:
         made = Checkpoint(
             batch=old.batch, offsets=request.target_offsets, operators=old.operators, begun=old.begun
         )  # fmt: skip
-        if request.treatment in {Treatment.BRIDGE, Treatment.PROMOTE}:
+        if request.treatment in {UncommittedBatch.BRIDGE, UncommittedBatch.PROMOTE}:
             made.batch += 1
         if request.planned_target_offsets is not None:
             planned = request.planned_target_offsets

@@ -7,7 +7,7 @@ timeout, during which others begin, never more than a full row of them.
 import math
 from dataclasses import dataclass, field, replace
 
-from orchestrator.watch import Glance
+from orchestrator.watch import ProbeWindows
 from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clocks, store_time
@@ -106,10 +106,10 @@ class Looks:
         due = min(now + pace.remaining for pace in self._paces.values())
         return min(due, *self._hear_at, math.inf) - 1e-6
 
-    def glance(self) -> Glance:
+    def glance(self) -> ProbeWindows:
         """As ``Observer.glance``."""
         self.live()
-        return Glance(at=self.world.clock.passed, windows=dict(self._windows))
+        return ProbeWindows(at=self.world.clock.passed, windows=dict(self._windows))
 
     def probe_reports(self, store: ControllerStore) -> list[ProbeReport]:
         """What is seen now, as ``Observer.probe_reports`` and ``Lookout.probe_reports``."""

@@ -3,11 +3,11 @@
 import pytest
 
 from state.model.entities import Desired, IntentKind, Operation, Phase
-from tests.simulation.control import InLineDesk, desk, see_to
+from tests.simulation.control import InLineScheduler, scheduler, see_to
 from tests.simulation.world import QUERY, World
 
 
-def seen_to(world: World, held: InLineDesk, seconds: float) -> Operation:
+def seen_to(world: World, held: InLineScheduler, seconds: float) -> Operation:
     see_to(world, held, seconds)
     (operation,) = world.store.operations()
     return operation
@@ -28,7 +28,7 @@ def test_failover_to_where_the_query_is_calls_off_a_blocked_operation() -> None:
     world = World()
     world.runner.evidence = None
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     assert seen_to(world, held, 10).phase in {Phase.BLOCKED, Phase.FENCING}
     request = world.request(target="east")
     assert_called_off(world, seen_to(world, held, 20))
@@ -40,7 +40,7 @@ def test_failover_to_where_the_query_is_calls_off_a_blocked_operation() -> None:
 def test_an_operation_without_a_runner_is_called_off_and_undone_later() -> None:
     world = World()
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     world.clock.wait(0.1)
     world.runner.alive = False
     assert seen_to(world, held, 10).phase is Phase.BLOCKED
@@ -54,7 +54,7 @@ def test_an_operation_without_a_runner_is_called_off_and_undone_later() -> None:
 def test_a_step_that_a_runner_is_at_work_on_ends_before_it_is_undone(kind: IntentKind) -> None:
     world = World()
     first = world.request()
-    held = desk(world)
+    held = scheduler(world)
 
     def stall() -> None:
         pending = {intent.kind for intent in world.store.intents(first.id) if intent.ended_at is None}
@@ -74,7 +74,7 @@ def test_a_committed_operation_cannot_be_called_off() -> None:
     world = World()
     world.runner.commits = False
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     assert seen_to(world, held, 5).phase is Phase.VERIFYING
     request = world.request(target="east")
     assert seen_to(world, held, 5).is_open

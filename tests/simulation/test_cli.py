@@ -14,7 +14,7 @@ import structlog
 from orchestrator.cli import main
 from orchestrator.cli.inspect.list import QUERY_COLUMNS
 from orchestrator.clock import SystemClock
-from orchestrator.lease import Lead
+from orchestrator.lease import Leadership
 from state.model.entities import TopicPartition
 from state.store.sql.store import SqlStore
 from streaming.cluster_log import PartitionError, TopicFacts
@@ -258,7 +258,7 @@ def test_a_terminal_sees_the_plan_before_the_question(
 def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("failover", "revenue", "--to", "west", "--yes", "--no-wait")
     assert run(capsys, *arguments)[0] == 2
-    assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
+    assert Leadership(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
     code, told = run_json(capsys, *arguments)
     assert code == 3
     assert isinstance(told, dict)
@@ -275,7 +275,7 @@ def test_no_wait_needs_somebody_who_leads(world: World, capsys: pytest.CaptureFi
 
 
 def test_nobody_takes_a_request_whose_verb_waits_no_longer(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
+    assert Leadership(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
     code, _, told = run(capsys, "failover", "revenue", "--to", "west", "--yes", "--timeout", "1")
     assert code == 3
     assert "has not begun yet; it expires at" in told
@@ -293,7 +293,7 @@ def test_a_move_begins_by_the_stores_clock_whatever_this_host_believes(
 ) -> None:
     hour = timedelta(hours=1)
     monkeypatch.setattr(SqlStore, "now", lambda self: datetime.now(UTC) - hour)
-    assert Lead(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
+    assert Leadership(world.store, SystemClock(), "elsewhere/1:b:1:1").take()
     run(capsys, "failover", "revenue", "--to", "west", "--yes", "--no-wait")
     (request,) = world.store.open_requests()
     assert timedelta() <= world.store.now() - request.created_at < hour / 2

@@ -12,7 +12,7 @@ import pytest
 
 from lab.ports import free_base_port
 from orchestrator.cli import main
-from orchestrator.cli.context import World
+from orchestrator.cli.context import Context
 from tests.simulation.test_cli import CONFIG, Terminal, run, run_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,10 +74,10 @@ def test_arguments_that_are_no_text_are_refused(folder: Path, capsys: pytest.Cap
 def test_a_defect_is_no_refusal(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_: World) -> None:
+    def broken(_: Context) -> None:
         raise ZeroDivisionError("by nobody")
 
-    monkeypatch.setattr(World, "store", property(broken))
+    monkeypatch.setattr(Context, "store", property(broken))
     code, out, err = run(capsys, "list", "-o", "json")
     assert code == 2
     assert json.loads(out)["error"]["kind"] == "defect"

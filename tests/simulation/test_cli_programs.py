@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli.context import World as CliWorld
-from orchestrator.cli.progress import answer
+from orchestrator.cli.context import Context as CliWorld
+from orchestrator.cli.progress import result_of
 from orchestrator.errors import Refused
-from orchestrator.operation.wait import Work
+from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError, StoreUnavailable
 from state.model.entities import OperationKind, Request
 from state.store.sql.operations import Requests
@@ -81,11 +81,11 @@ def test_of_many_each_gets_its_answer_and_the_worst_is_the_exit_code(
     (operation,) = world.store.operations()
     moved = replace(asked("revenue"), operation=operation.id)
     refused = replace(asked("orders"), refused="exposure: the standby lacks 90 s")
-    assert answer(world.store, [moved, refused], "json", many=True) == 1
+    assert result_of(world.store, [moved, refused], "json", many=True) == 1
     out = capsys.readouterr().out
     assert '"query": "orders",\n    "group": "g",\n    "error": {\n      "kind": "refused"' in out
     assert '"outcome": "done"' in out
-    assert answer(world.store, [moved, asked("orders")], "table", many=True) == 3
+    assert result_of(world.store, [moved, asked("orders")], "table", many=True) == 3
     captured = capsys.readouterr()
     assert captured.err.startswith("orders: request r-orders has not begun yet; it expires at 20")
     assert operation.id in captured.out
@@ -94,7 +94,7 @@ def test_of_many_each_gets_its_answer_and_the_worst_is_the_exit_code(
 def test_refusals_of_all_are_told_together(world: World) -> None:
     both = [replace(asked(name), refused=f"replay: too much of {name}") for name in ("orders", "revenue")]
     with pytest.raises(Refused, match="orders: replay: too much of orders\nrevenue: replay: too much of revenue"):
-        answer(world.store, both, "json", many=True)
+        result_of(world.store, both, "json", many=True)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
     def cut_off(*_: object, **__: Any) -> None:
         raise stopped_by
 
-    monkeypatch.setattr(Work, "see_through", cut_off)
+    monkeypatch.setattr(RequestWait, "see_through", cut_off)
     code, told = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
     assert code == 3
     assert isinstance(told, dict)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cli.context import World as CliWorld
+from orchestrator.cli.context import Context as CliWorld
 from orchestrator.cli.inspect import watch
 from orchestrator.decide.status import Status
 from state.errors import StoreUnavailable
@@ -195,7 +195,7 @@ def test_a_store_that_goes_away_and_comes_back_is_shown_so(
         monkeypatch.setattr(given.store, "assignments", lambda: (_ for _ in ()).throw(StoreUnavailable("locked")))
 
     with pytest.raises(Enough):
-        watch.look_on(given, display, Clock(leave, monkeypatch.undo), 0.1)  # type: ignore[arg-type] # a twin
+        watch.follow_status(given, display, Clock(leave, monkeypatch.undo), 0.1)  # type: ignore[arg-type] # a twin
     first, away, last = display.seen
     assert isinstance(first, Status)
     assert away == "locked"
@@ -212,7 +212,7 @@ def test_a_terminal_keeps_the_last_picture_while_the_store_is_away(
     terminal.store_is_away("locked")
     assert "THE STORE DOES NOT ANSWER; waiting for it, queries run on: locked" in capsys.readouterr().out
     with pytest.raises(Enough):
-        watch.look_on(given, display, Clock(), 0.1)  # type: ignore[arg-type] # a twin
+        watch.follow_status(given, display, Clock(), 0.1)  # type: ignore[arg-type] # a twin
     (situation,) = display.seen
     assert isinstance(situation, Status)
     terminal.show(situation)

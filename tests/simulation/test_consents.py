@@ -2,11 +2,11 @@
 
 import pytest
 
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import Gate
 from state.model.entities import Phase, Request
-from tests.simulation.control import desk, see_to
+from tests.simulation.control import scheduler, see_to
 from tests.simulation.world import World, settings
 
 
@@ -17,7 +17,7 @@ def cautious() -> World:
 
 def test_a_consent_given_on_the_way_back_opens_the_next_operation() -> None:
     world = cautious()
-    refused, held = world.request(), desk(world)
+    refused, held = world.request(), scheduler(world)
     world.clock.lives.insert(0, lambda: setattr(world.runner, "answers", opened_phase(world) is not Phase.ABORTED))
     see_to(world, held, 2)
     assert opened_phase(world) is Phase.ABORTED
@@ -43,7 +43,7 @@ def test_a_failover_typed_on_the_way_back_begins_the_next_operation() -> None:
     operation = world.carry_out(world.request(), seconds=2)
     assert operation is not None
     assert (operation.phase, operation.outcome) == (Phase.ABORTED, None)
-    again, held = world.request(), desk(world)
+    again, held = world.request(), scheduler(world)
     see_to(world, held, 2)
     assert [request.id for request in world.store.open_requests()] == [again.id], "it waits"
     del world.clock.lives[0]
@@ -56,20 +56,20 @@ def test_a_failover_typed_on_the_way_back_begins_the_next_operation() -> None:
 
 def test_a_consent_that_comes_while_the_gates_judge_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     world = cautious()
-    judge = checks.judge
+    judge = checks.judge_move
     asked: list[Request] = []
 
-    def consent(facts: Facts) -> tuple[Gate, ...]:
+    def consent(facts: MoveFacts) -> tuple[Gate, ...]:
         judged = judge(facts)
         operations = world.store.operations()
         if not asked and operations and operations[0].phase is Phase.RESOLVING:
             asked.append(world.request(consents=("loss",)))
-            desk(world, lead).take()
+            scheduler(world, lead).take()
         return judged
 
     monkeypatch.setattr(checks, "judge", consent)
     request, lead = world.request(), world.lead()
     assert lead.take()
-    see_to(world, desk(world, lead), 20)
+    see_to(world, scheduler(world, lead), 20)
     (operation,) = world.store.operations()
     assert (operation.id, operation.outcome, operation.consents) == (request.id, "done", ("loss",))

@@ -16,7 +16,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from orchestrator.history_log import Chronicle, is_grave
+from orchestrator.history_log import HistoryLog, is_grave
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.requests import hold_detail
 from state.errors import StoreUnavailable
@@ -28,7 +28,7 @@ from tests.contract import samples
 from tests.memory_store import MemoryStore
 from tests.simulation.conftest import CONFIG
 from tests.simulation.stores import back_up
-from tests.simulation.test_work import desk, wish
+from tests.simulation.test_work import scheduler, wish
 from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ MOVING = """
 def test_each_event_is_logged_once_with_operation_and_epoch() -> None:
     store = MemoryStore(lambda: datetime.now(UTC))
     store.note(samples.event(text="before"))
-    chronicle = Chronicle(store, kept=KEPT)
+    chronicle = HistoryLog(store, kept=KEPT)
     with capture_logs() as lines:
         assert chronicle.tell() == 0
         store.note(samples.event(text="revenue is held"))
@@ -61,7 +61,7 @@ def test_each_event_is_logged_once_with_operation_and_epoch() -> None:
 
 def test_a_history_that_was_put_back_is_followed_from_where_it_ends_now() -> None:
     store = MemoryStore(lambda: datetime.now(UTC))
-    chronicle = Chronicle(store, kept=KEPT)
+    chronicle = HistoryLog(store, kept=KEPT)
     chronicle.tell()
     store.note(samples.event(text="one"))
     put_back = back_up(store)
@@ -102,7 +102,7 @@ def test_a_history_that_cannot_be_read_is_read_later() -> None:
                 raise troubles.pop()
             return getattr(store, name)
 
-    chronicle = Chronicle(Away(), kept=KEPT)
+    chronicle = HistoryLog(Away(), kept=KEPT)
     with capture_logs() as lines:
         chronicle.begin()
         deadline = time.monotonic() + WAIT
@@ -196,7 +196,7 @@ def test_a_defect_that_ends_a_driver_names_the_operation_and_its_epoch(monkeypat
     monkeypatch.setattr(threading, "excepthook", _tell_end_of_thread)
     world = World()
     (request,) = wish(world, "revenue")
-    driven = desk(world)
+    driven = scheduler(world)
     assert driven.lead.take()
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
         driven.take()

@@ -7,9 +7,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from orchestrator.decide.status import state_of
-from orchestrator.facts.gather import Places
-from orchestrator.operation.automatic_failover import Unasked
-from orchestrator.operation.requests import Taker
+from orchestrator.facts.gather import FactGatherer
+from orchestrator.operation.automatic_failover import AutomaticFailover
+from orchestrator.operation.requests import RequestHandler
 from orchestrator.operation.scheduler import RETRY_AT_MOST
 from state.model.entities import Operation, Phase
 from tests.simulation.control import Site, controller, pass_time
@@ -51,8 +51,8 @@ def cluster_of(world: World, query: str) -> str:
 
 
 def break_resolving(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = broken_for("first", lambda _, facts, *rest: str(facts.query), Places.after)
-    monkeypatch.setattr(Places, "after", after)
+    after = broken_for("first", lambda _, facts, *rest: str(facts.query), FactGatherer.after)
+    monkeypatch.setattr(FactGatherer, "after", after)
 
 
 def test_a_defect_before_the_commit_is_shown_and_given_up_after_three_tries(
@@ -93,9 +93,9 @@ def test_a_defect_behind_the_commit_is_retried_with_growing_pauses(
     world.runner.commits = False
     site = controller(world)
     move_both(world, site)
-    silence_of = broken_for("first", lambda _, moved: str(moved.query), Places.silence_of)
+    silence_of = broken_for("first", lambda _, moved: str(moved.query), FactGatherer.silence_of)
     with monkeypatch.context() as patched:
-        patched.setattr(Places, "silence_of", silence_of)
+        patched.setattr(FactGatherer, "silence_of", silence_of)
         pass_time(world, 10 * RETRY_AT_MOST, site)
         stuck = operation(world, "first")
         assert (stuck.is_open, stuck.phase) == (True, Phase.VERIFYING)
@@ -109,8 +109,8 @@ def test_a_defect_behind_the_commit_is_retried_with_growing_pauses(
 def test_a_request_that_meets_a_defect_is_refused_and_others_are_taken(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refusal = broken_for("first", lambda _, request: str(request.query), Taker._refusal)
-    monkeypatch.setattr(Taker, "_refusal", refusal)
+    refusal = broken_for("first", lambda _, request: str(request.query), RequestHandler._refusal)
+    monkeypatch.setattr(RequestHandler, "_refusal", refusal)
     site = controller(world)
     first = world.request("first")
     world.request("second")
@@ -124,15 +124,15 @@ def test_a_request_that_meets_a_defect_is_refused_and_others_are_taken(
 def test_a_request_whose_operation_has_begun_is_not_turned_down_by_a_defect(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answered = Taker._answered
+    answered = RequestHandler._answered
     fails = iter((True,))
 
-    def answer(taker: Taker, *given: Any) -> str:
+    def answer(taker: RequestHandler, *given: Any) -> str:
         if next(fails, False):
             raise ZeroDivisionError("by nobody")
         return answered(taker, *given)
 
-    monkeypatch.setattr(Taker, "_answered", answer)
+    monkeypatch.setattr(RequestHandler, "_answered", answer)
     request, site = world.request("first"), controller(world)
     pass_time(world, 20, site)
     stands = world.store.request(request.id)
@@ -147,7 +147,7 @@ def test_a_defect_in_one_part_of_a_round_is_said_once_and_ends_no_controller(
 ) -> None:
     site = controller(world)
     pass_time(world, 2, site)
-    broken = {"give_verdicts": site.controller.watching, "resume": site.desk}[part]
+    broken = {"give_verdicts": site.controller.cluster_watch, "resume": site.scheduler}[part]
 
     def fail(*_: object, **__: Any) -> None:
         raise KeyError("south")
@@ -164,8 +164,8 @@ def test_a_query_that_cannot_be_judged_keeps_no_other_on_a_dead_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(settings(queries=QUERIES, policy={"automatic": True}))
-    judged = broken_for("first", lambda _, query, *rest: str(query), Unasked._judged)
-    monkeypatch.setattr(Unasked, "_judged", judged)
+    judged = broken_for("first", lambda _, query, *rest: str(query), AutomaticFailover._judged)
+    monkeypatch.setattr(AutomaticFailover, "_judged", judged)
     site = controller(world)
     pass_time(world, 5, site)
     world.clusters["east"].reachable = False

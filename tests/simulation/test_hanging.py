@@ -4,14 +4,14 @@ import pytest
 
 from orchestrator.decide.operation.intents import ANSWER_WITHIN, COPY_WITHIN
 from state.model.entities import Assignment, Desired, IntentKind, IntentState, Operation, Phase
-from tests.simulation.control import InLineDesk, desk, see_to
+from tests.simulation.control import InLineScheduler, scheduler, see_to
 from tests.simulation.world import QUERY, World
 
 WITHIN = ANSWER_WITHIN.total_seconds()
 FENCE, INSPECT, PREPARE, RELEASE = IntentKind.FENCE, IntentKind.INSPECT, IntentKind.PREPARE, IntentKind.RELEASE
 
 
-def seen_to(world: World, held: InLineDesk, seconds: float) -> Operation:
+def seen_to(world: World, held: InLineScheduler, seconds: float) -> Operation:
     see_to(world, held, seconds)
     return world.store.operations()[-1]
 
@@ -34,7 +34,7 @@ def test_a_fence_that_hangs_is_given_up_and_undone_once_it_returns() -> None:
     world = World()
     world.runner.hangs = {FENCE}
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     assert seen_to(world, held, WITHIN - 5).phase is Phase.FENCING
     operation = seen_to(world, held, 10)
     assert (operation.phase, operation.outcome) == (Phase.ABORTED, None)
@@ -56,7 +56,7 @@ def test_a_fence_that_hangs_for_ever_ends_with_its_process() -> None:
     world = World()
     world.runner.hangs = {FENCE}
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     see_to(world, held, WITHIN + 5)
     world.runner.hangs, world.runner.instance, world.runner.stuck = set(), "two", []
     assert seen_to(world, held, 20).outcome == "failed"
@@ -69,7 +69,7 @@ def test_another_runner_fences_for_a_hung_one_and_the_late_fence_is_undone() -> 
     world.other.alive, world.other.evidence = True, None
     world.runner.hangs = {FENCE}
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     operation = seen_to(world, held, WITHIN + 5)
     assert operation.phase in {Phase.BLOCKED, Phase.FENCING}
     assert "fence#2" in world.other.handled
@@ -87,7 +87,7 @@ def test_a_late_fence_ends_the_wait_of_another_runner_for_proof() -> None:
     world.other.alive, world.other.evidence = True, None
     world.runner.hangs = {FENCE}
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     see_to(world, held, WITHIN + 5)
     world.runner.hangs.clear()
     assert seen_to(world, held, 20).outcome == "done"
@@ -98,7 +98,7 @@ def test_a_checkpoint_whose_making_hangs_is_made_by_another_runner() -> None:
     world = World()
     world.other.alive = True
     world.runner.hangs = {PREPARE}
-    request, held = world.request(), desk(world)
+    request, held = world.request(), scheduler(world)
     operation = seen_to(world, held, COPY_WITHIN.total_seconds() + 20)
     assert operation.outcome == "done"
     placed = assigned(world)
@@ -116,7 +116,7 @@ def test_a_slow_checkpoint_may_be_called_off_and_is_given_up_in_the_end() -> Non
     world = World()
     world.runner.hangs = {PREPARE}
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     operation = seen_to(world, held, WITHIN + 5)
     assert operation.phase is Phase.PREPARING
     assert operation.sentence.endswith(f"tideover failover {QUERY} --to east calls it off")
@@ -128,7 +128,7 @@ def test_a_checkpoint_whose_making_takes_long_is_called_off() -> None:
     world = World()
     world.runner.hangs = {PREPARE}
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     see_to(world, held, WITHIN + 5)
     world.request(target="east")
     assert seen_to(world, held, 5).outcome == "refused"
@@ -145,7 +145,7 @@ def test_taking_the_fence_away_is_asked_of_another_runner_where_one_hangs(other:
     world.other.alive = other
     world.runner.hangs = {PREPARE, RELEASE}
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     see_to(world, held, WITHIN + 5)
     world.request(target="east")
     operation = seen_to(world, held, WITHIN + 10)
@@ -163,7 +163,7 @@ def test_behind_the_commit_a_hung_fence_goes_to_another_runner_or_waits() -> Non
     world = World()
     world.runner.commits = False
     world.request()
-    held = desk(world)
+    held = scheduler(world)
     assert seen_to(world, held, 5).phase is Phase.VERIFYING
     world.runner.alive, world.other.alive, world.other.hangs = False, True, {FENCE}
     operation = seen_to(world, held, WITHIN + 15)

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from orchestrator import housekeeping
 from orchestrator.cli import render
-from orchestrator.facts.gather import Places
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import NAME
@@ -314,8 +314,10 @@ def consumed(world: World, *, steps: int, back_seconds: int) -> None:
 
 
 def planned(world: World) -> dict[str, Any]:
-    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
-    return plan_query(places, OperationKind.FAILOVER, "revenue", "west")
+    gatherer = FactGatherer(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
+    )
+    return plan_query(gatherer, OperationKind.FAILOVER, "revenue", "west")
 
 
 def test_a_buffer_is_measured_where_asked_for_and_shown_with_its_reasons() -> None:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.cli.context import World as CliWorld
-from orchestrator.decide.facts import Facts, Named
+from orchestrator.cli.context import Context as CliWorld
+from orchestrator.decide.facts import MoveFacts, NamedCluster
 from orchestrator.errors import Refused, UnknownName
-from orchestrator.facts.gather import Places
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.accept_cluster import accept, successor_of
 from state.model.cluster_status import Verdict
 from state.model.entities import Operation, OperationKind, Phase
@@ -165,19 +165,19 @@ def test_samples_of_a_cluster_do_not_count_for_its_replacement() -> None:
     world = World()
     store, lead = world.store, world.lead()
     assert lead.take()
-    places = Places(store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    gatherer = FactGatherer(store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
     (old, new), at = store.ends("east").values(), store.now() + SECOND
     pin = replace(samples.pin(), replaced_at=at)
     store.save_ends([replace(old, sampled_at=at - SECOND), replace(new, sampled_at=at)])
 
-    def facts(pin: Pin, source: str, target: str) -> Facts:
-        names = (Named(cluster="east", configured=None, pin=pin, seen={}),)
-        return replace(places.before(OperationKind.FAILOVER, QUERY, target, look=False), source=source, names=names)
+    def facts(pin: Pin, source: str, target: str) -> MoveFacts:
+        names = (NamedCluster(cluster="east", configured=None, pin=pin, seen={}),)
+        return replace(gatherer.before(OperationKind.FAILOVER, QUERY, target, look=False), source=source, names=names)
 
     left = replace(pin, former=(Placement(QUERY, 1, OTHER_ID),))
-    assert [each.sampled_at for each in places._ends(facts(pin, "east", "west")).values()] == [at]
-    assert [each.sampled_at for each in places._ends(facts(left, "east", "west")).values()] == [at - SECOND]
-    assert len(places._ends(facts(replace(pin, replaced_at=None), "east", "west"))) == 2
+    assert [each.sampled_at for each in gatherer._ends(facts(pin, "east", "west")).values()] == [at]
+    assert [each.sampled_at for each in gatherer._ends(facts(left, "east", "west")).values()] == [at - SECOND]
+    assert len(gatherer._ends(facts(replace(pin, replaced_at=None), "east", "west"))) == 2
 
     def moved(epoch: int, source: str, target: str, seconds: float) -> Operation:
         operation = samples.operation(
@@ -189,15 +189,15 @@ def test_samples_of_a_cluster_do_not_count_for_its_replacement() -> None:
 
     back = facts(pin, "west", "east")
     away = moved(2, "east", "west", 5)
-    assert places._departed(back) is None, "it stood in the cluster of before, until after the name was given away"
-    assert places._departed(replace(back, names=None)) == away
+    assert gatherer._departed(back) is None, "it stood in the cluster of before, until after the name was given away"
+    assert gatherer._departed(replace(back, names=None)) == away
     moved(3, "west", "east", 6)
-    assert places._departed(back) is None
-    assert places._departed(facts(pin, "west", "east")) is None
+    assert gatherer._departed(back) is None
+    assert gatherer._departed(facts(pin, "west", "east")) is None
     away = moved(4, "east", "west", 7)
-    assert places._departed(back) == away
+    assert gatherer._departed(back) == away
     taken_meanwhile = replace(pin, replaced_at=at + 6.5 * SECOND)
-    assert places._departed(facts(taken_meanwhile, "west", "east")) is None, "it had come to the cluster of before"
+    assert gatherer._departed(facts(taken_meanwhile, "west", "east")) is None, "it had come to the cluster of before"
 
 
 @pytest.fixture

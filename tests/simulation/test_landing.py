@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.operation.requests import Wish, ask
-from orchestrator.operation.wait import Work
+from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.operation.wait import RequestWait
 from state.messages import Evidence, Failure
 from state.model.entities import Assignment, Desired, Intent, IntentKind, Operation, OperationKind, Phase, Request
 from state.store.sql.schema import requests
@@ -301,10 +301,10 @@ def test_another_verb_is_refused_while_an_operation_is_open() -> None:
     world = World()
     world.runner.answers = False
     carried_out(world, world.request(), seconds=1)
-    wish = Wish(
+    wish = RequestSpec(
         kind=OperationKind.SWITCHOVER, targets={QUERY: "west"}, expect_active={}, actor="ann", reason="", consents=()
     )
-    (request,) = ask(world.store, wish)
+    (request,) = submit(world.store, wish)
     assert "a failover to west, is open (FENCING)" in refusal(world, request)
 
 
@@ -345,7 +345,7 @@ def test_a_stranded_operation_makes_way_for_a_request_to_go_elsewhere(reason: st
         stuck = carried_out(world, request, seconds=5)
     assert stuck.is_open
     began = world.clock.passed
-    work = Work(
+    work = RequestWait(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock,
         lead=world.lead(), actor="ann",
     )  # fmt: skip

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.facts.source_cluster import appeared
+from orchestrator.facts.source_cluster import new_topic_wants
 from state.messages import Planned, SinkState
 from state.model.entities import Operation, Phase
 from tests.simulation.world import QUERY, START_MS, World, settings
@@ -88,7 +88,7 @@ def test_a_topic_that_appears_is_named_as_on_the_old_cluster(topics: object, the
     with_topic(world, there)
     with_topic(world, "stranger")
     query = world.settings.queries[QUERY]
-    found = appeared(world.clusters["west"], world.settings, query, source="east", target="west", wants=())
+    found = new_topic_wants(world.clusters["west"], world.settings, query, source="east", target="west", wants=())
     named = {(each.source, each.topic, each.target_topic) for each in found}
     assert ("orders", here, there) in named
     assert not any("stranger" in each for each in named)
@@ -100,7 +100,7 @@ def test_only_sources_new_to_a_topic_read_all_its_partitions() -> None:
     world.clusters["west"].create("orders-new", 3)
     with_topic(world, "orders-newer")
     query, west = world.settings.queries[QUERY], world.clusters["west"]
-    found = appeared(west, world.settings, query, source="east", target="west", wants=())
+    found = new_topic_wants(west, world.settings, query, source="east", target="west", wants=())
     named = [(each.source, each.target_topic, each.partition) for each in found if each.target_topic != "orders"]
     assert sorted(named) == [
         *(("all", "orders-new", number) for number in range(3)),
@@ -108,5 +108,5 @@ def test_only_sources_new_to_a_topic_read_all_its_partitions() -> None:
         *(("orders", "orders-new", number) for number in range(3)),
     ], "a pattern names whole topics"
     known = [each for each in found if each.source == "all"]
-    again = appeared(west, world.settings, query, source="east", target="west", wants=known)
+    again = new_topic_wants(west, world.settings, query, source="east", target="west", wants=known)
     assert {each.source for each in again} == {"orders"}

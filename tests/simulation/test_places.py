@@ -1,52 +1,58 @@
 """Asking the standby: how long an answer stands, and how long that there was none."""
 
 from orchestrator.decide.lookup_wants import rules_of
-from orchestrator.facts.gather import SILENCE_SECONDS, STANDBY_SECONDS, Places
+from orchestrator.facts.gather import SILENCE_SECONDS, STANDBY_SECONDS, FactGatherer
 from state.model.entities import OperationKind
 from state.settings.keys import Route, Source
 from tests.simulation.world import World
 
 
-def asked(world: World, places: Places) -> tuple[int, bool]:
+def asked(world: World, gatherer: FactGatherer) -> tuple[int, bool]:
     """How many questions one look costs, and whether the standby is believed to be there."""
     before = world.clusters["west"].asked
-    standby = places.before(OperationKind.FAILOVER, "revenue", "west").standby
+    standby = gatherer.before(OperationKind.FAILOVER, "revenue", "west").standby
     assert standby is not None
     return world.clusters["west"].asked - before, standby.reachable
 
 
 def test_a_standby_is_asked_once_for_many_queries_whether_it_answers_or_not() -> None:
     world = World()
-    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
-    assert [asked(world, places), asked(world, places)] == [(1, True), (0, True)]
+    gatherer = FactGatherer(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
+    )
+    assert [asked(world, gatherer), asked(world, gatherer)] == [(1, True), (0, True)]
     world.clusters["west"].reachable = False
-    assert asked(world, places) == (0, True)
+    assert asked(world, gatherer) == (0, True)
     world.clock.wait(STANDBY_SECONDS)
-    assert [asked(world, places), asked(world, places)] == [(1, False), (0, False)]
+    assert [asked(world, gatherer), asked(world, gatherer)] == [(1, False), (0, False)]
 
 
 def test_a_standby_that_comes_back_is_seen_soon() -> None:
     world = World()
-    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    gatherer = FactGatherer(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
+    )
     world.clusters["west"].reachable = False
-    assert asked(world, places) == (1, False)
+    assert asked(world, gatherer) == (1, False)
     world.clusters["west"].reachable = True
     world.clock.wait(SILENCE_SECONDS)
-    assert asked(world, places) == (1, True)
+    assert asked(world, gatherer) == (1, True)
 
 
 def test_a_runner_that_was_last_seen_in_a_time_to_come_is_not_alive() -> None:
     """The store's clock was set back since, and a living one says so again within a second."""
     world = World()
-    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    gatherer = FactGatherer(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
+    )
     world.clock.wait(1)
-    assert [fact.runner for fact in places.alive("revenue")] == ["a"]
+    assert [fact.runner for fact in gatherer.alive("revenue")] == ["a"]
     world.runner.alive = False
     world.clock.store_set_ahead = -3600.0
-    assert places.alive("revenue") == ()
+    assert gatherer.alive("revenue") == ()
     world.runner.alive = True
     world.clock.wait(1)
-    assert [fact.runner for fact in places.alive("revenue")] == ["a"]
+    assert [fact.runner for fact in gatherer.alive("revenue")] == ["a"]
 
 
 def test_the_replicator_of_the_route_is_a_rule_of_the_search() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.gates.automatic import Circumstances, judge
+from orchestrator.decide.gates.automatic import AutomaticFacts, judge_automatic
 from orchestrator.errors import Refused
-from orchestrator.facts.gather import Places
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import check_queries
-from orchestrator.operation.reconcile import Lost, answer_for, lost_of, reconcile, sides_of
+from orchestrator.operation.reconcile import Lost, lost_of, reconcile, reconcile_by_hand, sides_of
 from state.messages import Evidence, Failure
 from state.model.entities import (
     Assignment,
@@ -72,8 +72,8 @@ def disk(tmp_path: Path) -> Disk:
     return Disk(tmp_path)
 
 
-def places(world: World) -> Places:
-    return Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+def places(world: World) -> FactGatherer:
+    return FactGatherer(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
 
 
 def refused(world: World, request: Request) -> str | None:
@@ -101,12 +101,12 @@ def test_a_running_query_goes_on_and_nothing_moves_until_reconciled(disk: Disk) 
     assert [start.cluster for start in world.starts] == ["west"]
     assert refused(world, world.request()) == REFUSAL
     facts = places(world).before(OperationKind.FAILOVER, QUERY, "west")
-    automatic = Circumstances(
+    automatic = AutomaticFacts(
         facts=facts, now=world.clock.now(), term=1, statuses={}, pauses=(), operations=(), acknowledged=frozenset()
     )
     logs = world.clusters.__getitem__
     (ready,) = check_queries([QUERY], store=world.store, settings=world.settings, logs=logs, clock=world.clock)
-    for gates in (judge(automatic), ready.gates):
+    for gates in (judge_automatic(automatic), ready.gates):
         assert [gate.ok for gate in gates if gate.name == "store-current"] == [False]
     assert ready.ready is False
     assert world.store.operations() == []
@@ -200,10 +200,10 @@ def test_a_query_moved_by_a_lost_operation_is_not_moved_again(disk: Disk) -> Non
     world.clusters["east"].reachable = False
     assert refused(world, world.request()) == HELD.format(lost)
     facts = places(world).before(OperationKind.FAILOVER, QUERY, "west")
-    automatic = Circumstances(
+    automatic = AutomaticFacts(
         facts=facts, now=world.clock.now(), term=1, statuses={}, pauses=(), operations=(), acknowledged=frozenset()
     )
-    assert [gate.ok for gate in judge(automatic) if gate.name == "store-current"] == [False]
+    assert [gate.ok for gate in judge_automatic(automatic) if gate.name == "store-current"] == [False]
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
     assert (world.store.operations(), stands(world).epoch) == ([], 1)
 
@@ -250,7 +250,7 @@ def test_a_restored_move_that_was_committed_is_not_made_again(disk: Disk) -> Non
     assert [(start.cluster, start.epoch) for start in world.starts] == [("west", 2)]
     lost = lost_of(world.store, QUERY)
     assert lost is not None
-    answer_for(
+    reconcile_by_hand(
         world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
     )
     assert world.store.operations(only_open=True) == []
@@ -265,8 +265,8 @@ def test_a_person_says_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
     assert lost is not None
     there = {"cluster": "west", "runner": None, "actor": "ann@desk", "reason": "backup of Monday"}
     with pytest.raises(Refused, match="revenue left: it went on from another"):
-        answer_for(world.store, world.settings, lost, checkpoint="/cp/revenue/", **there)  # type: ignore[arg-type]
-    now = answer_for(world.store, world.settings, lost, checkpoint=went_to, **there)  # type: ignore[arg-type]
+        reconcile_by_hand(world.store, world.settings, lost, checkpoint="/cp/revenue/", **there)  # type: ignore[arg-type]
+    now = reconcile_by_hand(world.store, world.settings, lost, checkpoint=went_to, **there)  # type: ignore[arg-type]
     assert (now.epoch, now.cluster, now.checkpoint, now.runner) == (3, "west", went_to, "a")
     assert stands(world) == now
     world.clock.wait(1)
@@ -285,7 +285,7 @@ def test_a_person_says_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
 # -- what the lost operation had only begun ----------------------------------------------------------------------------
 def say_it_stayed(world: World, lost: Lost, *, cluster: str = "east", runner: str | None = None) -> Assignment:
     """Somebody says that it is where it was."""
-    return answer_for(
+    return reconcile_by_hand(
         world.store, world.settings, lost, cluster=cluster, checkpoint="/cp/revenue", runner=runner, actor="ann",
         reason="backup of Monday",
     )  # fmt: skip
@@ -364,7 +364,7 @@ def test_who_says_that_it_stayed_although_it_went_on_is_told_where_it_went(disk:
     assert lost.found == f"{went_to} has been run since it was made"
     with pytest.raises(Refused, match="it went on from another"):
         say_it_stayed(world, lost)
-    answer_for(
+    reconcile_by_hand(
         world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
     )
     closed = world.store.operation(moved_by)

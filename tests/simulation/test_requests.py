@@ -5,18 +5,18 @@ from typing import cast
 
 import pytest
 
-from orchestrator.facts.gather import Places
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import NAME, TTL
-from orchestrator.operation.automatic_failover import Unasked
+from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.pauses import pause
-from orchestrator.operation.requests import TAKEN_WITHIN, Wish, ask
+from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
 from state.errors import Conflict, StaleTerm
 from state.model.automation import AUTOMATIC, EVERY
 from state.model.cluster_status import ClusterStatus, Verdict
 from state.model.entities import OperationKind, Phase, Request
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
-from tests.simulation.control import desk, see_to
+from tests.simulation.control import scheduler, see_to
 from tests.simulation.stores import Crash, CrashingStore, FrozenStore
 from tests.simulation.world import World, settings
 
@@ -28,11 +28,11 @@ def world() -> World:
 
 def asked_by_itself(world: World) -> Request:
     """A failover that a leader, who may be gone since, asked for."""
-    wish = Wish(
+    wish = RequestSpec(
         kind=OperationKind.FAILOVER, targets={"first": "west"}, expect_active={}, actor=AUTOMATIC,
         reason="east is down", consents=(),
     )  # fmt: skip
-    return ask(world.store, wish)[0]
+    return submit(world.store, wish)[0]
 
 
 def record_status(world: World, verdicts: Mapping[str, Verdict], term: int) -> dict[str, ClusterStatus]:
@@ -59,14 +59,14 @@ def test_a_verb_never_follows_the_operation_of_another_verb(world: World, monkey
     assert first.id.endswith("-abababab"), "32 bits"
     with pytest.raises(Conflict, match="asks for something else"):
         world.request("second")
-    desk(world).take()
+    scheduler(world).take()
     assert opened(world) == ["first"]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.UP, Verdict.SUSPECT, Verdict.DOWN])
 def test_a_person_may_ask_whatever_is_believed_of_the_cluster(world: World, verdict: Verdict) -> None:
     """Each of the phases before an operation is left by a hold."""
-    held = desk(world)
+    held = scheduler(world)
     record_status(world, {"east": verdict}, held.lead.term)
     request = world.request("first")
     held.take()
@@ -81,7 +81,7 @@ def test_a_query_that_is_declared_no_more_is_refused_also_behind_its_commit(worl
     assert placed.phase is Phase.VERIFYING
     asked = [world.request("first", target="east"), world.request("second")]
     world.settings = world.settings.model_copy(update={"queries": {"second": world.settings.queries["second"]}})
-    desk(world).take()
+    scheduler(world).take()
     answers = [world.store.request(request.id) for request in asked]
     assert [answer and answer.refused for answer in answers] == ["query 'first' is not declared", None]
     assert opened(world) == ["second", "first"]
@@ -96,7 +96,7 @@ def test_an_operation_to_an_undeclared_cluster_stops_nothing_else(world: World) 
     declared = {"east": world.settings.clusters["east"]}
     world.settings = world.settings.model_copy(update={"clusters": declared, "routes": ()})
     del world.clusters["west"]
-    held = desk(world)
+    held = scheduler(world)
     see_to(world, held, 5)
     operation = world.store.operation(placed.id)
     assert operation is not None
@@ -119,7 +119,7 @@ def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
         return hold(operation, **rest)
 
     monkeypatch.setattr(world.store, "hold", contradict)
-    held = desk(world)
+    held = scheduler(world)
     held.take()
     assert opened(world) == ["second"]
     assert [request.id for request in world.store.open_requests()] == [first.id]
@@ -140,7 +140,7 @@ def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
 def test_an_automatic_request_is_judged_again_by_whoever_takes_it(
     world: World, east: Verdict | None, paused: bool, refused: str | None
 ) -> None:
-    request, held = asked_by_itself(world), desk(world)
+    request, held = asked_by_itself(world), scheduler(world)
     record_status(world, {"west": Verdict.UP} | ({"east": east} if east else {}), held.lead.term)
     if paused:
         pause(world.store, EVERY, until=None, actor="ann@desk", reason="upgrade")
@@ -152,33 +152,37 @@ def test_an_automatic_request_is_judged_again_by_whoever_takes_it(
 
 
 def test_a_verdict_of_another_leader_is_no_reason_to_take_what_it_asked_for(world: World) -> None:
-    before = desk(world).lead.term
+    before = scheduler(world).lead.term
     record_status(world, {"east": Verdict.DOWN, "west": Verdict.UP}, before)
     world.clock.wait(8)
     request = asked_by_itself(world)
     world.clock.wait(TTL.total_seconds() - 8)
-    desk(world).take()
+    scheduler(world).take()
     stands = world.store.request(request.id)
     assert stands is not None
     assert stands.refused == "cluster-down: east is not believed down: no verdict"
 
 
 def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
-    term = desk(world).lead.term
+    term = scheduler(world).lead.term
     statuses = record_status(world, {"east": Verdict.DOWN, "west": Verdict.UP}, term)
-    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
-    unasked = Unasked(store=world.store, settings=world.settings, places=places)
+    gatherer = FactGatherer(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
+    )
+    automatic_failover = AutomaticFailover(store=world.store, settings=world.settings, gatherer=gatherer)
     assert world.store.lead(NAME, "next", TTL) is None
     assert world.store.seize(NAME, "next", world.store.leader(NAME).holder, TTL)  # type: ignore[union-attr] # led
     with pytest.raises(StaleTerm):
-        unasked.ask(statuses, term=term)
+        automatic_failover.submit(statuses, term=term)
     assert world.store.open_requests() == []
 
 
 def test_a_frozen_leader_tells_nothing_when_it_wakes_up(world: World) -> None:
-    term = desk(world).lead.term
+    term = scheduler(world).lead.term
     statuses = record_status(world, {"east": Verdict.DOWN, "west": Verdict.DOWN}, term)
-    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    gatherer = FactGatherer(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
+    )
 
     def others() -> None:
         assert world.store.seize(NAME, "next", world.store.leader(NAME).holder, TTL)  # type: ignore[union-attr] # led
@@ -186,7 +190,7 @@ def test_a_frozen_leader_tells_nothing_when_it_wakes_up(world: World) -> None:
     store = cast(ControllerStore, FrozenStore(world.store, "note", others))
     before = world.store.history()
     with pytest.raises(StaleTerm):
-        Unasked(store=store, settings=world.settings, places=places).ask(statuses, term=term)
+        AutomaticFailover(store=store, settings=world.settings, gatherer=gatherer).submit(statuses, term=term)
     assert world.store.history() == before
 
 
@@ -203,7 +207,7 @@ def test_a_leader_that_dies_when_it_has_refused_leaves_the_line_of_history(world
 def test_a_request_is_taken_in_its_time_or_not_at_all(world: World) -> None:
     request = world.request("first")
     world.clock.wait(TAKEN_WITHIN.total_seconds())
-    desk(world).take()
+    scheduler(world).take()
     stands = world.store.request(request.id)
     assert stands is not None
     assert stands.refused == "nobody took it before 2026-01-31T12:02:00.000Z, and now it is too late: ask anew"

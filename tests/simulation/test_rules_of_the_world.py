@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.operation.requests import Wish, ask
+from orchestrator.operation.requests import RequestSpec, submit
 from state.model.entities import (
     Assignment,
     Desired,
@@ -258,11 +258,11 @@ def test_a_batch_that_comes_again_with_other_records_is_seen(hand: Hand) -> None
 
 
 def test_a_world_in_which_a_query_is_moved_breaks_no_rule() -> None:
-    wish = Wish(
+    wish = RequestSpec(
         kind=OperationKind.FAILOVER, targets={QUERY: "west"}, expect_active={}, actor="ann", reason="", consents=()
     )
     world = LiveWorld()
-    ask(world.store, wish)
+    submit(world.store, wish)
     pass_time(world, 30, controller(world))
     row = world.store.assignment(QUERY)
     assert row is not None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orchestrator.errors import Refused
 from orchestrator.operation.pauses import acknowledge, pause, resume
-from orchestrator.operation.reconcile import answer_for, lost_of, reconcile, sides_of
+from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_by_hand, sides_of
 from state.model.automation import EVERY
 from tests.simulation.control import REFUSED, Site, controller, pass_time
 from tests.simulation.live import LiveWorld
@@ -161,7 +161,7 @@ class Stage:
         lost = lost_of(store, QUERY)
         if lost is not None:
             went_to = self.world.starts[-1]
-            answer_for(
+            reconcile_by_hand(
                 store, configured, lost, cluster=went_to.cluster, checkpoint=went_to.checkpoint, runner=None,
                 actor="ann", reason="",
             )  # fmt: skip

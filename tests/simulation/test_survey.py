@@ -69,7 +69,7 @@ def test_list_show_and_watch_agree_about_a_query_at_one_moment(
     world.store.ask(samples.request(query=QUERY, created_at=world.store.now()))
     world.clock.wait(12)
     loaded = Loaded(path=folder / "tideover.yaml", settings=world.settings)
-    given = cli_world.World(config=None, _loaded=loaded, _store=world.store)
+    given = cli_world.Context(config=None, _loaded=loaded, _store=world.store)
 
     def said(verb: click.Command, *arguments: str) -> dict[str, Any]:
         verb.main([*arguments, "-o", "json"], obj=given, standalone_mode=False)

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from orchestrator.facts.gather import Places
-from orchestrator.lease import Lead
+from orchestrator.facts.gather import FactGatherer
+from orchestrator.lease import Leadership
 from orchestrator.operation.execute import Executor
-from orchestrator.operation.requests import Taker
+from orchestrator.operation.requests import RequestHandler
 from state.errors import StaleTerm
 from state.model.entities import IntentState, Phase, Request
 from state.store.controller_store import ControllerStore
@@ -17,18 +17,20 @@ from tests.simulation.stores import FrozenStore
 from tests.simulation.world import QUERY, World, settings
 
 
-def taker(world: World, lead: Lead, store: ControllerStore) -> Taker:
-    places = Places(store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
-    return Taker(store=store, queries=world.settings.queries, places=places, lead=lead)
+def taker(world: World, lead: Leadership, store: ControllerStore) -> RequestHandler:
+    gatherer = FactGatherer(store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    return RequestHandler(store=store, queries=world.settings.queries, gatherer=gatherer, lead=lead)
 
 
-def executor(world: World, lead: Lead, store: ControllerStore) -> Executor:
+def executor(world: World, lead: Leadership, store: ControllerStore) -> Executor:
     return Executor(
         store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock, lead=lead, actor="a"
     )
 
 
-def freezes(world: World, lead: Lead, name: str, others: Callable[[], object], *, after: int = 0) -> ControllerStore:
+def freezes(
+    world: World, lead: Leadership, name: str, others: Callable[[], object], *, after: int = 0
+) -> ControllerStore:
     """The store of a process whose driver freezes, while its own loop leads again behind the others."""
 
     def meanwhile() -> None:
@@ -141,8 +143,10 @@ def test_places_that_were_found_in_an_earlier_term_are_looked_up_again(monkeypat
     other.give_up()
     assert lead.take()
     looked_up: list[int] = []
-    find = Places.after
-    monkeypatch.setattr(Places, "after", lambda *given, **more: looked_up.append(lead.term) or find(*given, **more))
+    find = FactGatherer.after
+    monkeypatch.setattr(
+        FactGatherer, "after", lambda *given, **more: looked_up.append(lead.term) or find(*given, **more)
+    )
     operation = world.store.operation(request.id)
     assert operation is not None
     driver._tick(operation, term=lead.term)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.facts.gather import Places
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from state.model.entities import IntentKind, Operation, OperationKind, Phase
 from tests.simulation.test_cli_programs import keys, said
@@ -35,8 +35,10 @@ def cut_world(on_no_match: str = "fail", *, copied: bool = False, grown: int = N
 
 
 def planned(world: World, kind: OperationKind = OperationKind.FAILOVER, consents: tuple[str, ...] = ()) -> Any:
-    places = Places(store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
-    return plan_query(places, kind, QUERY, "west", consents=frozenset(consents))
+    gatherer = FactGatherer(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
+    )
+    return plan_query(gatherer, kind, QUERY, "west", consents=frozenset(consents))
 
 
 def gate(plan: Any) -> Any:

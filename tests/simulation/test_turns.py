@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.decide.gates.automatic import VERDICT_STANDS
-from orchestrator.operation.requests import TAKEN_WITHIN, Wish, ask
+from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
 from state.model.entities import Desired, OperationKind, Phase, Request
-from tests.simulation.control import InLineDesk, Site, controller, desk, pass_time, see_to
+from tests.simulation.control import InLineScheduler, Site, controller, pass_time, scheduler, see_to
 from tests.simulation.faults.scenes import active, assert_moved, operations, runs_on, scene, told
 from tests.simulation.live import LiveWorld
 from tests.simulation.world import World, settings
@@ -22,11 +22,11 @@ def ask_for_all(
 ) -> tuple[Request, ...]:
     """``failover QUERY... --to west``."""
     targets = dict.fromkeys(queries, "west")
-    wish = Wish(
+    wish = RequestSpec(
         kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor="ann", reason="", consents=(),
         within=within,
     )  # fmt: skip
-    return ask(world.store, wish)
+    return submit(world.store, wish)
 
 
 def crowd(at_once: int = 1) -> tuple[LiveWorld, Site]:
@@ -50,14 +50,14 @@ def answer(world: World, request: Request) -> Request:
     return stands
 
 
-def narrow(world: World) -> InLineDesk:
-    """A desk that drives one operation at a time."""
-    made = desk(world)
+def narrow(world: World) -> InLineScheduler:
+    """A scheduler that drives one operation at a time."""
+    made = scheduler(world)
     made.width = 1
     return made
 
 
-def go_on(world: World, held: InLineDesk, seconds: int) -> None:
+def go_on(world: World, held: InLineScheduler, seconds: int) -> None:
     """As a controller does, which looks every second for what is open."""
     for _ in range(seconds):
         assert held.lead.stands()
@@ -113,10 +113,10 @@ def test_all_leave_a_dead_cluster_in_turn_however_long_that_takes() -> None:
     world.clusters["east"].reachable = False
     pass_time(world, 20, site, until=lambda: bool(operations(world)))
     assert [request.query for request in world.store.open_requests()] == ["second", "third"]
-    site.desk.width = 0  # as long as each move takes long
+    site.scheduler.width = 0  # as long as each move takes long
     pass_time(world, VERDICT_STANDS.total_seconds() + 5, site)
     assert [request.query for request in world.store.open_requests()] == ["second", "third"], "they are not asked anew"
-    site.desk.width = 1
+    site.scheduler.width = 1
     pass_time(world, 90, site)
     moved = [assert_moved(world, query) for query in NAMES]
     assert {operation.group for operation in moved} == {moved[0].group}
@@ -141,14 +141,14 @@ def test_a_request_that_waits_its_turn_is_called_off_without_a_stop() -> None:
     world = World(settings(queries=NAMES, groups=ONE))
     world.runner.answers = False
     asked = ask_for_all(world)
-    desk = narrow(world)
-    see_to(world, desk, 1)
+    scheduler = narrow(world)
+    see_to(world, scheduler, 1)
     stay = world.request("second", target="east")
-    see_to(world, desk, 1)
+    see_to(world, scheduler, 1)
     assert answer(world, asked[1]).refused == "called off by ann: second stays on east"
     assert answer(world, stay).refused == "not-already-there: second is already on east"
     world.runner.answers = True
-    see_to(world, desk, 30)
+    see_to(world, scheduler, 30)
     assert [active(world, query) for query in NAMES] == ["west", "east", "west"]  # type: ignore[arg-type] # a world
     assert world.store.assignment("second").epoch == 1  # type: ignore[union-attr] # it is there
     assert world.store.open_requests() == []
@@ -158,24 +158,24 @@ def test_a_request_from_before_a_clock_set_back_is_called_off_too() -> None:
     world = World(settings(queries=NAMES, groups=ONE))
     world.runner.answers = False
     asked = ask_for_all(world)
-    desk = narrow(world)
-    see_to(world, desk, 1)
+    scheduler = narrow(world)
+    see_to(world, scheduler, 1)
     world.clock.store_set_ahead = -600.0
     world.request("second", target="east")
-    see_to(world, desk, 1)
+    see_to(world, scheduler, 1)
     assert answer(world, asked[1]).refused == "called off by ann: second stays on east"
 
 
 def test_a_second_request_waits_in_its_place_and_joins() -> None:
     world = World(settings(queries=NAMES, groups=ONE))
     world.runner.answers = False
-    asked, desk = ask_for_all(world), narrow(world)
-    see_to(world, desk, 1)
+    asked, scheduler = ask_for_all(world), narrow(world)
+    see_to(world, scheduler, 1)
     again = world.request("third")
-    see_to(world, desk, 1)
+    see_to(world, scheduler, 1)
     assert held(world) == ["first"]
     world.runner.answers = True
-    see_to(world, desk, 30)
+    see_to(world, scheduler, 30)
     assert answer(world, again).operation == asked[2].id
     assert [operation.query for operation in reversed(world.store.operations())] == list(NAMES)
 
@@ -190,22 +190,22 @@ def test_a_move_that_waits_for_something_keeps_the_others_for_a_while_only() -> 
 
     world.runner._answer = stubborn  # type: ignore[method-assign] # nobody answers for the first two
     ask_for_all(world, NAMES[:2])
-    desk, passed_over = narrow(world), list[str]()
-    begin = desk._begin
+    scheduler, passed_over = narrow(world), list[str]()
+    begin = scheduler._begin
 
     def watch(operation: str) -> None:
-        if desk._begun[operation] < world.clock.passed:
-            passed_over.extend(name for name in desk._queue if name not in desk._begun)
+        if scheduler._begun[operation] < world.clock.passed:
+            passed_over.extend(name for name in scheduler._queue if name not in scheduler._begun)
         begin(operation)
 
-    desk._begin = watch  # type: ignore[method-assign] # looks on
-    go_on(world, desk, 9)
+    scheduler._begin = watch  # type: ignore[method-assign] # looks on
+    go_on(world, scheduler, 9)
     assert held(world) == ["first"]
-    go_on(world, desk, 5)
+    go_on(world, scheduler, 5)
     assert held(world) == ["first", "second"]
-    go_on(world, desk, 12)
+    go_on(world, scheduler, 12)
     world.request("third")
-    go_on(world, desk, 3)
+    go_on(world, scheduler, 3)
     assert active(world, "third") == "west"  # type: ignore[arg-type] # a world
     third = next(operation for operation in world.store.operations() if operation.query == "third")
     hold, fence = world.store.steps(third.id)[:2]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.lease import Lead
+from orchestrator.lease import Leadership
 from orchestrator.operation.open_operations import open_operations
-from orchestrator.operation.requests import Wish, ask, standing_of
-from orchestrator.operation.scheduler import Desk
-from orchestrator.operation.wait import Work
+from orchestrator.operation.requests import RequestSpec, standing_of, submit
+from orchestrator.operation.scheduler import Scheduler
+from orchestrator.operation.wait import RequestWait
 from state.errors import StoreUnavailable
 from state.messages import Evidence
 from state.model.automation import AUTOMATIC
@@ -31,27 +31,27 @@ def work(
     store: ControllerStore | None = None,
     settings: Tideover | None = None,
     watch: Callable[[], object] = lambda: None,
-) -> Work:
+) -> RequestWait:
     store = store or world.store
-    return Work(
+    return RequestWait(
         store=store,
         settings=settings or world.settings,
         logs=world.clusters.__getitem__,
         clock=world.clock,
-        lead=Lead(store, world.clock, holder),
+        lead=Leadership(store, world.clock, holder),
         actor="ann",
         watch=watch,  # type: ignore[arg-type] # what it returns is let go
     )
 
 
-def desk(world: World, *, holder: str = "one", width: int = 8, store: ControllerStore | None = None) -> Desk:
+def scheduler(world: World, *, holder: str = "one", width: int = 8, store: ControllerStore | None = None) -> Scheduler:
     store = store or world.store
-    return Desk(
+    return Scheduler(
         store=store,
         settings=world.settings,
         logs=world.clusters.__getitem__,
         clock=world.clock,
-        lead=Lead(store, world.clock, holder),
+        lead=Leadership(store, world.clock, holder),
         actor="controller",
         width=width,
         retry_seconds=30.0,
@@ -60,8 +60,10 @@ def desk(world: World, *, holder: str = "one", width: int = 8, store: Controller
 
 def wish(world: World, *queries: str) -> tuple[Request, ...]:
     targets = dict.fromkeys(queries, "west")
-    asked = Wish(kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor="ann", reason="", consents=())
-    return ask(world.store, asked)
+    asked = RequestSpec(
+        kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor="ann", reason="", consents=()
+    )
+    return submit(world.store, asked)
 
 
 def outcomes(world: World) -> dict[str, str | None]:
@@ -142,7 +144,7 @@ def test_an_operation_of_a_dead_leader_is_finished_by_the_same_verb() -> None:
 
 def test_while_another_leads_nothing_is_done_here() -> None:
     world = World()
-    other = Lead(world.store, world.clock, "other")
+    other = Leadership(world.store, world.clock, "other")
     assert other.take()
     world.clock.lives.append(other.keep)
     requests = wish(world, "revenue")
@@ -153,7 +155,7 @@ def test_while_another_leads_nothing_is_done_here() -> None:
 
 def test_when_the_leader_is_gone_the_follower_takes_over() -> None:
     world = World()
-    assert Lead(world.store, world.clock, "dead/1:boot:1:x").take()
+    assert Leadership(world.store, world.clock, "dead/1:boot:1:x").take()
     (standing,) = work(world).see_through(wish(world, "revenue"), seconds=60)
     assert standing.operation is not None
     assert outcomes(world) == {"revenue": "done"}
@@ -188,7 +190,7 @@ def test_a_store_that_is_away_for_a_while_delays_and_spoils_nothing(begin: float
 def test_the_lease_is_given_up_in_the_end() -> None:
     world = World()
     work(world).see_through(wish(world, "revenue"), seconds=60)
-    assert Lead(world.store, world.clock, "next").take()
+    assert Leadership(world.store, world.clock, "next").take()
 
 
 def test_a_frozen_leader_that_wakes_up_writes_nothing() -> None:
@@ -196,7 +198,7 @@ def test_a_frozen_leader_that_wakes_up_writes_nothing() -> None:
     world.runner.answers = False
     (request,) = wish(world, "revenue")
     world.carry_out(request, seconds=0.2)
-    frozen = desk(world, holder="frozen")
+    frozen = scheduler(world, holder="frozen")
     assert frozen.lead.take()
     world.clock.wait(11)
     world.runner.answers = True
@@ -221,11 +223,11 @@ def test_requests_stand_as_the_store_has_them() -> None:
     assert settled.phase is Phase.SETTLED
 
 
-# -- a desk that is kept for long --------------------------------------------------------------------------------------
+# -- a scheduler that is kept for long ---------------------------------------------------------------------------------
 NAMES = ("one", "two", "three", "four", "five")
 
 
-def keep(world: World, held: Desk, rounds: int = 4000) -> None:
+def keep(world: World, held: Scheduler, rounds: int = 4000) -> None:
     """What a controller does, until nothing is asked and nothing is open."""
     for _ in range(rounds):
         if held.lead.stands():
@@ -255,7 +257,7 @@ def test_a_desk_drives_no_more_than_its_width_and_the_oldest_first(
 
     monkeypatch.setattr(threading.Thread, "start", start)
     world.runner.answers = False
-    held = desk(world, width=2)
+    held = scheduler(world, width=2)
     most = 0
     for _ in range(50):
         assert held.lead.stands()
@@ -283,7 +285,7 @@ def test_operations_that_wait_for_a_person_leave_their_threads_to_the_others() -
 
     world.runner._answer = answer  # type: ignore[method-assign] # nobody can prove these two stopped
     wish(world, *NAMES)
-    held = desk(world, width=1)
+    held = scheduler(world, width=1)
     for _ in range(4000):
         if held.lead.stands():
             held.resume()
@@ -302,7 +304,7 @@ def test_a_desk_finishes_what_former_leaders_left_open() -> None:
     (request,) = wish(world, "revenue")
     world.carry_out(request, seconds=1)
     world.runner.answers = True
-    keep(world, desk(world, holder="two"))
+    keep(world, scheduler(world, holder="two"))
     assert outcomes(world) == {"revenue": "done"}
 
 
@@ -312,7 +314,7 @@ def test_an_operation_that_could_not_be_driven_is_retried_after_a_pause() -> Non
     world.runner.answers = False
     world.carry_out(request, seconds=1)
     world.runner.answers = True
-    held = desk(world)
+    held = scheduler(world)
     declared = held.settings
     held.settings = declared.model_copy(update={"queries": {}})
     assert held.lead.take()
@@ -334,7 +336,7 @@ def test_an_operation_that_could_not_be_driven_is_retried_after_a_pause() -> Non
 def test_a_defect_stops_one_driver_and_says_so() -> None:
     world = World()
     (request,) = wish(world, "revenue")
-    held = desk(world)
+    held = scheduler(world)
     held.logs = {}.__getitem__  # type: ignore[assignment] # no log is known
     world.runner.answers = False
     world.carry_out(request, seconds=0.2)
@@ -353,10 +355,10 @@ def knowing(world: World, *queries: str) -> Tideover:
 
 
 def automatic(world: World, query: str) -> Request:
-    asked = Wish(
+    asked = RequestSpec(
         kind=OperationKind.FAILOVER, targets={query: "west"}, expect_active={}, actor=AUTOMATIC, reason="", consents=()
     )
-    return ask(world.store, asked)[0]
+    return submit(world.store, asked)[0]
 
 
 @pytest.mark.parametrize("of", ["a person", "automatic mode"])
@@ -406,6 +408,6 @@ def test_a_verb_gives_the_lead_up_for_a_moment_where_others_wait() -> None:
     theirs = wish(world, "two")
     assert leads(24) == [*[False] * 2, *[True] * 10] * 2
     assert leads(1) == [False]
-    assert Lead(world.store, world.clock, "two").take()
+    assert Leadership(world.store, world.clock, "two").take()
     assert leads(5) == [False] * 5, "they lead"
     assert world.store.request(theirs[0].id) == theirs[0]

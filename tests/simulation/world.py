@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestrator.facts.gather import Places
-from orchestrator.lease import Lead
+from orchestrator.facts.gather import FactGatherer
+from orchestrator.lease import Leadership
 from orchestrator.operation.execute import Executor
-from orchestrator.operation.requests import Taker, Wish, ask
+from orchestrator.operation.requests import RequestHandler, RequestSpec, submit
 from state.messages import (
     ALREADY_RUN,
     HELD,
@@ -26,7 +26,7 @@ from state.messages import (
     PrepareRequest,
     ReleaseRequest,
     StateOperator,
-    Treatment,
+    UncommittedBatch,
 )
 from state.model.entities import (
     Assignment,
@@ -305,7 +305,7 @@ class FakeRunner:
             return Failure(kind=MOVED_ON, text="the checkpoint moved on")
         assert request.batch is not None
         self.checkpoints[request.target] = Checkpoint(batch=request.batch, offsets=request.target_offsets)
-        ahead = request.treatment in {Treatment.BRIDGE, Treatment.PROMOTE}
+        ahead = request.treatment in {UncommittedBatch.BRIDGE, UncommittedBatch.PROMOTE}
         return PrepareReport(
             checkpoint=request.target, data_batch=request.batch + 1 + ahead, files=9, bytes=900, seconds=0.1
         )
@@ -473,15 +473,15 @@ class World:
         )  # fmt: skip
 
     # -- acting ----------------------------------------------------------------------------------------------------
-    def lead(self, store: ControllerStore | None = None) -> Lead:
-        return Lead(store or self.store, self.clock, f"nowhere/1:boot:{next(self.holders)}:x")
+    def lead(self, store: ControllerStore | None = None) -> Leadership:
+        return Leadership(store or self.store, self.clock, f"nowhere/1:boot:{next(self.holders)}:x")
 
     def request(self, query: str = QUERY, *, target: str = "west", consents: tuple[str, ...] = ()) -> Request:
-        wish = Wish(
+        wish = RequestSpec(
             kind=OperationKind.FAILOVER, targets={query: target}, expect_active={}, actor="ann", reason="drill",
             consents=consents,
         )  # fmt: skip
-        return ask(self.store, wish)[0]
+        return submit(self.store, wish)[0]
 
     def carry_out(
         self, request: Request, *, store: ControllerStore | None = None, seconds: float = 60.0
@@ -491,9 +491,9 @@ class World:
         lead = self.lead(store)
         while not lead.take():
             self.clock.wait(1.0)
-        places = Places(store=store, settings=self.settings, logs=self.clusters.__getitem__, clock=self.clock)
-        taker = Taker(store=store, queries=self.settings.queries, places=places, lead=lead)
-        operation_id = (store.request(request.id) or request).operation or taker.take(request)
+        gatherer = FactGatherer(store=store, settings=self.settings, logs=self.clusters.__getitem__, clock=self.clock)
+        handler = RequestHandler(store=store, queries=self.settings.queries, gatherer=gatherer, lead=lead)
+        operation_id = (store.request(request.id) or request).operation or handler.take(request)
         if operation_id is None:
             lead.give_up()
             return None

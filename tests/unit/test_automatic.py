@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import (
     AUTOMATIC_GATES,
-    Circumstances,
+    AutomaticFacts,
     is_usable,
-    judge,
+    judge_automatic,
     pause_in_force,
     standby_of,
 )
@@ -62,27 +62,27 @@ def pause(**changes: Any) -> Pause:
 
 ON = Policy(automatic=True)
 DOWN, UP = status("east", Verdict.DOWN), status("west", Verdict.UP)
-ACT = Circumstances(
+ACT = AutomaticFacts(
     facts=replace(GOOD, policy=ON), now=NOW, term=7, statuses={"east": DOWN, "west": UP}, pauses=(), operations=(),
     acknowledged=frozenset(),
 )  # fmt: skip
 
 
-def believing(**statuses: ClusterStatus) -> Circumstances:
+def believing(**statuses: ClusterStatus) -> AutomaticFacts:
     return replace(ACT, statuses={**ACT.statuses, **statuses})
 
 
-def judged(name: str, circumstances: Circumstances) -> Gate | None:
-    return next((gate for gate in judge(circumstances) if gate.name == name), None)
+def judged(name: str, circumstances: AutomaticFacts) -> Gate | None:
+    return next((gate for gate in judge_automatic(circumstances) if gate.name == name), None)
 
 
 def test_a_dead_cluster_with_a_standby_that_is_up_may_be_left() -> None:
-    found = judge(replace(ACT, pauses=(pause(until=NOW - MINUTE),)))
+    found = judge_automatic(replace(ACT, pauses=(pause(until=NOW - MINUTE),)))
     assert refusal(found) is None
     assert {gate.name for gate in found} >= {check.__name__.replace("_", "-") for check in AUTOMATIC_GATES}
 
 
-REFUSALS: list[tuple[str, Circumstances, str, str, str]] = [
+REFUSALS: list[tuple[str, AutomaticFacts, str, str, str]] = [
     ("automatic-on", replace(ACT, facts=GOOD), "off", "on", "policy.automatic is off for q"),
     ("not-paused", replace(ACT, pauses=(pause(),)), "until resumed", "no pause",
      "ann@desk paused q until somebody resumes: upgrade"),
@@ -122,7 +122,7 @@ REFUSALS: list[tuple[str, Circumstances, str, str, str]] = [
 
 @pytest.mark.parametrize(("name", "circumstances", "measured", "limit", "text"), REFUSALS)
 def test_a_refusal_names_the_gate_the_number_and_the_limit(
-    name: str, circumstances: Circumstances, measured: str, limit: str, text: str
+    name: str, circumstances: AutomaticFacts, measured: str, limit: str, text: str
 ) -> None:
     gate = judged(name, circumstances)
     assert gate is not None
@@ -130,7 +130,7 @@ def test_a_refusal_names_the_gate_the_number_and_the_limit(
     assert gate.measured == measured
     assert gate.limit.startswith(limit)
     assert text in gate.text
-    assert [each.name for each in judge(circumstances) if not each.ok and each.name != name] == []
+    assert [each.name for each in judge_automatic(circumstances) if not each.ok and each.name != name] == []
 
 
 def test_every_gate_of_automatic_mode_can_refuse() -> None:
@@ -139,8 +139,8 @@ def test_every_gate_of_automatic_mode_can_refuse() -> None:
 
 def test_the_gates_of_a_failover_are_asked_too() -> None:
     open_one = replace(ACT, facts=replace(ACT.facts, open_operation="x1"))
-    assert [gate.name for gate in judge(open_one) if not gate.ok] == ["no-operation-open"]
-    assert judge(ACT)[-len(checks.judge(ACT.facts)) :] == checks.judge(ACT.facts)
+    assert [gate.name for gate in judge_automatic(open_one) if not gate.ok] == ["no-operation-open"]
+    assert judge_automatic(ACT)[-len(checks.judge_move(ACT.facts)) :] == checks.judge_move(ACT.facts)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_the_gates_of_a_failover_are_asked_too() -> None:
         "degraded-standby",
     ],
 )
-def test_automatic_mode_acts_again_once_its_hold_ends(circumstances: Circumstances) -> None:
-    assert refusal(judge(circumstances)) is None
+def test_automatic_mode_acts_again_once_its_hold_ends(circumstances: AutomaticFacts) -> None:
+    assert refusal(judge_automatic(circumstances)) is None
 
 
 def test_the_return_of_the_old_cluster_changes_nothing() -> None:
@@ -173,7 +173,7 @@ def test_the_return_of_the_old_cluster_changes_nothing() -> None:
         operations=(operation(ended_at=NOW - 5 * HOUR),),
         statuses={"east": status("east", Verdict.UP), "west": UP},
     )
-    assert [gate.name for gate in judge(moved)[:7] if not gate.ok] == ["cluster-down"]
+    assert [gate.name for gate in judge_automatic(moved)[:7] if not gate.ok] == ["cluster-down"]
 
 
 def test_the_standby_is_the_next_cluster_that_can_take_over() -> None:
@@ -232,8 +232,8 @@ def histories(draw: st.DrawFn) -> tuple[Operation, ...]:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Circumstances:
-    return Circumstances(
+def situations(draw: st.DrawFn) -> AutomaticFacts:
+    return AutomaticFacts(
         facts=replace(GOOD, policy=Policy(automatic=draw(st.booleans()))),
         now=NOW,
         term=draw(st.sampled_from([None, 7])),  # type: ignore[arg-type] # nobody leads
@@ -244,14 +244,14 @@ def situations(draw: st.DrawFn) -> Circumstances:
     )
 
 
-def may_act(circumstances: Circumstances) -> bool:
-    return refusal(judge(circumstances)) is None
+def may_act(circumstances: AutomaticFacts) -> bool:
+    return refusal(judge_automatic(circumstances)) is None
 
 
 @given(
     situations() | st.builds(lambda p, h: replace(ACT, pauses=tuple(p), operations=h), st.lists(pauses()), histories())
 )
-def test_it_acts_only_as_an_unpaused_leader_with_a_fresh_down(circumstances: Circumstances) -> None:
+def test_it_acts_only_as_an_unpaused_leader_with_a_fresh_down(circumstances: AutomaticFacts) -> None:
     if not may_act(circumstances):
         return
     down = circumstances.statuses["east"]
@@ -269,7 +269,7 @@ def test_it_acts_only_as_an_unpaused_leader_with_a_fresh_down(circumstances: Cir
 @given(st.builds(lambda h, a: replace(ACT, operations=h, acknowledged=frozenset(a)), histories(),
                  st.sets(st.sampled_from(["x0", "x1", "x2"]))))  # fmt: skip
 def test_a_move_within_the_cooldown_blocks_the_next_unless_acknowledged(
-    circumstances: Circumstances,
+    circumstances: AutomaticFacts,
 ) -> None:
     newest: Operation | None = None
     for each in circumstances.operations:
@@ -283,7 +283,7 @@ def test_a_move_within_the_cooldown_blocks_the_next_unless_acknowledged(
 
 
 @given(situations())
-def test_a_pause_or_losing_the_lead_never_lets_anything_through(circumstances: Circumstances) -> None:
+def test_a_pause_or_losing_the_lead_never_lets_anything_through(circumstances: AutomaticFacts) -> None:
     assert not may_act(replace(circumstances, pauses=(*circumstances.pauses, pause(scope=EVERY))))
     assert not may_act(replace(circumstances, term=None))  # type: ignore[arg-type] # nobody leads
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from state.messages import Offsets, PrepareReport, PrepareRequest, ReleaseRequest, Treatment
+from state.messages import Offsets, PrepareReport, PrepareRequest, ReleaseRequest, UncommittedBatch
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, release
@@ -39,7 +39,7 @@ def checkpoint(tmp_path: Path) -> CheckpointFolder:
 
 def request(
     folder: CheckpointFolder,
-    treatment: Treatment = Treatment.NONE,
+    treatment: UncommittedBatch = UncommittedBatch.NONE,
     *,
     resume: str = "carry",
     operation: str = "move",
@@ -103,7 +103,7 @@ def test_replan_gives_the_planned_batch_the_standbys_range(checkpoint: Checkpoin
     checkpoint.watermark_ms = 5
     checkpoint.plan(3)
     planned = {"orders": orders(3, SHIFT)}
-    report = prepare(FILES, request(checkpoint, Treatment.REPLAN, planned_target_offsets=planned), SOURCES)
+    report = prepare(FILES, request(checkpoint, UncommittedBatch.REPLAN, planned_target_offsets=planned), SOURCES)
     files = made(checkpoint)
     assert report.data_batch == 3
     assert files["offsets/3"] == offset_text(orders(3, SHIFT), watermark_ms=5)
@@ -116,7 +116,7 @@ def test_promote_takes_the_planned_batch_as_committed(checkpoint: CheckpointFold
     checkpoint.plan(3)
     checkpoint.keep_state(4)
     target = {"orders": orders(3, SHIFT)}
-    report = prepare(FILES, request(checkpoint, Treatment.PROMOTE, target_offsets=target), SOURCES)
+    report = prepare(FILES, request(checkpoint, UncommittedBatch.PROMOTE, target_offsets=target), SOURCES)
     files = made(checkpoint)
     assert report.data_batch == 4
     assert files["offsets/3"] == offset_text(orders(3, SHIFT), watermark_ms=9)
@@ -128,14 +128,14 @@ def test_promote_takes_the_planned_batch_as_committed(checkpoint: CheckpointFold
 def test_promote_without_the_state_after_the_planned_batch_is_refused(checkpoint: CheckpointFolder) -> None:
     checkpoint.plan(3)
     with pytest.raises(HalfWritten, match="version 4"):
-        prepare(FILES, request(checkpoint, Treatment.PROMOTE), SOURCES)
+        prepare(FILES, request(checkpoint, UncommittedBatch.PROMOTE), SOURCES)
 
 
 @pytest.mark.parametrize("is_planned", [True, False])
 def test_bridge_puts_an_empty_batch_in_the_place(checkpoint: CheckpointFolder, is_planned: bool) -> None:
     if is_planned:
         checkpoint.plan(3)
-    report = prepare(FILES, request(checkpoint, Treatment.BRIDGE), SOURCES)
+    report = prepare(FILES, request(checkpoint, UncommittedBatch.BRIDGE), SOURCES)
     assert report.data_batch == 4
     assert made(checkpoint)["offsets/3"] == offset_text(orders(2, SHIFT), watermark_ms=7)
 
@@ -143,7 +143,7 @@ def test_bridge_puts_an_empty_batch_in_the_place(checkpoint: CheckpointFolder, i
 def test_a_bridge_never_turns_the_watermark_back(checkpoint: CheckpointFolder) -> None:
     checkpoint.watermark_ms = 50
     checkpoint.plan(2)
-    prepare(FILES, request(checkpoint, Treatment.BRIDGE), SOURCES)
+    prepare(FILES, request(checkpoint, UncommittedBatch.BRIDGE), SOURCES)
     assert made(checkpoint)["offsets/3"] == offset_text(orders(2, SHIFT), watermark_ms=50)
 
 
@@ -184,7 +184,7 @@ def test_a_source_that_does_not_move_stays_where_it_was(tmp_path: Path, version:
     both = {"orders": orders(2), "clicks": orders(2, topic="clicks")}
     planned = {"orders": orders(3, SHIFT)}
     sources = {"orders": ["orders"], "clicks": ["clicks"]}
-    moved = request(folder, Treatment.REPLAN, offsets=both, planned_target_offsets=planned)
+    moved = request(folder, UncommittedBatch.REPLAN, offsets=both, planned_target_offsets=planned)
     prepare(FILES, moved, sources)
     files = made(folder)
     clicks = [orders(batch, topic="clicks") for batch in range(4)]
@@ -257,8 +257,8 @@ def test_a_renamed_topic_is_carried_by_its_standby_name_and_read_by_it(checkpoin
         {"offsets": {"orders": orders(1)}},
         {"offsets": {"other": orders(2)}},
         {"target_offsets": {"other": orders(2)}},
-        {"treatment": Treatment.REPLAN},
-        {"treatment": Treatment.PROMOTE},
+        {"treatment": UncommittedBatch.REPLAN},
+        {"treatment": UncommittedBatch.PROMOTE},
     ],
 )
 def test_a_checkpoint_that_is_not_where_it_was_resolved_is_refused(
@@ -279,7 +279,7 @@ def test_a_query_that_never_committed_cannot_be_carried(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "checkpoint")
     folder.plan(0)
     with pytest.raises(EmptyCheckpoint):
-        prepare(FILES, request(folder, Treatment.BRIDGE, batch=None, offsets={}), SOURCES)
+        prepare(FILES, request(folder, UncommittedBatch.BRIDGE, batch=None, offsets={}), SOURCES)
 
 
 def test_leftovers_of_the_same_operation_are_replaced(checkpoint: CheckpointFolder) -> None:
@@ -299,9 +299,9 @@ def test_a_folder_of_somebody_else_is_left_as_it_is(checkpoint: CheckpointFolder
     assert FILES.walk(target) == before
 
 
-@pytest.mark.parametrize("treatment", [Treatment.NONE, Treatment.BRIDGE])
+@pytest.mark.parametrize("treatment", [UncommittedBatch.NONE, UncommittedBatch.BRIDGE])
 def test_a_prepared_checkpoint_that_has_been_run_is_never_removed(
-    checkpoint: CheckpointFolder, treatment: Treatment
+    checkpoint: CheckpointFolder, treatment: UncommittedBatch
 ) -> None:
     target = prepare(FILES, request(checkpoint, treatment), SOURCES).checkpoint
     (Path(target) / "commits" / "3").touch()
@@ -395,7 +395,7 @@ def test_a_batch_that_is_committed_during_the_copy_is_noticed(checkpoint: Checkp
     checkpoint.plan(3)
     planned = {"orders": orders(3, SHIFT)}
     with pytest.raises(MovedOn, match="batch 2 was resolved, and the checkpoint is at 3"):
-        prepare(Unstoppable(), request(checkpoint, Treatment.REPLAN, planned_target_offsets=planned), SOURCES)
+        prepare(Unstoppable(), request(checkpoint, UncommittedBatch.REPLAN, planned_target_offsets=planned), SOURCES)
     assert not (checkpoint.path.parent / "epoch-2-move").exists()
 
 

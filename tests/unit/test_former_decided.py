@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.former_checkpoints import AGAIN, Fate, Judged, Keep, Whereabouts, judge
+from orchestrator.decide.former_checkpoints import (
+    AGAIN,
+    Disposition,
+    JudgedFormer,
+    KeepRules,
+    Whereabouts,
+    judge_formers,
+)
 from state.model.entities import Desired, RunState, belongs_to, plain_path
 from state.model.maintenance import Former
 from tests.contract.samples import assignment, fact
@@ -17,7 +24,7 @@ NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 BASE = "/cp/revenue"
 ACTIVE = f"{BASE}/epoch-9-op-9"
-KEEP = Keep(age=7 * DAY, newest=1)
+KEEP = KeepRules(age=7 * DAY, newest=1)
 ROW = assignment(epoch=9, placed_epoch=9, checkpoint=ACTIVE)
 HERE = Whereabouts(
     query="revenue",
@@ -44,44 +51,44 @@ def former(epoch: int, age: timedelta = 30 * DAY, **change: Any) -> Former:
 OLD = [former(1), former(2), former(3)]
 
 
-def fates(judged: list[Judged]) -> dict[int, Fate]:
+def fates(judged: list[JudgedFormer]) -> dict[int, Disposition]:
     return {each.former.placed_epoch: each.fate for each in judged}
 
 
-def only(judged: list[Judged]) -> Judged:
+def only(judged: list[JudgedFormer]) -> JudgedFormer:
     (found,) = [each for each in judged if each.former.placed_epoch == 1]
     return found
 
 
 def test_old_checkpoints_go_and_the_newest_stays_however_old() -> None:
-    found = judge(HERE, OLD, KEEP, NOW)
+    found = judge_formers(HERE, OLD, KEEP, NOW)
     assert [each.former.placed_epoch for each in found] == [3, 2, 1], "the newest first"
-    assert fates(found) == {3: Fate.STAYS, 2: Fate.GOES, 1: Fate.GOES}
+    assert fates(found) == {3: Disposition.STAYS, 2: Disposition.GOES, 1: Disposition.GOES}
     assert [each.why for each in found] == [
         "it is among the newest 1", "left 30d ago, more than 7d", "left 30d ago, more than 7d",
     ]  # fmt: skip
-    assert fates(judge(HERE, OLD, replace(KEEP, newest=3), NOW)) == dict.fromkeys((1, 2, 3), Fate.STAYS)
+    assert fates(judge_formers(HERE, OLD, replace(KEEP, newest=3), NOW)) == dict.fromkeys((1, 2, 3), Disposition.STAYS)
 
 
 @pytest.mark.parametrize(
     ("age", "fate"),
     [
-        (7 * DAY, Fate.GOES),
-        (7 * DAY - timedelta(microseconds=1), Fate.STAYS),
-        (timedelta(0), Fate.STAYS),
-        (-DAY, Fate.STAYS),
+        (7 * DAY, Disposition.GOES),
+        (7 * DAY - timedelta(microseconds=1), Disposition.STAYS),
+        (timedelta(0), Disposition.STAYS),
+        (-DAY, Disposition.STAYS),
     ],
 )
-def test_nothing_younger_than_retention_goes(age: timedelta, fate: Fate) -> None:
-    found = only(judge(HERE, [former(1, age), former(2)], KEEP, NOW))
+def test_nothing_younger_than_retention_goes(age: timedelta, fate: Disposition) -> None:
+    found = only(judge_formers(HERE, [former(1, age), former(2)], KEEP, NOW))
     assert found.fate is fate
     if age == -DAY:
         assert found.why == "it was left in a time to come: a clock was set back"
 
 
 def test_without_a_setting_nothing_goes() -> None:
-    found = judge(HERE, OLD, replace(KEEP, age=None), NOW)
-    assert fates(found) == dict.fromkeys((1, 2, 3), Fate.STAYS)
+    found = judge_formers(HERE, OLD, replace(KEEP, age=None), NOW)
+    assert fates(found) == dict.fromkeys((1, 2, 3), Disposition.STAYS)
     assert only(found).why == "retention.checkpoints is not set"
 
 
@@ -104,8 +111,8 @@ def test_without_a_setting_nothing_goes() -> None:
     ],
 )
 def test_nothing_goes_while_it_is_not_plain_where_the_query_runs(change: dict[str, Any], why: str) -> None:
-    found = judge(replace(HERE, **change), OLD, Keep(age=timedelta(0), newest=1), NOW)
-    assert Fate.GOES not in fates(found).values()
+    found = judge_formers(replace(HERE, **change), OLD, KeepRules(age=timedelta(0), newest=1), NOW)
+    assert Disposition.GOES not in fates(found).values()
     assert why in only(found).why
 
 
@@ -115,8 +122,8 @@ def test_the_checkpoint_in_use_never_goes_however_it_is_written(path: str) -> No
         HERE, assignment=replace(ROW, checkpoint=path), fact=fact(epoch=9, checkpoint=path)
     )  # fmt: skip
     for known in (path, plain_path(path)):
-        found = only(judge(here, [former(1, checkpoint=known), former(2)], KEEP, NOW))
-        assert (found.fate, found.why) == (Fate.STAYS, "revenue runs from it")
+        found = only(judge_formers(here, [former(1, checkpoint=known), former(2)], KEEP, NOW))
+        assert (found.fate, found.why) == (Disposition.STAYS, "revenue runs from it")
 
 
 @pytest.mark.parametrize(
@@ -125,33 +132,33 @@ def test_the_checkpoint_in_use_never_goes_however_it_is_written(path: str) -> No
      f"{BASE}/epoch-2-op-2/../../../etc", "hdfs://names/cp/revenue", "/epoch-2-op-2"],
 )  # fmt: skip
 def test_nothing_outside_the_folder_of_the_query_goes(path: str) -> None:
-    found = only(judge(HERE, [former(1, checkpoint=path), former(2)], KEEP, NOW))
+    found = only(judge_formers(HERE, [former(1, checkpoint=path), former(2)], KEEP, NOW))
     assert (found.fate, found.why) == (
-        Fate.STAYS, f"it does not lie in {BASE}, the folder that the configuration names",
+        Disposition.STAYS, f"it does not lie in {BASE}, the folder that the configuration names",
     )  # fmt: skip
 
 
 def test_a_cleaning_is_not_asked_for_again_while_its_runner_lives() -> None:
     asked = former(1, runner="b", asked_at=NOW)
-    found = only(judge(HERE, [asked, former(2)], KEEP, NOW))
-    assert (found.fate, found.why) == (Fate.ASKED, "runner b is to clean it")
-    assert only(judge(HERE, [replace(asked, runner="z"), former(2)], KEEP, NOW)).fate is Fate.GOES
+    found = only(judge_formers(HERE, [asked, former(2)], KEEP, NOW))
+    assert (found.fate, found.why) == (Disposition.ASKED, "runner b is to clean it")
+    assert only(judge_formers(HERE, [replace(asked, runner="z"), former(2)], KEEP, NOW)).fate is Disposition.GOES
 
 
 def test_a_cleaned_checkpoint_does_not_count_among_the_newest() -> None:
     cleaned = former(3, runner="a", asked_at=NOW, cleaned_at=NOW, files=12, bytes=3_000)
-    found = judge(HERE, [former(1), former(2), cleaned], KEEP, NOW)
-    assert fates(found) == {3: Fate.CLEANED, 2: Fate.STAYS, 1: Fate.GOES}
+    found = judge_formers(HERE, [former(1), former(2), cleaned], KEEP, NOW)
+    assert fates(found) == {3: Disposition.CLEANED, 2: Disposition.STAYS, 1: Disposition.GOES}
     assert found[0].why == "12 files went; its last batch and its fence stay"
 
 
 def test_a_runner_that_could_not_is_asked_again_a_day_later_or_by_hand() -> None:
     refused = former(1, runner="a", asked_at=NOW - AGAIN + timedelta(seconds=1), refused="no fence holds it")
     known = [refused, former(2)]
-    found = only(judge(HERE, known, KEEP, NOW))
-    assert (found.fate, found.why) == (Fate.STAYS, "runner a did not clean it: no fence holds it")
-    assert only(judge(HERE, known, KEEP, NOW, asked_by_hand=True)).fate is Fate.GOES
-    assert only(judge(HERE, known, KEEP, NOW + timedelta(seconds=1))).fate is Fate.GOES
+    found = only(judge_formers(HERE, known, KEEP, NOW))
+    assert (found.fate, found.why) == (Disposition.STAYS, "runner a did not clean it: no fence holds it")
+    assert only(judge_formers(HERE, known, KEEP, NOW, asked_by_hand=True)).fate is Disposition.GOES
+    assert only(judge_formers(HERE, known, KEEP, NOW + timedelta(seconds=1))).fate is Disposition.GOES
 
 
 EPOCHS = st.lists(st.integers(1, 8), unique=True, max_size=8)
@@ -168,7 +175,9 @@ def test_whatever_was_left_the_active_one_the_young_and_the_newest_stay(
         HERE, assignment=replace(ROW, checkpoint=in_use), fact=fact(epoch=9, checkpoint=in_use)
     )  # fmt: skip
     going = [
-        each.former for each in judge(here, known, Keep(age=days * DAY, newest=newest), NOW) if each.fate is Fate.GOES
+        each.former
+        for each in judge_formers(here, known, KeepRules(age=days * DAY, newest=newest), NOW)
+        if each.fate is Disposition.GOES
     ]
     assert in_use not in {each.checkpoint for each in going}
     assert all(NOW - each.left_at >= days * DAY for each in going)

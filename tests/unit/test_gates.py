@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.facts import Choice, Facts, Named, Reset, Standby
+from orchestrator.decide.facts import BatchChoice, MoveFacts, NamedCluster, Reset, StandbyAnswer
 from orchestrator.decide.gates import loss
-from orchestrator.decide.gates.checks import GATES, judge, refusal
-from orchestrator.decide.gates.cluster_identity import named
+from orchestrator.decide.gates.checks import GATES, judge_move, refusal
+from orchestrator.decide.gates.cluster_identity import named_cluster
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.preconditions import choose_runner
-from state.messages import CheckpointReport, StateOperator, Treatment
+from state.messages import CheckpointReport, StateOperator, UncommittedBatch
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
 from state.model.pins import Placement
 from state.settings.keys import Detection, Policy, Query, Route
@@ -66,18 +66,20 @@ ASSIGNMENT = Assignment(
 )  # fmt: skip
 REPORT = CheckpointReport(checkpoint="/c", batch=7, offsets={"s": {"t": {"0": 10}}})
 FACT = samples.fact(query="q", epoch=1, checkpoint="/c")
-STANDBY = Standby(reachable=True, seconds=0.012, limit_seconds=1.0, topics={"t": topic()})
-GOOD = Facts(
+STANDBY = StandbyAnswer(reachable=True, seconds=0.012, limit_seconds=1.0, topics={"t": topic()})
+GOOD = MoveFacts(
     kind=OperationKind.FAILOVER, query="q", settings=query(), policy=Policy(), source="east", target="west",
     route=Route.model_validate({"from": "east", "to": "west"}), assignment=ASSIGNMENT, fact=FACT, runners=(RUNNER,),
     expect_active="east", standby=STANDBY, topics={"t": "t"}, report=REPORT, stateful=False, resolution=resolution(),
-    choice=Choice(treatment=Treatment.NONE, repeats=0, text=""), fence="runner", epoch=2, operation="op",
+    choice=BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text=""), fence="runner", epoch=2, operation="op",
 )  # fmt: skip
 
 
-def seen(cluster: str, pinned: str | None, by: Mapping[str, str] | None = None, configured: str | None = None) -> Named:
+def seen(
+    cluster: str, pinned: str | None, by: Mapping[str, str] | None = None, configured: str | None = None
+) -> NamedCluster:
     pin = samples.pin(cluster=cluster, id=pinned) if pinned else None
-    return Named(cluster=cluster, configured=configured, pin=pin, seen=by or {})
+    return NamedCluster(cluster=cluster, configured=configured, pin=pin, seen=by or {})
 
 
 EAST = seen("east", EAST_ID)
@@ -86,7 +88,7 @@ OLD = {"earliest_timestamps": {TopicPartition("t", 0): 6_000}}
 GONE = resolution(place(exact=False, method="timestamp", begin=20), **OLD)
 BY_TIME = resolution(place(exact=False, method="timestamp", replay_records=9))
 FRESH = replace(GOOD, settings=query(resume="fresh"))
-BRIDGE = Choice(treatment=Treatment.BRIDGE, repeats=8, text="")
+BRIDGE = BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=8, text="")
 
 
 def stands(finding: Finding, divergence: int | None = None) -> Standing:
@@ -97,12 +99,12 @@ def reset(goto: Goto | None) -> Reset:
     return Reset(source="s", partition=TopicPartition("t", 0), offset=10, divergence=8, goto=goto, policy="fail")
 
 
-def judged(name: str, facts: Facts) -> Gate | None:
-    return next((gate for gate in judge(facts) if gate.name == name), None)
+def judged(name: str, facts: MoveFacts) -> Gate | None:
+    return next((gate for gate in judge_move(facts) if gate.name == name), None)
 
 
 def test_good_facts_pass_every_gate_that_speaks() -> None:
-    found = judge(GOOD)
+    found = judge_move(GOOD)
     assert [gate for gate in found if not gate.ok] == []
     assert refusal(found) is None
     assert {gate.name for gate in found} == {check.__name__.replace("_", "-") for check in GATES} - {
@@ -128,13 +130,13 @@ def test_a_runner_that_could_start_the_query_is_asked_first() -> None:
 
 
 def test_facts_that_are_not_known_keep_their_gates_silent() -> None:
-    bare = Facts(
+    bare = MoveFacts(
         kind=OperationKind.FAILOVER, query="q", settings=query(), policy=Policy(), source="east", target="west"
     )
-    assert [gate.name for gate in judge(bare)] == ["assigned", "no-operation-open", "route-declared"]
+    assert [gate.name for gate in judge_move(bare)] == ["assigned", "no-operation-open", "route-declared"]
 
 
-REFUSALS: list[tuple[str, Facts, str, str, str]] = [
+REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
     ("store-current", replace(GOOD, fact=replace(FACT, epoch=4)), "epoch 4 runs", "epoch 1 running",
      "runner a runs q under epoch 4, the store knows only 1: it was put back to an older copy; tideover reconcile q"),
     ("store-current", replace(GOOD, assignment=replace(ASSIGNMENT, desired=Desired.HELD)), "epoch 1 runs",
@@ -233,7 +235,7 @@ def test_records_that_may_come_later_are_announced_and_refuse_nothing() -> None:
 
 @pytest.mark.parametrize(("name", "facts", "measured", "limit", "text"), REFUSALS)
 def test_a_refusal_names_the_gate_the_number_and_the_limit(
-    name: str, facts: Facts, measured: str, limit: str, text: str
+    name: str, facts: MoveFacts, measured: str, limit: str, text: str
 ) -> None:
     gate = judged(name, facts)
     assert gate is not None
@@ -241,7 +243,7 @@ def test_a_refusal_names_the_gate_the_number_and_the_limit(
     assert gate.measured == measured
     assert gate.limit.startswith(limit)
     assert text in gate.text
-    assert refusal(judge(facts)) is not None
+    assert refusal(judge_move(facts)) is not None
 
 
 @pytest.mark.parametrize("finding", [Finding.INTACT, Finding.UNPROVEN, Finding.EXPIRED])
@@ -304,7 +306,7 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
         STATEFUL,
     ],
 )
-def test_repeats_that_cannot_reach_state_pass(facts: Facts) -> None:
+def test_repeats_that_cannot_reach_state_pass(facts: MoveFacts) -> None:
     gate = judged("repeats-into-state", facts)
     assert gate is not None
     assert gate.ok
@@ -347,7 +349,7 @@ def test_a_fresh_start_bears_fewer_partitions() -> None:
 def test_a_promoted_batch_is_judged_at_its_own_end() -> None:
     facts = replace(
         GOOD,
-        choice=Choice(treatment=Treatment.PROMOTE, repeats=0, text=""),
+        choice=BatchChoice(treatment=UncommittedBatch.PROMOTE, repeats=0, text=""),
         planned_resolution=resolution(place(target_offset=None, note="nowhere")),
     )
     gate = judged("place-found", facts)
@@ -362,7 +364,7 @@ def test_state_is_told_by_the_operators_of_a_report() -> None:
 
 def test_a_query_already_there_is_told_before_a_wrong_expectation() -> None:
     """Of two who type the same, the later one finds nothing left to do."""
-    gate = refusal(judge(replace(GOOD, target="east", expect_active="west")))
+    gate = refusal(judge_move(replace(GOOD, target="east", expect_active="west")))
     assert gate is not None
     assert gate.name == "not-already-there"
 
@@ -426,7 +428,7 @@ def test_an_unchanged_or_unseen_cluster_passes_and_its_ids_are_shown() -> None:
 def test_an_old_probe_report_says_nothing_of_who_has_a_name() -> None:
     look = samples.probe_report(cluster="west", cluster_id=EAST_ID, seen_at=NOW)
     for age, count in ((timedelta(0), 1), (timedelta(seconds=3), 1), (timedelta(seconds=3.1), 0)):
-        known = named("west", None, [samples.pin(cluster="west", id=OTHER_ID)], [look], NOW + age, Detection())
+        known = named_cluster("west", None, [samples.pin(cluster="west", id=OTHER_ID)], [look], NOW + age, Detection())
         assert len(known.seen) == count
         gate = judged("cluster-identity", replace(GOOD, names=(EAST, known)))
         assert gate is not None
@@ -435,7 +437,10 @@ def test_an_old_probe_report_says_nothing_of_who_has_a_name() -> None:
 
 def test_a_query_may_leave_a_cluster_whose_name_another_took() -> None:
     taken = samples.pin(id=OTHER_ID, former=(Placement("q", 1, EAST_ID),))
-    names = (Named(cluster="east", configured=None, pin=taken, seen={"runner:a": OTHER_ID}), seen("west", EAST_ID))
+    names = (
+        NamedCluster(cluster="east", configured=None, pin=taken, seen={"runner:a": OTHER_ID}),
+        seen("west", EAST_ID),
+    )
     facts = replace(GOOD, names=names)
     gate = judged("cluster-identity", facts)
     assert gate is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import NotLeading
-from orchestrator.lease import MARGIN, TTL, Lead, is_gone, this_process
+from orchestrator.lease import MARGIN, TTL, Leadership, is_gone, this_process
 from state.errors import StoreUnavailable
 from state.model.entities import Lease
 from tests.memory_store import MemoryStore
@@ -38,7 +38,7 @@ def store(clock: Clock) -> MemoryStore:
 
 
 def test_only_one_leads(store: MemoryStore, clock: Clock) -> None:
-    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    one, two = Leadership(store, clock, "one"), Leadership(store, clock, "two")
     assert one.take()
     assert not two.take()
     assert one.term >= 1
@@ -47,26 +47,26 @@ def test_only_one_leads(store: MemoryStore, clock: Clock) -> None:
 
 
 def test_a_holder_that_keeps_at_it_leads_on_with_the_same_term(store: MemoryStore, clock: Clock) -> None:
-    lead = Lead(store, clock, "one")
+    lead = Leadership(store, clock, "one")
     assert lead.take()
     term = lead.term
     for _ in range(60):
         clock.wait(1)
         assert lead.term == term
-    assert not Lead(store, clock, "two").take()
+    assert not Leadership(store, clock, "two").take()
 
 
 def test_a_frozen_holder_stops_acting_before_anybody_else_may_start(store: MemoryStore, clock: Clock) -> None:
-    lead = Lead(store, clock, "one")
+    lead = Leadership(store, clock, "one")
     assert lead.take()
     clock.wait(TTL.total_seconds() - MARGIN)
-    assert not Lead(store, clock, "two").take()
+    assert not Leadership(store, clock, "two").take()
     with pytest.raises(NotLeading, match="ran out"):
         lead.keep()
 
 
 def test_the_next_leader_has_a_new_term_and_the_old_one_notices(store: MemoryStore, clock: Clock) -> None:
-    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    one, two = Leadership(store, clock, "one"), Leadership(store, clock, "two")
     assert one.take()
     term = one.term
     clock.wait(TTL.total_seconds() + 0.1)
@@ -78,7 +78,7 @@ def test_the_next_leader_has_a_new_term_and_the_old_one_notices(store: MemorySto
 
 
 def test_giving_up_lets_the_next_lead_at_once(store: MemoryStore, clock: Clock) -> None:
-    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    one, two = Leadership(store, clock, "one"), Leadership(store, clock, "two")
     assert one.take()
     one.give_up()
     assert two.take()
@@ -87,7 +87,7 @@ def test_giving_up_lets_the_next_lead_at_once(store: MemoryStore, clock: Clock) 
 def test_a_lease_given_up_is_free_when_the_stores_clock_is_set_back(clock: Clock) -> None:
     set_back = timedelta(0)
     store = MemoryStore(lambda: clock.now() - set_back)
-    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    one, two = Leadership(store, clock, "one"), Leadership(store, clock, "two")
     assert one.take()
     term = one.term
     one.give_up()
@@ -98,9 +98,9 @@ def test_a_lease_given_up_is_free_when_the_stores_clock_is_set_back(clock: Clock
 
 def test_a_dead_process_of_this_host_is_succeeded_at_once(store: MemoryStore, clock: Clock) -> None:
     host = this_process().rsplit(":", 2)[0]
-    dead = Lead(store, clock, f"{host}:{os.getpid()}:1")
+    dead = Leadership(store, clock, f"{host}:{os.getpid()}:1")
     assert dead.take()
-    assert Lead(store, clock, this_process()).take()
+    assert Leadership(store, clock, this_process()).take()
 
 
 def test_this_process_is_not_gone() -> None:
@@ -128,7 +128,7 @@ class Away(MemoryStore):
 
 def test_a_lead_stands_as_soon_as_it_can_and_asks_twice_a_second(clock: Clock) -> None:
     store = Away(clock.now)
-    one, two = Lead(store, clock, "one"), Lead(store, clock, "two")
+    one, two = Leadership(store, clock, "one"), Leadership(store, clock, "two")
     assert one.stands()
     assert not two.stands()
     one.give_up()
@@ -140,7 +140,7 @@ def test_a_lead_stands_as_soon_as_it_can_and_asks_twice_a_second(clock: Clock) -
 
 def test_a_lead_does_not_stand_while_the_store_is_away(clock: Clock) -> None:
     store = Away(clock.now)
-    one = Lead(store, clock, "one")
+    one = Leadership(store, clock, "one")
     store.away = True
     assert not one.stands()
     store.away = False
@@ -162,7 +162,7 @@ def test_the_lease_counts_from_when_it_was_asked_for_however_slow_the_answer(clo
             clock.wait(5)
             return taken
 
-    lead = Lead(Slow(clock.now), clock, "one")
+    lead = Leadership(Slow(clock.now), clock, "one")
     assert lead.take()
     clock.wait(TTL.total_seconds() - MARGIN - 5)
     with pytest.raises(NotLeading, match="ran out"):

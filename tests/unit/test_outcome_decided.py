@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.outcome import (
     MARGIN,
     MOST_FOLLOWED,
-    Key,
+    StandbyPartition,
     followed_json,
     outcome_rows,
     to_compare,
@@ -25,7 +25,7 @@ from streaming.resume.model import Target
 from tests.contract import samples
 from tests.unit.test_gates import NOW, place
 
-KEY = Key("s", "t", 0)
+KEY = StandbyPartition("s", "t", 0)
 READ = 40
 """So many records were read on the old cluster; the last 32 of them are remembered."""
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.gates.gate import Gate, unfenced
+from orchestrator.decide.gates.gate import Gate, unfenced_consent
 from orchestrator.decide.operation.intents import TRIES
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, move, watched
 from orchestrator.decide.operation.snapshot import Findings, Snapshot
@@ -233,10 +233,10 @@ RUN = Process.of_query(samples.fact())
     [
         (("loss", "gap", "repeats", "fresh", "move"), False),
         (("unfenced",), False),
-        ((unfenced(RUN),), True),
-        ((unfenced(RUN.model_copy(update={"stopped": True, "pid": 1})),), True),
+        ((unfenced_consent(RUN),), True),
+        ((unfenced_consent(RUN.model_copy(update={"stopped": True, "pid": 1})),), True),
         *(
-            ((unfenced(RUN.model_copy(update={change: value})),), False)
+            ((unfenced_consent(RUN.model_copy(update={change: value})),), False)
             for change, value in {"runner": "b", "instance": "a-2", "epoch": 2, "host": "elsewhere"}.items()
         ),
     ],
@@ -255,10 +255,10 @@ def test_only_a_consent_for_the_very_run_in_doubt_stands_for_its_proof(
     [
         ((B,), (), "looking again, or consent unfenced"),
         ((A,), (), "looking again until it ends. If it never does, end process 4711 on host"),
-        ((A,), (unfenced(None),), "looking again until it ends. If it never does, end process 4711 on host"),
+        ((A,), (unfenced_consent(None),), "looking again until it ends. If it never does, end process 4711 on host"),
         (
             (B,),
-            (unfenced(None),),
+            (unfenced_consent(None),),
             "The consent unfenced was given for another run; if this one has ended, consent unfenced again",
         ),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.decide.gates.gate import Gate
-from orchestrator.decide.gates.readiness import READINESS_GATES, Condition, judge
+from orchestrator.decide.gates.readiness import READINESS_GATES, ReadinessFacts, judge_readiness
 from state.model.entities import TopicPartition
 from state.model.maintenance import Copy, Replication
 from streaming.resume.truncation import Finding, Standing
@@ -21,13 +21,13 @@ def copy(partition: int = 0, age_ms: int | None = 0, records: int | None = 0, **
     return made._replace(**changes)
 
 
-def copies(*found: Copy) -> Condition:
+def copies(*found: Copy) -> ReadinessFacts:
     seen = Replication(source="east", target="west", sampled_at=NOW - timedelta(seconds=2), copies=found)
     return replace(READY, replication=seen)
 
 
 BEFORE = replace(GOOD, fence="pending", operation=None)
-READY = Condition(facts=BEFORE, now=NOW, replication=None, topics={"t": topic()})
+READY = ReadinessFacts(facts=BEFORE, now=NOW, replication=None, topics={"t": topic()})
 READY = copies(copy())
 APPENDED = replace(topic(), timestamp_type="LogAppendTime")
 UNTOLD_TYPE = replace(topic(), timestamp_type=None)
@@ -37,20 +37,20 @@ def stands(finding: Finding, divergence: int | None = None) -> Standing:
     return Standing(source="orders", partition=KEY, offset=100, finding=finding, divergence=divergence)
 
 
-def standing(*found: Standing) -> Condition:
+def standing(*found: Standing) -> ReadinessFacts:
     return replace(READY, facts=replace(BEFORE, standings=found))
 
 
-def at(*targets: object, **changes: Any) -> Condition:
+def at(*targets: object, **changes: Any) -> ReadinessFacts:
     return replace(READY, facts=replace(BEFORE, resolution=resolution(*targets, **changes)))  # type: ignore[arg-type]
 
 
-def judged(name: str, condition: Condition) -> Gate:
-    return next(gate for gate in judge(condition).gates if gate.name == name)
+def judged(name: str, condition: ReadinessFacts) -> Gate:
+    return next(gate for gate in judge_readiness(condition).gates if gate.name == name)
 
 
 def test_a_good_standby_is_ready() -> None:
-    readiness = judge(READY)
+    readiness = judge_readiness(READY)
     assert readiness.ready is True
     shown = readiness.as_json(NOW)
     assert (shown["query"], shown["ready"]) == ("q", True)
@@ -59,7 +59,7 @@ def test_a_good_standby_is_ready() -> None:
     assert judged("replication-lag", READY).text.startswith(text)
 
 
-REFUSALS: list[tuple[str, Condition, str, str]] = [
+REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
     ("retention-reach", at(earliest_timestamps={KEY: 6_000}), "-1 s", "oldest record of t-0 on west is younger"),
     ("replication-lag", copies(copy(), copy(1, 60_500, 9)), "60.5 s", "60.5 s behind east at most (t-1, 9 records)"),
     ("replication-lag", copies(copy(age_ms=None, records=9, target_newest_ms=None)), "no record",
@@ -76,13 +76,13 @@ REFUSALS: list[tuple[str, Condition, str, str]] = [
 
 @pytest.mark.parametrize(("name", "condition", "measured", "text"), REFUSALS)
 def test_a_refusal_names_the_gate_the_number_and_what_to_look_at(
-    name: str, condition: Condition, measured: str, text: str
+    name: str, condition: ReadinessFacts, measured: str, text: str
 ) -> None:
     gate = judged(name, condition)
     assert not gate.ok
     assert gate.measured == measured
     assert text in gate.text
-    assert judge(condition).ready is False
+    assert judge_readiness(condition).ready is False
 
 
 def test_every_gate_of_readiness_can_refuse() -> None:
@@ -97,16 +97,16 @@ def test_an_unmeasurable_gate_is_neither_ready_nor_refused() -> None:
     gate = judged("replication-lag", condition)
     assert (gate.ok, gate.measured) == (False, "unknown")
     assert "not known of 1 partitions (t-1: east: UNSUPPORTED_VERSION: too old)" in gate.text
-    assert judge(condition).ready is None
+    assert judge_readiness(condition).ready is None
     worse = replace(condition, facts=replace(condition.facts, runners=()))
-    assert judge(worse).ready is False
+    assert judge_readiness(worse).ready is False
 
 
 def test_an_unknown_replay_is_not_ready_because_automatic_mode_refuses_it() -> None:
     condition = at(place(exact=False, replay_records=None))
     gate = judged("replay", condition)
     assert (gate.ok, gate.measured) == (False, "unknown")
-    assert judge(condition).ready is None
+    assert judge_readiness(condition).ready is None
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_an_unknown_replay_is_not_ready_because_automatic_mode_refuses_it() -> N
         ("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}), "unknown"),
     ],
 )  # fmt: skip
-def test_a_harmless_condition_passes_its_gate(name: str, condition: Condition, measured: str) -> None:
+def test_a_harmless_condition_passes_its_gate(name: str, condition: ReadinessFacts, measured: str) -> None:
     gate = judged(name, condition)
     assert (gate.ok, gate.measured) == (True, measured)
 
@@ -134,9 +134,11 @@ def test_a_topic_that_does_not_say_whose_times_it_keeps_is_named() -> None:
 
 def test_without_a_place_only_what_is_known_is_judged() -> None:
     unplaced = replace(READY, facts=replace(BEFORE, resolution=None, choice=None))
-    assert {gate.name for gate in judge(unplaced).gates} & {"replication-lag", "retention-reach"} == {"replication-lag"}
+    assert {gate.name for gate in judge_readiness(unplaced).gates} & {"replication-lag", "retention-reach"} == {
+        "replication-lag"
+    }
     unseen = replace(unplaced, replication=None)
-    assert {gate.name for gate in judge(unseen).gates} & {"replication-lag", "retention-reach"} == set()
+    assert {gate.name for gate in judge_readiness(unseen).gates} & {"replication-lag", "retention-reach"} == set()
 
 
 @pytest.mark.parametrize("finding", [Finding.INTACT, Finding.UNPROVEN, Finding.EXPIRED])
@@ -149,5 +151,5 @@ def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: F
 def test_a_truncation_that_a_failover_would_get_over_is_told_all_the_same() -> None:
     found = standing(stands(Finding.TRUNCATED, 80))
     proven = replace(found, facts=replace(found.facts, resets=(reset(None),)))
-    assert [gate.ok for gate in judge(proven).gates if gate.name == "log-truncation"] == [False]
+    assert [gate.ok for gate in judge_readiness(proven).gates if gate.name == "log-truncation"] == [False]
     assert judged("log-truncation", proven).text.endswith("; west holds them still")

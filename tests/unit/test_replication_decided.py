@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.replication_age import (
     continued,
     counterparts,
@@ -44,7 +44,7 @@ def age(here: int | None, there: int | None, seconds: float | None, records: int
     return Age(here, there, seconds=seconds, records=records, **more)
 
 
-def row(facts: Facts, of: Age | None, *, live: bool = True) -> Copy:
+def row(facts: MoveFacts, of: Age | None, *, live: bool = True) -> Copy:
     ages = {} if of is None else {KEY: of}
     (found,) = replication_of(facts, {KEY: KEY}, ages, {KEY: sample()}, NOW, live=live).copies
     return found
@@ -80,7 +80,7 @@ def test_partitions_are_those_described_or_else_those_sampled() -> None:
         (replace(GOOD, standby=None), "west does not answer"),
     ],
 )  # fmt: skip
-def test_a_partition_has_its_copy_or_the_reason_why_not(facts: Facts, found: object) -> None:
+def test_a_partition_has_its_copy_or_the_reason_why_not(facts: MoveFacts, found: object) -> None:
     assert counterparts(facts, [KEY, OTHER])[OTHER] == found
 
 
@@ -107,7 +107,7 @@ def test_a_partition_has_its_copy_or_the_reason_why_not(facts: Facts, found: obj
     ],
 )  # fmt: skip
 def test_an_age_is_told_or_why_it_is_not_known(
-    facts: Facts, of: Age | None, age_ms: int | None, records: int | None, note: str
+    facts: MoveFacts, of: Age | None, age_ms: int | None, records: int | None, note: str
 ) -> None:
     found = row(facts, of)
     assert (found.age_ms, found.records, found.note) == (age_ms, records, note)
@@ -134,7 +134,7 @@ def test_a_source_that_is_silent_stands_as_it_was_sampled() -> None:
     ],
 )
 def test_how_late_a_standby_stamps_is_told_where_its_copy_is_whole(
-    facts: Facts, of: Age, latencies: dict[str, tuple[int, ...]]
+    facts: MoveFacts, of: Age, latencies: dict[str, tuple[int, ...]]
 ) -> None:
     assert replication_of(facts, {KEY: KEY}, {KEY: of}, {KEY: sample()}, NOW, live=True).latencies == latencies
 

@@ -10,10 +10,10 @@ from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.decide.gates.readiness_schedule import (
     MOVE_TAKES,
     SAMPLE_LONGEST,
-    fact_of,
     next_samples,
+    readiness_event,
+    readiness_fact,
     sentence,
-    told,
 )
 from orchestrator.decide.status import SAMPLE_STANDS
 from tests.contract.samples import operation, readiness
@@ -76,11 +76,11 @@ def test_nothing_is_sampled_while_a_query_is_being_moved() -> None:
 def test_an_answer_is_remembered_with_its_gates_and_told_in_one_sentence(
     gates: tuple[Gate, ...], ready: bool | None, text: str
 ) -> None:
-    fact = fact_of(Readiness(query="revenue", target="west", gates=gates, replication=None), NOW)
+    fact = readiness_fact(Readiness(query="revenue", target="west", gates=gates, replication=None), NOW)
     assert (fact.query, fact.target, fact.ready, fact.since, fact.sampled_at) == ("revenue", "west", ready, NOW, NOW)
     assert fact.gates == tuple(gate.as_json() for gate in gates)
     assert sentence(fact) == text
-    event = told(fact, actor="controller:one")
+    event = readiness_event(fact, actor="controller:one")
     assert (event.kind, event.query, event.at, event.actor, event.text) == (
         "readiness", "revenue", NOW, "controller:one", text,
     )  # fmt: skip

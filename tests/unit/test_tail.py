@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.history_tail import Tail
+from orchestrator.history_tail import HistoryTail
 from state.model.entities import Event
 from tests.contract import samples
 
@@ -22,7 +22,7 @@ class History:
     def __init__(self, *lines: Event, is_kept: bool) -> None:
         self.lines = list(lines)
         self.lost: list[int | None] = []
-        self.tail = Tail(
+        self.tail = HistoryTail(
             self.read, restored=lambda event: self.lost.append(event.sequence), is_kept=lambda event: is_kept
         )
         self.tail.begin(1)

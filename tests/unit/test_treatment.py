@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.decide.facts import choose_fresh, choose_treatment
-from state.messages import CheckpointReport, Planned, SinkState, StateOperator, Treatment
+from state.messages import CheckpointReport, Planned, SinkState, StateOperator, UncommittedBatch
 from state.settings.keys import Sink
 from streaming.resume.model import Resolution, Target
 
@@ -44,23 +44,23 @@ EXACT = at(START, 43)
 LOOSE = at(START, 43, exact=False)
 
 CASES = [
-    ("nothing was planned", report(None), EXACT, None, Treatment.NONE, 0),
-    ("both ends exact", report(), EXACT, at(END, 47), Treatment.REPLAN, 0),
-    ("both ends exact, and the sink has it", report(SinkState.HAS), EXACT, at(END, 47), Treatment.REPLAN, 0),
-    ("both ends exact, with state", report(stateful=True), EXACT, at(END, 47), Treatment.REPLAN, 0),
-    ("fewer offsets: markers between", report(), EXACT, at(END, 46), Treatment.REPLAN, 0),
+    ("nothing was planned", report(None), EXACT, None, UncommittedBatch.NONE, 0),
+    ("both ends exact", report(), EXACT, at(END, 47), UncommittedBatch.REPLAN, 0),
+    ("both ends exact, and the sink has it", report(SinkState.HAS), EXACT, at(END, 47), UncommittedBatch.REPLAN, 0),
+    ("both ends exact, with state", report(stateful=True), EXACT, at(END, 47), UncommittedBatch.REPLAN, 0),
+    ("fewer offsets: markers between", report(), EXACT, at(END, 46), UncommittedBatch.REPLAN, 0),
     ("copies behind both ends", report(), at(START, 43, exact=False, sent_again=True),
-     at(END, 47, exact=False, sent_again=True), Treatment.REPLAN, 0),
-    ("more offsets: copies sent again", report(), EXACT, at(END, 48), Treatment.BRIDGE, 4),
-    ("the end is not on the standby", report(), EXACT, at(END, 47, exact=False), Treatment.BRIDGE, 4),
-    ("the start is not exact", report(), LOOSE, at(END, 47), Treatment.BRIDGE, 4),
-    ("no records between, though there were some", report(), EXACT, at(END, 43), Treatment.BRIDGE, 4),
-    ("the sink has it", report(SinkState.HAS), LOOSE, at(END, 47), Treatment.PROMOTE, 0),
-    ("the sink has it, its end has no place", report(SinkState.HAS), EXACT, at(END, None), Treatment.BRIDGE, 4),
+     at(END, 47, exact=False, sent_again=True), UncommittedBatch.REPLAN, 0),
+    ("more offsets: copies sent again", report(), EXACT, at(END, 48), UncommittedBatch.BRIDGE, 4),
+    ("the end is not on the standby", report(), EXACT, at(END, 47, exact=False), UncommittedBatch.BRIDGE, 4),
+    ("the start is not exact", report(), LOOSE, at(END, 47), UncommittedBatch.BRIDGE, 4),
+    ("no records between, though there were some", report(), EXACT, at(END, 43), UncommittedBatch.BRIDGE, 4),
+    ("the sink has it", report(SinkState.HAS), LOOSE, at(END, 47), UncommittedBatch.PROMOTE, 0),
+    ("the sink has it, its end has no place", report(SinkState.HAS), EXACT, at(END, None), UncommittedBatch.BRIDGE, 4),
     ("the sink has it, but state of it is missing", report(SinkState.HAS, stateful=True), LOOSE, at(END, 47),
-     Treatment.BRIDGE, 4),
-    ("the sink has it not", report(SinkState.HAS_NOT), LOOSE, at(END, 47), Treatment.BRIDGE, 0),
-    ("its end was not looked up", report(), EXACT, None, Treatment.BRIDGE, 4),
+     UncommittedBatch.BRIDGE, 4),
+    ("the sink has it not", report(SinkState.HAS_NOT), LOOSE, at(END, 47), UncommittedBatch.BRIDGE, 0),
+    ("its end was not looked up", report(), EXACT, None, UncommittedBatch.BRIDGE, 4),
 ]  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_the_first_treatment_that_holds_is_chosen(
     checkpoint: CheckpointReport,
     first: Resolution,
     second: Resolution | None,
-    treatment: Treatment,
+    treatment: UncommittedBatch,
     repeats: int,
 ) -> None:
     for sink in (Sink.KEYED, Sink.BATCH_ID):
@@ -79,17 +79,17 @@ def test_the_first_treatment_that_holds_is_chosen(
 
 
 APPENDING = [
-    ("nobody knows whether it has it", report(), Treatment.REPLAN, 4),
-    ("it has it", report(SinkState.HAS), Treatment.PROMOTE, 0),
-    ("it has it, and state of it is missing", report(SinkState.HAS, stateful=True), Treatment.REPLAN, 4),
-    ("it has it not", report(SinkState.HAS_NOT), Treatment.REPLAN, 0),
-    ("it is Spark's file sink, and drops what it has", report(keeps_ids=True), Treatment.REPLAN, 0),
+    ("nobody knows whether it has it", report(), UncommittedBatch.REPLAN, 4),
+    ("it has it", report(SinkState.HAS), UncommittedBatch.PROMOTE, 0),
+    ("it has it, and state of it is missing", report(SinkState.HAS, stateful=True), UncommittedBatch.REPLAN, 4),
+    ("it has it not", report(SinkState.HAS_NOT), UncommittedBatch.REPLAN, 0),
+    ("it is Spark's file sink, and drops what it has", report(keeps_ids=True), UncommittedBatch.REPLAN, 0),
 ]
 
 
 @pytest.mark.parametrize(("why", "checkpoint", "treatment", "repeats"), APPENDING)
 def test_a_sink_that_appends_may_get_the_same_batch_twice(
-    why: str, checkpoint: CheckpointReport, treatment: Treatment, repeats: int
+    why: str, checkpoint: CheckpointReport, treatment: UncommittedBatch, repeats: int
 ) -> None:
     choice = choose_treatment(checkpoint, EXACT, at(END, 47), Sink.APPEND)
     assert (choice.treatment, choice.repeats) == (treatment, repeats), why
@@ -101,10 +101,10 @@ def test_where_a_batch_is_not_planned_again_all_sinks_are_treated_alike(
     checkpoint: CheckpointReport,
     first: Resolution,
     second: Resolution | None,
-    treatment: Treatment,
+    treatment: UncommittedBatch,
     repeats: int,
 ) -> None:
-    if treatment is not Treatment.REPLAN:
+    if treatment is not UncommittedBatch.REPLAN:
         choice = choose_treatment(checkpoint, first, second, Sink.APPEND)
         assert (choice.treatment, choice.repeats) == (treatment, repeats), why
 
@@ -126,7 +126,7 @@ def test_a_sink_that_goes_by_the_query_id_may_take_the_batch_twice() -> None:
     """Spark's Delta and Iceberg sinks: a carried checkpoint has a new query id."""
     delta = report(by_query_id=True)
     choice = choose_treatment(delta, EXACT, at(END, 47), Sink.BATCH_ID)
-    assert (choice.treatment, choice.repeats) == (Treatment.REPLAN, 4)
+    assert (choice.treatment, choice.repeats) == (UncommittedBatch.REPLAN, 4)
     assert "may take that batch twice" in choice.text
     assert choose_treatment(report(), EXACT, at(END, 47), Sink.BATCH_ID).repeats == 0
     assert choose_treatment(delta, EXACT, at(END, 47), Sink.KEYED).repeats == 0

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.decide.truncation import (
-    Proof,
+    PlacedPosition,
     cut_off,
     is_set_back,
     marked,
@@ -67,7 +67,7 @@ def test_the_judged_position_is_the_newest_not_past_the_checkpoint() -> None:
 def test_a_place_counts_as_proven_only_where_the_very_last_record_was_found(
     target: object, ring_offset: int | None, proven: bool
 ) -> None:
-    proof = Proof(want=want(ring_offset=ring_offset), target=target)  # type: ignore[arg-type] # a table of targets
+    proof = PlacedPosition(want=want(ring_offset=ring_offset), target=target)  # type: ignore[arg-type] # a table of targets
     (reset,) = resets_of(cut_off([stands(8)], [want()]), [proof], on_no_match="fail", consents=())
     assert (reset.goto is None) is proven
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.decide.verdict import Judgement, form, judge, stale_after, told
+from orchestrator.decide.verdict import Judgement, form, judge_cluster, stale_after, verdict_event
 from state.model.cluster_status import ProbeReport, Verdict
 from state.settings.keys import Detection
 from tests.courses import Course, Replicator, Runner
@@ -146,7 +146,7 @@ CASES = {
 def test_the_verdict(name: str) -> None:
     case = CASES[name]
     others = [each for each in (seen(case.runner, RUNNER), seen(case.replicator, REPLICATOR)) if each is not None]
-    judgement = judge(seen(case.mine), others, at(case.now), DETECTION)
+    judgement = judge_cluster(seen(case.mine), others, at(case.now), DETECTION)
     assert judgement.verdict is case.verdict, judgement.reasons
     assert case.says in " | ".join(judgement.reasons)
 
@@ -162,7 +162,7 @@ def test_the_verdict(name: str) -> None:
     ],
 )
 def test_a_cluster_that_answers_in_part_is_degraded(health: dict[str, Any], says: str) -> None:
-    judgement = judge(seen(window(sight(0, **health))), [], at(0.1), DETECTION)
+    judgement = judge_cluster(seen(window(sight(0, **health))), [], at(0.1), DETECTION)
     assert judgement.verdict is Verdict.DEGRADED
     assert judgement.reasons[0].startswith(says)
 
@@ -178,7 +178,7 @@ def test_a_window_that_was_voided_is_unknown_until_there_is_fresh_evidence() -> 
         fresh = voided
         for each in row(looks):
             fresh = fresh.after(each)
-        judgement = judge(seen(fresh), [], at(now), DETECTION)
+        judgement = judge_cluster(seen(fresh), [], at(now), DETECTION)
         assert judgement.verdict is verdict, looks
         if verdict is Verdict.UNKNOWN:
             assert "12:01:00" in judgement.reasons[0]
@@ -186,12 +186,12 @@ def test_a_window_that_was_voided_is_unknown_until_there_is_fresh_evidence() -> 
 
 def test_a_belief_keeps_its_beginning_and_tells_its_first_failure() -> None:
     mine = seen("ok@0 refused@0.5 refused@1 refused@1.5")
-    judgement = judge(mine, [], at(1.6), DETECTION)
+    judgement = judge_cluster(mine, [], at(1.6), DETECTION)
     down = form("east", judgement, mine, standing=None, now=at(1.6), term=7)
     assert (down.verdict, down.since, down.first_failed_at, down.term) == (Verdict.DOWN, at(1.6), at(0.5), 7)
     later = form("east", judgement, mine, standing=down, now=at(2.6), term=8)
     assert (later.since, later.decided_at) == (at(1.6), at(2.6))
-    event = told(down, standing=None, actor="controller one")
+    event = verdict_event(down, standing=None, actor="controller one")
     assert event.text.startswith("east is DOWN: 3 looks failed in a row since 12:00:00.5: connection refused")
     assert event.detail["before"] is None
 
@@ -232,7 +232,7 @@ def judged(
     if probe_report is None:
         return None
     other = seen(window(*(sight(when / 10, what) for when, what in sorted(others))), RUNNER)
-    return probe_report, judge(probe_report, [other] if other else [], at(now / 10), DETECTION)
+    return probe_report, judge_cluster(probe_report, [other] if other else [], at(now / 10), DETECTION)
 
 
 @given(LOOKS, LOOKS, st.integers(0, 130))
@@ -242,8 +242,10 @@ def test_down_needs_a_full_row_of_failures_after_all_evidence(
     if (found := judged(mine, others, now)) is None:
         return
     probe_report, judgement = found
-    told = max((when for when, what in others if what == "ok"), default=now + 11)  # a report tells its newest only
-    alive = [when for when in (told, *(at for at, what in mine if what == "ok")) if when <= now + 10]
+    verdict_event = max(
+        (when for when, what in others if what == "ok"), default=now + 11
+    )  # a report tells its newest only
+    alive = [when for when in (verdict_event, *(at for at, what in mine if what == "ok")) if when <= now + 10]
     against = [when for when, what in mine if what in ("refused", "silent") and when > max(alive, default=-1)]
     if judgement.verdict is Verdict.DOWN:
         assert len(against) >= DETECTION.failures
@@ -358,7 +360,7 @@ def test_the_numbers_of_detection_follow_from_its_settings() -> None:
 def test_more_failures_are_asked_for_where_the_settings_say_so() -> None:
     patient = DETECTION.model_copy(update={"failures": 5})
     mine = seen(window(*row("refused@0 refused@0.5 refused@1 refused@1.5"), trusted=5))
-    assert judge(mine, [], at(1.6), patient).verdict is Verdict.SUSPECT
+    assert judge_cluster(mine, [], at(1.6), patient).verdict is Verdict.SUSPECT
     assert mine is not None
     five = replace(mine, failed_at=(*mine.failed_at, at(2)), seen_at=at(2), failures_in_a_row=5)
-    assert judge(five, [], at(2.1), patient).verdict is Verdict.DOWN
+    assert judge_cluster(five, [], at(2.1), patient).verdict is Verdict.DOWN

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from orchestrator.watch import Observer, Watching
+from orchestrator.watch import ClusterWatch, Observer
 from state.errors import StaleTerm
 from state.model.cluster_status import Verdict
 from state.settings.keys import Tideover
@@ -73,11 +73,11 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def watching(world: World, store: MemoryStore) -> Iterator[Watching]:
+def watching(world: World, store: MemoryStore) -> Iterator[ClusterWatch]:
     eyes = {cluster: lambda cluster=cluster: world.eye("controller", cluster) for cluster in SETTINGS.clusters}
     observer = Observer(SETTINGS, name="one", instance="1", eyes=eyes, open_log=lambda _: world.west)
     observer.begin()
-    yield Watching(store, SETTINGS, observer, identities=Identities(SETTINGS), actor="controller one")
+    yield ClusterWatch(store, SETTINGS, observer, identities=Identities(SETTINGS), actor="controller one")
     observer.close()
 
 
@@ -103,12 +103,12 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def verdicts(watching: Watching, term: int) -> tuple[Verdict, ...]:
+def verdicts(watching: ClusterWatch, term: int) -> tuple[Verdict, ...]:
     return tuple(status.verdict for status in watching.give_verdicts(term).values())
 
 
 def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
-    world: World, store: MemoryStore, watching: Watching, lookout: Lookout
+    world: World, store: MemoryStore, watching: ClusterWatch, lookout: Lookout
 ) -> None:
     term = term_of(store)
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
@@ -125,7 +125,7 @@ def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
 
 
 def test_a_cluster_that_only_this_controller_cannot_see_is_never_down(
-    world: World, store: MemoryStore, watching: Watching, lookout: Lookout
+    world: World, store: MemoryStore, watching: ClusterWatch, lookout: Lookout
 ) -> None:
     term = term_of(store)
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP) and len(store.probe_reports("east")) >= 2)
@@ -141,7 +141,7 @@ def test_a_cluster_that_only_this_controller_cannot_see_is_never_down(
 
 
 def test_a_heartbeat_that_still_arrives_keeps_a_cluster_from_being_down(
-    world: World, store: MemoryStore, watching: Watching
+    world: World, store: MemoryStore, watching: ClusterWatch
 ) -> None:
     term = term_of(store)
     world.west.create("east.heartbeats")
@@ -167,11 +167,11 @@ def test_a_heartbeat_that_still_arrives_keeps_a_cluster_from_being_down(
 
 
 def test_another_controller_of_the_same_name_is_heard_and_told_of_once(
-    world: World, store: MemoryStore, watching: Watching
+    world: World, store: MemoryStore, watching: ClusterWatch
 ) -> None:
     eyes = {"east": lambda: world.eye("namesake", "east")}
     observer = Observer(SETTINGS, name="one", instance="2", eyes=eyes, open_log=lambda _: world.west)
-    namesake = Watching(store, SETTINGS, observer, identities=Identities(SETTINGS), actor="controller one")
+    namesake = ClusterWatch(store, SETTINGS, observer, identities=Identities(SETTINGS), actor="controller one")
     term = term_of(store)
     before = samples.probe_report(viewpoint="controller:one", instance="0", seen_at=store.now(), last_ok_at=store.now())
     store.see([before])
@@ -202,7 +202,7 @@ def test_another_controller_of_the_same_name_is_heard_and_told_of_once(
 
 
 def test_a_planned_batch_is_evidence_where_the_runners_probes_fail(
-    world: World, store: MemoryStore, watching: Watching, lookout: Lookout
+    world: World, store: MemoryStore, watching: ClusterWatch, lookout: Lookout
 ) -> None:
     term = term_of(store)
     subject = Subject("revenue", 1, "east", "/checkpoints/revenue")
@@ -221,7 +221,9 @@ def test_a_planned_batch_is_evidence_where_the_runners_probes_fail(
     until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
 
 
-def test_a_verdict_that_stays_is_rewritten_sometimes_and_not_every_tick(store: MemoryStore, watching: Watching) -> None:
+def test_a_verdict_that_stays_is_rewritten_sometimes_and_not_every_tick(
+    store: MemoryStore, watching: ClusterWatch
+) -> None:
     term = term_of(store)
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
     first = store.cluster_statuses()[0]
@@ -237,7 +239,7 @@ def test_a_verdict_that_stays_is_rewritten_sometimes_and_not_every_tick(store: M
     assert store.cluster_statuses()[0].since == first.since
 
 
-def test_a_stale_leader_believes_nothing(store: MemoryStore, watching: Watching) -> None:
+def test_a_stale_leader_believes_nothing(store: MemoryStore, watching: ClusterWatch) -> None:
     stale = term_of(store)
     store.seize(CONTROLLER, "two", "one", timedelta(seconds=30))
     until(lambda: len(watching_reports(watching, store)) >= 2)
@@ -246,6 +248,6 @@ def test_a_stale_leader_believes_nothing(store: MemoryStore, watching: Watching)
     assert store.cluster_statuses() == []
 
 
-def watching_reports(watching: Watching, store: MemoryStore) -> list[str]:
+def watching_reports(watching: ClusterWatch, store: MemoryStore) -> list[str]:
     watching.report()
     return [each.viewpoint for each in store.probe_reports()]

@@ -6,7 +6,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.decide.verdict import Judgement, judge
+from orchestrator.decide.verdict import Judgement, judge_cluster
 from state.model.cluster_status import Layer
 from state.settings.keys import Detection
 from streaming.probe.report import KEPT, Passed, Window
@@ -96,7 +96,7 @@ def test_the_order_in_which_looks_end_does_not_change_the_row(looks: list[tuple[
 
 
 def judged(window: Window, now: float) -> Judgement:
-    return judge(seen(window), (), at(now), Detection())
+    return judge_cluster(seen(window), (), at(now), Detection())
 
 
 STORIES = st.lists(st.sampled_from(("ok", "limping", "refused", "void")), min_size=1, max_size=12)

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
 from orchestrator.errors import ExitCode
 from orchestrator.operation.accept_cluster import accept, successor_of
@@ -16,8 +16,8 @@ _COLUMNS = ("cluster", "id", "former", "left_behind")
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
-@pass_world
-def accept_cluster(world: World, cluster: str, reason: str, yes: bool, output: str) -> int:
+@pass_context
+def accept_cluster(ctx: Context, cluster: str, reason: str, yes: bool, output: str) -> int:
     """Confirm that a cluster was replaced on purpose: the cluster that answers under this name now is the right one.
 
     Until you do, nothing runs on it and no query moves to it or from it (gate cluster-identity). A query that last ran
@@ -30,9 +30,9 @@ def accept_cluster(world: World, cluster: str, reason: str, yes: bool, output: s
       tideover accept-cluster east
       tideover accept-cluster east --yes --reason "rebuilt after the fire"
     """
-    world.known_cluster(cluster)
-    store = world.store  # first: what is pinned there, the link must know
-    found = successor_of(store, world.settings, world.log(cluster), cluster)
+    ctx.known_cluster(cluster)
+    store = ctx.store  # first: what is pinned there, the link must know
+    found = successor_of(store, ctx.settings, ctx.log(cluster), cluster)
     if found is None:
         render.talk(f"the id of {cluster} has not changed: nothing done")
         return ExitCode.DONE

@@ -4,7 +4,7 @@ import click
 
 from orchestrator.cli import context, json_shapes, render
 from orchestrator.cli.act.pause import AGAIN
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import this_person, unknown_if_lost
 from orchestrator.decide.gates.automatic import cooldown_text
 from orchestrator.errors import ExitCode
@@ -17,8 +17,8 @@ ACK_COLUMNS = ("query", "operation", "actor", "reason", "at")
 @click.argument("query", shell_complete=context.complete_query)
 @context.reason
 @context.output
-@pass_world
-def ack(world: World, query: str, reason: str, output: str) -> int:
+@pass_context
+def ack(ctx: Context, query: str, reason: str, output: str) -> int:
     """Confirm that you have seen what automatic failover did to a query. This ends its cool-down.
 
     Automatic failover of the query may act again from now on: at once if the cluster that it is on is down.
@@ -27,10 +27,10 @@ def ack(world: World, query: str, reason: str, output: str) -> int:
     Example:
       tideover ack revenue --reason "looked at it, west is fine"
     """
-    world.query(query)
-    before = pauses.cooldowns(world.store, world.settings).get(query)
+    ctx.query(query)
+    before = pauses.cooldowns(ctx.store, ctx.settings).get(query)
     with unknown_if_lost("the acknowledgement", hint=AGAIN):
-        given = pauses.acknowledge(world.store, world.settings, query, actor=this_person(), reason=reason)
+        given = pauses.acknowledge(ctx.store, ctx.settings, query, actor=this_person(), reason=reason)
     if given is None:
         render.talk(f"{query} is not in cool-down, nothing to acknowledge: nothing done")
     elif before is not None:

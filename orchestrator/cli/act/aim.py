@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World
+from orchestrator.cli.context import Context
 from orchestrator.clock import SystemClock
 from orchestrator.errors import UsageError
-from orchestrator.facts.gather import Places
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.facts.runner_reports import run_of
 from orchestrator.operation.open_operations import open_operation
@@ -66,7 +66,7 @@ def which(command: context.Command) -> context.Command:
 
 
 def flags_of(
-    world: World,
+    ctx: Context,
     queries: tuple[str, ...],
     every: bool,
     to: str | None,
@@ -74,23 +74,23 @@ def flags_of(
     consents: tuple[str, ...],
     reason: str,
 ) -> Flags:
-    context.check_some_or_all(world, queries, every=every)
+    context.check_some_or_all(ctx, queries, every=every)
     for cluster in (to, expect_active):
         if cluster is not None:
-            world.known_cluster(cluster)
-    names = tuple(dict.fromkeys(queries)) or tuple(world.settings.queries)
+            ctx.known_cluster(cluster)
+    names = tuple(dict.fromkeys(queries)) or tuple(ctx.settings.queries)
     if not names:
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
     for name in names if to is not None else ():
-        if to not in world.query(name).clusters:
-            allowed = ", ".join(world.query(name).clusters)
+        if to not in ctx.query(name).clusters:
+            allowed = ", ".join(ctx.query(name).clusters)
             raise UsageError(f"{name} may not run on {to}", hint=f"queries.{name}.clusters allows {allowed}")
     return Flags(queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents)
 
 
-def aims_of(world: World, flags: Flags, *, every: bool) -> list[Aim]:
+def aims_of(ctx: Context, flags: Flags, *, every: bool) -> list[Aim]:
     """What is to be moved, from where and to where; with ``--all`` only what is where ``--expect-active`` says."""
-    aims = [_aim(world, name, flags.to) for name in flags.queries]
+    aims = [_aim(ctx, name, flags.to) for name in flags.queries]
     if not every or flags.expect_active is None:
         return aims
     for aim in aims:
@@ -100,22 +100,22 @@ def aims_of(world: World, flags: Flags, *, every: bool) -> list[Aim]:
     return [aim for aim in aims if aim.active == flags.expect_active]
 
 
-def _aim(world: World, name: str, to: str | None) -> Aim:
+def _aim(ctx: Context, name: str, to: str | None) -> Aim:
     """Where to: as typed, else where an open operation goes already, else the next of the query's clusters."""
-    query = world.query(name)
-    under_way = open_operation(world.store, name)
-    run = run_of(world.store, name)
+    query = ctx.query(name)
+    under_way = open_operation(ctx.store, name)
+    run = run_of(ctx.store, name)
     if under_way is not None:
         return Aim(query=name, active=under_way.source, target=to or under_way.target, run=run)
-    assignment = world.store.assignment(name)
+    assignment = ctx.store.assignment(name)
     active = assignment.cluster if assignment else None
     return Aim(query=name, active=active, target=to or default_target(query, active or query.clusters[0]), run=run)
 
 
-def plans_of(world: World, aims: Iterable[Aim], flags: Flags) -> Iterator[dict[str, object]]:
-    places = Places(store=world.store, settings=world.settings, logs=world.log, clock=SystemClock())
+def plans_of(ctx: Context, aims: Iterable[Aim], flags: Flags) -> Iterator[dict[str, object]]:
+    gatherer = FactGatherer(store=ctx.store, settings=ctx.settings, logs=ctx.log, clock=SystemClock())
     for aim in aims:
         yield plan_query(
-            places, OperationKind.FAILOVER, aim.query, aim.target,
+            gatherer, OperationKind.FAILOVER, aim.query, aim.target,
             consents=frozenset(flags.consents), expect_active=flags.expect_active,
         )  # fmt: skip

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
 from orchestrator.clock import SystemClock
-from orchestrator.decide.former_checkpoints import Fate, Judged, Keep
+from orchestrator.decide.former_checkpoints import Disposition, JudgedFormer, KeepRules
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, UnknownName, UsageError
 from orchestrator.facts.former_checkpoints import ask_to_clean, judged_of, keep_of
@@ -33,9 +33,9 @@ _LOOK_SECONDS = 0.2
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
-@pass_world
+@pass_context
 def clean(
-    world: World,
+    ctx: Context,
     queries: tuple[str, ...],
     older_than: str | None,
     dry_run: bool,
@@ -58,9 +58,9 @@ def clean(
       tideover clean revenue --dry-run --older-than 7d
       tideover clean revenue --older-than 7d --reason "the disk is full"
     """
-    store, settings = world.store, world.settings
-    keep = _keep(world, older_than)
-    names = _names(world, queries)
+    store, settings = ctx.store, ctx.settings
+    keep = _keep(ctx, older_than)
+    names = _names(ctx, queries)
     judged = [each for name in names for each in judged_of(store, settings, name, keep, by_hand=True)]
     if dry_run:
         rows = None
@@ -69,14 +69,14 @@ def clean(
             rows = store.prunable(before, keep=settings.retention.operations, limit=_COUNTED)._asdict()
         _show(judged, rows, output, store.now())
         return ExitCode.DONE
-    going = [each.former for each in judged if each.fate is Fate.GOES]
+    going = [each.former for each in judged if each.fate is Disposition.GOES]
     if not going:
         render.talk("nothing to clean: nothing done")
         _show(judged, None, output, store.now())
         return ExitCode.DONE
     if not yes:
         require_person(hint="to see what would be deleted: tideover clean --dry-run")
-        rows_of = [_row(each, store.now()) for each in judged if each.fate is Fate.GOES]
+        rows_of = [_row(each, store.now()) for each in judged if each.fate is Disposition.GOES]
         render.talk(render.table(rows_of, CHECKPOINT_COLUMNS))
         ask_yes(f"Clean {len(going)} checkpoint{'s' if len(going) != 1 else ''}?")
     with unknown_if_lost("the request to the runners", hint="run the command again: it is safe to repeat"):
@@ -96,21 +96,21 @@ def clean(
     return ExitCode.DONE if len(given) == len(going) and all(_is_clean(each) for each in shown) else ExitCode.REFUSED
 
 
-def _keep(world: World, older_than: str | None) -> Keep:
-    keep = keep_of(world.settings.retention)
+def _keep(ctx: Context, older_than: str | None) -> KeepRules:
+    keep = keep_of(ctx.settings.retention)
     if older_than is None:
         return keep
     try:
-        return Keep(age=parse_duration(older_than), newest=keep.newest)
+        return KeepRules(age=parse_duration(older_than), newest=keep.newest)
     except ValueError as error:
         raise UsageError(f"--older-than: {error}") from error
 
 
-def _names(world: World, queries: Sequence[str]) -> list[str]:
+def _names(ctx: Context, queries: Sequence[str]) -> list[str]:
     """The queries that are meant; all of which the store knows a former checkpoint, where none is named."""
-    known = sorted({former.query for former in world.store.formers()})
+    known = sorted({former.query for former in ctx.store.formers()})
     for name in queries:
-        if name not in known and name not in world.settings.queries:
+        if name not in known and name not in ctx.settings.queries:
             raise UnknownName(f"query {name!r} is not declared, and the store knows no old checkpoint of it")
     return list(dict.fromkeys(queries)) or known
 
@@ -131,11 +131,11 @@ def _await(store: ControllerStore, given: Sequence[Former], seconds: float) -> N
             clock.wait(_LOOK_SECONDS)
 
 
-def _is_clean(judged: Judged) -> bool:
-    return judged.fate is Fate.CLEANED
+def _is_clean(judged: JudgedFormer) -> bool:
+    return judged.fate is Disposition.CLEANED
 
 
-def _row(judged: Judged, now: datetime) -> dict[str, object]:
+def _row(judged: JudgedFormer, now: datetime) -> dict[str, object]:
     former = judged.former
     return {
         "query": former.query,
@@ -153,7 +153,7 @@ def _row(judged: Judged, now: datetime) -> dict[str, object]:
     }
 
 
-def _show(judged: Sequence[Judged], rows: dict[str, int] | None, output: str, now: datetime) -> None:
+def _show(judged: Sequence[JudgedFormer], rows: dict[str, int] | None, output: str, now: datetime) -> None:
     checkpoints = [_row(each, now) for each in judged]
     if output in {"json", "yaml"}:
         render.document({"checkpoints": checkpoints, "rows": rows}, output)

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode
@@ -19,8 +19,8 @@ _COLUMNS = ("what", "rows")
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
-@pass_world
-def forget(world: World, query: str, dry_run: bool, reason: str, yes: bool, output: str) -> int:
+@pass_context
+def forget(ctx: Context, query: str, dry_run: bool, reason: str, yes: bool, output: str) -> int:
     """Delete what the store knows of a query that is no longer in the configuration.
 
     Deletes its assignment, operations, positions and timeline; its history expires by age as usual. Its checkpoints
@@ -33,7 +33,7 @@ def forget(world: World, query: str, dry_run: bool, reason: str, yes: bool, outp
       tideover forget revenue --dry-run
       tideover forget revenue --reason "replaced by revenue2"
     """
-    leftover = leftover_of(world.store, world.settings, query)
+    leftover = leftover_of(ctx.store, ctx.settings, query)
     if dry_run:
         _show(leftover, output, forgotten=False)
         return ExitCode.DONE
@@ -44,7 +44,7 @@ def forget(world: World, query: str, dry_run: bool, reason: str, yes: bool, outp
         render.talk(_warning(leftover))
         ask_yes(f"Delete what the store knows of {query}?")
     with unknown_if_lost(f"the deletion of {query}", hint="run the command again to delete what is left"):
-        forget_now(world.store, leftover, actor=this_person(), reason=reason)
+        forget_now(ctx.store, leftover, actor=this_person(), reason=reason)
     if output == "table":
         render.talk(_left(leftover))
     _show(leftover, output, forgotten=True)

@@ -5,7 +5,7 @@ from datetime import datetime
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import this_person, unknown_if_lost
 from orchestrator.decide.times import parse_end
 from orchestrator.errors import UsageError
@@ -17,8 +17,8 @@ PAUSE_COLUMNS = ("scope", "since", "until", "actor", "reason", "resumed_at")
 AGAIN = "tideover history shows whether it was saved; the command is safe to repeat"
 
 
-def scope_of(world: World, query: str | None, every: bool) -> str:
-    context.check_one_or_all(world, query, every=every)
+def scope_of(ctx: Context, query: str | None, every: bool) -> str:
+    context.check_one_or_all(ctx, query, every=every)
     return EVERY if query is None else query
 
 
@@ -28,8 +28,8 @@ def scope_of(world: World, query: str | None, every: bool) -> str:
 @click.option("--until", metavar="TIME", help="When the pause ends. Default: when tideover resume ends it.")
 @context.reason
 @context.output
-@pass_world
-def pause(world: World, query: str | None, every: bool, until: str | None, reason: str, output: str) -> None:
+@pass_context
+def pause(ctx: Context, query: str | None, every: bool, until: str | None, reason: str, output: str) -> None:
     """Pause automatic failover of one query, or of all.
 
     TIME is 2h from now, ISO 8601 with a zone, or milliseconds since the epoch. A pause survives restarts and replaces
@@ -41,16 +41,16 @@ def pause(world: World, query: str | None, every: bool, until: str | None, reaso
       tideover pause revenue --until 2h --reason "broker upgrade"
       tideover pause --all --until 2030-01-31T18:00:00Z
     """
-    scope = scope_of(world, query, every)
+    scope = scope_of(ctx, query, every)
     end: datetime | None = None
     if until is not None:
         try:
-            end = parse_end(until, world.store.now())
+            end = parse_end(until, ctx.store.now())
         except ValueError as error:
             raise UsageError(str(error)) from error
     with unknown_if_lost("the pause", hint=AGAIN):
-        made = pauses.pause(world.store, scope, until=end, actor=this_person(), reason=reason)
-        under_way = open_operations(world.store)
+        made = pauses.pause(ctx.store, scope, until=end, actor=this_person(), reason=reason)
+        under_way = open_operations(ctx.store)
     render.show([json_shapes.pause_row(made)], output, columns=PAUSE_COLUMNS)
     for operation in under_way:
         if made.covers(operation.query):

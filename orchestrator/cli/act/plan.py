@@ -6,7 +6,7 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.act.aim import aims_of, flags_of, plans_of, which
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.errors import ExitCode
 from orchestrator.operation.open_operations import open_operation
 
@@ -19,9 +19,9 @@ def plan() -> None:
 @plan.command("failover")
 @which
 @context.output
-@pass_world
+@pass_context
 def plan_failover(
-    world: World,
+    ctx: Context,
     queries: tuple[str, ...],
     every: bool,
     to: str | None,
@@ -36,20 +36,20 @@ def plan_failover(
       tideover plan failover revenue
       tideover plan failover --all --to west -o json
     """
-    flags = flags_of(world, queries, every, to, expect_active, consents, "")
-    aims = aims_of(world, flags, every=every)
-    plans = list(plans_of(world, aims, flags))
+    flags = flags_of(ctx, queries, every, to, expect_active, consents, "")
+    aims = aims_of(ctx, flags, every=every)
+    plans = list(plans_of(ctx, aims, flags))
     _print_plans(plans, output, many=every or len(flags.queries) > 1)
-    return ExitCode.REFUSED if any(_is_turned_down(world, value) for value in plans) else ExitCode.DONE
+    return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
 
 
-def _is_turned_down(world: World, value: Mapping[str, object]) -> bool:
+def _is_turned_down(ctx: Context, value: Mapping[str, object]) -> bool:
     """Whether the move itself would be refused: a query that is there already is left, an open operation joined."""
     gates = value["gates"]
     assert isinstance(gates, list)
     refused = next((gate["name"] for gate in gates if not gate["ok"]), None)
     if refused == "no-operation-open":
-        standing = open_operation(world.store, str(value["query"]))
+        standing = open_operation(ctx.store, str(value["query"]))
         return standing is not None and standing.target != value["to"]
     return refused not in {None, "not-already-there"}
 

@@ -5,11 +5,11 @@ import re
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
 from orchestrator.decide.reconcile import lost_text, put_back_text
 from orchestrator.errors import ExitCode, UsageError
-from orchestrator.operation.reconcile import answer_for, lost_of, sides_of
+from orchestrator.operation.reconcile import lost_of, reconcile_by_hand, sides_of
 from orchestrator.operation.reconcile import reconcile as write_down
 from state.model.entities import Assignment
 
@@ -31,9 +31,9 @@ SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "ba
 @context.reason
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
-@pass_world
+@pass_context
 def reconcile(
-    world: World,
+    ctx: Context,
     query: str,
     cluster: str | None,
     checkpoint: str | None,
@@ -62,38 +62,38 @@ def reconcile(
       tideover reconcile revenue --yes --reason "backup of Monday restored"
       tideover reconcile revenue --cluster west --checkpoint /checkpoints/revenue/epoch-2-261121-083525-3fa92c71
     """
-    world.query(query)
+    ctx.query(query)
     if cluster is None and (checkpoint, runner) != (None, None):
         raise UsageError("--checkpoint and --runner need --cluster")
-    sides = sides_of(world.store, query)
+    sides = sides_of(ctx.store, query)
     if cluster is not None:
         if sides is not None:
             raise UsageError(
                 f"a runner reports where {query} runs, so --cluster is not needed", hint=f"tideover reconcile {query}"
             )
-        return _by_hand(world, query, cluster, checkpoint, runner, reason=reason, yes=yes, output=output)
+        return _by_hand(ctx, query, cluster, checkpoint, runner, reason=reason, yes=yes, output=output)
     if sides is None:
-        lost = lost_of(world.store, query)
+        lost = lost_of(ctx.store, query)
         if lost is not None:
             raise UsageError(
                 f"no runner reports where {query} runs: name the place with --cluster and --checkpoint",
                 hint=lost_text(query, lost.found),
             )
         render.talk(f"the store is current for {query}: nothing done")
-        _show(world.store.assignment(query), [], output)
+        _show(ctx.store.assignment(query), [], output)
         return ExitCode.DONE
     stored, runs = json_shapes.assignment_side(sides.stored), json_shapes.fact_side(sides.runs)
     if not yes:
         told = put_back_text(sides.stored, sides.runs)
         _ask(told, [stored, runs], f"Save in the store what runner {sides.runs.runner} reports of {query}?")
     with unknown_if_lost("the reconcile", hint=_AGAIN):
-        now = write_down(world.store, world.settings, sides, actor=this_person(), reason=reason)
+        now = write_down(ctx.store, ctx.settings, sides, actor=this_person(), reason=reason)
     _show(now, [stored, runs], output)
     return ExitCode.DONE
 
 
 def _by_hand(
-    world: World,
+    ctx: Context,
     query: str,
     cluster: str,
     checkpoint: str | None,
@@ -105,19 +105,19 @@ def _by_hand(
 ) -> int:
     if checkpoint is None or not _ABSOLUTE.match(checkpoint):
         raise UsageError("--cluster needs --checkpoint with an absolute path or a URI")
-    lost = lost_of(world.store, query)
+    lost = lost_of(ctx.store, query)
     if lost is None:
         render.talk(f"nothing shows that {query} runs anywhere but where the store says: nothing done")
-        _show(world.store.assignment(query), [], output)
+        _show(ctx.store.assignment(query), [], output)
         return ExitCode.DONE
     stored = json_shapes.assignment_side(lost.stored)
     if not yes:
         question = f"Did {query} last run on {cluster} from {checkpoint}, and is it stopped everywhere now?"
         _ask(lost_text(query, lost.found), [stored], question)
     with unknown_if_lost("the reconcile", hint=_AGAIN):
-        now = answer_for(
-            world.store,
-            world.settings,
+        now = reconcile_by_hand(
+            ctx.store,
+            ctx.settings,
             lost,
             cluster=cluster,
             checkpoint=checkpoint,

@@ -4,7 +4,7 @@ import click
 
 from orchestrator.cli import context, json_shapes, render
 from orchestrator.cli.act.pause import AGAIN, PAUSE_COLUMNS, scope_of
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import this_person, unknown_if_lost
 from orchestrator.decide.gates.automatic import paused_text
 from orchestrator.decide.times import iso
@@ -20,8 +20,8 @@ from state.model.automation import EVERY
 )
 @context.reason
 @context.output
-@pass_world
-def resume(world: World, query: str | None, every: bool, reason: str, output: str) -> int:
+@pass_context
+def resume(ctx: Context, query: str | None, every: bool, reason: str, output: str) -> int:
     """End a pause of automatic failover early. Resuming moves no query.
 
     If a cluster was already down when the pause ended (by this command or by time), its queries are not moved
@@ -32,7 +32,7 @@ def resume(world: World, query: str | None, every: bool, reason: str, output: st
       tideover resume revenue --reason "upgrade is done"
       tideover resume --all
     """
-    scope, store = scope_of(world, query, every), world.store
+    scope, store = scope_of(ctx, query, every), ctx.store
     with unknown_if_lost("the end of the pause", hint=AGAIN):
         ended = pauses.resume(store, scope, actor=this_person(), reason=reason)
         standing = pauses.still_paused(store.pauses(), store.now())

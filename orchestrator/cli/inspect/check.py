@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.clock import SystemClock
 from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.decide.replication_age import replication_rows, replication_text
@@ -22,8 +22,8 @@ CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 @click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
 @click.option("--details", is_flag=True, help="In a table: show every gate, and how old the copy of each partition is.")
 @context.output
-@pass_world
-def check(world: World, queries: tuple[str, ...], details: bool, output: str) -> int:
+@pass_context
+def check(ctx: Context, queries: tuple[str, ...], details: bool, output: str) -> int:
     """Check whether queries could fail over now. Changes nothing.
 
     Runs the gates of a failover, and checks what matters before a cluster is down: how far back the standby keeps
@@ -41,14 +41,14 @@ def check(world: World, queries: tuple[str, ...], details: bool, output: str) ->
       tideover check revenue --details
       tideover check revenue -o json
     """
-    names = tuple(dict.fromkeys(queries)) or tuple(world.settings.queries)
+    names = tuple(dict.fromkeys(queries)) or tuple(ctx.settings.queries)
     if not names:
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
     for name in names:
-        world.query(name)
-    found = list(check_queries(names, store=world.store, settings=world.settings, logs=world.log, clock=SystemClock()))
+        ctx.query(name)
+    found = list(check_queries(names, store=ctx.store, settings=ctx.settings, logs=ctx.log, clock=SystemClock()))
     if output in {"json", "yaml"}:
-        now = world.store.now()
+        now = ctx.store.now()
         render.document([readiness.as_json(now) for readiness in found], output)
     elif output == "tsv":
         rows = [{"query": each.query, **gate.as_json()} for each in found for gate in each.gates]
@@ -56,7 +56,7 @@ def check(world: World, queries: tuple[str, ...], details: bool, output: str) ->
     elif details:
         render.say("\n\n".join(_in_detail(each) for each in found))
     else:
-        render.say(_in_short(found, status_now(world.store, world.settings)))
+        render.say(_in_short(found, status_now(ctx.store, ctx.settings)))
     return max((CODES[each.ready] for each in found), key=(ExitCode.DONE, ExitCode.UNKNOWN, ExitCode.REFUSED).index)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import follow
 from orchestrator.clock import SystemClock
 from orchestrator.errors import UnknownName
@@ -27,8 +27,8 @@ EVENT_COLUMNS = ("at", "kind", "query", "operation", "epoch", "actor", "text")
 )
 @click.option("-f", "--follow", "following", is_flag=True, help="Keep printing new lines until ^C.")
 @context.output
-@pass_world
-def history(world: World, query: str | None, operation: str | None, limit: int, following: bool, output: str) -> None:
+@pass_context
+def history(ctx: Context, query: str | None, operation: str | None, limit: int, following: bool, output: str) -> None:
     """Show what happened, oldest first: when, what, who and why. With -f, JSON is one object per line.
 
     \b
@@ -38,19 +38,19 @@ def history(world: World, query: str | None, operation: str | None, limit: int, 
       tideover history --operation 261121-083525-3fa92c71 -o json
       tideover history -f --limit 5
     """
-    if query is not None and world.store.assignment(query) is None and not world.store.history(query=query, limit=1):
-        world.query(query)
-    if operation is not None and world.store.operation(operation) is None:
+    if query is not None and ctx.store.assignment(query) is None and not ctx.store.history(query=query, limit=1):
+        ctx.query(query)
+    if operation is not None and ctx.store.operation(operation) is None:
         raise UnknownName(f"the store knows no operation {operation!r}", hint=SEE_HISTORY)
 
     def read(after: int, newest: int) -> Sequence[Event]:
-        return world.store.history(query=query, operation=operation, after=after, limit=newest)
+        return ctx.store.history(query=query, operation=operation, after=after, limit=newest)
 
     if following:
-        kept = world.settings.retention.history
+        kept = ctx.settings.retention.history
         follow(
             read, json_shapes.event_row, newest=limit, columns=EVENT_COLUMNS, output=output, clock=SystemClock(),
-            is_kept=lambda event: world.store.now() - event.at < kept,
+            is_kept=lambda event: ctx.store.now() - event.at < kept,
         )  # fmt: skip
         return
     events = read(0, limit)

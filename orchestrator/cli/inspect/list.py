@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.facts.status import status_now
 
 QUERY_COLUMNS = (
@@ -14,8 +14,8 @@ QUERY_COLUMNS = (
 
 @click.command("list")
 @context.output
-@pass_world
-def list_queries(world: World, output: str) -> None:
+@pass_context
+def list_queries(ctx: Context, output: str) -> None:
     """List the queries: where each runs and how long ago it last made progress.
 
     \b
@@ -23,6 +23,6 @@ def list_queries(world: World, output: str) -> None:
       tideover list
       tideover list -o json
     """
-    status = status_now(world.store, world.settings)
+    status = status_now(ctx.store, ctx.settings)
     rows = [json_shapes.list_row(each, status.at) for each in status.queries]
     render.show(rows, output, columns=QUERY_COLUMNS)

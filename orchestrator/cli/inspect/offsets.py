@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.decide.lookup_wants import standby_topic
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import ExitCode, UnknownName, UsageError
@@ -49,9 +49,9 @@ _LIMIT = 10
 @click.option("--timeout", type=context.Seconds(0.05, 600), default=5.0, show_default=True, metavar="SECONDS",
               help="For all answers together. A late answer is an error in its row.")  # fmt: skip
 @context.output
-@pass_world
+@pass_context
 def offsets(
-    world: World,
+    ctx: Context,
     cluster: str,
     topic: str,
     partition: int | None,
@@ -94,8 +94,8 @@ def offsets(
         raise UsageError("--compare needs --max-timestamp")
     wanted: list[int] = list(specs) or [_time(text) for text in times]
     until = Spec.LATEST if before is None else _time(before)
-    world.known_cluster(cluster)
-    log, deadline = world.log(cluster), Deadline.after(timeout)
+    ctx.known_cluster(cluster)
+    log, deadline = ctx.log(cluster), Deadline.after(timeout)
     partitions = _partitions(log, cluster, topic, partition, deadline)
     if segments:
         return _show_segments(log, topic, partitions, until, limit or _LIMIT, deadline, output)
@@ -106,16 +106,16 @@ def offsets(
         found += [_row(key, time, answers.get(key)) for key in sorted(asked)]
     found.sort(key=lambda row: int(str(row["partition"])))
     if compare is not None:
-        found = _compared(world, found, cluster, compare, deadline)
+        found = _compared(ctx, found, cluster, compare, deadline)
     render.show(found, output, columns=COLUMNS if compare is None else (*COLUMNS[:-1], *AGE_COLUMNS, "error"))
     return ExitCode.FAILED if any(row["error"] for row in found) else ExitCode.DONE
 
 
 def _compared(
-    world: World, rows: list[dict[str, object]], cluster: str, standby: str, deadline: Deadline
+    ctx: Context, rows: list[dict[str, object]], cluster: str, standby: str, deadline: Deadline
 ) -> list[dict[str, object]]:
     """The same rows with the age of each partition's copy; it need not have all that is older (KIP-734)."""
-    route = world.settings.route(cluster, standby)
+    route = ctx.settings.route(cluster, standby)
     if route is None:
         raise UsageError(f"the configuration has no route from {cluster} to {standby}")
     copies = {}
@@ -125,7 +125,7 @@ def _compared(
         if name is None:
             raise UsageError(f"the route from {cluster} to {standby} has no topic {key.topic}")
         copies[key] = TopicPartition(name, key.partition)
-    ages = replication_ages(world.log(cluster), world.log(standby), copies, deadline)
+    ages = replication_ages(ctx.log(cluster), ctx.log(standby), copies, deadline)
     return [
         row
         | {

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.list import QUERY_COLUMNS
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness_schedule import sentence
@@ -17,8 +17,8 @@ from orchestrator.facts.status import status_now
 @click.command()
 @click.argument("query", shell_complete=context.complete_query)
 @context.output
-@pass_world
-def show(world: World, query: str, output: str) -> None:
+@pass_context
+def show(ctx: Context, query: str, output: str) -> None:
     """Show one query: assignment, last report, runners, positions, age of its copies, operations.
 
     Reads only the store. The age of the standby's copies is what the controller last sampled, usually within the last
@@ -29,8 +29,8 @@ def show(world: World, query: str, output: str) -> None:
       tideover show revenue
       tideover show revenue -o yaml
     """
-    settings, store = world.query(query), world.store
-    status = status_now(store, world.settings)
+    settings, store = ctx.query(query), ctx.store
+    status = status_now(store, ctx.settings)
     now, shown = status.at, next(each for each in status.queries if each.query == query)
     fact, sampled = shown.report, shown.readiness
     row = json_shapes.list_row(shown, now)

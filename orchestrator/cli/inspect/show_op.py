@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.history import SEE_HISTORY
 from orchestrator.decide.outcome import outcome_rows
 from orchestrator.errors import UnknownName
@@ -12,15 +12,15 @@ from orchestrator.errors import UnknownName
 @click.command("show-op")
 @click.argument("operation_id", metavar="ID")
 @context.output
-@pass_world
-def show_operation(world: World, operation_id: str, output: str) -> None:
+@pass_context
+def show_operation(ctx: Context, operation_id: str, output: str) -> None:
     """Show one operation: steps, plan, gates, and what was measured.
 
     \b
     Example:
       tideover show-op 261121-083525-3fa92c71 -o json
     """
-    operation = world.store.operation(operation_id)
+    operation = ctx.store.operation(operation_id)
     if operation is None:
         raise UnknownName(f"the store knows no operation {operation_id!r}", hint=SEE_HISTORY)
     from orchestrator.facts.measure import (
@@ -28,8 +28,8 @@ def show_operation(world: World, operation_id: str, output: str) -> None:
         with_outcome,
     )
 
-    operation = with_outcome(with_later(operation, world.store, world.log), world.store, world.log)
-    steps = world.store.steps(operation_id)
+    operation = with_outcome(with_later(operation, ctx.store, ctx.log), ctx.store, ctx.log)
+    steps = ctx.store.steps(operation_id)
     value = json_shapes.operation_json(operation, steps)
     if output in {"json", "yaml"}:
         render.document(value, output)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import UsageError
 from state.model.timeline import NO_TIME, Lane, Moment, Stretch, instant_of
@@ -27,9 +27,9 @@ SPAN_COLUMNS = (*PLACE, "since", "until", "steps", "first_offset", "offset", "ti
 @click.option("--since", metavar="TIME", help="Only from TIME on.")
 @click.option("--steps", "every_step", is_flag=True, help="Every step, instead of one line per partition.")
 @context.output
-@pass_world
+@pass_context
 def timeline(
-    world: World,
+    ctx: Context,
     query: str,
     time: str | None,
     topic: str | None,
@@ -53,29 +53,29 @@ def timeline(
     """
     if time is not None and (every_step or since is not None):
         raise UsageError("--at cannot be combined with --since or --steps")
-    if world.store.assignment(query) is None:
-        world.query(query)
+    if ctx.store.assignment(query) is None:
+        ctx.query(query)
 
     def wanted(lane: Lane) -> bool:
         return topic in {None, lane.topic} and partition in {None, lane.partition}
 
     found: list[Row]
     if time is not None:
-        at_ms = _time(world, time)
-        stretch = world.store.timeline_at(query, instant_of(at_ms))
+        at_ms = _time(ctx, time)
+        stretch = ctx.store.timeline_at(query, instant_of(at_ms))
         found = [] if stretch is None else _standing(stretch, at_ms, wanted)
     else:
-        kept = world.store.timeline(query, since=None if since is None else instant_of(_time(world, since)))
+        kept = ctx.store.timeline(query, since=None if since is None else instant_of(_time(ctx, since)))
         found = [row for stretch in kept for row in _steps(stretch, wanted)] if every_step else _spans(kept, wanted)
     if not found:
         render.talk(f"the store has no position of {query}{'' if time is None else ' at that time'}")
     render.show(found, output, columns=SPAN_COLUMNS if time is None and not every_step else AT_COLUMNS)
 
 
-def _time(world: World, text: str) -> int:
+def _time(ctx: Context, text: str) -> int:
     """Milliseconds since the epoch; what counts back from now does so by the clock that stamped the timeline."""
     try:
-        return parse_time(text, world.store.now())
+        return parse_time(text, ctx.store.now())
     except ValueError as error:
         raise UsageError(str(error)) from None
 

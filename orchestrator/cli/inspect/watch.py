@@ -11,7 +11,7 @@ from typing import Protocol
 import click
 
 from orchestrator.cli import json_shapes, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import say, until_enough, wait
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
@@ -48,8 +48,8 @@ def _interval(_context: click.Context, _option: click.Parameter, value: str) -> 
     help="Time between two refreshes.",
 )
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@pass_world
-def watch(world: World, interval: timedelta, output: str) -> None:
+@pass_context
+def watch(ctx: Context, interval: timedelta, output: str) -> None:
     """Show live status until ^C: clusters, open operations, what is held back, queries and history.
 
     A terminal is redrawn; a file or a pipe gets the whole status at each change. With -o json each change is
@@ -61,11 +61,11 @@ def watch(world: World, interval: timedelta, output: str) -> None:
       tideover watch --interval 250ms
       tideover watch -o json | jq -c '.clusters[] | {cluster, verdict}'
     """
-    world.loaded  # noqa: B018 # a mistake in the configuration is told before anything is drawn
+    ctx.loaded  # noqa: B018 # a mistake in the configuration is told before anything is drawn
     on_a_terminal = output == "table" and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     display: Display = Terminal() if on_a_terminal else Changes(output)
     with until_enough():
-        look_on(world, display, SystemClock(), interval.total_seconds())
+        follow_status(ctx, display, SystemClock(), interval.total_seconds())
 
 
 class Display(Protocol):
@@ -76,13 +76,13 @@ class Display(Protocol):
     def store_is_away(self, why: str) -> None: ...
 
 
-def look_on(world: World, display: Display, clock: Clock, seconds: float) -> None:
+def follow_status(ctx: Context, display: Display, clock: Clock, seconds: float) -> None:
     """Look and show for ever."""
     reader: StatusReader | None = None
     while True:
         try:
             if reader is None:
-                reader = StatusReader(world.store, world.settings, clock)
+                reader = StatusReader(ctx.store, ctx.settings, clock)
             status = reader.read()
         except StoreUnavailable as error:
             display.store_is_away(str(error))

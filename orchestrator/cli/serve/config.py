@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.config.load import masked
 
 
@@ -14,8 +14,8 @@ def config() -> None:
 
 @config.command()
 @context.output
-@pass_world
-def check(world: World, output: str) -> None:
+@pass_context
+def check(ctx: Context, output: str) -> None:
     """Check the configuration and list every mistake with its path.
 
     \b
@@ -23,9 +23,9 @@ def check(world: World, output: str) -> None:
       tideover config check
       tideover -c /etc/tideover.yaml config check -o json
     """
-    settings = world.settings
+    settings = ctx.settings
     found = {
-        "file": str(world.loaded.path),
+        "file": str(ctx.loaded.path),
         "clusters": len(settings.clusters),
         "routes": len(settings.routes),
         "runners": len(settings.runners),
@@ -44,12 +44,12 @@ def check(world: World, output: str) -> None:
 
 @config.command()
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
-@pass_world
-def show(world: World, output: str) -> None:
+@pass_context
+def show(ctx: Context, output: str) -> None:
     """Show the configuration, with defaults filled in and secrets masked.
 
     \b
     Example:
       tideover config show -o json
     """
-    render.document(masked(world.settings), output)
+    render.document(masked(ctx.settings), output)

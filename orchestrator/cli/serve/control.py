@@ -6,16 +6,16 @@ import threading
 import click
 
 from orchestrator.cli import context
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.serve.run import ending_for_good
 
 
 @click.command()
 @click.option("--name", metavar="NAME", help="Name of this controller. Default: the host's name.")
 @context.log
-@pass_world
+@pass_context
 @ending_for_good()
-def control(world: World, name: str | None, log: str) -> int:
+def control(ctx: Context, name: str | None, log: str) -> int:
     """Run a controller until SIGTERM: it watches the clusters and carries out moves.
 
     Several controllers may run; one leads, and another takes over when it is gone. It moves queries without being
@@ -28,16 +28,16 @@ def control(world: World, name: str | None, log: str) -> int:
       tideover -c /etc/tideover.yaml control --name site-two --log json
     """
     from orchestrator.controller import run_controller  # imported when needed: it loads the links to Kafka
-    from orchestrator.history_log import Chronicle
+    from orchestrator.history_log import HistoryLog
     from streaming.logging_setup import set_up_logs
 
-    settings = world.settings  # first: a mistake in it is said by the verb, and not logged
+    settings = ctx.settings  # first: a mistake in it is said by the verb, and not logged
     set_up_logs(log)
-    stop, chronicle = threading.Event(), Chronicle(world.store, kept=settings.retention.history)
+    stop, history_log = threading.Event(), HistoryLog(ctx.store, kept=settings.retention.history)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    chronicle.begin()
+    history_log.begin()
     try:
-        return run_controller(settings, name, store=world.store, stop=stop)
+        return run_controller(settings, name, store=ctx.store, stop=stop)
     finally:
-        chronicle.close()
+        history_log.close()

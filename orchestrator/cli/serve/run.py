@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import click
 
 from orchestrator.cli import context
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import this_person
 from orchestrator.errors import ConfigError, ExitCode, UnknownName
 
@@ -35,9 +35,9 @@ def ending_for_good() -> Iterator[None]:
     help="Confirm that the silent process which holds this name on another host has ended, and say how you know.",
 )
 @context.log
-@pass_world
+@pass_context
 @ending_for_good()
-def run(world: World, name: str, take_over: str | None, log: str) -> int:
+def run(ctx: Context, name: str, take_over: str | None, log: str) -> int:
     """Run a runner until SIGTERM: a Spark driver that hosts the queries assigned to it.
 
     Only one process may hold a name at a time. A dead process on this host loses its name by itself; the name of a
@@ -50,8 +50,8 @@ def run(world: World, name: str, take_over: str | None, log: str) -> int:
       tideover -c /etc/tideover.yaml run --name standby
       tideover run --name a --take-over "host one was switched off"
     """
-    if name not in world.settings.runners:
-        known = ", ".join(sorted(world.settings.runners)) or "none"
+    if name not in ctx.settings.runners:
+        known = ", ".join(sorted(ctx.settings.runners)) or "none"
         raise UnknownName(f"runner {name!r} is not declared", hint=f"declared runners: {known}")
     if take_over is not None and not take_over.strip():
         raise click.BadParameter("say how you know that the other process has ended", param_hint="--take-over")
@@ -61,4 +61,4 @@ def run(world: World, name: str, take_over: str | None, log: str) -> int:
 
     set_up_logs(log)
     consent = None if take_over is None else TakeOver(actor=this_person(), reason=take_over.strip())
-    return run_runner(world.settings, name, store=world.store, base=world.base, take_over=consent)
+    return run_runner(ctx.settings, name, store=ctx.store, base=ctx.base, take_over=consent)

@@ -3,7 +3,7 @@
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import World, pass_world
+from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import ask_yes, require_person
 from orchestrator.errors import ExitCode
 
@@ -17,8 +17,8 @@ def store() -> None:
 
 @store.command()
 @context.output
-@pass_world
-def status(world: World, output: str) -> int:
+@pass_context
+def status(ctx: Context, output: str) -> int:
     """Show which schema the store has, and what an upgrade would do. Changes nothing.
 
     Exit 0: this version of Tideover can work with the store. Exit 2: it cannot, and every other verb says so too.
@@ -29,12 +29,12 @@ def status(world: World, output: str) -> int:
     """
     from state.store.sql.migrate import schema_of
 
-    with world.reaching_store():
-        schema = schema_of(world.store_url)
+    with ctx.reaching_store():
+        schema = schema_of(ctx.store_url)
     if output == "table":
         for step in schema.steps:
             render.say(f"to do: {step}")
-    _show(world, output, schema.found, schema.known, schema.steps)
+    _show(ctx, output, schema.found, schema.known, schema.steps)
     return ExitCode.DONE if schema.is_current else ExitCode.FAILED
 
 
@@ -42,8 +42,8 @@ def status(world: World, output: str) -> int:
 @click.option("--dry-run", is_flag=True, help="Run the upgrade in a transaction and roll it back.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @context.output
-@pass_world
-def upgrade(world: World, dry_run: bool, yes: bool, output: str) -> int:
+@pass_context
+def upgrade(ctx: Context, dry_run: bool, yes: bool, output: str) -> int:
     """Create the store in an empty database, or upgrade it to the schema of this version of Tideover.
 
     Stop the controllers and back up the store first: only the backup can undo an upgrade. Queries run on. If the store
@@ -59,35 +59,35 @@ def upgrade(world: World, dry_run: bool, yes: bool, output: str) -> int:
     """
     from state.store.sql.migrate import copy_store, schema_of, upgrade_store
 
-    with world.reaching_store():
-        schema = schema_of(world.store_url)
+    with ctx.reaching_store():
+        schema = schema_of(ctx.store_url)
         if schema.is_current:
             render.talk(f"the store already has schema {schema.known}: nothing done")
-            _show(world, output, schema.found, schema.known, ())
+            _show(ctx, output, schema.found, schema.known, ())
             return ExitCode.DONE
         for step in schema.steps:
             render.talk(f"to do: {step}")
         if dry_run:
-            upgrade_store(world.store_url, rehearse=True)
+            upgrade_store(ctx.store_url, rehearse=True)
             render.talk("dry run rolled back: the upgrade would succeed")
-            _show(world, output, schema.found, schema.known, schema.steps)
+            _show(ctx, output, schema.found, schema.known, schema.steps)
             return ExitCode.DONE
         if not yes:
             require_person(hint="to see what it would do: tideover store status")
             ask_yes("Are the controllers stopped, and do you have a backup?" if schema.found else "Create the store?")
-        copy = copy_store(world.store_url, schema.found) if schema.found is not None else None
+        copy = copy_store(ctx.store_url, schema.found) if schema.found is not None else None
         if copy is not None:
             render.talk(f"copy of the store before the upgrade: {copy}")
-        upgrade_store(world.store_url)
-    _show(world, output, schema.known, schema.known, schema.steps, str(copy) if copy is not None else None)
+        upgrade_store(ctx.store_url)
+    _show(ctx, output, schema.known, schema.known, schema.steps, str(copy) if copy is not None else None)
     return ExitCode.DONE
 
 
 def _show(
-    world: World, output: str, found: str | None, known: str, steps: tuple[str, ...], copy: str | None = None
+    ctx: Context, output: str, found: str | None, known: str, steps: tuple[str, ...], copy: str | None = None
 ) -> None:
     value = {
-        "store": world.store_name,
+        "store": ctx.store_name,
         "found": found,
         "known": known,
         "current": found == known,

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
@@ -80,10 +80,10 @@ VERDICT_STANDS = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Circumstances:
+class AutomaticFacts:
     """What automatic mode looks at besides the facts of the move itself."""
 
-    facts: Facts
+    facts: MoveFacts
     """As before any move; without consents, for nobody gave any."""
     now: datetime
     """The store's clock, like every time here."""
@@ -109,7 +109,7 @@ class Circumstances:
         return status if self.term == status.term else None
 
 
-def automatic_on(given: Circumstances) -> Gate:
+def automatic_on(given: AutomaticFacts) -> Gate:
     on = given.facts.policy.automatic
     return answer(
         "automatic-on",
@@ -121,7 +121,7 @@ def automatic_on(given: Circumstances) -> Gate:
     )
 
 
-def not_paused(given: Circumstances) -> Gate:
+def not_paused(given: AutomaticFacts) -> Gate:
     pause = pause_in_force(given.pauses, given.facts.query, given.now)
     return answer(
         "not-paused",
@@ -133,7 +133,7 @@ def not_paused(given: Circumstances) -> Gate:
     )
 
 
-def fresh_verdict(given: Circumstances) -> Gate | None:
+def fresh_verdict(given: AutomaticFacts) -> Gate | None:
     """Silent where no pause ever ended, or the cluster is not believed down.
 
     A pause that ended at a time to come, by a clock that was set back since, ended just now: until that time has come,
@@ -157,7 +157,7 @@ def fresh_verdict(given: Circumstances) -> Gate | None:
     )
 
 
-def cooled_down(given: Circumstances) -> Gate:
+def cooled_down(given: AutomaticFacts) -> Gate:
     stands = given.cooldown
     return answer(
         "cooled-down",
@@ -169,7 +169,7 @@ def cooled_down(given: Circumstances) -> Gate:
     )
 
 
-def cluster_down(given: Circumstances) -> Gate:
+def cluster_down(given: AutomaticFacts) -> Gate:
     cluster, status = given.facts.source, given.verdict(given.facts.source)
     down = status is not None and status.verdict is Verdict.DOWN
     return answer(
@@ -182,7 +182,7 @@ def cluster_down(given: Circumstances) -> Gate:
     )
 
 
-def standby_up(given: Circumstances) -> Gate:
+def standby_up(given: AutomaticFacts) -> Gate:
     cluster, status = given.facts.target, given.verdict(given.facts.target)
     return answer(
         "standby-up",
@@ -194,7 +194,7 @@ def standby_up(given: Circumstances) -> Gate:
     )
 
 
-AUTOMATIC_GATES: tuple[Callable[[Circumstances], Gate | None], ...] = (
+AUTOMATIC_GATES: tuple[Callable[[AutomaticFacts], Gate | None], ...] = (
     automatic_on,
     not_paused,
     fresh_verdict,
@@ -204,14 +204,14 @@ AUTOMATIC_GATES: tuple[Callable[[Circumstances], Gate | None], ...] = (
 )
 
 
-def judge(given: Circumstances) -> tuple[Gate, ...]:
+def judge_automatic(given: AutomaticFacts) -> tuple[Gate, ...]:
     """Every gate of automatic mode, then every gate of a failover that its facts can answer; all must hold."""
     own = tuple(gate for check in AUTOMATIC_GATES if (gate := check(given)) is not None)
-    return own + checks.judge(given.facts)
+    return own + checks.judge_move(given.facts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Second:
+class Recheck:
     """What automatic mode thinks of a move that it has begun, while the old run is not proven stopped."""
 
     against: str = ""
@@ -220,7 +220,7 @@ class Second:
     """Why the move goes no further for now: nothing says whether its cluster is still down."""
 
 
-def second_thoughts(given: Circumstances) -> Second:
+def recheck(given: AutomaticFacts) -> Recheck:
     """Whether a move that nobody asked for should still be made; only what is known for sure calls it off.
 
     A leader that has just begun to lead has no verdict of its own, which is no reason to wait. A verdict that is
@@ -228,12 +228,12 @@ def second_thoughts(given: Circumstances) -> Second:
     """
     for gate in (automatic_on(given), not_paused(given)):
         if not gate.ok:
-            return Second(against=f"{gate.name}: {gate.text}")
+            return Recheck(against=f"{gate.name}: {gate.text}")
     status, gate = given.verdict(given.facts.source), cluster_down(given)
     if status is None or gate.ok:
-        return Second()
+        return Recheck()
     text = f"{gate.name}: {gate.text}"
-    return Second(against=text) if status.verdict in WELL else Second(doubt=text)
+    return Recheck(against=text) if status.verdict in WELL else Recheck(doubt=text)
 
 
 def pause_in_force(pauses: tuple[Pause, ...], query: str, now: datetime) -> Pause | None:

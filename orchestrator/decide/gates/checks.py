@@ -8,11 +8,11 @@ look before anything is stopped, the plan, the operation, and a standing readine
 from collections.abc import Callable, Iterable
 
 from orchestrator.decide import truncation
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import cluster_identity, loss, preconditions
 from orchestrator.decide.gates.gate import Gate
 
-GATES: tuple[Callable[[Facts], Gate | None], ...] = (
+GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.store_current,
     preconditions.assigned,
     preconditions.not_already_there,
@@ -39,7 +39,7 @@ GATES: tuple[Callable[[Facts], Gate | None], ...] = (
 )
 
 
-def judge(facts: Facts) -> tuple[Gate, ...]:
+def judge_move(facts: MoveFacts) -> tuple[Gate, ...]:
     """Every gate that can be judged on these facts, in order."""
     return tuple(gate for check in GATES if (gate := check(facts)) is not None)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from orchestrator.decide.facts import Facts, Named
+from orchestrator.decide.facts import MoveFacts, NamedCluster
 from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.verdict import stale_after
 from state.model.cluster_status import ProbeReport
@@ -11,18 +11,18 @@ from state.model.pins import Pin, strange
 from state.settings.keys import Detection
 
 
-def named(
+def named_cluster(
     cluster: str,
     configured: str | None,
     pins: Iterable[Pin],
     probe_reports: Iterable[ProbeReport],
     now: datetime,
     detection: Detection,
-) -> Named:
+) -> NamedCluster:
     """Who has a name, and who answered the newest looks under it; looks of long ago say nothing of now."""
     limit = stale_after(detection)
     fresh = [each for each in probe_reports if each.cluster == cluster and abs(now - each.seen_at) <= limit]
-    return Named(
+    return NamedCluster(
         cluster=cluster,
         configured=configured,
         pin=next((pin for pin in pins if pin.cluster == cluster), None),
@@ -30,7 +30,7 @@ def named(
     )
 
 
-def cluster_identity(facts: Facts) -> Gate | None:
+def cluster_identity(facts: MoveFacts) -> Gate | None:
     """No consent takes this upon itself: what was read would be looked for in records that are others.
 
     A cluster that nobody sees, as one that is left because it died, is no other one.
@@ -54,13 +54,13 @@ def cluster_identity(facts: Facts) -> Gate | None:
     )
 
 
-def _with_answer(known: Named, facts: Facts) -> Named:
+def _with_answer(known: NamedCluster, facts: MoveFacts) -> NamedCluster:
     """With the target's own answer to this very question."""
     seen = facts.standby.stranger if facts.standby is not None and known.cluster == facts.target else None
     return known if seen is None else known.answered_by("this process", seen)
 
 
-def _good(facts: Facts) -> str:
+def _good(facts: MoveFacts) -> str:
     if facts.left is not None:
         return f"{facts.query} stands in cluster {facts.left.id}, which had the name {facts.source} before: it is gone"
     return f"{facts.source} and {facts.target} are the clusters that have these names"

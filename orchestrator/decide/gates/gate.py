@@ -46,28 +46,28 @@ def is_attended(operation: Operation) -> bool:
     return operation.actor != AUTOMATIC or MOVE in operation.consents
 
 
-def unfenced(run: Process | None) -> str:
+def unfenced_consent(run: Process | None) -> str:
     """The consent to go on although nothing proves that this run has stopped, as it is recorded."""
-    return UNFENCED if run is None else f"{UNFENCED} ({named(run)})"
+    return UNFENCED if run is None else f"{UNFENCED} ({run_name(run)})"
 
 
-def named(run: Process) -> str:
+def run_name(run: Process) -> str:
     """A run by what tells it from every other one."""
     epoch = "no epoch yet" if run.epoch is None else f"epoch {run.epoch}"
     return f"runner {run.runner} on {run.host}, {epoch}, instance {run.instance}"
 
 
-def bound(consents: Iterable[str], run: Process | None) -> tuple[str, ...]:
+def bind_consents(consents: Iterable[str], run: Process | None) -> tuple[str, ...]:
     """Consents as they were typed, with the run that ``unfenced`` was given for."""
-    return tuple(unfenced(run) if consent == UNFENCED else consent for consent in consents)
+    return tuple(unfenced_consent(run) if consent == UNFENCED else consent for consent in consents)
 
 
 def covers(consents: Iterable[str], run: Process | None) -> bool:
     """Whether somebody has consented to go on without proof that this very run has stopped."""
-    return unfenced(run) in consents
+    return unfenced_consent(run) in consents
 
 
-def is_for_another(consents: Iterable[str], run: Process | None) -> bool:
+def is_for_another_run(consents: Iterable[str], run: Process | None) -> bool:
     """Whether ``unfenced`` was given, and for another run only."""
     given = [consent for consent in consents if consent.startswith(UNFENCED)]
-    return bool(given) and unfenced(run) not in given
+    return bool(given) and unfenced_consent(run) not in given

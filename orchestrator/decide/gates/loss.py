@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from state.model.entities import TopicPartition
 from state.settings.keys import Sink
@@ -11,7 +11,7 @@ from streaming.resume.model import Target
 BY_TIME = frozenset({"timestamp", "segment"})
 
 
-def _targets(facts: Facts) -> tuple[Target, ...]:
+def _targets(facts: MoveFacts) -> tuple[Target, ...]:
     return facts.resumes_at.targets if facts.resumes_at else ()
 
 
@@ -20,7 +20,7 @@ def _named(targets: Iterable[Target]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def place_found(facts: Facts) -> Gate | None:
+def place_found(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     lost = [target for target in _targets(facts) if target.target_offset is None]
@@ -36,7 +36,7 @@ def place_found(facts: Facts) -> Gate | None:
     )
 
 
-def retention(facts: Facts) -> Gate | None:
+def retention(facts: MoveFacts) -> Gate | None:
     """Retention on the standby may have deleted the place already: then there is a gap (consent ``gap``)."""
     if facts.resumes_at is None:
         return None
@@ -71,7 +71,7 @@ def comparable(untold: str) -> str:
     return f"whose times {untold} keeps is not known: it did not answer, or our user has no ACL for DescribeConfigs"
 
 
-def timestamp_type(facts: Facts) -> Gate | None:
+def timestamp_type(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None:
         return None
     types = facts.resumes_at.timestamp_types or {}
@@ -88,7 +88,7 @@ def timestamp_type(facts: Facts) -> Gate | None:
     )
 
 
-def partitions_match(facts: Facts) -> Gate | None:
+def partitions_match(facts: MoveFacts) -> Gate | None:
     """Other partitions, other owners of keys: what goes by a common time is read again (consent ``repeats``).
 
     Partitions that were only added do no harm: the old ones are found by content, and of the new ones nothing was read.
@@ -108,7 +108,7 @@ def partitions_match(facts: Facts) -> Gate | None:
     )
 
 
-def exposure(facts: Facts) -> Gate | None:
+def exposure(facts: MoveFacts) -> Gate | None:
     """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who asked."""
     if facts.resumes_at is None:
         return None
@@ -133,7 +133,7 @@ def exposure(facts: Facts) -> Gate | None:
     )
 
 
-def replay(facts: Facts) -> Gate | None:
+def replay(facts: MoveFacts) -> Gate | None:
     """Records that would be read a second time. Unknown is shown, and judged by the person who asked."""
     if facts.resumes_at is None:
         return None
@@ -151,24 +151,24 @@ def replay(facts: Facts) -> Gate | None:
     )
 
 
-def repeats(facts: Facts) -> int | None:
+def repeats(facts: MoveFacts) -> int | None:
     """Records that may reach the sink twice: those of the place, and those of the planned batch; None unknown."""
     certain, possible = replayed(facts), possibly_replayed(facts)
     return None if certain is None or possible is None else certain + possible
 
 
-def replayed(facts: Facts) -> int | None:
+def replayed(facts: MoveFacts) -> int | None:
     """Records of committed batches that are read again; None unknown."""
     counts = [target.replay_records for target in _targets(facts)]
     return None if None in counts else sum(count or 0 for count in counts)
 
 
-def possibly_replayed(facts: Facts) -> int | None:
+def possibly_replayed(facts: MoveFacts) -> int | None:
     """Records of the planned batch, which the sink may have; 0 where it is known not to, None unknown."""
     return facts.choice.repeats if facts.choice else 0
 
 
-def repeats_into_state(facts: Facts) -> Gate | None:
+def repeats_into_state(facts: MoveFacts) -> Gate | None:
     """A repeat counted into state stays there for ever, so a stateful query refuses any, known or feared.
 
     Records that a lagging replicator would append *later* do not refuse: they come only if it runs again, which is in
@@ -199,7 +199,7 @@ def repeats_into_state(facts: Facts) -> Gate | None:
     )
 
 
-def fresh_allowed(facts: Facts) -> Gate | None:
+def fresh_allowed(facts: MoveFacts) -> Gate | None:
     """A fresh start loses state, and batch ids from 0 make a sink that drops by batch id lose whole batches."""
     if not facts.fresh or facts.stateful is None:
         return None

@@ -5,7 +5,7 @@ Which runner acts for a query; pure.
 
 from collections.abc import Iterable
 
-from orchestrator.decide.facts import PENDING, UNPROVEN, Facts
+from orchestrator.decide.facts import PENDING, UNPROVEN, MoveFacts
 from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text, stranger
 from state.model.entities import Assignment, RunnerFact
@@ -30,7 +30,7 @@ def choose_runner(alive: Iterable[RunnerFact], settings: Query, assignment: Assi
     )
 
 
-def store_current(facts: Facts) -> Gate | None:
+def store_current(facts: MoveFacts) -> Gate | None:
     if facts.fact is None:
         return None
     if facts.stranger is not None and not is_put_back(facts.assignment, facts.fact):
@@ -52,7 +52,7 @@ def store_current(facts: Facts) -> Gate | None:
     )
 
 
-def assigned(facts: Facts) -> Gate:
+def assigned(facts: MoveFacts) -> Gate:
     ok = facts.assignment is not None
     return answer(
         "assigned",
@@ -64,7 +64,7 @@ def assigned(facts: Facts) -> Gate:
     )
 
 
-def expect_active(facts: Facts) -> Gate | None:
+def expect_active(facts: MoveFacts) -> Gate | None:
     if facts.expect_active is None or facts.assignment is None:
         return None
     here = facts.assignment.cluster
@@ -78,7 +78,7 @@ def expect_active(facts: Facts) -> Gate | None:
     )
 
 
-def not_already_there(facts: Facts) -> Gate | None:
+def not_already_there(facts: MoveFacts) -> Gate | None:
     if facts.assignment is None:
         return None
     here = facts.assignment.cluster
@@ -92,7 +92,7 @@ def not_already_there(facts: Facts) -> Gate | None:
     )
 
 
-def no_operation_open(facts: Facts) -> Gate:
+def no_operation_open(facts: MoveFacts) -> Gate:
     return answer(
         "no-operation-open",
         facts.open_operation is None,
@@ -103,7 +103,7 @@ def no_operation_open(facts: Facts) -> Gate:
     )
 
 
-def route_declared(facts: Facts) -> Gate:
+def route_declared(facts: MoveFacts) -> Gate:
     unnamed = sorted(topic for topic, there in (facts.topics or {}).items() if there is None)
     ok = facts.route is not None and not unnamed
     why = f"the route does not name topic {', '.join(unnamed)}" if unnamed else "no route is declared"
@@ -117,7 +117,7 @@ def route_declared(facts: Facts) -> Gate:
     )
 
 
-def runner_alive(facts: Facts) -> Gate | None:
+def runner_alive(facts: MoveFacts) -> Gate | None:
     if facts.runners is None:
         return None
     names = ", ".join(fact.runner for fact in facts.runners)
@@ -131,7 +131,7 @@ def runner_alive(facts: Facts) -> Gate | None:
     )
 
 
-def pipeline_fits(facts: Facts) -> Gate | None:
+def pipeline_fits(facts: MoveFacts) -> Gate | None:
     """Of a runner that hosts the query there is nothing to ask: it runs with the code that it has."""
     if facts.runners is None or facts.assignment is None:
         return None
@@ -149,7 +149,7 @@ def pipeline_fits(facts: Facts) -> Gate | None:
     )
 
 
-def standby_reachable(facts: Facts) -> Gate | None:
+def standby_reachable(facts: MoveFacts) -> Gate | None:
     if facts.standby is None:
         return None
     return answer(
@@ -162,7 +162,7 @@ def standby_reachable(facts: Facts) -> Gate | None:
     )
 
 
-def topics_present(facts: Facts) -> Gate | None:
+def topics_present(facts: MoveFacts) -> Gate | None:
     if facts.standby is None or facts.standby.topics is None or facts.topics is None:
         return None
     wanted = sorted({there for there in facts.topics.values() if there is not None})
@@ -178,7 +178,7 @@ def topics_present(facts: Facts) -> Gate | None:
     )
 
 
-def partitions_present(facts: Facts) -> Gate | None:
+def partitions_present(facts: MoveFacts) -> Gate | None:
     if facts.standby is None or facts.standby.topics is None or facts.topics is None or facts.report is None:
         return None
     few: list[str] = []
@@ -201,7 +201,7 @@ def partitions_present(facts: Facts) -> Gate | None:
     )
 
 
-def position_known(facts: Facts) -> Gate | None:
+def position_known(facts: MoveFacts) -> Gate | None:
     if facts.report is None:
         return None
     batch = facts.report.batch
@@ -215,7 +215,7 @@ def position_known(facts: Facts) -> Gate | None:
     )
 
 
-def fence(facts: Facts) -> Gate | None:
+def fence(facts: MoveFacts) -> Gate | None:
     if facts.fence is None:
         return None
     return answer(

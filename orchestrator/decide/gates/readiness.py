@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.loss import BY_TIME, comparable
@@ -21,10 +21,10 @@ from streaming.resume.truncation import Finding, truncation_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Condition:
+class ReadinessFacts:
     """What a readiness check knows of one query."""
 
-    facts: Facts
+    facts: MoveFacts
     """As a plan gathers them, from what the runners last reported."""
     now: datetime
     replication: Replication | None
@@ -58,7 +58,7 @@ class Readiness:
         return {"query": self.query, "ready": self.ready, "gates": gates, "replication": replication}
 
 
-def retention_reach(given: Condition) -> Gate | None:
+def retention_reach(given: ReadinessFacts) -> Gate | None:
     """T, the time up to which everything was read, must be younger than the oldest record that the standby keeps."""
     resolution = given.facts.resumes_at
     if resolution is None:
@@ -81,7 +81,7 @@ def retention_reach(given: Condition) -> Gate | None:
     )
 
 
-def replication_lag(given: Condition) -> Gate | None:
+def replication_lag(given: ReadinessFacts) -> Gate | None:
     """By how much the newest record of the standby is older than that of the cluster in use.
 
     Of a standby that does not answer another gate speaks.
@@ -106,7 +106,7 @@ def replication_lag(given: Condition) -> Gate | None:
     )
 
 
-def time_comparable(given: Condition) -> Gate | None:
+def time_comparable(given: ReadinessFacts) -> Gate | None:
     """Where time may have to decide, both clusters must keep the time that the producer gave."""
     there = given.facts.standby.topics if given.facts.standby else None
     if there is None or given.facts.topics is None:
@@ -126,7 +126,7 @@ def time_comparable(given: Condition) -> Gate | None:
     )
 
 
-def log_truncation(given: Condition) -> Gate | None:
+def log_truncation(given: ReadinessFacts) -> Gate | None:
     """What was read must still be in the log that it was read from, wherever a failover would go on.
 
     That is judged in a move's own gate of this name, and a move may go well where this refuses: somebody should look.
@@ -149,7 +149,7 @@ def log_truncation(given: Condition) -> Gate | None:
     )
 
 
-READINESS_GATES: tuple[Callable[[Condition], Gate | None], ...] = (
+READINESS_GATES: tuple[Callable[[ReadinessFacts], Gate | None], ...] = (
     retention_reach,
     replication_lag,
     time_comparable,
@@ -157,7 +157,7 @@ READINESS_GATES: tuple[Callable[[Condition], Gate | None], ...] = (
 )
 
 
-def judge(given: Condition) -> Readiness:
+def judge_readiness(given: ReadinessFacts) -> Readiness:
     """Every gate of a failover that can be judged without one, and those of readiness; these win by name.
 
     Nobody is there to take upon himself what cannot be told: it is judged as automatic mode will have to.
@@ -165,7 +165,7 @@ def judge(given: Condition) -> Readiness:
     facts = replace(given.facts, attended=False)
     own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)
     names = {gate.name for gate in own}
-    common = tuple(gate for gate in checks.judge(facts) if gate.name not in names)
+    common = tuple(gate for gate in checks.judge_move(facts) if gate.name not in names)
     return Readiness(
         query=given.facts.query, target=given.facts.target, gates=common + own, replication=given.replication
     )

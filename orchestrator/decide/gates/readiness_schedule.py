@@ -47,7 +47,7 @@ def _is_old(fact: ReadinessFact, now: datetime, spent: float) -> bool:
     return not timedelta(0) <= now - fact.sampled_at < stands
 
 
-def fact_of(found: Readiness, now: datetime) -> ReadinessFact:
+def readiness_fact(found: Readiness, now: datetime) -> ReadinessFact:
     """The answer of a check as a row for the store, which keeps the beginning of one that stands."""
     return ReadinessFact(
         query=found.query,
@@ -59,7 +59,7 @@ def fact_of(found: Readiness, now: datetime) -> ReadinessFact:
     )
 
 
-def told(fact: ReadinessFact, *, actor: str) -> Event:
+def readiness_event(fact: ReadinessFact, *, actor: str) -> Event:
     """The line of history for an answer that has changed."""
     return Event(
         sequence=None,

@@ -9,7 +9,7 @@ and begins with a fence of its own.
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from orchestrator.decide.gates.gate import is_for_another
+from orchestrator.decide.gates.gate import is_for_another_run
 from orchestrator.decide.operation.phases import Trigger, move
 from orchestrator.decide.operation.snapshot import Act, Ask, Decision, Snapshot, Wait
 from state.messages import (
@@ -105,7 +105,7 @@ def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
         return f"{seen}, or consent unfenced"
     if any(fact.instance == in_doubt.instance for fact in snapshot.alive):
         return f"{seen} until it ends. If it never does, end process {in_doubt.pid} on {in_doubt.host}"
-    if is_for_another(snapshot.operation.consents, in_doubt):
+    if is_for_another_run(snapshot.operation.consents, in_doubt):
         return f"{seen}. The consent unfenced was given for another run; if this one has ended, consent unfenced again"
     return f"{seen}, or consent unfenced"
 

@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.decide.facts import Facts
+from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.loss import possibly_replayed, replayed
 from orchestrator.decide.outcome import (
     MOST_REMEMBERED,
-    Key,
     LeftBehind,
     Plan,
     Reached,
+    StandbyPartition,
+    consumed_until,
     followed_json,
     keyed,
     left_behind,
-    read_until,
 )
 from orchestrator.decide.truncation import truncation_json
-from state.messages import Offsets, PrepareRequest, Treatment
+from state.messages import Offsets, PrepareRequest, UncommittedBatch
 from state.model.entities import Operation
 from streaming.cluster_log import LogRecord
 from streaming.resume.model import Resolution, Target
@@ -59,12 +59,12 @@ def announced(operation: Operation) -> int | None:
     return known if isinstance(known, int) and operation.outcome == "done" else None
 
 
-def to_look_at(plan: Plan, reached: Reached) -> dict[Key, tuple[int, int]]:
+def to_look_at(plan: Plan, reached: Reached) -> dict[StandbyPartition, tuple[int, int]]:
     """Where awaited records may be that the query has read since somebody looked last."""
-    return {key: (row["offset"], read_until(reached, key, row)) for key, row in _rows(plan)}
+    return {key: (row["offset"], consumed_until(reached, key, row)) for key, row in _rows(plan)}
 
 
-def looked_at(plan: Plan, records: Mapping[Key, tuple[int, Sequence[LogRecord]]]) -> dict[str, Any]:
+def looked_at(plan: Plan, records: Mapping[StandbyPartition, tuple[int, Sequence[LogRecord]]]) -> dict[str, Any]:
     """The plan once these records were looked at; each with the offset up to which they go."""
     rows = [_advanced(row, *records[key]) if key in records else row for key, row in _rows(plan)]
     return {**plan, "awaited": rows}
@@ -93,11 +93,11 @@ def _awaited(row: Mapping[str, Any]) -> Awaited:
     return Awaited(announced=row["announced"], missing=missing, matched=row["came"])
 
 
-def _rows(plan: Plan) -> list[tuple[Key, Mapping[str, Any]]]:
+def _rows(plan: Plan) -> list[tuple[StandbyPartition, Mapping[str, Any]]]:
     return keyed(plan.get("awaited", ()))
 
 
-def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
+def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
     """One operation's plan; ``operation`` is null while it is only a plan."""
     targets = facts.resumes_at.targets if facts.resumes_at else ()
     unread = {each.key: each for each in left_behind(facts.departure, targets)}
@@ -111,7 +111,7 @@ def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
         "epoch": facts.epoch,
         "resume": facts.settings.resume.value,
         "batch": facts.report.batch if facts.report else None,
-        "uncommitted_batch": choice.treatment.value if choice else Treatment.NONE.value,
+        "uncommitted_batch": choice.treatment.value if choice else UncommittedBatch.NONE.value,
         "fence": facts.fence or "pending",
         "gates": [gate.as_json() for gate in gates],
         "partitions": [_noted(target, unread) for target in targets],
@@ -132,14 +132,14 @@ def plan_json(facts: Facts, gates: Sequence[Gate]) -> dict[str, object]:
     }
 
 
-def _followed(facts: Facts) -> dict[str, object]:
+def _followed(facts: MoveFacts) -> dict[str, object]:
     """What an operation is measured by; a mere plan is never carried out."""
     place = facts.resumes_at
     return {"followed": followed_json(place.targets, place.asked_at)} if facts.operation and place else {}
 
 
-def _noted(target: Target, unread: Mapping[Key, LeftBehind]) -> dict[str, object]:
-    found = unread.get(Key(target.source, target.target_topic, target.target_partition))
+def _noted(target: Target, unread: Mapping[StandbyPartition, LeftBehind]) -> dict[str, object]:
+    found = unread.get(StandbyPartition(target.source, target.target_topic, target.target_partition))
     return partition_json(target if found is None else replace(target, note=joined(target.note, found.note)))
 
 
@@ -176,12 +176,12 @@ def target_offsets(targets: Iterable[Target]) -> Offsets:
     return offsets
 
 
-def prepare_request(facts: Facts, *, target_folder: str) -> PrepareRequest:
+def prepare_request(facts: MoveFacts, *, target_folder: str) -> PrepareRequest:
     """What the runner shall make of the checkpoint. The facts must be complete: report, resolution, choice, epoch."""
     report, place, choice = facts.report, facts.resumes_at, facts.choice
     if report is None or place is None or choice is None or facts.epoch is None or facts.operation is None:
         raise ValueError("a checkpoint is prepared only after everything was resolved")
-    replanned: Resolution | None = facts.planned_resolution if choice.treatment is Treatment.REPLAN else None
+    replanned: Resolution | None = facts.planned_resolution if choice.treatment is UncommittedBatch.REPLAN else None
     return PrepareRequest(
         checkpoint=report.checkpoint,
         target=target_folder,

@@ -9,7 +9,7 @@ is given up after a few times, which takes a way of its own. What it has stopped
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.decide.gates.automatic import Second
+from orchestrator.decide.gates.automatic import Recheck
 from orchestrator.decide.gates.checks import refusal
 from orchestrator.decide.gates.gate import Gate, covers
 from orchestrator.decide.gates.preconditions import choose_runner
@@ -59,7 +59,7 @@ class Snapshot:
     """Of an operation that was given up: why, in one sentence."""
     called_off_by: str | None = None
     """Before the commit: who asked for the query to stay where it is."""
-    second: Second | None = None
+    second: Recheck | None = None
     """Of a move that nobody asked for, as long as the old run is not proven stopped: what automatic mode thinks now."""
     patient: bool = True
     """Whether there is still time to ask again for what failed."""

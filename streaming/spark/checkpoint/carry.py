@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from posixpath import dirname
 
-from state.messages import Offsets, PrepareReport, PrepareRequest, Treatment
+from state.messages import Offsets, PrepareReport, PrepareRequest, UncommittedBatch
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import MARK, Mark, claim, discard
 from streaming.spark.checkpoint.log_text import (
@@ -84,7 +84,7 @@ class Logs:
 
 def rewrite(
     end: LogEnd,
-    treatment: Treatment,
+    treatment: UncommittedBatch,
     target: SourceOffsets,
     planned_target: SourceOffsets,
     next_ids: StateIds,
@@ -104,28 +104,28 @@ def rewrite(
     offsets = {} if batch == 0 else {batch - 1: (end.previous or end.last).moved_to(target)}
     offsets[batch] = last
     commits = {batch: commit}
-    promoted = treatment is Treatment.PROMOTE
+    promoted = treatment is UncommittedBatch.PROMOTE
     if promoted and end.planned is not None:
         offsets[batch + 1] = end.planned.moved_to(target)
         commits[batch + 1] = _promoted(commit, end.planned, next_ids)
-    elif treatment is Treatment.REPLAN and end.planned is not None:
+    elif treatment is UncommittedBatch.REPLAN and end.planned is not None:
         offsets[batch + 1] = end.planned.moved_to(planned_target)
-    elif treatment is Treatment.BRIDGE:
+    elif treatment is UncommittedBatch.BRIDGE:
         planned_watermark = 0 if end.planned is None else end.planned.watermark_ms
         offsets[batch + 1] = last.at_watermark(max(last.watermark_ms, commit.next_watermark_ms, planned_watermark))
     return Logs(
         offsets=offsets,
         commits=commits,
-        data_batch=batch + (2 if treatment in {Treatment.PROMOTE, Treatment.BRIDGE} else 1),
+        data_batch=batch + (2 if treatment in {UncommittedBatch.PROMOTE, UncommittedBatch.BRIDGE} else 1),
         state_version=batch + (2 if promoted else 1),
     )
 
 
-def _check_planned(end: LogEnd, treatment: Treatment) -> None:
-    needs_planned = treatment in {Treatment.REPLAN, Treatment.PROMOTE}
+def _check_planned(end: LogEnd, treatment: UncommittedBatch) -> None:
+    needs_planned = treatment in {UncommittedBatch.REPLAN, UncommittedBatch.PROMOTE}
     if end.planned is None and needs_planned:
         raise MovedOn(f"batch {(end.batch or 0) + 1} is not planned, so there is nothing to {treatment.value}")
-    if end.planned is not None and treatment is Treatment.NONE:
+    if end.planned is not None and treatment is UncommittedBatch.NONE:
         raise MovedOn(f"batch {(end.batch or 0) + 1} is planned by now, and must be treated")
 
 
@@ -188,7 +188,7 @@ def plan_copy(files: CheckpointFiles, request: PrepareRequest, sources: Declared
     state_ids = end.commit.state_ids if end.commit else {}
     version = (end.batch or 0) + 1
     ids = state_ids
-    if request.treatment is Treatment.PROMOTE and state:
+    if request.treatment is UncommittedBatch.PROMOTE and state:
         version += 1
         ids = next_state_ids(state, version, state_ids) if state_ids else {}
     logs = rewrite(
@@ -196,7 +196,7 @@ def plan_copy(files: CheckpointFiles, request: PrepareRequest, sources: Declared
         request.treatment,
         _by_key(request.target_offsets, bound),
         _by_key(request.planned_target_offsets or {}, bound),
-        ids if request.treatment is Treatment.PROMOTE else {},
+        ids if request.treatment is UncommittedBatch.PROMOTE else {},
     )
     expected = frozenset[str]().union(*(one.directories for one in read_operators(files, request.checkpoint)))
     chosen = select_state(state, version, ids, expected) if state else frozenset()

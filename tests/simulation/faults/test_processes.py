@@ -76,7 +76,7 @@ def test_a_dead_leaders_request_is_not_done_when_its_reason_is_gone() -> LiveWor
     def die() -> None:
         first.frozen = bool(world.store.open_requests())
 
-    first.desk.take = die  # type: ignore[method-assign] # right before it would take its own request
+    first.scheduler.take = die  # type: ignore[method-assign] # right before it would take its own request
     world.clusters["east"].reachable = False
     pass_time(world, 20, first, until=lambda: first.frozen)
     (request,) = world.store.open_requests()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from orchestrator.operation.reconcile import answer_for, lost_of, reconcile, sides_of
+from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_by_hand, sides_of
 from state.model.cluster_status import Verdict
 from state.model.entities import Phase
 from state.store.controller_store import ControllerStore
@@ -134,7 +134,7 @@ def test_a_restored_store_and_forgetful_runners_move_nothing_twice() -> LiveWorl
     assert (active(world), runs_on(world), list(operations(world))) == ("east", None, [])
     lost = lost_of(world.store, "revenue")
     assert lost is not None
-    answer_for(
+    reconcile_by_hand(
         world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
     )
     pass_time(world, 30, site)

@@ -12,7 +12,7 @@ from chaos.outcome import Change, Load, Outcome, changes_of, judge
 from chaos.report import Story, as_json, joined, measured, page, story_of
 from chaos.scenarios import Scenario, named
 from orchestrator.cli.json_shapes import event_row
-from orchestrator.decide.verdict import Judgement, form, told
+from orchestrator.decide.verdict import Judgement, form, verdict_event
 from state.model.cluster_status import Verdict
 
 ROW = {"acked": 100, "replicated": 98, "resent": 0, "delivered": 98, "lost": 0, "duplicated": 0, "exposed": 2,
@@ -143,7 +143,7 @@ def line(cluster: str, verdict: Verdict, seconds: float) -> dict[str, Any]:
     """A line of history as the product writes it."""
     at = STRUCK + timedelta(seconds=seconds)
     belief = form(cluster, Judgement(verdict, ("it is: so",)), None, standing=None, now=at, term=1)
-    return event_row(told(belief, standing=None, actor="controller:controller-one"))
+    return event_row(verdict_event(belief, standing=None, actor="controller:controller-one"))
 
 
 def test_every_verdict_of_the_history_counts_whether_anybody_watched_or_not() -> None:
