@@ -47,7 +47,7 @@ def create(bootstrap: Sequence[str], topic: str, partitions: int, replicas: int)
     while True:
         try:
             admin.create_topics([wanted], request_timeout=TIMEOUT_SECONDS)[topic].result(TIMEOUT_SECONDS)
-            return True
+            break
         except KafkaException as error:
             if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
@@ -55,6 +55,11 @@ def create(bootstrap: Sequence[str], topic: str, partitions: int, replicas: int)
             if time.monotonic() > deadline:
                 raise ClusterSilent(f"topic {topic} could not be created: {error.args[0].str()}") from error
             time.sleep(0.2)
+    while partition_count(bootstrap, topic) != partitions:  # a broker hears of it after its controller has answered
+        if time.monotonic() > deadline:
+            raise ClusterSilent(f"topic {topic} was created, and the cluster does not know it")
+        time.sleep(0.05)
+    return True
 
 
 def ends(bootstrap: Sequence[str], topic: str, *, timeout: float = TIMEOUT_SECONDS) -> dict[int, int]:

@@ -20,8 +20,8 @@ from lab.topics import QUIET
 
 _TICK_SECONDS = 0.005
 _WAITING_SECONDS = 5
-_PATIENCE_SECONDS = 3.0
-_FLUSH_SECONDS = 15.0
+_PATIENCE_SECONDS = 10.0
+_FLUSH_SECONDS = 30.0
 
 
 @dataclass(kw_only=True)

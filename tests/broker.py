@@ -61,7 +61,7 @@ def running_broker(
         yield listen
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(_START_SECONDS)
 
 
 def new_cluster_id() -> str:

@@ -14,7 +14,7 @@ def make_certificates(folder: Path, key_password: str) -> Path:
     """
 
     def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=120)
 
     folder.mkdir(parents=True, exist_ok=True)
     for authority in ("ca", "stranger"):
@@ -60,5 +60,5 @@ commonName = supplied
     begin, end = (f"{each:%Y%m%d%H%M%SZ}" for each in (now - timedelta(minutes=1), now + timedelta(seconds=seconds)))
     words = ("-startdate", begin, "-enddate", end, "-in", "client.csr", "-out", "short.pem")
     subprocess.run(["openssl", "ca", "-config", "ca.conf", "-batch", "-notext", *words], cwd=folder,
-                   check=True, capture_output=True, timeout=60)  # fmt: skip
+                   check=True, capture_output=True, timeout=120)  # fmt: skip
     return folder / "short.pem"

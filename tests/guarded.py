@@ -16,11 +16,12 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from tests.broker import running_broker
+from tests.waiting import until
 
 T = TypeVar("T", bound=AclBinding)
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "security.md"
 ADMIN, ADMIN_PASSWORD = "admin", "adm-in-91c2"
-_SECONDS = 30.0
+_SECONDS = 120.0
 _AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": f"User:{ADMIN};User:CN=server;User:ANONYMOUS",  # anonymous: on the controller's listener alone
@@ -56,6 +57,7 @@ class Guarded:
         kind = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
         for future in admin.create_acls([binding(AclBinding, user, topic, each, kind) for each in operations]).values():
             future.result(_SECONDS)
+        until(lambda: set(operations) <= self._allowed(user, topic, kind), f"{user} is not allowed {operations} yet")
 
     def revoke(self, user: str, topic: str, *operations: str) -> None:
         """Take them away; each must have been there."""
@@ -64,6 +66,17 @@ class Guarded:
             filters = [binding(AclBindingFilter, user, topic, each)]
             for future in admin.delete_acls(filters).values():
                 assert len(future.result(_SECONDS)) == 1, f"{user} had no {each} on {topic}"
+        kind = ResourcePatternType.LITERAL
+        until(lambda: self._allowed(user, topic, kind).isdisjoint(operations), f"{user} is allowed {operations} still")
+
+    def _allowed(self, user: str, topic: str, kind: ResourcePatternType) -> set[str]:
+        """The operations that the broker itself knows of: it learns of a change after its controller has answered."""
+        wanted = AclBindingFilter(
+            ResourceType.TOPIC, topic, kind, f"User:{user}", "*", AclOperation.ANY, AclPermissionType.ALLOW
+        )
+        admin = self._admin
+        found = admin.describe_acls(wanted).result(_SECONDS)
+        return {each.operation.name.title().replace("_", "") for each in found}
 
     def set_password(self, user: str, password: str) -> None:
         """Make a user of SCRAM-SHA-512, or change its password."""

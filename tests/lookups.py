@@ -91,7 +91,7 @@ def follow(case: Case, log: Log, writer: Writer, *, patience: float = 0.0) -> No
             continue
         deadline = time.monotonic() + patience
         while True:
-            found = log.offsets(dict.fromkeys(keys, step.time), read_committed=step.committed, timeout=5)
+            found = log.offsets(dict.fromkeys(keys, step.time), read_committed=step.committed, timeout=60)
             if all(_agrees(step, found[key]) for key in keys) or time.monotonic() >= deadline:
                 break
             time.sleep(0.1)

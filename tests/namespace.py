@@ -102,4 +102,4 @@ def relaying(command: Sequence[str]) -> "subprocess.Popen[bytes]":
 
 
 def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, timeout=30)
+    subprocess.run(["ip", *arguments], check=True, timeout=120)

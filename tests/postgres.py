@@ -24,7 +24,7 @@ from state.store.sql.migrate import upgrade_store
 from tests.ports import free_port
 
 _HOMES = Path("/usr/lib/postgresql")
-_SECONDS = 60
+_SECONDS = 120
 _INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "postgresql")
 
 
@@ -64,7 +64,7 @@ class Postgres:
         return f"postgresql+psycopg://{user}:{password}@127.0.0.1:{self.port}/{database}"
 
     def control(self, verb: str, *options: str) -> None:
-        """Run ``pg_ctl``; raises ``CalledProcessError`` when it fails and ``TimeoutExpired`` after a minute."""
+        """Run ``pg_ctl``; raises ``CalledProcessError`` when it fails and ``TimeoutExpired`` after two minutes."""
         as_server_user(str(self.bin / "pg_ctl"), verb, "-D", str(self.data), "-w", *options)
 
     def start(self) -> None:

@@ -14,6 +14,7 @@ from state.settings.keys import Tideover
 from state.store.sql.migrate import open_store
 from streaming.logging_setup import set_up_logs
 from streaming.spark.runner.service import run_runner
+from tests.waiting import PROCESS_SECONDS
 
 
 class RunnerProcess:
@@ -42,13 +43,13 @@ class RunnerProcess:
     def terminate(self) -> int:
         """Ask it to stop, and return its exit code."""
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(60)
+        return self._process.wait(PROCESS_SECONDS)
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait(60)
+        self._process.wait(PROCESS_SECONDS)
 
-    def until(self, what: str, holds: Callable[[], object], seconds: float = 180.0) -> None:
+    def until(self, what: str, holds: Callable[[], object], seconds: float = 240.0) -> None:
         """Wait until something holds; shows the log when it never does, or when the process ends before."""
         deadline = time.monotonic() + seconds
         while not holds():

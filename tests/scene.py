@@ -21,6 +21,7 @@ from lab.world import CLUSTERS, TOPIC, World
 from state.model.entities import IntentState, Operation, Phase
 from state.store.controller_store import ControllerStore
 from tests.streams import Cluster
+from tests.waiting import PROCESS_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,7 +49,7 @@ class Typed:
         command = [sys.executable, "-m", "orchestrator", "-c", str(config), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True)
 
-    def end(self, seconds: float = 150.0) -> Said:
+    def end(self, seconds: float = 300.0) -> Said:
         """Wait for it."""
         out, err = self.process.communicate(timeout=seconds)
         return Said(self.process.returncode, out, err)
@@ -92,7 +93,7 @@ class Controller:
     def stop(self) -> None:
         """It gives its lease back, so that the next one leads at once."""
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(PROCESS_SECONDS)
 
     def kill(self) -> None:
         self.process.kill()
@@ -228,7 +229,7 @@ class Scene:
         """Newest first."""
         return list(self.store.operations(query=query))
 
-    def await_operation(self, query: str, *phases: Phase, seconds: float = 60.0) -> Operation:
+    def await_operation(self, query: str, *phases: Phase) -> Operation:
         """Wait until the query's open operation is in one of these phases."""
         found: list[Operation] = []
 
@@ -236,10 +237,10 @@ class Scene:
             found[:] = self.store.operations(query=query, only_open=True, limit=1)
             return bool(found) and found[0].phase in phases
 
-        self.until(f"{query} is in {', '.join(phases)}", holds, seconds)
+        self.until(f"{query} is in {', '.join(phases)}", holds)
         return found[0]
 
-    def await_asked(self, query: str, seconds: float = 60.0) -> Operation:
+    def await_asked(self, query: str) -> Operation:
         """Wait until a runner was asked for something, which it has not done."""
 
         def asked() -> bool:
@@ -247,10 +248,10 @@ class Scene:
             intents = [intent for each in standing for intent in self.store.intents(each.id)]
             return any(intent.state is IntentState.PENDING for intent in intents)
 
-        self.until(f"something is asked for {query}", asked, seconds)
+        self.until(f"something is asked for {query}", asked)
         return self.store.operations(query=query, only_open=True, limit=1)[0]
 
-    def until(self, what: str, holds: Callable[[], object], seconds: float = 120.0) -> None:
+    def until(self, what: str, holds: Callable[[], object], seconds: float = 240.0) -> None:
         """Wait until something holds; shows what runners and operations say when it never does."""
         deadline = time.monotonic() + seconds
         while not holds():

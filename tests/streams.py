@@ -30,7 +30,7 @@ COMMITTED, PLANNED, ALL = 50, 60, 90
 """How many ids are in committed batches, in the planned one too, and in the standby's topic."""
 
 _T0_MS = 1_700_000_000_000
-_SECONDS = 60.0
+_SECONDS = 120.0
 
 
 def position(records: int, *, topic: str = "orders", shifted: bool = False) -> dict[str, dict[str, int]]:

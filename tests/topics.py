@@ -1,11 +1,13 @@
-"""Topics of tests, made on brokers that may have been frozen or started a moment ago."""
+"""Topics of tests, made on brokers that may have been frozen or started a moment ago, and read to their ends."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
+from tests.waiting import PROCESS_SECONDS, until
 
 _TRY_SECONDS = 10.0
 _SECONDS = 120.0
@@ -25,10 +27,45 @@ def make_topic(settings: Mapping[str, str], topic: NewTopic) -> None:
         admin = AdminClient({**settings, "log_level": 0})
         try:
             admin.create_topics([topic], request_timeout=_TRY_SECONDS)[topic.topic].result()
-            return
+            break
         except KafkaException as error:
             if tries > 1 and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                return  # the try before was obeyed and not answered
+                break  # the try before was obeyed and not answered
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.2)
+    until(lambda: _is_led(admin, topic.topic), f"{topic.topic} is made, and its partitions have no leaders")
+
+
+def _is_led(admin: AdminClient, topic: str) -> bool:
+    """Whether the broker knows the topic and its leaders: its controller answers before the broker has heard of it."""
+    try:
+        partitions = admin.list_topics(topic, timeout=_TRY_SECONDS).topics[topic].partitions
+    except KafkaException:
+        return False
+    return bool(partitions) and all(each.leader >= 0 for each in partitions.values())
+
+
+def read_whole(bootstrap: str, topic: str) -> Iterator[tuple[int, int, bytes | None, bytes]]:
+    """Partition, time in ms, key and value of every record up to the ends, of aborted ones too.
+
+    By another client than the product's. Records without a value are left out.
+    """
+    settings = {"bootstrap.servers": bootstrap, "group.id": "judge", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer({**settings, "isolation.level": "read_uncommitted", "enable.partition.eof": True})
+    try:
+        partitions = consumer.list_topics(topic, timeout=PROCESS_SECONDS).topics[topic].partitions
+        for partition in partitions:
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while True:
+                message = consumer.poll(PROCESS_SECONDS)
+                assert message is not None, f"{topic}-{partition} could not be read"
+                error, value = message.error(), message.value()
+                if error is not None:
+                    if error.code() == KafkaError._PARTITION_EOF:
+                        break
+                    raise KafkaException(error)
+                if value is not None:
+                    yield partition, message.timestamp()[1], message.key(), value
+    finally:
+        consumer.close()

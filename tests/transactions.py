@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
-
 from lab import cluster, mirror, topics
 from lab.ports import free_base_port
 from lab.world import CLUSTERS, REPLICATOR, Options, World
@@ -24,6 +22,8 @@ from tests.kafka_tools import Copier, Producer
 from tests.real.pipelines import kept
 from tests.scene import Stage
 from tests.streams import Cluster
+from tests.topics import read_whole
+from tests.waiting import PROCESS_SECONDS
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 NUMBERS, COPIED = "numbers", "copied"
@@ -102,11 +102,11 @@ def tell(plot: Plot, folder: Path) -> Told:
     with _opened(plot, folder) as stage:
         east, west = (stage.clusters[name].bootstrap for name in CLUSTERS)
         source = Producer.start(folder / "numbers.json", east, NUMBERS, most=PARTITIONS * TRANSACTIONS * plot.size)
-        assert source.tool.process.wait(60) == 0
+        assert source.tool.process.wait(PROCESS_SECONDS) == 0
         acked = source.acknowledged()
         told.numbers = {number: [acked[number][at] for at in sorted(acked[number])] for number in range(PARTITIONS)}
         stage.run()
-        stage.until("all queries run", lambda: len(_running(stage)) == len(_QUERIES), 180)
+        stage.until("all queries run", lambda: len(_running(stage)) == len(_QUERIES))
         plain = Producer.start(folder / "plain.json", east, COPIED, rate=150, prefix=BEFORE)
         copiers = {
             number: Copier.start(folder / f"copier-{number}.json", east, NUMBERS, COPIED, number, size=plot.size)
@@ -128,7 +128,7 @@ def tell(plot: Plot, folder: Path) -> Told:
         told.committed = {number: copier.committed() for number, copier in copiers.items()}
         told.plain = {number: set(values.values()) for number, values in plain.acknowledged().items()}
         after = Producer.start(folder / "after.json", west, COPIED, most=LAST, prefix=AFTER)
-        assert after.tool.process.wait(60) == 0
+        assert after.tool.process.wait(PROCESS_SECONDS) == 0
         told.last = {number: set(values.values()) for number, values in after.acknowledged().items()}
         assert sum(map(len, told.last.values())) == LAST
         stage.until("the queries have read the last messages", lambda: _has_read(stage, LAST))
@@ -313,22 +313,5 @@ def _counts(folder: Path) -> dict[tuple[int, str], int]:
 
 def _read(bootstrap: str) -> Counter[Attempt]:
     """All that the standby's topic holds, by another client than the product's."""
-    wanted = topics.ends([bootstrap], COPIED)
-    settings = {"bootstrap.servers": bootstrap, "group.id": "judge", "enable.auto.commit": False, "log_level": 0}
-    consumer = Consumer({**settings, "isolation.level": "read_uncommitted", "enable.partition.eof": False})
-    found: Counter[Attempt] = Counter()
-    try:
-        for partition, end in wanted.items():
-            consumer.assign([TopicPartition(COPIED, partition, 0)])
-            while (message := consumer.poll(10.0)) is not None:
-                assert message.error() is None, message.error()
-                value, offset = message.value(), message.offset()
-                assert value is not None
-                assert offset is not None
-                if _is_ours(value.decode()):
-                    found[Attempt(partition, message.timestamp()[1], value.decode())] += 1
-                if offset >= end - 1:
-                    break
-    finally:
-        consumer.close()
-    return found
+    read = (Attempt(partition, at, value.decode()) for partition, at, _, value in read_whole(bootstrap, COPIED))
+    return Counter(each for each in read if _is_ours(each.value))

@@ -62,7 +62,7 @@ class RunningWorld:
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def verdict(self, *, wait: float = 60.0) -> dict[str, dict[str, Any]]:
+    def verdict(self, *, wait: float = 120.0) -> dict[str, dict[str, Any]]:
         """What `verify` says, by query."""
         return dict(json.loads(self.lab("verify", "--wait", str(wait), "-o", "json", timeout=wait + 120)))
 

@@ -66,12 +66,12 @@ class Pair:
         """End the replicator as a crash does."""
         if self._replicator is not None:
             self._replicator.kill()
-            self._replicator.wait(30)
+            self._replicator.wait(_WAIT_SECONDS)
             self._replicator = None
 
     def ends(self, bootstrap: str, topic: str) -> dict[int, int]:
         """The end offset of every partition."""
-        return topics.ends([bootstrap], topic)
+        return topics.ends([bootstrap], topic, timeout=_WAIT_SECONDS)
 
     def await_growth(self, topic: str, before: int) -> None:
         """Wait until the standby holds more records of a topic than before."""

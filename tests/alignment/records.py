@@ -16,8 +16,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.alignment.pair import PARTITIONS
 
 HEADER = "number"
-_FLUSH_SECONDS = 60.0
-_READ_SECONDS = 60.0
+_FLUSH_SECONDS = 120.0
+_READ_SECONDS = 180.0
 
 
 @dataclass

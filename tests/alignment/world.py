@@ -26,12 +26,12 @@ _FOREIGN_AGE_MS = 1_000_000_000
 _START_AGE_MS = 86_400_000
 _FLUSH_SECONDS = 2.5
 """By then the replicator has written down how far it read."""
-_MORE_KILLS = 4
-_COMPACTION_SECONDS = 90.0
+_MORE_KILLS = 12
+_COMPACTION_SECONDS = 240.0
 _COMPACTED_FROM = 40
 """Of so many records some are left, whatever was overwritten: three of ten belong to a key of their own."""
 _SOURCE = "source"
-_TIMEOUT = 20.0
+_TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def test_a_leader_killed_among_its_moves_is_succeeded_by_one_that_ends_them(tmp_
         await_phase(store, phases)
         time.sleep(random.uniform(0.0, 0.3))  # anywhere in it
         world.controllers[leader].kill()
-        world.controllers[leader].wait(30)
+        world.controllers[leader].wait(120)
         left = [each.id for each in store.operations(only_open=True, limit=10)]
         assert left, "it was killed too late to be missed"
         chosen = {each: prepared(store, each) for each in left}
@@ -53,7 +53,7 @@ def test_a_runner_killed_with_its_cluster_is_proven_gone_by_its_successor(tmp_pa
     ):
         assert {row.runner for row in store.assignments()} == {"a"}
         signalled([world.broker("east-1"), *below(world.runner.pid)], signal.SIGKILL)
-        world.runner.wait(30)
+        world.runner.wait(120)
         world.until("every query has left", world.has_moved)
         assert "DOWN" in world.verdicts("east")
         assert {each["plan"]["fence"] for each in world.attempts()} == {"process"}

@@ -223,7 +223,7 @@ def cut_off(world: Unattended, controllers: Sequence[str] = ("one",)) -> Iterato
             for process in world.controllers.values():
                 process.terminate()
             for process in world.controllers.values():
-                process.wait(30)
+                process.wait(120)
 
 
 @contextmanager

@@ -30,13 +30,13 @@ from streaming.spark.checkpoint.tail import Batch
 from streaming.spark.runner.hosting import Subject
 from streaming.spark.tracking.reading import EndSampler, read_ends
 from streaming.spark.tracking.track import Track
-from tests.real.brokers import until
 from tests.topics import make_topic
+from tests.waiting import until
 
 T0_MS = 1_700_000_000_000
 EACH, READ = 40, 30
 """Records of a partition on the first cluster, and how many of them were read; record ``n`` is of second ``n``."""
-SECONDS = 30.0
+SECONDS = 120.0
 NOW = datetime.now(UTC)
 
 PREFIX, MAPPED = {"prefix": "east."}, {"orders": "eu.orders.v1"}

@@ -2,8 +2,6 @@
 
 import signal
 import threading
-import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -15,15 +13,9 @@ from streaming.spark.query.jvm import has_stopped, java_context, jvm_has_ended
 from streaming.spark.query.run import unfinished
 from streaming.spark.query.session import Liveness
 from tests.jars import connector_jars
+from tests.waiting import PROCESS_SECONDS, until
 
 pytestmark = pytest.mark.real
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_an_application_that_has_ended_in_a_living_jvm_is_noticed() -> None:
@@ -46,7 +38,7 @@ def test_an_application_that_has_ended_in_a_living_jvm_is_noticed() -> None:
         until(lambda: liveness.silence() == 0.0)
         assert not ended.is_set()
         java_context(session).stop()
-        assert ended.wait(10)
+        assert ended.wait(PROCESS_SECONDS)
         assert not jvm_has_ended()
         with pytest.raises(SparkMissing, match="has ended"):
             unfinished(session, "a run")

@@ -20,6 +20,7 @@ from streaming.spark.checkpoint.operators import UNNAMED
 from streaming.spark.checkpoint.read import read_checkpoint
 from tests.jars import connector_jars
 from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Files, Ledger, Move, Parquet, position, read, run, uncommit
+from tests.waiting import PROCESS_SECONDS
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 
@@ -357,7 +358,7 @@ def test_a_rate_source_beside_kafka_goes_on_counting(move: Move) -> None:
         rate = move.session.readStream.format("rate").option("rowsPerSecond", "20").load()
         ids = read(move.session, cluster, move.topic).select("id").union(rate.selectExpr("value + 1000 as id"))
         query = sink.writer(ids).option("checkpointLocation", checkpoint).start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PROCESS_SECONDS
         try:
             while True:
                 known = set(delivered())
@@ -392,7 +393,7 @@ def test_a_fenced_checkpoint_stops_its_query_until_it_is_released(move: Move) ->
     batch = move.inspect().batch
     move.east.extend(move.topic, COMMITTED)
     with pytest.raises(Exception, match=r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming queries"):
-        query.awaitTermination(60)
+        query.awaitTermination(int(PROCESS_SECONDS))
     assert set(sink.ids(move.session)) == set(range(30))
     error = run(sink.writer(read(move.session, move.east, move.topic)), move.old)
     assert error is not None

@@ -43,7 +43,7 @@ def stage(pair: World, tmp_path: Path) -> Iterator[Stage]:
 def test_a_runner_killed_while_it_cleans_is_followed_by_one_that_goes_on(stage: Stage, tmp_path: Path) -> None:
     def reads(end: int) -> None:
         stage.extend(TOPIC, end)
-        stage.until(f"{end} are read", lambda: kept_sums(tmp_path / "sums") == sums_of(end), seconds=300)
+        stage.until(f"{end} are read", lambda: kept_sums(tmp_path / "sums") == sums_of(end))
 
     def moves(to: str) -> None:
         stage.until("positions are stored", tracked)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -20,22 +21,27 @@ from streaming.probe.identities import Identities
 from streaming.spark.runner.runner_probe import Lookout
 from tests.fakecluster import BASE_MS, STEP_MS, FakeCluster
 from tests.namespace import Namespace, cabled
+from tests.waiting import PROCESS_SECONDS, until
 
 pytestmark = pytest.mark.real
 
-SECONDS = 30.0
 HEARTBEATS = "east.heartbeats"
+FAILURES = 3
+"""Looks that make DOWN."""
 
 
-def await_verdict(store: ControllerStore, cluster: str, wanted: Verdict, seconds: float = SECONDS) -> None:
-    until(lambda: any(each.cluster == cluster and each.verdict is wanted for each in store.cluster_statuses()), seconds)
+def await_verdict(store: ControllerStore, cluster: str, wanted: Verdict) -> None:
+    until(lambda: any(each.cluster == cluster and each.verdict is wanted for each in store.cluster_statuses()), wanted)
 
 
-def until(holds: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+def await_failures(store: ControllerStore, cluster: str) -> None:
+    """Wait until the controller has failed to see a cluster far more often than it takes for DOWN."""
+
+    def have_failed() -> bool:
+        seen = (each for each in store.probe_reports(cluster) if each.viewpoint.startswith("controller"))
+        return any(each.failures_in_a_row >= 4 * FAILURES for each in seen)
+
+    until(have_failed, f"looks at {cluster} that failed")
 
 
 def declared(directory: Path, east: FakeCluster, west: FakeCluster) -> Path:
@@ -45,6 +51,7 @@ def declared(directory: Path, east: FakeCluster, west: FakeCluster) -> Path:
         "clusters": {"east": {"bootstrap": list(east.bootstrap)}, "west": {"bootstrap": list(west.bootstrap)}},
         "routes": [{"from": "east", "to": "west", "heartbeats": HEARTBEATS}],
         "runners": {"a": {}},
+        "detection": {"interval": "2s", "timeout": "5s", "failures": FAILURES},  # a busy machine is no dead cluster
         "queries": {
             "revenue": {
                 "pipeline": "examples.orders:revenue_per_minute", "clusters": ["east", "west"], "runners": ["a"],
@@ -67,7 +74,7 @@ def controller(config: Path, place: Namespace) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(PROCESS_SECONDS)
 
 
 @contextmanager
@@ -106,7 +113,7 @@ def test_a_cut_cluster_is_unreachable_from_here_until_nobody_sees_it(tmp_path: P
                 await_verdict(store, "west", Verdict.UP)
                 place.cut("east")
                 await_verdict(store, "east", Verdict.UNREACHABLE_FROM_HERE)
-                time.sleep(5.0)
+                await_failures(store, "east")
                 assert not any("is DOWN" in each for each in told_of(store, "east"))
                 place.mend("east")
                 await_verdict(store, "east", Verdict.UP)
@@ -126,11 +133,16 @@ def test_a_cluster_whose_heartbeats_arrive_is_not_down_for_the_controller(tmp_pa
             controller(config, place),
         ):
             await_verdict(store, "east", Verdict.UP)
-            until(lambda: any(each.due_at is not None for each in store.probe_reports("east")), SECONDS)
-            time.sleep(5.0)  # some gaps are known
+            seen: set[datetime] = set()
+
+            def have_arrived() -> bool:
+                seen.update(each.last_ok_at for each in store.probe_reports("east") if each.due_at and each.last_ok_at)
+                return len(seen) > 4
+
+            until(have_arrived, "some heartbeats, so that the gaps between them are known")
             place.refuse("east")
             await_verdict(store, "east", Verdict.UNREACHABLE_FROM_HERE)
-            time.sleep(10.0)
+            await_failures(store, "east")
             told = told_of(store, "east")
             assert not any("is DOWN" in each for each in told), told
             assert any("connection refused" in each.lower() for each in told), "not silence"

@@ -97,15 +97,14 @@ def test_a_store_locked_for_seconds_only_delays_the_failover(theatre: Theatre) -
     with theatre.frozen_host():
         typed = theatre.failover("--all", there)
         theatre.await_asked("rows")
-    locked = time.monotonic()
     with locked_store(theatre.store_file):
         under_way = {operation.id for operation in theatre.store.operations(only_open=True)}
         theatre.more(ORDERS)
         time.sleep(8.0)
         assert {operation.id for operation in theatre.store.operations(only_open=True)} == under_way
+        assert typed.process.poll() is None, "it waits"
     said = typed.end()
     assert said.code == 0, said.err
-    assert time.monotonic() - locked > 8.0
     theatre.await_all(ORDERS)
     theatre.assert_all_once()
 
@@ -119,7 +118,7 @@ def test_a_standby_that_lost_the_topic_after_the_fence_gives_the_query_back(thea
         typed = theatre.failover("boxed", there)
         theatre.await_asked("boxed")
         admin = AdminClient({"bootstrap.servers": theatre.clusters[there].bootstrap})
-        admin.delete_topics([PARCELS])[PARCELS].result(30)
+        admin.delete_topics([PARCELS])[PARCELS].result(120)
     said = typed.end()
     assert said.code == 1, said.err
     sentence = said.operations["boxed"]["sentence"]
@@ -203,7 +202,7 @@ def test_a_kafka_output_follows_its_query_and_holds_every_record_once(theatre: T
     said = theatre.failover("copied", there).end()
     assert said.code == 0, said.err
     end = theatre.more(LETTERS)
-    theatre.until("the newest is copied there", lambda: end - 1 in theatre.copied()[there])
+    theatre.until("all is copied", lambda: theatre.copied()[there].keys() >= set(range(first, end)))
     held = theatre.copied()
     assert set(range(first, end)) <= held[there].keys()
     assert held[here] + held[there] == exactly(range(end))
@@ -220,7 +219,7 @@ def test_retention_past_the_resume_offset_refuses_until_gap_consent(
     shift = {int(key): count if there != CLUSTERS[0] else 0 for key, count in SHIFT.items()}
     deleted = [TopicPartition(PARCELS, number, (end - 20) // 2 + shift[number]) for number in shift]
     for future in admin.delete_records(deleted).values():
-        future.result(30)
+        future.result(120)
     said = theatre.failover("boxed", there).end()
     assert said.code == 1, said.err
     refused = next(gate for gate in said.operations["boxed"]["plan"]["gates"] if not gate["ok"])

@@ -15,6 +15,7 @@ import pytest
 from streaming.pulse import PULSE
 from streaming.spark.runner.service import STATE
 from tests.contract.test_kubernetes import containers
+from tests.scene import is_stopped
 
 pytestmark = pytest.mark.real
 
@@ -72,7 +73,8 @@ def test_who_is_frozen_is_seen_by_the_probe_and_who_goes_on_is_alive(container: 
         let_two_minutes_pass()
         until("the loop turns on", is_alive, process, log)
         process.send_signal(signal.SIGSTOP)
-        until("it stands", lambda: "State:\tT" in Path(f"/proc/{process.pid}/status").read_text("ascii"), process, log)
+        threads = Path(f"/proc/{process.pid}/task")
+        until("it stands", lambda: all(is_stopped(each) for each in threads.glob("*/stat")), process, log)
         let_two_minutes_pass()
         assert not is_alive()
         process.send_signal(signal.SIGCONT)

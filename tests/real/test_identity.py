@@ -26,6 +26,7 @@ from tests.broker import new_cluster_id, running_broker
 from tests.ports import free_port
 from tests.runner_process import RunnerProcess
 from tests.streams import Cluster
+from tests.waiting import THREAD_SECONDS
 
 pytestmark = pytest.mark.real
 
@@ -60,7 +61,7 @@ class Gateway:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _do(self, work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(THREAD_SECONDS)
 
     async def _taken(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = self._target.split(":")

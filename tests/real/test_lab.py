@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
@@ -18,6 +17,7 @@ import yaml
 from lab import processes, topics
 from lab.errors import ClusterSilent
 from tests.jars import connector_jars
+from tests.waiting import PROCESS_SECONDS, until
 from tests.world import ROOT, RunningWorld, run_lab, running_world
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
@@ -51,7 +51,7 @@ def test_traffic_outlives_a_kill_and_a_freeze_and_notes_acknowledgements(world: 
     assert world.states()["east-1"] == "gone"
     world.lab("freeze", "east", exit_code=1)
     traffic.send_signal(signal.SIGTERM)
-    assert traffic.wait(30) == 0
+    assert traffic.wait(PROCESS_SECONDS) == 0
     acked = count_acked(world)
     world.lab("start", "east")
     on_east = sum(topics.ends([world.bootstrap("east")], "orders").values())
@@ -62,14 +62,14 @@ def test_traffic_to_a_new_topic_makes_it_on_both_clusters(world: RunningWorld) -
     world.traffic("--topic", "returns", "--same-payload", rate=100, seconds=1)
     on_west = [world.bootstrap("west")]
     foreign = 4 * 37 + 13 * (1 + 2 + 3)
-    await_true(lambda: sum(topics.ends(on_west, "returns").values()) == foreign + 100)
+    until(lambda: sum(topics.ends(on_west, "returns").values()) == foreign + 100)
 
 
 def test_a_world_of_which_everything_was_killed_comes_up_again_with_its_data(world: RunningWorld) -> None:
     held = sum(topics.ends([world.bootstrap("west")], "orders").values())
     for pid in world.pids():
         os.kill(pid, signal.SIGKILL)
-    await_true(lambda: set(world.states().values()) == {"gone"})
+    until(lambda: set(world.states().values()) == {"gone"})
     world.lab("up", "--base-port", str(world.status()["options"]["base_port"]))
     assert set(world.states().values()) == {"running"}
     assert sum(topics.ends([world.bootstrap("west")], "orders").values()) >= held
@@ -99,18 +99,13 @@ def assert_apart(world: RunningWorld) -> None:
     shifts = [on_west[partition] - on_east[partition] for partition in on_east]
     assert len(set(shifts)) == 4
     assert min(shifts) > 0
-    assert await_records(west, "east.heartbeats"), "east's own heartbeats, as replicated"
-    assert await_records(west, "mm2-offset-syncs.east.internal")
+    await_records(west, "east.heartbeats")  # east's own, as replicated
+    await_records(west, "mm2-offset-syncs.east.internal")
 
 
-def await_records(cluster: list[str], topic: str, seconds: float = 30.0) -> bool:
+def await_records(cluster: list[str], topic: str) -> None:
     """The replicator begins each of its tasks in its own time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if sum(topics.ends(cluster, topic).values()):
-            return True
-        time.sleep(0.5)
-    return False
+    until(lambda: sum(topics.ends(cluster, topic).values()), f"no record of {topic}")
 
 
 def assert_verified(world: RunningWorld) -> None:
@@ -119,7 +114,7 @@ def assert_verified(world: RunningWorld) -> None:
     before = sum(topics.ends(west, "orders").values())
     sent = world.traffic("--uneven", "--burst", rate=600, seconds=4)
     assert sent["acked"] == sent["sent"] == 2400
-    await_true(lambda: sum(topics.ends(west, "orders").values()) == before + 2400)
+    until(lambda: sum(topics.ends(west, "orders").values()) == before + 2400)
     world.lab("verify", "-o", "json", exit_code=2)  # nothing is delivered yet, so there is no sink to judge
     run_queries(world, "west")
     for query, row in world.verdict().items():
@@ -145,7 +140,7 @@ def test_a_taken_port_ends_with_the_brokers_log_and_no_process(world: RunningWor
     base = world.status()["options"]["base_port"]
     done = subprocess.run(
         [sys.executable, "-m", "lab", "up", "--dir", str(tmp_path / "second"), "--base-port", str(base)],
-        check=False, capture_output=True, text=True, timeout=200, cwd=ROOT,
+        check=False, capture_output=True, text=True, timeout=300, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 2
     assert "the end of" in done.stderr
@@ -196,7 +191,7 @@ def run_queries(world: RunningWorld, cluster: str) -> None:
             )
             writer = getattr(import_module(module), function)({"orders": orders}, query["settings"])
             run = writer.option("checkpointLocation", query["checkpoint"]).trigger(availableNow=True).start()
-            assert run.awaitTermination(120)
+            assert run.awaitTermination(240)
     finally:
         spark.stop()
 
@@ -217,11 +212,4 @@ def count_acked(world: RunningWorld) -> int:
 
 
 def await_acked(world: RunningWorld, *, more_than: int) -> None:
-    await_true(lambda: count_acked(world) > more_than)
-
-
-def await_true(holds, seconds: float = 60.0) -> None:  # type: ignore[no-untyped-def]  # any condition
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"it did not become true within {seconds:g} s"
-        time.sleep(0.2)
+    until(lambda: count_acked(world) > more_than)

@@ -11,8 +11,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from state.settings.keys import Cluster
 from streaming.kafka.link import Link
 from tests.lookups import CASES, Case, Commit, Delete, Elect, Write, follow
-from tests.real.brokers import Brokers, until
+from tests.real.brokers import Brokers
 from tests.topics import make_topic
+from tests.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -38,7 +39,7 @@ class BrokerWriter:
         config = {key: value for key, value in case.config.items() if key != "producer"}
         if case.elects:
             brokers.start(2)
-            until(lambda: {1, 2} <= set(self._admin.list_topics(timeout=5).brokers), "broker 2 is not there")
+            until(lambda: {1, 2} <= set(self._admin.list_topics(timeout=60).brokers), "broker 2 is not there")
         replicas = [[2, 1] if case.elects else [1]] * case.partitions
         topic = NewTopic(case.name, num_partitions=case.partitions, replica_assignment=replicas, config=config)
         make_topic({"bootstrap.servers": brokers.bootstrap}, topic)
@@ -52,7 +53,7 @@ class BrokerWriter:
             case Delete(before):
                 wanted = [TheirPartition(self._case.name, n, before) for n in range(self._case.partitions)]
                 for future in self._admin.delete_records(wanted).values():
-                    future.result(30)
+                    future.result(120)
             case Elect():
                 self._brokers.kill(2)
 
@@ -73,12 +74,12 @@ class BrokerWriter:
             for partition in range(self._case.partitions):
                 producer.produce(self._case.name, b"x" * 10, partition=partition, timestamp=time_ms)
             if not together:
-                assert producer.flush(30) == 0
+                assert producer.flush(60) == 0
                 time.sleep(0.003)  # two batches are not stamped with the same millisecond
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_real_brokers_answer_as_kafkas_own_tests_expect(brokers: Brokers, case: Case) -> None:
     with Link(Cluster(bootstrap=(brokers.bootstrap,)), name="east") as link:
-        follow(case, link, BrokerWriter(brokers, case), patience=30)
+        follow(case, link, BrokerWriter(brokers, case), patience=120)

@@ -27,6 +27,7 @@ from streaming.resume.model import Rules, Target, Want
 from tests.certificates import make_certificates
 from tests.guarded import Guarded, behind_scram, behind_tls, documented
 from tests.streams import Cluster as Written
+from tests.waiting import until
 
 pytestmark = pytest.mark.real
 
@@ -57,7 +58,7 @@ def scram(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gua
         producer = Producer({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
         key = struct.pack(">h", 1) + b"t" + struct.pack(">i", 0)
         producer.produce(SYNCS, key=key, value=struct.pack(">qq", *SYNCED_AT), partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         yield broker
 
 
@@ -71,7 +72,7 @@ def login(broker: Guarded, user: str, password: str) -> Cluster:
 def looking(cluster: Cluster, *topics: str) -> Iterator[Callable[[], Sight]]:
     probe = Probe(cluster, name="east", topics=topics, memory=Memory())
     try:
-        yield lambda: probe.look(10.0)
+        yield lambda: probe.look(60.0)
     finally:
         probe.close()
 
@@ -90,11 +91,14 @@ def test_a_rotated_password_is_refused_until_its_file_changes(scram: Guarded, tm
         sight = look()
         assert sight.ok, sight.trouble
         scram.set_password("ann", SECOND)
-        deadline = time.monotonic() + 20
-        while (sight := look()).ok or sight.trouble is None or sight.trouble.kind != "credential":
-            assert time.monotonic() < deadline, "the broker never asked for the password again"
-            time.sleep(0.2)
-        assert "SASL" in refused(sight)
+        seen = [look()]
+
+        def is_asked_again() -> bool:
+            seen.append(look())
+            return (trouble := seen[-1].trouble) is not None and trouble.kind == "credential"
+
+        until(is_asked_again, "the broker never asked for the password again")
+        assert "SASL" in refused(seen[-1])
         secret.write_text(f"{SECOND}\n", encoding="utf-8")
         sight = look()
         assert sight.ok, sight.trouble
@@ -122,15 +126,15 @@ def test_a_refused_certificate_is_named_and_its_successor_counts(files: Path, tm
 def test_each_missing_acl_is_named_and_counts_as_soon_as_it_is_there(scram: Guarded) -> None:
     bob = login(scram, "bob", FIRST)
     with Link(bob, name="west") as link, looking(bob, "t") as look:
-        denied = link.describe(["t"], timeout=10)["t"].error
+        denied = link.describe(["t"], timeout=60)["t"].error
         assert denied is not None
         assert denied.text == "our user has no ACL that allows Describe on topic t"
         assert denied.text in refused(look())
 
         scram.allow("bob", "t", "Describe")
-        end = link.offsets({ZERO: Spec.LATEST}, timeout=10)[ZERO]
+        end = link.offsets({ZERO: Spec.LATEST}, timeout=60)[ZERO]
         assert (end.offset, end.error) == (17, None)
-        unread = link.fetch({ZERO: (0, 1 << 16)}, timeout=10)[ZERO].error
+        unread = link.fetch({ZERO: (0, 1 << 16)}, timeout=60)[ZERO].error
         assert unread is not None
         assert unread.text == "our user has no ACL that allows Read on topic t"
         assert look().ok
@@ -140,13 +144,13 @@ def test_each_missing_acl_is_named_and_counts_as_soon_as_it_is_there(scram: Guar
         assert set(given) == {"Read", "DescribeConfigs"}
         scram.allow("bob", "t", "Read")
         assert look().ok
-        assert link.describe(["t"], timeout=10)["t"].timestamp_type is None, "that takes DescribeConfigs"
+        assert link.describe(["t"], timeout=60)["t"].timestamp_type is None, "that takes DescribeConfigs"
         scram.allow("bob", "t", "DescribeConfigs")
-        assert link.describe(["t"], timeout=10)["t"].timestamp_type == "CreateTime"
-        assert len(link.fetch({ZERO: (0, 1 << 16)}, timeout=10)[ZERO].records) == 17
+        assert link.describe(["t"], timeout=60)["t"].timestamp_type == "CreateTime"
+        assert len(link.fetch({ZERO: (0, 1 << 16)}, timeout=60)[ZERO].records) == 17
         assert look().ok
         scram.revoke("bob", "t", *given)
-        gone = link.offsets({ZERO: Spec.LATEST}, timeout=10)[ZERO].error
+        gone = link.offsets({ZERO: Spec.LATEST}, timeout=60)[ZERO].error
         assert gone is not None
         assert gone.text == "our user has no ACL that allows Describe on topic t"
 
@@ -179,8 +183,8 @@ def test_acls_on_a_prefix_show_a_pattern_only_the_topics_of_that_prefix(scram: G
         scram.allow("pat", "shop.", *documented("controller", "topics"), prefixed=True)
         assert seen() == {"shop.a", "shop.b"}
         first = TopicPartition("shop.a", 0)
-        assert len(link.fetch({first: (0, 1 << 16)}, timeout=10)[first].records) == 17
-        assert link.describe(["shop.a"], timeout=10)["shop.a"].timestamp_type == "CreateTime"
+        assert len(link.fetch({first: (0, 1 << 16)}, timeout=60)[first].records) == 17
+        assert link.describe(["shop.a"], timeout=60)["shop.a"].timestamp_type == "CreateTime"
         topics.make("shop.c", foreign=False)
         assert seen() == {"shop.a", "shop.b", "shop.c"}, "made later, and allowed already"
 
@@ -193,7 +197,7 @@ def placed(link: Link, *methods: MethodName) -> Target:
     )  # fmt: skip
     other = replace(want, partition=1)
     rules = Rules(methods=methods, buffer_ms=0, offset_syncs=SYNCS)
-    return resolve(link, [want, other], rules, old_ends={}, now=datetime.now(UTC), timeout=10).targets[0]
+    return resolve(link, [want, other], rules, old_ends={}, now=datetime.now(UTC), timeout=60).targets[0]
 
 
 def test_without_its_acl_the_offset_syncs_method_alone_fails(
@@ -246,13 +250,11 @@ def reading(heartbeats: Heartbeats) -> Iterator[Callable[[Callable[[ProbeReport]
     heartbeats.begin()
 
     def await_word(holds: Callable[[ProbeReport], bool]) -> None:
-        deadline = time.monotonic() + 30
-        while True:
+        def is_so() -> bool:
             word = heartbeats.probe_report("1", lambda at: began + timedelta(seconds=at - since))
-            if word is not None and holds(word):
-                return
-            assert time.monotonic() < deadline, word
-            time.sleep(0.05)
+            return word is not None and holds(word)
+
+        until(is_so, "the heartbeats' word")
 
     try:
         yield await_word
@@ -265,4 +267,4 @@ def beat(broker: Guarded) -> None:
     """One heartbeat has come over."""
     producer = Producer({"bootstrap.servers": broker.address, "log_level": 0, **broker.security})
     producer.produce(HEARTBEATS, value=b"alive", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0

@@ -102,7 +102,7 @@ def consume(stage: Stage) -> None:
         moments.append(Moment(at_ms, ends, tops, backs))
     stretch = Stretch.of("mixed", 1, "east", lanes, moments, precision_ms=100)
     stage.store.save_timeline(stretch, keep=timedelta(days=1))
-    assignment, lease = stage.store.assignment("mixed"), stage.store.lead(NAME, "one", timedelta(seconds=30))
+    assignment, lease = stage.store.assignment("mixed"), stage.store.lead(NAME, "one", timedelta(minutes=10))
     assert assignment is not None
     assert lease is not None
     stage.store.keep_disorder(measure_disorder(stage.store, assignment, NOW), term=lease.term)

@@ -51,7 +51,7 @@ def turned_down(stage: Stage) -> str | None:
             reason="",
             consents=(),
         )
-        (request,) = work.see_through(submit(stage.store, wish), seconds=30)
+        (request,) = work.see_through(submit(stage.store, wish), seconds=120)
         return request.refused
     finally:
         for link in links.values():

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from streaming.spark.query.callbacks import Gate, gated
 from streaming.spark.query.jvm import detach, java_context
 from streaming.spark.query.run import Run
 from tests.jars import connector_jars
+from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix]
 
@@ -23,25 +24,20 @@ def session() -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.jars": connector_jars(),  # the first session of a process settles which jars its JVM has
+        "spark.python.task.killTimeout": "120s",  # 2 s; so long a task that was cancelled may go on
     }
     known = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
     yield known
     known.stop()
 
 
-def until(holds: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def writing_run(session: SparkSession, folder: Path) -> Run:
-    """A run whose tasks write a row late: Spark gives a Python worker two seconds, whatever was cancelled."""
+    """A run whose tasks write their rows once they may: Spark lets a Python worker go on, whatever was cancelled."""
 
     def write_late(number: int) -> int:
         (folder / "begun").touch()
-        time.sleep(1.2)
+        while not (folder / "go").exists():
+            time.sleep(0.02)
         with (folder / "rows").open("a", encoding="utf-8") as file:
             file.write(f"{number}\n")
         return number
@@ -108,10 +104,10 @@ def test_a_run_whose_stop_returned_is_not_quiet_while_a_task_writes(session: Spa
     until((tmp_path / "begun").exists)
     run.begin_stop()
     until(lambda: f"stop {run.run_id}" not in {thread.name for thread in threading.enumerate()})
-    said = run.unrest()
+    assert run.unrest() is not None
+    (tmp_path / "go").touch()
     until(lambda: run.unrest() is None)
-    rows = (tmp_path / "rows").read_text(encoding="utf-8") if (tmp_path / "rows").exists() else ""
+    rows = (tmp_path / "rows").read_text(encoding="utf-8")
+    assert rows, "it wrote although it was cancelled"
     time.sleep(3)
-    after = (tmp_path / "rows").read_text(encoding="utf-8") if (tmp_path / "rows").exists() else ""
-    assert after == rows
-    assert said is not None
+    assert (tmp_path / "rows").read_text(encoding="utf-8") == rows

@@ -41,6 +41,7 @@ from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 from tests.runner_process import RunnerProcess
 from tests.streams import SHIFT, Cluster
+from tests.waiting import PROCESS_SECONDS
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
 
@@ -79,9 +80,9 @@ class Stage:
         return None if fact is None else fact.state
 
     def sees(self, cluster: str) -> int | None:
-        """How many looks of the runner at a cluster failed in a row, as it reported within the last seconds."""
+        """How many looks of the runner at a cluster failed in a row, as it reported lately."""
         seen = next((each for each in self.store.probe_reports(cluster) if each.viewpoint == "runner:a"), None)
-        fresh = seen is not None and _now() - seen.seen_at < timedelta(seconds=3)
+        fresh = seen is not None and _now() - seen.seen_at < timedelta(seconds=15)
         return seen.failures_in_a_row if seen is not None and fresh else None
 
     def row(self) -> Assignment:
@@ -148,7 +149,7 @@ class Stage:
             epoch=operation.epoch,
             operation=operation.id,
             hosting=Process.of_query(fact).model_copy(update=changes),
-            wait_seconds=20.0,
+            wait_seconds=120.0,
         )
         intent = self.ask(runner, operation, IntentKind.FENCE, request)
         assert intent.state is IntentState.DONE, intent.result
@@ -223,13 +224,13 @@ def test_a_runner_adopts_its_queries_reports_and_obeys_a_hold(stage: Stage, pair
         faults.freeze(pair, "west", print)
         try:
             runner.until("it sees that one is gone", lambda: (stage.sees("west") or 0) >= 3)
-            assert stage.sees("east") == 0
+            runner.until("and the other one still", lambda: stage.sees("east") == 0)
         finally:
             faults.thaw(pair, "west", print)
         runner.until("it sees both again", lambda: all(stage.sees(name) == 0 for name in CLUSTERS))
 
         second = stage.runner()
-        assert second.wait(120) == 2
+        assert second.wait(PROCESS_SECONDS) == 2
         assert f"already running as pid {runner.pid}" in second.log()
 
         operation = stage.hold()

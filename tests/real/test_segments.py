@@ -49,7 +49,7 @@ def rounds(bootstrap: str) -> list[int]:
     for _ in range(3):
         for number in range(ROUND):
             producer.produce("orders", b"%d" % number + b"x" * 400, partition=0)
-            assert producer.flush(30) == 0
+            assert producer.flush(60) == 0
         time.sleep(1.2)
         after.append(int(time.time() * 1000))
         time.sleep(1.2)
@@ -70,11 +70,11 @@ def backdate(path: Path, time_ms: int) -> None:
 def tabled(folder: Path, bootstrap: str) -> TopicPartition:
     """The log of the table: a batch fills a segment."""
     make_topic({"bootstrap.servers": bootstrap}, NewTopic("tabled", 1, 1, config={"segment.bytes": "43000"}))
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2000})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 60_000})
     for base in range(0, RECORDS, SEGMENT_RECORDS):
         for offset in range(base, base + SEGMENT_RECORDS):
             producer.produce("tabled", b"x" * 400, partition=0, timestamp=written_at(offset))
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
     segments = files(folder, "tabled")
     assert list(segments) == list(range(0, RECORDS, SEGMENT_RECORDS))
     for base, path in segments.items():
@@ -86,7 +86,7 @@ def tabled(folder: Path, bootstrap: str) -> TopicPartition:
 def test_segments_are_named_as_the_table_says(
     link: Link, tabled: TopicPartition, asked: int, limit: int, offsets: tuple[int, ...]
 ) -> None:
-    answer = link.segments({tabled: asked}, limit=limit, timeout=10)[tabled]
+    answer = link.segments({tabled: asked}, limit=limit, timeout=60)[tabled]
     assert (answer.offsets, answer.error) == (offsets, None)
 
 
@@ -100,7 +100,7 @@ def test_segments_come_newest_first_and_minus_one_is_the_latest(link: Link, roun
     """-1 is latest and -2 earliest; known cases of Kafka's ``LogOffsetTest``."""
 
     def found(asked: int, limit: int = 1000) -> tuple[int, ...]:
-        answer = link.segments({KEY: asked}, limit=limit, timeout=10)[KEY]
+        answer = link.segments({KEY: asked}, limit=limit, timeout=60)[KEY]
         assert answer.error is None
         return answer.offsets
 
@@ -127,7 +127,7 @@ def test_a_query_resumes_a_segment_early_and_never_late(link: Link, rounds: list
             ring_offset=None, dense=None, begin_known=0, timestamp_ms=moment,
         )  # fmt: skip
         rules = Rules(methods=(method,), buffer_ms=0)
-        answer = resolve(link, [want], rules, old_ends={}, now=datetime.now(UTC), timeout=10)
+        answer = resolve(link, [want], rules, old_ends={}, now=datetime.now(UTC), timeout=60)
         (target,) = answer.targets
         assert target.target_offset is not None, target.note
         return target.target_offset
@@ -139,12 +139,12 @@ def test_a_query_resumes_a_segment_early_and_never_late(link: Link, rounds: list
 
 
 def test_a_leader_epoch_is_asked_for_as_this_broker_understands_it(link: Link, rounds: list[int]) -> None:
-    answer = link.epoch_ends({KEY: 0}, timeout=10)[KEY]
+    answer = link.epoch_ends({KEY: 0}, timeout=60)[KEY]
     assert (answer.leader_epoch, answer.end_offset, answer.error) == (0, 3 * ROUND, None)
 
 
 def test_the_broker_has_a_folder_with_as_many_segments_as_it_told(link: Link, rounds: list[int], folder: Path) -> None:
-    told = link.segments({KEY: Spec.LATEST}, limit=1000, timeout=10)[KEY].offsets
+    told = link.segments({KEY: Spec.LATEST}, limit=1000, timeout=60)[KEY].offsets
     assert told[1:] == tuple(reversed(files(folder, "orders")))
 
 

@@ -1,9 +1,8 @@
 """A first start on a busy host: the cluster answers later than one time-out, and the query waits for it."""
 
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from streaming.spark.query.kafka_options import read_source, source_options
 from streaming.spark.query.session import session_conf
 from tests.jars import connector_jars
 from tests.streams import Cluster
+from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
 
@@ -29,13 +29,6 @@ def session() -> Iterator[SparkSession]:
     known.sparkContext.setLogLevel("OFF")
     yield known
     known.stop()
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def options(bootstrap: str, topic: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -32,6 +31,7 @@ from tests.real.pipelines import kept_sums, sums_of
 from tests.scene import Said, Scene
 from tests.secrecy import files_below, files_with, process_arguments
 from tests.streams import Cluster
+from tests.waiting import PROCESS_SECONDS, until
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
 
@@ -219,9 +219,9 @@ def test_an_expired_certificate_is_in_the_verdict_until_it_is_renewed(story: Sto
 def test_a_revoked_acl_is_named_everywhere_until_it_is_given_back(story: Story) -> None:
     scene, west = story.scene, story.west
     with controlled(scene):
+        scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
         assert {row["automatic"] for row in asked(scene, "list")} == {"on"}, "or nothing would be moved anyway"
         before = scene.operations("sums")[0].id
-        scene.until("west is looked at", lambda: verdict_on(scene, "west").startswith("west is UP"))
         west.revoke(ANN, COPIES, "Write")
         scene.extend(TOPIC, SINK)
         try:
@@ -271,10 +271,9 @@ def standalone(folder: Path) -> Iterator[str]:
                                        "2g", "--work-dir", str(folder / "work"), "--webui-port", str(worker_page),
                                        address]),
     ):  # fmt: skip
-        deadline = time.monotonic() + 180
-        while not has_worker(f"http://127.0.0.1:{page}/json/"):
-            assert time.monotonic() < deadline, (folder / "master.log").read_text()[-2000:]
-            time.sleep(0.1)
+        until(
+            lambda: has_worker(f"http://127.0.0.1:{page}/json/"), f"no worker, by {folder / 'master.log'}", seconds=240
+        )
         yield address
 
 
@@ -295,7 +294,7 @@ def spark_class(folder: Path, name: str, arguments: Sequence[str]) -> Iterator[N
     finally:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(PROCESS_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -313,7 +312,9 @@ def copied(cluster: Cluster) -> int:
     """Records in the topic that the other query writes."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "x", "log_level": 0, **cluster.security})
     try:
-        return sum(consumer.get_watermark_offsets(TopicPartition(COPIES, each), 10)[1] for each in range(2))
+        return sum(
+            consumer.get_watermark_offsets(TopicPartition(COPIES, each), PROCESS_SECONDS)[1] for each in range(2)
+        )
     finally:
         consumer.close()
 

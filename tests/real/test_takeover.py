@@ -69,7 +69,7 @@ def test_a_runner_killed_behind_the_commit_is_followed_and_all_is_read_once(
             reason="",
             consents=(),
         )
-        (request,) = work.see_through(submit(stage.store, wish), seconds=90)
+        (request,) = work.see_through(submit(stage.store, wish), seconds=300)
         operation = outcome_of(stage.store, request)
         assert operation is not None, request.refused
         steps = [(step.name, step.outcome) for step in stage.store.steps(operation.id)]

@@ -17,9 +17,10 @@ from streaming.kafka.link import Link
 from streaming.kafka.tail import read_tails
 from streaming.resolve.comparison import validate
 from streaming.resume.truncation import Finding, Standing, truncation_of
-from tests.real.brokers import Brokers, until
+from tests.real.brokers import Brokers
 from tests.simulation.world import World, settings
 from tests.topics import make_topic
+from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -43,16 +44,16 @@ def test_records_lost_by_an_unclean_election_are_found_in_a_longer_log(
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         config = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
         topic = NewTopic("orders", replica_assignment=[[2, 3]], num_partitions=1, config=config)
-        until(lambda: {2, 3} <= set(admin.list_topics(timeout=5).brokers), "brokers 2 and 3 are not there")
+        until(lambda: {2, 3} <= set(admin.list_topics(timeout=60).brokers), "brokers 2 and 3 are not there")
         make_topic({"bootstrap.servers": cluster.bootstrap}, topic)
         with Link(Cluster(bootstrap=(cluster.bootstrap,)), name="east") as link:
 
             def leader() -> int | None:
-                return link.describe(["orders"], timeout=5)["orders"].partitions[0].leader
+                return link.describe(["orders"], timeout=60)["orders"].partitions[0].leader
 
             produce(cluster, 0, 100, acks="all")
             cluster.kill(3)
-            until(lambda: link.describe(["orders"], timeout=5)["orders"].partitions[0].in_sync == (2,), "ISR")
+            until(lambda: link.describe(["orders"], timeout=60)["orders"].partitions[0].in_sync == (2,), "ISR")
             produce(cluster, 100, 100, acks="1")
             position = remembered(link, 200)
             assert judged(link, position).finding is Finding.INTACT
@@ -65,7 +66,7 @@ def test_records_lost_by_an_unclean_election_are_found_in_a_longer_log(
             assert (standing.finding, standing.divergence) == (Finding.TRUNCATED, 100)
 
             produce(cluster, 1000, 150, acks="1")
-            assert link.offsets({KEY: Spec.LATEST}, timeout=10)[KEY].offset == 250
+            assert link.offsets({KEY: Spec.LATEST}, timeout=60)[KEY].offset == 250
             standing = judged(link, position)
             assert (standing.finding, standing.divergence) == (Finding.TRUNCATED, 100)
             error = truncation_of("east", [standing])
@@ -84,12 +85,12 @@ def test_records_lost_by_an_unclean_election_are_found_in_a_longer_log(
 
 def remembered(link: Link, offset: int) -> Position:
     """The position of a reader that has come so far, as a tracker keeps it."""
-    tail = read_tails(link, {KEY: offset}, count=32, timeout=30)[KEY]
+    tail = read_tails(link, {KEY: offset}, count=32, timeout=60)[KEY]
     assert (tail.error, tail.leader_epoch is None) == (None, False)
     return Position(
         query="revenue", epoch=1, cluster="east", source="orders", topic="orders", partition=0, batch=7,
         offset=offset, timestamp_ms=None, leader_epoch=tail.leader_epoch,
-        topic_id=link.describe(["orders"], timeout=5)["orders"].topic_id, ring=tail.records, dense=None,
+        topic_id=link.describe(["orders"], timeout=60)["orders"].topic_id, ring=tail.records, dense=None,
         tracked_at=datetime.now(UTC),
     )  # fmt: skip
 
@@ -99,7 +100,7 @@ def planned(link: Link, position: Position) -> Any:
     world = World(settings(groups={"policy": {"on_no_match": "closest"}}), partitions=1)
     west = world.clusters["west"]
     west.create("orders", 1)
-    for record in read_tails(link, {KEY: 100}, count=256, timeout=30)[KEY].records:
+    for record in read_tails(link, {KEY: 100}, count=256, timeout=60)[KEY].records:
         west.append("orders", 0, record.timestamp_ms, record.digest)
     world.checkpoints["/cp/revenue"].offsets = {"orders": {"orders": {"0": position.offset}}}
     world.runner.live()
@@ -110,5 +111,5 @@ def planned(link: Link, position: Position) -> Any:
 
 
 def judged(link: Link, position: Position) -> Standing:
-    (standing,) = validate(link, [position], timeout=30)
+    (standing,) = validate(link, [position], timeout=60)
     return standing

@@ -23,8 +23,8 @@ from lab.world import TOPIC, World
 from orchestrator.config.load import load
 from orchestrator.watch import ClusterWatch, Observer
 from state.model.cluster_status import ClusterStatus, Verdict
-from state.model.entities import TopicPartition
-from state.settings.keys import Cluster, Tideover
+from state.model.entities import EndSample, TopicPartition
+from state.settings.keys import Cluster, Detection, Tideover
 from state.store.controller_store import ControllerStore
 from state.store.preconditions import CONTROLLER
 from state.store.sql.migrate import open_store
@@ -35,11 +35,13 @@ from streaming.kafka.probe import OpenProbe, Probe, probes_on
 from streaming.probe.identities import Identities
 from streaming.spark.tracking.reading import EndSampler
 from tests.fakecluster import silent_server
+from tests.waiting import PROCESS_SECONDS, until
 from tests.world import RunningWorld, running_clusters, running_world
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
 
-BOUND_SECONDS = 30.0
+FAILURES = 3
+"""Looks that make DOWN."""
 TICK_SECONDS = 0.1
 T = TypeVar("T")
 
@@ -59,12 +61,10 @@ class Controller:
         )  # fmt: skip
         self.watching = ClusterWatch(store, settings, self.observer, identities=identities, actor="controller one")
 
-    def until(
-        self, cluster: str, condition: Callable[[ClusterStatus], bool], seconds: float = BOUND_SECONDS
-    ) -> list[Verdict]:
+    def until(self, cluster: str, condition: Callable[[ClusterStatus], bool]) -> list[Verdict]:
         """Tick until the cluster status is so; the verdicts on the way, without repeats."""
         seen: list[Verdict] = []
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PROCESS_SECONDS
         while True:
             status = self.watching.give_verdicts(self.term)[cluster]
             seen.append(status.verdict)
@@ -73,8 +73,8 @@ class Controller:
             assert time.monotonic() < deadline, f"{[v for v, _ in itertools.groupby(seen)]}: {status.reasons}"
             time.sleep(TICK_SECONDS)
 
-    def until_verdict(self, cluster: str, *wanted: Verdict, seconds: float = BOUND_SECONDS) -> list[Verdict]:
-        return self.until(cluster, lambda status: status.verdict in wanted, seconds)
+    def until_verdict(self, cluster: str, *wanted: Verdict) -> list[Verdict]:
+        return self.until(cluster, lambda status: status.verdict in wanted)
 
     def hold(self, cluster: str, seconds: float, over: Callable[[], bool] = lambda: True) -> set[Verdict]:
         """Tick for a while, and on until it is over; every verdict that was given."""
@@ -85,13 +85,22 @@ class Controller:
             time.sleep(TICK_SECONDS)
         return seen
 
+    def failures(self, cluster: str) -> int:
+        """How many of its own looks have failed in a row."""
+        own = (each for each in self.store.probe_reports(cluster) if each.viewpoint.startswith("controller"))
+        return max(each.failures_in_a_row for each in own)
+
     def status(self, cluster: str) -> ClusterStatus:
         return next(each for each in self.store.cluster_statuses() if each.cluster == cluster)
 
 
 @contextmanager
-def controller(config: Path, folder: Path, eyes: Mapping[str, OpenProbe] | None = None) -> Iterator[Controller]:
-    settings = load(config).settings
+def controller(
+    config: Path, folder: Path, eyes: Mapping[str, OpenProbe] | None = None, interval_seconds: float = 1.0
+) -> Iterator[Controller]:
+    """It is patient: a busy machine is no dead cluster."""
+    detection = Detection(interval=timedelta(seconds=interval_seconds), timeout=timedelta(seconds=5), failures=FAILURES)
+    settings = load(config).settings.model_copy(update={"detection": detection})
     store = open_store(f"sqlite:///{folder / 'watch.db'}")
     watch = Controller(settings, store, {**probes_on(settings, Identities(settings)), **eyes} if eyes else None)
     watch.observer.begin()
@@ -144,7 +153,7 @@ def test_a_cluster_that_is_gone_is_down_and_up_again_when_it_is_back(
         assert watch.status("west").verdict is Verdict.UP
         assert watch.hold("east", 3.0) == {Verdict.DOWN}
         with beside_ticks(lambda: world.lab(cure, "east")):
-            course = watch.until_verdict("east", Verdict.UP, seconds=60)
+            course = watch.until_verdict("east", Verdict.UP)
         if fault == "kill":  # a thawed one answers all probes that waited for it, and those may be enough at once
             assert Verdict.SUSPECT in course, "it has to answer some times in a row"
         assert course[-1] is Verdict.UP
@@ -157,15 +166,14 @@ def test_a_replicated_heartbeat_speaks_for_a_cluster_that_only_we_cannot_see(
         dark = Cluster(bootstrap=(nowhere,))
         memory = Memory()
         blind = {"east": lambda: Probe(dark, name="east", topics=["orders"], memory=memory)}
-        with controller(world.config, tmp_path, blind) as watch:
+        with controller(world.config, tmp_path, blind, interval_seconds=3.0) as watch:  # so late may a heartbeat be
             replicator = "replicator:east->west"
             watch.until(
                 "west",
                 lambda _: any(s.viewpoint == replicator and s.last_ok_at for s in watch.store.probe_reports("east")),
-                seconds=60,
             )
             watch.until_verdict("east", Verdict.UNREACHABLE_FROM_HERE)
-            assert Verdict.DOWN not in watch.hold("east", 10.0)
+            assert Verdict.DOWN not in watch.hold("east", 0.0, lambda: watch.failures("east") >= 4 * FAILURES)
             assert any(replicator in reason for reason in watch.status("east").reasons)
             world.lab("freeze", "east")
             try:
@@ -186,7 +194,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.mark.parametrize(("fault", "cure"), [("freeze", "thaw"), ("kill", "start")])
 def test_one_broker_of_three_is_never_more_than_degraded(three: World, tmp_path: Path, fault: str, cure: str) -> None:
     with controller(three.configuration, tmp_path) as watch:
-        watch.until_verdict("east", Verdict.UP, seconds=60)
+        watch.until_verdict("east", Verdict.UP)
         FAULTS[fault](three, "east-2", print)
         course = watch.until_verdict("east", Verdict.DEGRADED)
         assert set(course) <= {Verdict.UP, Verdict.DEGRADED}
@@ -195,7 +203,7 @@ def test_one_broker_of_three_is_never_more_than_degraded(three: World, tmp_path:
         assert watch.hold("east", 3.0) == {Verdict.DEGRADED}, "and behind them"
         print(f"{fault} 1 of 3, later: {watch.status('east').reasons}")
         FAULTS[cure](three, "east-2", print)
-        assert Verdict.DOWN not in watch.until_verdict("east", Verdict.UP, seconds=60)
+        assert Verdict.DOWN not in watch.until_verdict("east", Verdict.UP)
 
 
 def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
@@ -203,7 +211,7 @@ def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
 ) -> None:
     bootstrap = three.bootstrap("east")
     with Link(Cluster(bootstrap=tuple(bootstrap)), name="east") as link:
-        partitions = link.describe(["orders"], timeout=5)["orders"].partitions
+        partitions = link.describe(["orders"], timeout=60)["orders"].partitions
         number = next(each for each, facts in partitions.items() if facts.leader != 2)
         partition = TopicPartition("orders", number)
         on_all, on_the_leader = (
@@ -211,14 +219,18 @@ def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
         )
         produce(on_all, partition, timestamp_ms=1_000_000)  # else the end that is sampled first may lie before it
         sampler = EndSampler("east", link)
-        until_told = time.monotonic() + 10
-        while not (former := sampler.sample([partition], now(), timeout=5)) or former[0].newest_timestamp_ms is None:
-            assert time.monotonic() < until_told
+        former: list[EndSample] = []
+
+        def is_told() -> bool:
+            former[:] = sampler.sample([partition], now(), timeout=60)
+            return bool(former) and former[0].newest_timestamp_ms is not None
+
+        until(is_told, "the end's time")
         faults.freeze(three, "east-2", print)
         try:
             produce(on_the_leader, partition, timestamp_ms=int(time.time() * 1000))
-            asked = link.offsets({partition: Spec.MAX_TIMESTAMP}, timeout=5)[partition]
-            (told,) = sampler.sample([partition], now(), timeout=5)
+            asked = link.offsets({partition: Spec.MAX_TIMESTAMP}, timeout=60)[partition]
+            (told,) = sampler.sample([partition], now(), timeout=60)
         finally:
             faults.thaw(three, "east-2", print)
     assert (asked.timestamp_ms, asked.error) == (None, None), "the leader knows a newer one, and may not tell it"
@@ -228,21 +240,21 @@ def test_an_end_keeps_its_time_while_its_newest_record_is_not_replicated(
 def leaders(three: World) -> set[int]:
     """Who leads the partitions of the topic, by its first broker; a new client asks no other one."""
     admin = AdminClient({"bootstrap.servers": three.bootstrap("east")[0], "log_level": 0})
-    return {each.leader for each in admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions.values()}
+    return {each.leader for each in admin.list_topics(TOPIC, timeout=60).topics[TOPIC].partitions.values()}
 
 
 def produce(producer: Producer, partition: TopicPartition, timestamp_ms: int) -> None:
     """One record that the leader has acknowledged."""
     producer.produce(partition.topic, b"{}", partition=partition.partition, timestamp=timestamp_ms)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def test_all_three_gone_is_down(three: World, tmp_path: Path) -> None:
     with controller(three.configuration, tmp_path) as watch:
-        watch.until_verdict("east", Verdict.UP, seconds=60)
+        watch.until_verdict("east", Verdict.UP)
         struck = now()
         faults.freeze(three, "east", print)
         watch.until_verdict("east", Verdict.DOWN)
         print(f"freeze 3 of 3: DOWN {(watch.status('east').since - struck).total_seconds():.2f} s after the command")
         faults.thaw(three, "east", print)
-        watch.until_verdict("east", Verdict.UP, seconds=60)
+        watch.until_verdict("east", Verdict.UP)

@@ -13,15 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
-
-from lab import topics
 from lab.world import CLUSTERS, World
 from state.errors import StoreUnavailable
 from state.store.sql.migrate import open_store
 from tests.real.pipelines import kept, kept_ids, kept_sums, sums_of
 from tests.scene import Driver, Stage, exactly
 from tests.streams import Cluster
+from tests.topics import read_whole
 from tests.world import running_clusters
 
 ORDERS, PARCELS, LETTERS, COPIES = "orders", "parcels", "letters", "copies"
@@ -217,22 +215,7 @@ def settings(world: World, folder: Path, store_url: str) -> dict[str, Any]:
 
 def read_ids(bootstrap: str, topic: str) -> list[int]:
     """All ids of a topic, by another client than the product's."""
-    ends = topics.ends([bootstrap], topic)
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
-    found: list[int] = []
-    try:
-        for partition, end in ends.items():
-            consumer.assign([TopicPartition(topic, partition, 0)])
-            while end and (message := consumer.poll(10.0)) is not None:
-                assert message.error() is None
-                value, offset = message.value(), message.offset()
-                assert value is not None
-                assert offset is not None
-                found.append(json.loads(value)["id"])
-                if offset >= end - 1:
-                    break
-    finally:
-        consumer.close()
+    found = [json.loads(value)["id"] for *_, value in read_whole(bootstrap, topic)]
     return [number for number in found if number >= 0]
 
 
@@ -251,7 +234,7 @@ def is_unlocked(path: Path) -> bool:
 def locked_store(path: Path) -> Iterator[None]:
     """Hold the store's one write lock, as a backup or a stuck process does."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA busy_timeout = 10000")
+        connection.execute("PRAGMA busy_timeout = 60000")
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield
