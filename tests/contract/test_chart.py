@@ -21,7 +21,7 @@ needs_helm = pytest.mark.skipif(HELM is None, reason="no helm on the path; made.
 
 def helm(*arguments: str) -> "subprocess.CompletedProcess[str]":
     assert HELM is not None
-    return subprocess.run([HELM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([HELM, *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
 def rendered(*arguments: str) -> dict[tuple[str, str], Any]:

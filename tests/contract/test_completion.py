@@ -97,7 +97,7 @@ def test_the_documented_line_has_the_shell_ask_tideover(shell: str, tmp_path: Pa
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
         [shell, "-c", f"{begin}{LINES[shell]}\n{asked[shell]}"],
-        capture_output=True, text=True, timeout=60, check=False, env={"PATH": path, "HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=120, check=False, env={"PATH": path, "HOME": str(tmp_path)},
     )  # fmt: skip
     assert "_tideover_completion" in done.stdout, done.stderr
 

@@ -61,7 +61,7 @@ def rendered() -> list[dict[str, Any]]:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("no kubectl on the path")
-    done = subprocess.run([kubectl, "kustomize", str(FOLDER)], check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([kubectl, "kustomize", str(FOLDER)], check=True, capture_output=True, text=True, timeout=120)
     return list(yaml.safe_load_all(done.stdout))
 
 

@@ -23,7 +23,8 @@ LIMIT = 2 * PATIENCE.total_seconds() + 1
 """Seconds that a call may take on a connection that stands."""
 CONNECTING = 2
 """Seconds that a connection may take to be made, the least that libpq knows."""
-SLACK = 1
+SLACK = 20
+"""What a busy machine may take beside."""
 
 
 CUT_OFF_BETWEEN = ("before_cursor_execute", "INSERT INTO intents", {(0, 0)})

@@ -30,7 +30,7 @@ def service(unit: Path) -> dict[str, str]:
 
 def analyze(*arguments: str) -> "subprocess.CompletedProcess[str]":
     assert SYSTEMD is not None
-    return subprocess.run([SYSTEMD, *arguments], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run([SYSTEMD, *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
 def usable(unit: Path, folder: Path) -> Path:

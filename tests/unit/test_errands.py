@@ -1,8 +1,7 @@
 """When a runner answers what it was asked, with a store that is slow, away or just back."""
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +27,7 @@ from streaming.spark.tracking.tracker import Tracker
 from tests.checkpoints import CheckpointFolder
 from tests.memory_log import MemoryCluster
 from tests.memory_store import MemoryStore
+from tests.waiting import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PARTITIONS = {"0": 500, "1": 500}
@@ -114,13 +114,6 @@ class Runner:
             self.tracker.see(self.run.subject, batch)
         self.tracker.forget(self.run.subject)
 
-    @staticmethod
-    def until(holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60.0
-        while not holds():
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-
     def fence(self) -> None:
         """Ask for a fence, and wait for the answer."""
         request = FenceRequest(checkpoint=str(self.folder), epoch=2, operation="op", hosting=None)
@@ -203,7 +196,7 @@ def test_an_answer_that_nobody_asks_for_any_more_is_dropped(runner: Runner) -> N
     runner.store.refusals["answer"] = 1_000_000
     release = ReleaseRequest(checkpoint=str(runner.folder), planted=(), prepared=None, operation="op")
     runner.errands.take([intent(IntentKind.RELEASE, release.as_json())])
-    runner.until(lambda: runner.store.refusals["answer"] < 1_000_000)
+    until(lambda: runner.store.refusals["answer"] < 1_000_000)
     runner.errands.take([])
     for thread in [each for each in threading.enumerate() if each.name == "intent fence"]:
         thread.join(60.0)

@@ -221,7 +221,7 @@ def master() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(60.0)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from streaming.cluster_log import Fetched, PartitionError
 from streaming.probe.heartbeats import Carried, Heartbeats, Patience
 from tests.memory_log import MemoryCluster
 from tests.sights import START, at
+from tests.waiting import until
 
 QUICK = Detection.model_validate({"interval": "50ms", "timeout": "300ms"})
 TOPIC = "east.heartbeats"
@@ -118,9 +119,8 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_one_is_silent() -> No
     heartbeats = Heartbeats("east", "west", TOPIC, lambda _: west, QUICK)
     heartbeats.begin()
 
-    def until(condition: str) -> None:
-        deadline = time.monotonic() + 10
-        while True:
+    def await_fact(condition: str) -> None:
+        def holds() -> bool:
             seen = heartbeats.probe_report("1", wall)
             facts = {
                 "asked": seen is not None,
@@ -128,30 +128,29 @@ def test_new_heartbeats_are_found_on_the_target_and_a_dead_one_is_silent() -> No
                 "well": seen is not None and seen.fault is None,
                 "ill": seen is not None and seen.failures_in_a_row >= 2,
             }
-            if facts[condition]:
-                return
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+            return facts[condition]
+
+        until(holds, condition)
 
     try:
-        until("ill")
+        await_fact("ill")
         seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert "west does not show east.heartbeats: " in seen.text
         west.create(TOPIC)
         west.append(TOPIC, 0, ms(0), bytes(16))
-        until("well")
+        await_fact("well")
         seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert (seen.cluster, seen.viewpoint, seen.layer) == ("east", "replicator:east->west", Layer.READ)
         assert seen.last_ok_at is None, "what was there before we looked proves nothing"
         west.append(TOPIC, 0, ms(7), bytes(16))
-        until("evidence")
+        await_fact("evidence")
         seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert seen.last_ok_at == START + timedelta(seconds=7)
         west.unreachable = True
-        until("ill")
+        await_fact("ill")
         seen = heartbeats.probe_report("1", wall)
         assert seen is not None
         assert seen.last_ok_at == START + timedelta(seconds=7)
@@ -175,10 +174,9 @@ def test_a_denied_heartbeat_topic_is_told_and_a_leaderless_one_is_not(retriable:
     heartbeats = Heartbeats("east", "west", TOPIC, lambda _: west, QUICK)
     heartbeats.begin()
     try:
-        deadline = time.monotonic() + 10
-        while (seen := heartbeats.probe_report("1", wall)) is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: heartbeats.probe_report("1", wall) is not None)
+        seen = heartbeats.probe_report("1", wall)
+        assert seen is not None
         assert (seen.text, seen.last_ok_at) == (told, None)
     finally:
         heartbeats.close()
@@ -196,13 +194,15 @@ def test_a_defect_of_ours_is_told_once_and_leaves_the_witness_in_place() -> None
     heartbeats = Heartbeats("east", "west", TOPIC, open_log, QUICK)
 
     def seen(ill: bool) -> ProbeReport:
-        deadline = time.monotonic() + 10
-        while True:
-            found = heartbeats.probe_report("1", wall)
-            if found is not None and found.failures_in_a_row >= 3 * ill and (found.fault is not None) is ill:
-                return found
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        found: list[ProbeReport] = []
+
+        def is_so() -> bool:
+            now = heartbeats.probe_report("1", wall)
+            found[:] = [] if now is None else [now]
+            return now is not None and now.failures_in_a_row >= 3 * ill and (now.fault is not None) is ill
+
+        until(is_so)
+        return found[0]
 
     with capture_logs() as logs:
         heartbeats.begin()

@@ -28,6 +28,7 @@ from streaming.spark.runner.hosting import Hosting, NoWatch
 from streaming.spark.runner.runner import Runner
 from streaming.spark.runner.supervisor import Hosted
 from tests.memory_store import MemoryStore
+from tests.waiting import until
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 HERE = Identity(host="h", boot_id="b", pid=7, pid_started=9)
@@ -157,13 +158,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     for hosted in known.all:
         hosted.close()
         until(lambda hosted=hosted: not hosted.is_alive)  # type: ignore[misc] # bound now
-
-
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_start_is_announced_by_its_full_process_name_before_it_begins(stage: Stage) -> None:
@@ -316,13 +310,13 @@ def test_a_query_is_not_quiet_while_a_start_of_it_has_not_returned(
 
     def start(*_: object) -> FakeRun:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60.0)
         return stage.start()
 
     monkeypatch.setattr(module, "Run", SimpleNamespace(start=start))
     hosted = stage.hosted()
     hosted.begin()
-    assert begun.wait(10)
+    assert begun.wait(60.0)
     hosted.close()
     assert hosted.unrest() == "a start was under way and has not returned"
     go_on.set()

@@ -174,11 +174,11 @@ def test_two_at_once_fetch_once(tmp_path: Path) -> None:
         wanted: Iterable[Coordinate], work: Path, *, transitive: bool, watch: Callable[[int], None]
     ) -> dict[Coordinate, Path]:
         second.start()
-        assert waiting.wait(timeout=10)
+        assert waiting.wait(timeout=60.0)
         return repository(wanted, work, transitive=transitive, watch=watch)
 
     first = JarCache(tmp_path, slow).paths("demo", locked(POOL), silent)
-    second.join(timeout=10)
+    second.join(timeout=60.0)
     assert others == [first]
 
 

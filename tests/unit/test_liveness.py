@@ -122,6 +122,6 @@ def test_a_runner_ends_in_time_though_its_jvm_does_not_answer(tmp_path: Path) ->
     closed: list[bool] = []
     closing = threading.Thread(target=lambda: closed.append(runner.close(0.1)), daemon=True)
     closing.start()
-    closing.join(30)
+    closing.join(60.0)
     go_on.set()
     assert closed == [False]

@@ -14,6 +14,7 @@ from streaming.clocks import Clocks
 from streaming.probe.prober import Pace, Prober
 from streaming.probe.report import Passed, Sight, Window
 from tests.sights import TROUBLES
+from tests.waiting import until
 
 QUICK = Detection.model_validate({"interval": "50ms", "timeout": "300ms", "failures": 3})
 
@@ -118,7 +119,7 @@ class FakeProbe:
             self.world.looks.append(self.number)
             mood = self.world.mood
         if mood == "silent":
-            self.world.crowded.wait(30.0)
+            self.world.crowded.wait(60.0)
             time.sleep(timeout)
         if mood == "starved":
             self.world.time.jumped += timeout + 0.6
@@ -151,51 +152,44 @@ def probing(world: World) -> Iterator[Prober]:
         prober.close()
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.005)
-
-
-def until(prober: Prober, condition: Callable[[Window], bool]) -> Window:
-    wait_for(lambda: condition(prober.window))
+def seen(prober: Prober, condition: Callable[[Window], bool]) -> Window:
+    until(lambda: condition(prober.window))
     return prober.window
 
 
 def test_one_eye_looks_again_and_again_while_all_is_well() -> None:
     world = World()
     with probing(world) as prober:
-        until(prober, lambda window: window.successes >= 5)
+        seen(prober, lambda window: window.successes >= 5)
         assert (world.opened, world.most) == (1, 1)
-    wait_for(lambda: world.closed == world.opened)
+    until(lambda: world.closed == world.opened)
 
 
 def test_other_probes_begin_while_one_waits_but_never_more_than_a_row() -> None:
     world = World()
     with probing(world) as prober:
-        until(prober, lambda window: window.successes >= 2)
+        seen(prober, lambda window: window.successes >= 2)
         world.mood = "silent"
-        window = until(prober, lambda window: window.row >= 7)
+        window = seen(prober, lambda window: window.row >= 7)
         assert world.most == QUICK.failures
         assert window.first_failed == window.failures[0].began
         world.mood = "ok"
-        until(prober, lambda window: window.successes >= 3)
+        seen(prober, lambda window: window.successes >= 3)
         assert world.opened - world.closed <= 1 + QUICK.failures
-    wait_for(lambda: world.closed == world.opened)
+    until(lambda: world.closed == world.opened)
 
 
 def test_an_eye_that_failed_is_not_used_again() -> None:
     world = World(mood="refused")
     with probing(world) as prober:
-        until(prober, lambda window: window.row >= 4)
+        seen(prober, lambda window: window.row >= 4)
         assert len(set(world.looks)) == len(world.looks)
 
 
 def test_a_defect_of_ours_says_nothing_of_the_cluster() -> None:
     world = World(mood="broken")
     with probing(world) as prober:
-        newest = until(prober, lambda window: window.row >= 3).newest
+        newest = seen(prober, lambda window: window.row >= 3).newest
     assert newest is not None
     assert newest.trouble is not None
     assert (newest.trouble.kind, newest.trouble.fault) == ("internal", Fault.HERE)
@@ -205,31 +199,29 @@ def test_a_defect_of_ours_says_nothing_of_the_cluster() -> None:
 def test_a_look_that_ended_long_after_its_time_does_not_count() -> None:
     world = World(mood="starved")
     with probing(world) as prober:
-        wait_for(lambda: len(world.looks) >= 5)
+        until(lambda: len(world.looks) >= 5)
         assert prober.window.newest is None
 
 
 def test_eyes_that_cannot_be_closed_are_not_made_without_end() -> None:
     world = World(mood="refused", stuck=True)
     with probing(world) as prober:
-        window = until(
-            prober, lambda window: window.newest is not None and window.newest.trouble != TROUBLES["refused"]
-        )
+        window = seen(prober, lambda window: window.newest is not None and window.newest.trouble != TROUBLES["refused"])
         assert window.newest is not None
         assert window.newest.trouble is not None
         assert (window.newest.trouble.kind, window.newest.trouble.fault) == ("stuck", Fault.HERE)
         row, opened = window.row, world.opened
-        until(prober, lambda window: window.row >= row + 3)
+        seen(prober, lambda window: window.row >= row + 3)
         assert world.opened == opened <= 2 * QUICK.failures
         world.stuck = False
-        wait_for(lambda: world.opened > opened)
+        until(lambda: world.opened > opened)
 
 
 def test_a_jump_of_the_clock_voids_the_window() -> None:
     world = World()
     with probing(world) as prober:
-        until(prober, lambda window: window.successes >= 3)
+        seen(prober, lambda window: window.successes >= 3)
         world.time.set_ahead = 3600.0
-        window = until(prober, lambda window: window.voided is not None or window.successes == 1)
+        window = seen(prober, lambda window: window.voided is not None or window.successes == 1)
         assert window.successes <= 1, "what was seen before is gone"
-        until(prober, lambda window: window.voided is None and window.successes >= 2)
+        seen(prober, lambda window: window.voided is None and window.successes >= 2)

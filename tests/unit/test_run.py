@@ -74,7 +74,7 @@ def test_a_run_whose_stop_returned_is_not_quiet_while_tasks_are_active() -> None
     query = Query()
     stopped = run(query, session(pool(task_set(2))))
     stopped.begin_stop()
-    assert query.returned.wait(10)
+    assert query.returned.wait(60.0)
     assert stopped.unrest() == "2 tasks of its job group are still active"
 
 

@@ -77,15 +77,15 @@ def test_a_callback_inside_a_closing_gate_counts_until_it_is_out() -> None:
 
     def slow(_frame: object, _batch: int) -> None:
         inside.set()
-        leave.wait(10)
+        leave.wait(60.0)
 
     thread = threading.Thread(target=gate.watch(slow), args=(SimpleNamespace(), 5))
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(60.0)
     gate.close()
     assert (gate.running, gate.entered, gate.finished) == (1, 5, None)
     leave.set()
-    thread.join(10)
+    thread.join(60.0)
     assert (gate.running, gate.finished) == (0, 5)
 
 

@@ -32,7 +32,7 @@ def authority(folder: Path, name: str) -> Path:
     path = folder / f"{name}.pem"
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(folder / "key")]
     subprocess.run(["openssl", "req", "-x509", *kind, "-out", str(path), "-subj", f"/CN={name}"], check=True,
-                   capture_output=True, timeout=30)  # fmt: skip
+                   capture_output=True, timeout=60)  # fmt: skip
     return path
 
 
@@ -64,7 +64,7 @@ def test_a_secret_that_went_away_is_ours_to_mend_by_every_path(tmp_path: Path) -
         Link(cluster, name="east") as link,
         pytest.raises(CredentialRefused, match=r"east: the password .* is not a file"),
     ):
-        link.describe(["t"], timeout=5)
+        link.describe(["t"], timeout=60)
     probe = Probe(cluster, name="east", topics=(), memory=Memory())
     try:
         trouble = probe.look(5).trouble
@@ -109,9 +109,9 @@ def test_a_missing_acl_is_named_by_operation_and_topic_per_partition_too() -> No
     one, other = TopicPartition("t", 0), TopicPartition("t", 1)
     with FakeCluster({"t": 2}) as fake, Link(Cluster(bootstrap=fake.bootstrap)) as link:
         fake.errors[("t", 0)] = DENIED_TOPIC
-        looked, fetched = link.offsets({one: 0, other: 0}, timeout=5), link.fetch({one: (0, 1000)}, timeout=5)
+        looked, fetched = link.offsets({one: 0, other: 0}, timeout=60), link.fetch({one: (0, 1000)}, timeout=5)
         fake.errors[("t", 0)] = DENIED_CLUSTER
-        strange = link.offsets({one: 0}, timeout=5)
+        strange = link.offsets({one: 0}, timeout=60)
     said = [error and error.text for error in (looked[one].error, fetched[one].error, strange[one].error)]
     assert looked[other].error is None
     assert said == [

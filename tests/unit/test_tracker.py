@@ -142,7 +142,7 @@ def test_who_needs_the_positions_waits_until_a_store_that_is_back_has_them(tmp_p
     assert running.catch_up(None, 10.0)
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
     running.ask_to_stop()
-    running.join(10.0)
+    running.join(60.0)
 
 
 class SlowStore(FragileStore):
@@ -151,7 +151,7 @@ class SlowStore(FragileStore):
     locked = threading.Event()
 
     def save_positions(self, positions: Iterable[Position]) -> None:
-        assert self.locked.wait(10.0)
+        assert self.locked.wait(60.0)
         super().save_positions(positions)
 
 
@@ -166,7 +166,7 @@ def test_who_needs_the_positions_waits_for_a_store_that_is_slow(tmp_path: Path) 
     assert running.catch_up(None, 10.0)
     assert [(each.batch, each.offset) for each in store.positions("revenue")] == [(4, 40)]
     running.ask_to_stop()
-    running.join(10.0)
+    running.join(60.0)
 
 
 def test_spooled_positions_are_flushed_before_a_hung_cluster_is_asked(tmp_path: Path) -> None:
@@ -188,22 +188,22 @@ def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Pa
 
     def hang(_cluster: str) -> Log:
         hangs.set()
-        is_over.wait(30.0)
+        is_over.wait(60.0)
         raise ClusterUnreachable
 
     recorder = Recorder(store, lambda _: Timeline(), lambda: NOW)
     running = ClusterTracker("east", hang, store, Spool(tmp_path / "east.spool"), recorder, lambda: NOW)
     running.tell(seen(4))
     running.start()
-    assert hangs.wait(10.0)
+    assert hangs.wait(60.0)
     assert running._kept.is_empty
     waits = threading.Thread(target=running.catch_up, args=(None, math.inf))
     waits.start()
-    waits.join(10.0)
+    waits.join(60.0)
     assert not waits.is_alive()
     is_over.set()
     running.ask_to_stop()
-    running.join(10.0)
+    running.join(60.0)
 
 
 def east(records: int) -> MemoryCluster:
@@ -291,7 +291,7 @@ def test_a_look_at_a_cluster_that_answers_slowly_is_waited_for(tmp_path: Path, m
 
         def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
             self.asked.set()
-            assert self.answers.wait(30.0)
+            assert self.answers.wait(60.0)
             return super().describe(topics, timeout=timeout)
 
     store, cluster, nap = FragileStore(lambda: NOW), Slow("east"), time.sleep
@@ -299,7 +299,7 @@ def test_a_look_at_a_cluster_that_answers_slowly_is_waited_for(tmp_path: Path, m
     running = reading(store, tmp_path, cluster)
     running.tell(seen(4))
     running.start()
-    assert cluster.asked.wait(30.0)
+    assert cluster.asked.wait(60.0)
     running.tell(seen(5))
     monkeypatch.setattr(module, "_DEAD_LOOK_SECONDS", 0.0)
     monkeypatch.setattr(module, "_ASK_SECONDS", 30.0)
@@ -313,7 +313,7 @@ def test_a_look_at_a_cluster_that_answers_slowly_is_waited_for(tmp_path: Path, m
     assert 5 in remembered(store)
     cluster.answers.set()
     running.ask_to_stop()
-    running.join(10.0)
+    running.join(60.0)
 
 
 def test_waiting_positions_are_stored_before_new_ones(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event)
     begin_warmup(hosting, host, cast(FileSinks, None), cast(Told, SimpleNamespace(set_warm=tries.told.set)), over)
     for thread in threading.enumerate():
         if thread.name == "warm-up":
-            thread.join(10)
+            thread.join(60.0)
     return tries.told.is_set()
 
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -22,6 +22,7 @@ from tests.contract import samples
 from tests.memory_log import MemoryCluster
 from tests.memory_store import MemoryStore
 from tests.sights import TROUBLES
+from tests.waiting import until
 
 AHEAD = timedelta(hours=2)
 """The store's clock is another one than ours."""
@@ -91,16 +92,9 @@ def lookout(world: World, store: MemoryStore) -> Iterator[Lookout]:
 
 
 def term_of(store: MemoryStore) -> int:
-    lease = store.lead(CONTROLLER, "one", timedelta(seconds=30))
+    lease = store.lead(CONTROLLER, "one", timedelta(minutes=10))
     assert lease is not None
     return lease.term
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def verdicts(watching: ClusterWatch, term: int) -> tuple[Verdict, ...]:
@@ -116,7 +110,7 @@ def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
     until(lambda: verdicts(watching, term) == (Verdict.DOWN, Verdict.UP))
     down = store.cluster_statuses()[0]
     assert down.first_failed_at is not None
-    assert timedelta(0) < down.since - down.first_failed_at < timedelta(seconds=5), "on the store's clock"
+    assert timedelta(0) < down.since - down.first_failed_at < timedelta(minutes=1), "on the store's clock"
     told = [event.detail["verdict"] for event in store.history() if event.detail["cluster"] == "east"]
     assert told[-1] == "DOWN"
     assert "SUSPECT" in told
@@ -241,7 +235,7 @@ def test_a_verdict_that_stays_is_rewritten_sometimes_and_not_every_tick(
 
 def test_a_stale_leader_believes_nothing(store: MemoryStore, watching: ClusterWatch) -> None:
     stale = term_of(store)
-    store.seize(CONTROLLER, "two", "one", timedelta(seconds=30))
+    store.seize(CONTROLLER, "two", "one", timedelta(minutes=10))
     until(lambda: len(watching_reports(watching, store)) >= 2)
     with pytest.raises(StaleTerm):
         watching.give_verdicts(stale)

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from chaos.errors import DockerFailed, StoryFailed
 from chaos.faults import Sight, When
 from chaos.watcher import Watcher
 from tests.unit.chaos.test_scenarios import sight
+from tests.waiting import THREAD_SECONDS, until
 
 
 class Short(Environment):
@@ -30,10 +30,10 @@ def test_a_watch_that_ends_by_itself_is_begun_anew_and_that_is_told(monkeypatch:
     monkeypatch.setattr("chaos.watcher._AGAIN_SECONDS", 0.01)
     with Watcher(Short()) as watcher:
         watcher.begin()
-        deadline = time.monotonic() + 20
-        while len(watcher.since(0)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert watcher.await_sight(lambda seen: seen.leader == "controller-one", 5.0, "it leads").all_on("east")
+        until(lambda: len(watcher.since(0)) >= 2)
+        assert watcher.await_sight(lambda seen: seen.leader == "controller-one", THREAD_SECONDS, "it leads").all_on(
+            "east"
+        )
         assert watcher.reconnects
 
 
