@@ -27,7 +27,7 @@ queries:
     runners: [a, b]
     checkpoint: /cp/revenue
 """
-WAIT = 30.0
+WAIT = 60.0
 
 
 @pytest.fixture

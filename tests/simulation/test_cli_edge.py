@@ -138,10 +138,10 @@ def test_an_interrupted_verb_says_so(folder: Path) -> None:
             stdout=subprocess.PIPE,
             text=True,
         )
-        silent.settimeout(30)
+        silent.settimeout(120)
         with silent.accept()[0]:  # it has begun to ask
             asking.send_signal(signal.SIGINT)
-            out, _ = asking.communicate(timeout=20)
+            out, _ = asking.communicate(timeout=120)
     assert asking.returncode == 3
     assert json.loads(out)["error"]["kind"] == "interrupted"
 

@@ -19,7 +19,7 @@ SHOW = "import sys; from orchestrator.cli import main; code = main({!r}); print(
 def loaded(*arguments: str) -> set[str]:
     """The modules that a verb which ends well has loaded."""
     script = SHOW.format(list(arguments))
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=120)
     code, *modules = done.stdout.splitlines()[-1].split(" ")
     assert code in {"0", "ExitCode.DONE"}, done.stderr
     return set(modules)

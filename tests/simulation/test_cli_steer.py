@@ -367,7 +367,7 @@ def followed(folder: Path, *arguments: str, wait: Callable[["subprocess.Popen[st
     try:
         wait(process)
         assert process.stderr is not None
-        code = process.wait(30)
+        code = process.wait(120)
         return code, process.stderr.read()
     finally:
         process.kill()
@@ -444,7 +444,7 @@ def test_a_reader_that_has_enough_ends_it_without_a_complaint(folder: Path) -> N
         assert process.stdout is not None
         assert process.stdout.readline().rstrip().endswith("revenue  -  -  test  one")
         process.stdout.close()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while process.poll() is None and time.monotonic() < deadline:
             note(folder, "more")
             time.sleep(0.2)

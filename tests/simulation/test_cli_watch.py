@@ -27,7 +27,7 @@ from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT = 60.0
+WAIT = 120.0
 Process = subprocess.Popen[bytes]
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,10 @@ from tests.simulation.conftest import CONFIG
 from tests.simulation.stores import back_up
 from tests.simulation.test_work import scheduler, wish
 from tests.simulation.world import World
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-WAIT = 60.0
+WAIT = 120.0
 KEPT = timedelta(days=36_500)
 MOVING = """
   clicks:
@@ -112,13 +112,6 @@ def test_a_history_that_cannot_be_read_is_read_later() -> None:
         store.note(samples.event(text="the last word"))
         chronicle.close()
     assert lines[-1]["event"] == "the last word"
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.05)
 
 
 def control(folder: Path, *arguments: str, log: Path, more: str = "") -> "subprocess.Popen[bytes]":

@@ -1,7 +1,6 @@
 """Several requests, several processes: one operation for each query, side by side, whoever leads."""
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,8 +19,9 @@ from state.model.entities import OperationKind, Phase, Request
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from tests.simulation.world import World, settings
+from tests.waiting import until
 
-WAIT = 60.0
+WAIT = 120.0
 
 
 def work(
@@ -122,7 +122,7 @@ def test_two_processes_at_once_make_one_operation_and_one_start() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(WAIT)
     assert len(results) == 2
     (operation,) = world.store.operations()
     assert operation.outcome == "done"
@@ -227,15 +227,19 @@ def test_requests_stand_as_the_store_has_them() -> None:
 NAMES = ("one", "two", "three", "four", "five")
 
 
-def keep(world: World, held: Scheduler, rounds: int = 4000) -> None:
-    """What a controller does, until nothing is asked and nothing is open."""
-    for _ in range(rounds):
+def keep(world: World, held: Scheduler, over: Callable[[], bool] | None = None) -> None:
+    """What a controller does, until nothing is asked and nothing is open, or until it is over."""
+
+    def is_idle() -> bool:
+        return not world.store.open_requests() and not world.store.operations(only_open=True)
+
+    def turn() -> bool:
         if held.lead.stands():
             held.resume()
             held.take()
-        if not world.store.open_requests() and not world.store.operations(only_open=True):
-            break
-        time.sleep(0.001)
+        return (over or is_idle)()
+
+    until(turn)
     held.close()
 
 
@@ -286,14 +290,7 @@ def test_operations_that_wait_for_a_person_leave_their_threads_to_the_others() -
     world.runner._answer = answer  # type: ignore[method-assign] # nobody can prove these two stopped
     wish(world, *NAMES)
     held = scheduler(world, width=1)
-    for _ in range(4000):
-        if held.lead.stands():
-            held.resume()
-            held.take()
-        if sorted(map(str, outcomes(world).values())) == ["None", "None", "done", "done", "done"]:
-            break
-        time.sleep(0.001)
-    held.close()
+    keep(world, held, lambda: sorted(map(str, outcomes(world).values())) == ["None", "None", "done", "done", "done"])
     assert outcomes(world) == {"one": None, "two": None, "three": "done", "four": "done", "five": "done"}
     assert world.store.operations(query="one")[0].phase in {Phase.BLOCKED, Phase.FENCING}, "it waits, or looks again"
 

@@ -59,7 +59,7 @@ BEAT_SECONDS = 1.0
 """How often a runner that has nothing new to say says it again, as the real one does."""
 
 
-_STUCK_SECONDS, _ABSENT_SECONDS = 5.0, 0.2
+_STUCK_SECONDS, _ABSENT_SECONDS = 60.0, 2.0
 """How long a thread is waited for that drives an operation, and one that may have something else to do."""
 _LOOK_SECONDS = 0.001
 
