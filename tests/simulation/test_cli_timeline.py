@@ -11,25 +11,26 @@ from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import World
 
 LANES = (Lane("orders", "clicks", 0), Lane("orders", "orders", 0))
-NOW_MS = int(datetime.now(UTC).timestamp()) * 1000
-BEGAN_MS = NOW_MS - 3_600_000
 MINUTE = 60_000
+HOUR = 60 * MINUTE
 
 
 @pytest.fixture(autouse=True)
-def kept(world: World) -> None:
+def began_ms(world: World) -> int:
     """An hour ago three minutes on east, half an hour ago one step on west; no broker is asked for any of it."""
+    began_ms = int(datetime.now(UTC).timestamp()) * 1000 - HOUR
     for log in world.clusters.values():
         log.reachable = False
     east = [
-        Moment(BEGAN_MS, (10, 100), (NO_TIME, BEGAN_MS - 5), (0, 0)),
-        Moment(BEGAN_MS + MINUTE, (10, 200), (NO_TIME, BEGAN_MS + MINUTE - 5), (0, 30)),
-        Moment(BEGAN_MS + 2 * MINUTE, (10, 300), (NO_TIME, BEGAN_MS - 20_000), (0, 0)),
+        Moment(began_ms, (10, 100), (NO_TIME, began_ms - 5), (0, 0)),
+        Moment(began_ms + MINUTE, (10, 200), (NO_TIME, began_ms + MINUTE - 5), (0, 30)),
+        Moment(began_ms + 2 * MINUTE, (10, 300), (NO_TIME, began_ms - 20_000), (0, 0)),
     ]
-    west = [Moment(BEGAN_MS + 30 * MINUTE, (7, 777), (NO_TIME, BEGAN_MS + 30 * MINUTE), (0, 0))]
+    west = [Moment(began_ms + 30 * MINUTE, (7, 777), (NO_TIME, began_ms + 30 * MINUTE), (0, 0))]
     for epoch, cluster, moments in ((1, "east", east), (2, "west", west)):
         stretch = Stretch.of("revenue", epoch, cluster, LANES, moments, precision_ms=1)
         world.store.save_timeline(stretch, keep=timedelta(days=1))
+    return began_ms
 
 
 def standing(capsys: pytest.CaptureFixture[str], time_ms: int) -> list[tuple[object, ...]]:
@@ -39,12 +40,14 @@ def standing(capsys: pytest.CaptureFixture[str], time_ms: int) -> list[tuple[obj
     return [(row["cluster"], row["epoch"], row["offset"]) for row in rows]
 
 
-def test_the_answer_is_the_last_step_that_is_not_after_the_time(capsys: pytest.CaptureFixture[str]) -> None:
-    assert standing(capsys, BEGAN_MS - 1) == []
-    assert standing(capsys, BEGAN_MS) == [("east", 1, 100)]
-    assert standing(capsys, BEGAN_MS + 2 * MINUTE - 1) == [("east", 1, 200)]
-    assert standing(capsys, BEGAN_MS + 29 * MINUTE) == [("east", 1, 300)], "it stood there"
-    assert standing(capsys, NOW_MS) == [("west", 2, 777)], "offsets of the cluster where it was then"
+def test_the_answer_is_the_last_step_that_is_not_after_the_time(
+    capsys: pytest.CaptureFixture[str], began_ms: int
+) -> None:
+    assert standing(capsys, began_ms - 1) == []
+    assert standing(capsys, began_ms) == [("east", 1, 100)]
+    assert standing(capsys, began_ms + 2 * MINUTE - 1) == [("east", 1, 200)]
+    assert standing(capsys, began_ms + 29 * MINUTE) == [("east", 1, 300)], "it stood there"
+    assert standing(capsys, began_ms + HOUR) == [("west", 2, 777)], "offsets of the cluster where it was then"
 
 
 def test_two_hours_ago_is_by_the_clock_that_stamped_the_timeline(
@@ -58,14 +61,14 @@ def test_two_hours_ago_is_by_the_clock_that_stamped_the_timeline(
 
 
 def test_timeline_without_a_time_tells_ranges_and_disorder_per_partition(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], began_ms: int
 ) -> None:
     code, rows = run_json(capsys, "timeline", "revenue", "--topic", "orders")
     assert code == 0
     assert isinstance(rows, list)
     told = [(row["cluster"], row["steps"], row["first_offset"], row["offset"], row["disorder_ms"]) for row in rows]
     assert told == [("east", 3, 100, 300, MINUTE - 5 + 20_000), ("west", 1, 777, 777, 0)]
-    assert rows[0]["timestamp_ms"] == BEGAN_MS + MINUTE - 5, "the largest"
+    assert rows[0]["timestamp_ms"] == began_ms + MINUTE - 5, "the largest"
     _, rows = run_json(capsys, "timeline", "revenue", "--partition", "0", "--topic", "clicks")
     assert isinstance(rows, list)
     assert [(row["timestamp_ms"], row["disorder_ms"]) for row in rows] == [(None, None), (None, None)]
@@ -106,8 +109,8 @@ def test_timeline_refuses_bad_questions(
     assert told in talk
 
 
-def test_the_page_for_programs_names_the_keys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_for_programs_names_the_keys(capsys: pytest.CaptureFixture[str], began_ms: int) -> None:
     assert keys(run_json(capsys, "timeline", "revenue")[1]) == said("`timeline`: an array")
     stepwise = said("With `--at` or `--steps`")
-    assert keys(run_json(capsys, "timeline", "revenue", "--at", str(NOW_MS))[1]) == stepwise
+    assert keys(run_json(capsys, "timeline", "revenue", "--at", str(began_ms + HOUR))[1]) == stepwise
     assert keys(run_json(capsys, "timeline", "revenue", "--steps")[1]) == stepwise

@@ -10,13 +10,13 @@ from typing import cast
 import pytest
 
 from state.errors import StoreUnavailable
-from state.messages import Evidence, Failure, Planned, SinkState
+from state.messages import Evidence, Failure, Planned, PrepareReport, PrepareRequest, SinkState
 from state.model.entities import Assignment, Desired, IntentKind, Operation, Phase, Request
 from state.store.controller_store import ControllerStore
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import RUNNERS, Crash, CrashingStore, DoubtfulStore
-from tests.simulation.world import QUERY, World, settings
+from tests.simulation.world import QUERY, Checkpoint, World, settings
 
 PLACE = 33 + 100
 MOST_WRITES = 200
@@ -49,13 +49,13 @@ def moves_on() -> World:
     world = World()
     prepare, checkpoint = world.runner._prepare, world.checkpoints[f"/cp/{QUERY}"]
 
-    def move_on_once(request: object, old: object) -> object:
+    def move_on_once(request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
         if checkpoint.batch == 7:
             checkpoint.batch, checkpoint.offsets = 8, {"orders": {"orders": {"0": 105, "1": 100}}}
             world.track(QUERY, 8, 105)
-        return prepare(request, old)  # type: ignore[arg-type] # passed through
+        return prepare(request, old)
 
-    world.runner._prepare = move_on_once  # type: ignore[method-assign, assignment] # the fault
+    world.runner._prepare = move_on_once  # type: ignore[method-assign] # the fault
     return world
 
 

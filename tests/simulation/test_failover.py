@@ -6,13 +6,13 @@ from typing import Any, cast
 import pytest
 
 from state.errors import StoreUnavailable, TideoverError
-from state.messages import Failure, Planned, SinkState, StateOperator
+from state.messages import Failure, Planned, PrepareReport, PrepareRequest, SinkState, StateOperator
 from state.model.entities import Desired, Intent, IntentKind, Phase
 from state.store.controller_store import ControllerStore
 from state.store.sql.schema import requests
 from streaming.spark.errors import AccessDenied, FileSystemError, FileVanished, HalfWritten
 from tests.simulation.stores import force
-from tests.simulation.world import QUERY, Crash, CrashingStore, World, settings
+from tests.simulation.world import QUERY, Checkpoint, Crash, CrashingStore, World, settings
 
 PLACE = 33 + 100
 
@@ -245,8 +245,8 @@ def test_a_runner_that_dies_right_after_its_fence_is_waited_for() -> None:
     world = World()
     original = world.runner._answer
 
-    def die_after_fence(intent: object) -> None:
-        original(intent)  # type: ignore[arg-type] # an intent
+    def die_after_fence(intent: Intent) -> None:
+        original(intent)
         world.runner.alive = False
         world.clusters["west"].reachable = False
 
@@ -270,11 +270,11 @@ def test_a_runner_that_dies_with_an_intent_is_replaced_by_another(kind: IntentKi
     world.other.alive = True
     original = world.runner._answer
 
-    def die_on(intent: object) -> None:
-        if getattr(intent, "kind", None) is kind:
+    def die_on(intent: Intent) -> None:
+        if intent.kind is kind:
             world.runner.alive = False
         else:
-            original(intent)  # type: ignore[arg-type] # an intent
+            original(intent)
 
     world.runner._answer = die_on  # type: ignore[method-assign] # the fault
     operation = world.carry_out(world.request())
@@ -292,14 +292,14 @@ def test_a_checkpoint_that_moved_on_is_read_and_resolved_again() -> None:
     original = world.runner._prepare
     checkpoint = world.checkpoints[f"/cp/{QUERY}"]
 
-    def move_on_once(request: object, old: object) -> object:
+    def move_on_once(request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
         if checkpoint.batch == 7:
             checkpoint.batch = 8
             checkpoint.offsets = {"orders": {"orders": {"0": 105, "1": 100}}}
             world.track(QUERY, 8, 105)
-        return original(request, old)  # type: ignore[arg-type] # passed through
+        return original(request, old)
 
-    world.runner._prepare = move_on_once  # type: ignore[method-assign, assignment] # the fault
+    world.runner._prepare = move_on_once  # type: ignore[method-assign] # the fault
     operation = world.carry_out(world.request())
     assert operation is not None
     assert operation.outcome == "done"
@@ -410,11 +410,11 @@ def test_a_checkpoint_still_written_to_is_given_up_and_stays_with_its_runner() -
     world.clock.wait(6)
     prepare, checkpoint = world.other._prepare, world.checkpoints[f"/cp/{QUERY}"]
 
-    def move_on(request: object, old: object) -> object:
+    def move_on(request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
         checkpoint.batch += 1
-        return prepare(request, old)  # type: ignore[arg-type] # passed through
+        return prepare(request, old)
 
-    world.other._prepare = move_on  # type: ignore[method-assign, assignment] # the fault
+    world.other._prepare = move_on  # type: ignore[method-assign] # the fault
     operation = world.carry_out(world.request(consents=("unfenced",)), seconds=60)
     assert operation is not None
     assert operation.outcome == "failed"

@@ -159,10 +159,10 @@ def test_a_takeover_whose_runner_dies_is_done_by_the_next() -> None:
     world = loses_its_runner()
     answer = world.other._answer
 
-    def die(intent: object) -> None:
-        world.other.alive = getattr(intent, "kind", None) is not IntentKind.RELEASE
+    def die(intent: Intent) -> None:
+        world.other.alive = intent.kind is not IntentKind.RELEASE
         if world.other.alive:
-            answer(intent)  # type: ignore[arg-type] # an intent
+            answer(intent)
 
     world.other._answer = die  # type: ignore[method-assign] # the fault
     request = world.request()

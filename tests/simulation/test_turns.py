@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.decide.gates.automatic import VERDICT_STANDS
 from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
-from state.model.entities import Desired, OperationKind, Phase, Request
+from state.model.entities import Desired, Intent, OperationKind, Phase, Request
 from tests.simulation.control import InLineScheduler, Site, controller, pass_time, scheduler, see_to
 from tests.simulation.faults.scenes import active, assert_moved, operations, runs_on, scene, told
 from tests.simulation.live import LiveWorld
@@ -184,9 +184,9 @@ def test_a_move_that_waits_for_something_keeps_the_others_for_a_while_only() -> 
     world = World(settings(queries=NAMES, groups=ONE))
     answers = world.runner._answer
 
-    def stubborn(intent: object) -> None:
-        if getattr(intent, "query", "") == "third":
-            answers(intent)  # type: ignore[arg-type] # an intent
+    def stubborn(intent: Intent) -> None:
+        if intent.query == "third":
+            answers(intent)
 
     world.runner._answer = stubborn  # type: ignore[method-assign] # nobody answers for the first two
     ask_for_all(world, NAMES[:2])

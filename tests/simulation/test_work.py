@@ -15,7 +15,7 @@ from orchestrator.operation.wait import RequestWait
 from state.errors import StoreUnavailable
 from state.messages import Evidence
 from state.model.automation import AUTOMATIC
-from state.model.entities import OperationKind, Phase, Request
+from state.model.entities import Intent, OperationKind, Phase, Request
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from tests.simulation.world import World, settings
@@ -98,9 +98,9 @@ def test_one_failing_query_does_not_stop_the_others() -> None:
     del world.checkpoints["/cp/one"]
     original = world.runner._answer
 
-    def answer(intent: object) -> None:
-        if getattr(intent, "query", "") == "two":
-            original(intent)  # type: ignore[arg-type] # an intent
+    def answer(intent: Intent) -> None:
+        if intent.query == "two":
+            original(intent)
 
     world.runner._answer = answer  # type: ignore[method-assign] # the fault
     work(world).see_through(wish(world, "one", "two"), seconds=120)
@@ -283,9 +283,9 @@ def test_operations_that_wait_for_a_person_leave_their_threads_to_the_others() -
     world = World(settings(queries=NAMES))
     original = world.runner._answer
 
-    def answer(intent: object) -> None:
-        world.runner.evidence = None if getattr(intent, "query", "") in {"one", "two"} else Evidence.RUNNER
-        original(intent)  # type: ignore[arg-type] # an intent
+    def answer(intent: Intent) -> None:
+        world.runner.evidence = None if intent.query in {"one", "two"} else Evidence.RUNNER
+        original(intent)
 
     world.runner._answer = answer  # type: ignore[method-assign] # nobody can prove these two stopped
     wish(world, *NAMES)

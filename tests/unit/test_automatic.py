@@ -236,7 +236,7 @@ def situations(draw: st.DrawFn) -> AutomaticFacts:
     return AutomaticFacts(
         facts=replace(GOOD, policy=Policy(automatic=draw(st.booleans()))),
         now=NOW,
-        term=draw(st.sampled_from([None, 7])),  # type: ignore[arg-type] # nobody leads
+        term=draw(st.sampled_from([None, 7])),  # nobody leads
         statuses={name: draw(cluster_statuses(name)) for name in draw(st.sets(st.sampled_from(["east", "west"])))},
         pauses=tuple(draw(st.lists(pauses(), max_size=3))),
         operations=draw(histories()),
@@ -285,7 +285,7 @@ def test_a_move_within_the_cooldown_blocks_the_next_unless_acknowledged(
 @given(situations())
 def test_a_pause_or_losing_the_lead_never_lets_anything_through(circumstances: AutomaticFacts) -> None:
     assert not may_act(replace(circumstances, pauses=(*circumstances.pauses, pause(scope=EVERY))))
-    assert not may_act(replace(circumstances, term=None))  # type: ignore[arg-type] # nobody leads
+    assert not may_act(replace(circumstances, term=None))  # nobody leads
 
 
 @given(MOMENTS, pauses())

@@ -4,9 +4,10 @@ import sqlite3
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from pyspark.sql import DataFrame
 
 from state.messages import SinkState
 from state.settings.keys import Cluster, Route, Sasl, Security, Tideover
@@ -42,14 +43,18 @@ def settings(**route: Any) -> Tideover:
     )
 
 
+FRAME = cast(DataFrame, None)
+"""It is only passed on."""
+
+
 # -- gate ----------------------------------------------------------------------------------------------------------
 def test_a_closed_gate_lets_no_callback_start() -> None:
     gate, calls = Gate(), []
     guarded = gate.watch(lambda _frame, batch: calls.append(batch))
-    guarded(SimpleNamespace(), 1)  # type: ignore[arg-type] # the frame is only passed on
+    guarded(FRAME, 1)
     gate.close()
     with pytest.raises(RunFenced, match="batch 2"):
-        guarded(SimpleNamespace(), 2)  # type: ignore[arg-type] # as above
+        guarded(FRAME, 2)
     assert calls == [1]
     assert (gate.entered, gate.finished, gate.running) == (1, 1, 0)
 
@@ -96,7 +101,7 @@ def test_an_error_of_a_callback_is_kept_in_one_line() -> None:
         raise sqlite3.OperationalError("database is locked\nat line 7")
 
     with pytest.raises(sqlite3.OperationalError):
-        gate.watch(broken)(SimpleNamespace(), 3)  # type: ignore[arg-type] # as above
+        gate.watch(broken)(FRAME, 3)
     assert gate.error == "OperationalError: database is locked"
     assert (gate.running, gate.finished) == (0, None)
 
@@ -109,7 +114,7 @@ def test_a_callback_that_a_fence_cut_short_says_so_without_its_traceback() -> No
         raise OSError("An error occurred while calling o1.collect")
 
     with pytest.raises(RunFenced, match="batch 3 was cut short") as caught:
-        gate.watch(cancelled)(SimpleNamespace(), 3)  # type: ignore[arg-type] # as above
+        gate.watch(cancelled)(FRAME, 3)
     assert caught.value.__suppress_context__
 
 

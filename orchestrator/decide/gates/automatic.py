@@ -87,8 +87,8 @@ class AutomaticFacts:
     """As before any move; without consents, for nobody gave any."""
     now: datetime
     """The store's clock, like every time here."""
-    term: int
-    """The term in which this process leads; whatever it writes is refused once another leads."""
+    term: int | None
+    """The term in which this process leads, if it does; whatever it writes is refused once another leads."""
     statuses: Mapping[str, ClusterStatus]
     """By cluster."""
     pauses: tuple[Pause, ...]
