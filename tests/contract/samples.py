@@ -1,6 +1,7 @@
 """Values for the store's contract: the smallest legal ones, with every field open to change."""
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from state.model.cluster_status import ClusterStatus, Layer, ProbeReport, Verdict
@@ -187,6 +188,7 @@ def fact(**change: Any) -> QueryFact:
     return QueryFact(**(values | change))
 
 
+@cache
 def ring(length: int, offset: int) -> tuple[Fingerprint, ...]:
     """Fingerprints of the records right before ``offset``, with a gap in the middle."""
     first = offset - length - (2**33 if length > 4 else 0)

@@ -9,7 +9,7 @@ from lab.judge import Verdict
 from tests.planted import IN_DELIVERIES, MISTAKES, Planted, world
 from tests.unit.chaos.test_outcome import MOVED, RETURNED, STAYED, operation, scenario
 
-TRIALS = 500
+TRIALS = 200
 SEED = int(os.environ.get("TIDEOVER_SEED", "0")) or random.SystemRandom().randrange(10**9)
 SCENARIOS = ("primary-returns-late", "kill-cluster", "replicator-dead", "kill-one-broker")
 

@@ -1,6 +1,6 @@
 """Resuming at the resolver's answer never skips an unread record, whatever the log, the position and the disorder.
 
-``TIDEOVER_WORLDS`` sets how many seeded worlds are tried (default 4,000); ``TIDEOVER_SEED`` where they begin.
+``TIDEOVER_WORLDS`` sets how many seeded worlds are tried (default 2,000); ``TIDEOVER_SEED`` where they begin.
 """
 
 import os
@@ -16,7 +16,7 @@ from tests.memory_log import MemoryCluster
 from tests.unit.resume.replication import World, deal, draw
 from tests.unit.resume.standby import T0, found, one, rules, want
 
-WORLDS = int(os.environ.get("TIDEOVER_WORLDS", "4000"))
+WORLDS = int(os.environ.get("TIDEOVER_WORLDS", "2000"))
 SEED = int(os.environ.get("TIDEOVER_SEED", "0")) or random.SystemRandom().randrange(10**9)
 
 
