@@ -37,6 +37,7 @@ def stage(lab: RunningWorld, tmp_path: Path) -> Iterator[Stage]:
     folder = tmp_path / "tideover"
     url = f"sqlite:///{tmp_path / 'tideover.db'}"
     settings = one_query(world, url, tmp_path, "rows", "rows_by_batch")
+    settings |= {"policy": {"max_exposure": "1h"}}  # how old the standby is goes by how slow the machine is
     store = open_store(url)
     clusters = {name: Cluster(world.bootstrap(name)[0]) for name in CLUSTERS}
     built = Stage(folder, store, settings, clusters, world=world)

@@ -1,7 +1,6 @@
 """What a hosted query says before it starts anything, and after nothing of it runs any more."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -50,8 +49,10 @@ class FragileStore(MemoryStore):
     def __init__(self, clock: Callable[[], datetime]) -> None:
         super().__init__(clock)
         self.told: list[RunState] = []
+        self.tries = 0
 
     def report_query(self, fact: QueryFact) -> bool:
+        self.tries += 1
         if self.away:
             raise StoreUnavailable
         self.told.append(fact.state)
@@ -70,11 +71,13 @@ class FakeRun:
     run_id, is_active = "r", True
     resting = False
     told = False
+    looks = 0
 
     def begin_stop(self) -> None:
         self.told = True
 
     def unrest(self) -> str | None:
+        self.looks += 1
         return None if self.resting else "2 tasks of its job group are still active"
 
     def error(self) -> str | None:
@@ -187,7 +190,7 @@ def test_nothing_is_started_that_the_store_did_not_hear_of(stage: Stage) -> None
     stage.store.away = True
     hosted = stage.hosted()
     hosted.begin()
-    time.sleep(0.1)
+    until(lambda: stage.store.tries >= 3)
     assert stage.runs == []
     stage.store.away = False
     until(lambda: stage.runs)
@@ -201,7 +204,7 @@ def test_nothing_is_started_by_a_process_that_has_lost_its_name(stage: Stage, na
         stage.store.unregister("a", "two")
     hosted = stage.hosted()
     hosted.begin()
-    time.sleep(0.1)
+    until(lambda: stage.store.tries >= 3)
     assert stage.runs == []
     assert list(stage.store.query_facts()) == []
     stage.register("one")
@@ -215,7 +218,7 @@ def test_a_name_that_is_lost_after_the_announcement_stops_the_start(
     monkeypatch.setattr(module, "prepare_writer", lambda *_: (stage.register("two"), None))
     hosted = stage.hosted()
     hosted.begin()
-    time.sleep(0.1)
+    until(lambda: stage.store.tries >= 3)
     assert stage.runs == []
     assert stage.store.told[0] is RunState.STARTING
     hosted.close()
@@ -276,7 +279,8 @@ def test_an_earlier_run_that_still_writes_keeps_a_later_one_from_stopped(stage: 
     until(lambda: len(stage.runs) == 2)
     second.close()
     stage.runs[1].resting = True
-    time.sleep(0.1)
+    looked = stage.runs[0].looks
+    until(lambda: stage.runs[0].looks >= looked + 3)
     assert stage.store.fact.state is not RunState.STOPPED
     stage.runs[0].resting = True
     until(lambda: stage.store.fact.state is RunState.STOPPED)
@@ -394,8 +398,9 @@ def test_that_it_stopped_is_told_again_until_the_store_has_heard_it(stage: Stage
     until(lambda: stage.store.told[-1:] == [RunState.RUNNING])
     stage.store.away = True
     stage.runs[0].resting = True
+    tried = stage.store.tries
     hosted.close()
-    time.sleep(0.1)
+    until(lambda: stage.store.tries >= tried + 3)
     stage.store.away = False
     until(lambda: stage.store.fact.state is RunState.STOPPED)
 
