@@ -1,7 +1,6 @@
 """Whether a secret that stands somewhere is found there, and whether a search that could not find it says so."""
 
 import io
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from chaos.faults import WORKERS
 from chaos.leak_check import Place, leaks_in, leaks_in_folder, search, searched, secrets_of
 from chaos.outcome import Outcome, judge
 from chaos.play import Patience
-from chaos.report import page, story_of
 from chaos.scenarios import SECURED
 from chaos.watcher import TOOLS
 from tests.unit.chaos.test_outcome import MOVED, scenario
@@ -325,18 +323,3 @@ def test_a_secured_environment_is_searched_after_each_scenario_and_at_end(
     played = list(place.play([scenario("kill-cluster")]))
     assert [outcome.leaks for _, outcome in played] == [leaks]
     assert done == ["down", "told", *(["searched"] if files else []), "logs", "down"]
-
-
-@pytest.mark.parametrize(
-    ("leaks", "said", "unsaid"),
-    [
-        ((), "- no secret stands", "not as expected"),
-        (("one stands here",), "- not as expected: one stands here", "no secret"),
-        (None, "Ready", "no secret"),
-    ],
-)
-def test_the_report_says_what_was_found_of_secrets(leaks: tuple[str, ...] | None, said: str, unsaid: str) -> None:
-    story = story_of(scenario("kill-cluster"), replace(MOVED, leaks=leaks), {})
-    for each in (story, json.loads(json.dumps(story))):  # as it was played, and as an earlier report has it
-        assert said in page([each])
-        assert unsaid not in page([each])

@@ -1,6 +1,5 @@
 """A story told against an environment that only notes what it is asked for, and who shares an environment."""
 
-import io
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -225,20 +224,6 @@ def test_where_nothing_moves_all_must_be_well_again_in_the_end(last: Sight | Non
     assert not [each for each in judge(away, well) if "heal" in each]
 
 
-def test_staying_scenarios_reuse_an_environment_with_new_traffic() -> None:
-    environment = Noted(answers(history=[], lab=CLEAN))
-    cut = replace(scenario("cut-controllers"), hold_seconds=0.0)
-    outcome = tell(quick(cut), environment, Told([sight(), sight()]), fresh=False)
-    assert environment.commands[:2] == ["start traffic", "verifier: tideover list -o json"]
-    assert environment.commands[2:6] == [
-        "cut east controller-one", "cut east controller-two", f"{VERIFY} --load", f"{VERIFY} --load",
-    ]  # fmt: skip
-    assert environment.commands[6:9] == [
-        "join east controller-one", "join east controller-two", "stop -t 25 traffic"
-    ]  # fmt: skip
-    assert outcome.broke == ""
-
-
 def test_final_places_are_asked_for_and_not_taken_from_the_last_sight() -> None:
     environment = Noted(answers(history=[], list=Asked(row("east"), row("east", state="failed"))))
     outcome = tell(quick(replace(scenario("cut-controllers"), hold_seconds=0.0)), environment, Told([sight(), sight()]))
@@ -452,19 +437,6 @@ def test_a_worker_to_be_killed_is_first_asked_whose_executors_it_has() -> None:
     assert environment.commands.index("kill worker-1") > asked
 
 
-def test_an_environment_is_cleared_of_what_no_profile_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    run: list[str] = []
-
-    def note(_: Environment, command: Sequence[str], *_more: object, **_options: Any) -> tuple[int, str]:
-        run.append(" ".join(command))
-        return 0, "" if "status=paused" in command else "one\ntwo\n" if command[1] == "ps" else ""
-
-    monkeypatch.setattr(Environment, "_run", note)
-    Environment(Path("/"), project="p", files=(), env_file=None, log=io.StringIO()).down()
-    assert [each for each in run if each.startswith("docker rm")] == ["docker rm --force --volumes one two"]
-    assert "down --volumes" in run[-1]
-
-
 def quick(told: Scenario) -> Scenario:
     return replace(told, steps=tuple(replace(step, after_seconds=0.0) for step in told.steps))
 
@@ -483,25 +455,6 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Origin:
     monkeypatch.setattr(Environment, "contents", bare)
     monkeypatch.setattr(Environment, "revision", lambda self, image: found.revision)
     return found
-
-
-def test_an_environment_that_never_comes_up_is_not_tried_for_every_scenario(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on: Origin
-) -> None:
-    tried: list[str] = []
-
-    def play(self: Stage, scenarios: Sequence[Scenario]) -> Iterator[tuple[Scenario, Outcome]]:
-        assert self.files == ("docker-compose.secured.yml",)
-        for each in scenarios:
-            tried.append(each.name)
-            yield each, Outcome(scenario=each.name, broke="no container")
-
-    monkeypatch.setattr(Stage, "play", play)
-    assert cli.main(("run", "--no-build", "--secured", "--dir", str(tmp_path))) == 2
-    assert len(tried) == 2
-    assert "did not come up for 2 scenarios in a row" in capsys.readouterr().err
-    assert "secured: certificates" in (tmp_path / "report.md").read_text()
-    assert f"as user {cli.OUR_USER}, with nothing of its build" in (tmp_path / "report.md").read_text()
 
 
 def test_scenarios_that_it_did_not_come_to_are_named_until_they_are_played(

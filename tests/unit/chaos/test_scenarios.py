@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, Act, Sight, Step, When
+from chaos.faults import EAST, HEALS, LEADER, Act, Sight, When
 from chaos.scenarios import SCENARIOS, Scenario, named
 from chaos.soak import SMALLER, draw_soak, heals
 
@@ -108,12 +108,6 @@ def scenario(name: str) -> Scenario:
     found = named(name)
     assert found is not None
     return found
-
-
-def test_a_step_is_told_in_words() -> None:
-    assert str(Step(act=Act.KILL, on=("east-1", "east-2"))) == "kill east-1, east-2"
-    cut = Step(act=Act.CUT, on=CONTROLLERS, network="east", when=When.MOVING, after_seconds=5)
-    assert str(cut) == "cut controller-one, controller-two from east when a move is under way after 5 s"
 
 
 def sight(

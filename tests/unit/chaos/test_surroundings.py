@@ -5,45 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from chaos import cli, docker
-from chaos.docker import images, versions
+from chaos import cli
 from chaos.outcome import Outcome
 from chaos.scenarios import SCENARIOS, Scenario
-from chaos.soak import SMALLER
 from chaos.stage import Stage
 from reports.origin import Origin
 from reports.stamp import read
 
 ROOT = Path(__file__).resolve().parents[3]
-COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-
-
-def test_the_list_tells_what_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(("list",)) == 0
-    told = capsys.readouterr().out.splitlines()
-    firsts = [number for number, line in enumerate(told) if not line.startswith(" ")]
-    assert [told[number].split()[0] for number in firsts] == [each.name for each in (*SCENARIOS, *SMALLER)]
-    lasts = [told[number - 1].partition("expected: ")[2] for number in (*firsts[1:], len(told))]
-    expected = dict(zip([each.name for each in (*SCENARIOS, *SMALLER)], lasts, strict=True))
-    assert expected["kill-one-broker"] == (
-        "nothing moves; runner a hosts the queries in the end; the primary is DEGRADED; neither cluster is ever DOWN"
-    )
-    assert expected["runner-and-cluster"] == (
-        "every query moves once; runner b hosts the queries in the end; the primary is DOWN"
-    )
-    assert expected["flapping"].endswith("the primary is UP again and repeats are as announced")
-    assert "one of the clusters is SUSPECT or UNREACHABLE_FROM_HERE" in expected["cut-link"]
-    assert "refused without a consent" in expected["replicator-dead"]
-
-
-def test_image_names_come_from_the_environment_then_env_file_then_compose() -> None:
-    assert images(COMPOSE, "", {})["KAFKA_IMAGE"] == "apache/kafka:4.3.1"
-    assert len(images(COMPOSE, "", {})) == 5
-    assert {*cli.OURS} < {*images(COMPOSE, "", {})}
-    made = "# made here\nKAFKA_IMAGE=made/kafka:1\nPOSTGRES_IMAGE=made/postgres:2\nBUILD_NETWORK=host\n"
-    named = images(COMPOSE, made, {"POSTGRES_IMAGE": "mine/postgres:3"})
-    assert {"made/kafka:1", "mine/postgres:3"} < {*named.values()}
-    assert not {"apache/kafka:4.3.1", "made/postgres:2"} & {*named.values()}
 
 
 ON = Origin(revision="a" * 40, changed=False, made="2026-11-23 06:00 UTC", machine="2 cores")
@@ -117,19 +86,6 @@ def test_an_image_of_another_commit_than_the_report_is_refused(
     assert problem in capsys.readouterr().err
 
 
-def test_the_images_are_built_with_the_commit_as_their_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = fake_docker(tmp_path, monkeypatch, said="10001\ntideover 1\n", label=ON.revision)
-    monkeypatch.setattr(Stage, "play", play_nothing)
-    assert cli.main(["run", "--dir", str(tmp_path), "kill-cluster"]) == 0
-    (built,) = [
-        line for line in asked.read_text(encoding="utf-8").splitlines() if "REVISION" in line and "build" in line
-    ]
-    assert f"--build-arg REVISION={ON.revision}" in built
-    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert "ARG REVISION=" in dockerfile
-    assert 'org.opencontainers.image.revision="${REVISION}"' in dockerfile
-
-
 def test_the_recipe_for_an_image_with_ones_own_pipelines_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,12 +116,6 @@ def test_after_an_interruption_only_missing_scenarios_are_played(
     assert asked == [names, names[3:]]
     stamp = read((tmp_path / "report.md").read_text(encoding="utf-8"))[1]
     assert (stamp.commits, stamp.stories, stamp.missing) == ((ON.commit,), 6, tuple(names[6:]))
-
-
-def test_a_machine_without_docker_says_that_its_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docker, "_compose", lambda: ["no-such-compose"])
-    monkeypatch.setenv("PATH", "")
-    assert versions() == "Docker unknown, Compose unknown"
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"scenarios": [{"name": "kill-cluster", "expected": true}]}'])
