@@ -124,7 +124,7 @@ def _read(path: Path) -> tuple[list[Story], list[str]]:
         return [], []
     except (ValueError, KeyError, TypeError) as error:
         hint = "move it away, or give another --dir"
-        raise ChaosError(f"{path} is no report, or one of an older version", hint=hint) from error
+        raise ChaosError(f"{path} is not a report, or is one of an older version", hint=hint) from error
     return stories, unplayed
 
 

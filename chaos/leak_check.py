@@ -86,7 +86,7 @@ def secrets_of(files: Mapping[str, str]) -> dict[str, str]:
     for name, text in files.items():
         lines = [line for line in text.splitlines() if line and not line.startswith("-----")]
         if not lines or len(lines[0]) < _SHORTEST:
-            raise StoryFailed(f"{name} holds no secret that could be searched for")
+            raise StoryFailed(f"{name} contains no secret to search for")
         found[name] = lines[0]
     for suffix in (_PASSWORD, _KEY):
         if not any(name.endswith(suffix) for name in found):
@@ -101,11 +101,13 @@ def leaks_in(secrets: Mapping[str, str], files: Mapping[str, str], places: Itera
     """
     for name, secret in secrets.items():
         if not _stands(secret, files[name].encode()):
-            raise StoryFailed(f"the search does not find {name} where it is from")
+            raise StoryFailed(f"the search does not find {name} in its own source")
     for place in places:
         if place.known.encode() not in place.text:
-            raise StoryFailed(f"{place.name} was not read: {place.known!r} does not stand there")
-        yield from (f"{name} stands in {place.name}" for name, secret in secrets.items() if _stands(secret, place.text))
+            raise StoryFailed(f"{place.name} was not read: it does not contain {place.known!r}")
+        yield from (
+            f"{name} was found in {place.name}" for name, secret in secrets.items() if _stands(secret, place.text)
+        )
 
 
 def leaks_in_folder(folder: str, service: str, known: str, told: Mapping[str, Sequence[Any]]) -> list[str]:
@@ -115,7 +117,7 @@ def leaks_in_folder(folder: str, service: str, known: str, told: Mapping[str, Se
         raise StoryFailed(f"{len(told['unread'])} files in {where} could not be read, {told['unread'][0]} for one")
     if not any(known in path for path in told["read"] if path.startswith(f"{folder}/")):
         raise StoryFailed(f"{where} was not read: there is no file *{known}* among {len(told['read'])}")
-    return [f"{name} stands in {path} of {service}" for path, name in told["hits"] if path.startswith(f"{folder}/")]
+    return [f"{name} was found in {path} of {service}" for path, name in told["hits"] if path.startswith(f"{folder}/")]
 
 
 def _stands(secret: str, text: bytes) -> bool:

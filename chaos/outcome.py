@@ -135,7 +135,7 @@ def _mistimed(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
             continue
         at = outcome.struck_at + deed.done
         if not any(_unix(each["started_at"]) <= at < _end_of(scenario, each) for each in outcome.operations):
-            yield f"{deed.text}: that came too late, or too soon, to meet a move"
+            yield f"{deed.text}: that came too late or too early to hit a move"
 
 
 def _idle(outcome: Outcome) -> Iterable[str]:
@@ -290,7 +290,7 @@ def _miscounted(
         if row["exposed"] and (scenario.returns or not scenario.moves):
             yield f"{query}: {row['exposed']} acknowledged records never came to {STANDBY}"
         elif row["exposed"] > _MOST_EXPOSED and not scenario.consented:
-            yield f"{query}: {row['exposed']} records were left behind, more than {_MOST_EXPOSED}, and nobody consented"
+            yield f"{query}: {row['exposed']} records were left behind, more than {_MOST_EXPOSED}, without a consent"
 
 
 def _unix(at: str) -> float:

@@ -146,8 +146,10 @@ def _chapter(story: Story) -> list[str]:
         for change in story["changes"]
         if change["seconds"] >= 0
     ]
-    happened += [(seconds, f"{leader or 'nobody'} leads") for seconds, leader in story["leaders"] if seconds >= 0]
-    happened += [(seconds, "the watch ended by itself, and was begun anew") for seconds in story.get("reconnects", ())]
+    happened += [
+        (seconds, f"{leader or 'no controller'} leads") for seconds, leader in story["leaders"] if seconds >= 0
+    ]
+    happened += [(seconds, "the watch ended and was restarted") for seconds in story.get("reconnects", ())]
     for operation in story["operations"]:
         name = f"{operation['kind']} of {operation['query']}"
         happened.append((_offset(operation["started_at"], story), f"{name} begins"))
@@ -162,7 +164,7 @@ def _chapter(story: Story) -> list[str]:
         *(f"- {_at(seconds, story)}: {text}" for seconds, text in sorted(happened)),
         *(f"- {when}: {_load(load)}" for when, load in story.get("loads", {}).items()),
         *([f"- judged: {', '.join(judged)}"] if judged else []),
-        *(["- no secret stands where others may read it"] if story.get("leaks") in ([], ()) else []),
+        *(["- no secret was found where others may read it"] if story.get("leaks") in ([], ()) else []),
         *(f"- not as expected: {problem}" for problem in story["problems"]),
         *(
             f"- played before, {each['begun']} on {each['commit']}, not as expected: {each['problems']}"

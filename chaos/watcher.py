@@ -79,14 +79,14 @@ class Watcher:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if not self._thread.is_alive():  # else the newest situation would stand for ever
-                raise StoryFailed(f"nobody watches any more, so it cannot be seen whether it came to this: {what}")
+                raise StoryFailed(f"the watch has ended, so it is unknown whether this happened: {what}")
             if self._sights and holds(newest := self._sights[-1]):
                 if afresh is None:
                     return newest
                 if (seen := self.look()) is not None and afresh(seen):
                     return seen
             time.sleep(_LOOK_SECONDS)
-        raise StoryFailed(f"within {seconds:g} s it did not come to this: {what}")
+        raise StoryFailed(f"this did not happen within {seconds:g} s: {what}")
 
     def _watch(self) -> None:
         while not self._over.is_set():

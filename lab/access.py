@@ -166,7 +166,7 @@ class Access:
             for future in admin.create_acls(wanted, request_timeout=_ACL_SECONDS).values():
                 future.result(_ACL_SECONDS)
         except Exception as error:
-            raise ClusterSilent(f"{', '.join(bootstrap)} took no ACLs: {error}") from error
+            raise ClusterSilent(f"ACLs could not be created on {', '.join(bootstrap)}: {error}") from error
 
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30")

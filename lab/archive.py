@@ -41,7 +41,7 @@ def make(say: Say) -> list[Path]:
                 _play(Path(scratch), say)
             class_archive.keep_trials()
         if not _complete(say):
-            raise Refused("no archive was written by every program", hint="everything runs without, only slower")
+            raise Refused("not every program wrote its class archive", hint="everything runs without it, only slower")
     return sorted(folder.glob("*.jsa"))
 
 

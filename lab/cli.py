@@ -194,11 +194,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab", description="Two Kafka clusters, a replicator, and faults.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--dir", required=True, help="everything that the world consists of lies here")
+    common.add_argument("--dir", required=True, help="folder of the world")
     output = argparse.ArgumentParser(add_help=False)
     output.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
-    up = verbs.add_parser("up", parents=[common], help="bring the world up; what runs already is left alone")
+    up = verbs.add_parser("up", parents=[common], help="start the world; what already runs is left alone")
     up.add_argument("--kafka", choices=KAFKA_VERSIONS, default=KAFKA_VERSIONS[0])
     up.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="per cluster")
     up.add_argument("--base-port", type=int, default=19092, help="first of 20 ports")
@@ -206,19 +206,19 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--secured", choices=SECURED, help="certificates or passwords, and ACLs; one kind or east,west")
     up.add_argument("--isolation", choices=ISOLATIONS, default=ISOLATIONS[0], help="isolation.level of the replicator")
     up.set_defaults(run=_up)
-    down = verbs.add_parser("down", parents=[common], help="end its processes; data stays")
-    down.add_argument("--now", action="store_true", help="kill them: for a world that nobody will bring up again")
+    down = verbs.add_parser("down", parents=[common], help="stop its processes; data stays")
+    down.add_argument("--now", action="store_true", help="kill them instead: for a world that is not needed again")
     down.set_defaults(run=_down)
     verbs.add_parser("status", parents=[common, output], help="what runs").set_defaults(run=_status)
     for verb, text in {
-        "kill": "SIGKILL", "freeze": "SIGSTOP", "thaw": "SIGCONT", "start": "start what is gone, on its data"
+        "kill": "SIGKILL", "freeze": "SIGSTOP", "thaw": "SIGCONT", "start": "start a killed part again, with its data"
     }.items():  # fmt: skip
         fault = verbs.add_parser(verb, parents=[common], help=text)
         fault.add_argument("name", help="east, west, replicator, or one broker: east-2")
         fault.set_defaults(run=_fault)
     kept = verbs.add_parser("archive", help="a trial run, a minute or two: everything that starts later starts sooner")
     kept.set_defaults(run=_archive)
-    verify = verbs.add_parser("verify", parents=[common, output], help="what was lost, what came twice, by query")
+    verify = verbs.add_parser("verify", parents=[common, output], help="print what was lost or repeated, per query")
     verify.add_argument(
         "--config", help="whose queries, and whose clusters where DIR is no world; default: the world's tideover.yaml"
     )
@@ -229,7 +229,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="at most, until sinks have caught up with the standby",
     )
-    verify.add_argument("--every", type=float, metavar="SECONDS", help="say it again and again, until stopped")
+    verify.add_argument("--every", type=float, metavar="SECONDS", help="repeat it until stopped")
     verify.add_argument("--load", action="store_true", help="only how much was acknowledged and delivered, as JSON")
     verify.set_defaults(run=_verify)
     made = verbs.add_parser("topics", parents=[common], help="make a topic on clusters that others run")

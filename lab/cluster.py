@@ -120,7 +120,7 @@ def _failed(world: World, broker: Broker, what: str) -> StartFailed:
     log = world.log(broker.name)
     return StartFailed(
         f"broker {broker.name} {what}; the end of {log}:\n{tail(log)}",
-        hint=f"is another world on port {broker.port}? Choose another --base-port",
+        hint=f"if port {broker.port} is in use, choose another --base-port",
     )
 
 

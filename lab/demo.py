@@ -133,7 +133,7 @@ def _fresh(query: str, operation: Mapping[str, Any], row: Mapping[str, Any]) -> 
 def _events(story: Story) -> list[str]:
     """What the history says of it, from the fault to the last query that settled, but for the waiting in between."""
     told = [event for event in story.events if not event["text"].startswith(("asking", "waiting"))]
-    return ["what happened, as tideover history tells it:"] + [
+    return ["what happened, from tideover history:"] + [
         f"  {event['at'][11:23]}  {event['kind']:<10}{event['query'] or '':<10}{event['text']}"
         for event in sorted(told, key=lambda event: event["at"])
     ]
@@ -159,7 +159,7 @@ def _seconds(number: float | None) -> str:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fault", choices=("kill", "freeze"), default="kill", help="what happens to the primary")
-    parser.add_argument("--auto", action="store_true", help="nobody types anything: a controller sees it and acts")
+    parser.add_argument("--auto", action="store_true", help="no command is typed: a controller sees it and acts")
     parser.add_argument("--dir", default="build/demo", help="everything that the demo writes goes here; emptied first")
     parser.add_argument("--rate", type=int, default=2000, help="records per second")
     parser.add_argument("--base-port", type=int, default=19092, help="first port of the two clusters")

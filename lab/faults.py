@@ -55,4 +55,4 @@ def _signal(world: World, parts: list[str], number: signal.Signals) -> None:
 
 def _refuse_if_none_runs(world: World, name: str, parts: list[str]) -> None:
     if all(world.look(part) in ("gone", "stopped") for part in parts):
-        raise Refused(f"{name} does not run", hint=f"start it: python -m lab start {name} --dir {world.directory}")
+        raise Refused(f"{name} is not running", hint=f"start it: python -m lab start {name} --dir {world.directory}")

@@ -142,7 +142,7 @@ def _type_it(on: Stage, script: Script, struck_at: float) -> tuple[int, list[str
 
 def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
     """Nobody types anything: wait until every query has left, each by one operation."""
-    on.say("nobody types anything; the controller watches")
+    on.say("no command is typed; the controller acts")
     while time.time() < struck_at + _MOVED_SECONDS:
         rows = on.ask("list")
         if all(row["cluster"] == "west" and row["operation"] is None for row in rows):

@@ -74,13 +74,13 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.kafka not in KAFKA_VERSIONS:
-            raise Refused(f"there is no Kafka {self.kafka} here", hint=f"choose one of {', '.join(KAFKA_VERSIONS)}")
+            raise Refused(f"the lab has no Kafka {self.kafka}", hint=f"choose one of {', '.join(KAFKA_VERSIONS)}")
         if self.brokers not in (1, 3):
             raise Refused(f"a cluster has 1 or 3 brokers, not {self.brokers}")
         if self.secured not in (None, *SECURED):
-            raise Refused(f"a world is not secured by {self.secured}", hint=f"choose one of {' '.join(SECURED)}")
+            raise Refused(f"a world cannot be secured by {self.secured}", hint=f"choose one of {' '.join(SECURED)}")
         if self.isolation not in ISOLATIONS:
-            raise Refused(f"no reader is {self.isolation}", hint=f"choose one of {' '.join(ISOLATIONS)}")
+            raise Refused(f"{self.isolation} is not an isolation level", hint=f"choose one of {' '.join(ISOLATIONS)}")
         if self.partitions < 1:
             raise Refused(f"a topic cannot have {self.partitions} partitions")
         if not 1024 <= self.base_port <= 65535 - PORTS:
@@ -206,7 +206,8 @@ class World:
         if name in everything:
             return [name]
         raise Refused(
-            f"nothing here is called {name}", hint=f"there are: {', '.join(dict.fromkeys([*CLUSTERS, *everything]))}"
+            f"this world has no part called {name}",
+            hint=f"its parts: {', '.join(dict.fromkeys([*CLUSTERS, *everything]))}",
         )
 
     def folder(self, part: str) -> Path:

@@ -111,7 +111,7 @@ class Controller:
         try:
             self.lead.give_up()
         except StoreError as error:
-            log.warning("the lease could not be given back: it runs out by itself", error=str(error))
+            log.warning("the lease could not be released; it expires by itself", error=str(error))
 
     def _work(self, now: float) -> None:
         if now >= self._next_view or not self._is_calm:
@@ -151,7 +151,7 @@ class Controller:
             raise
         except Exception as error:
             if self._defects.get(part) != repr(error):
-                log.exception("a defect of Tideover; the other parts go on, this one is tried again", part=part)
+                log.exception("a bug in Tideover; the other parts continue, this one is retried", part=part)
             self._defects[part] = repr(error)
         else:
             self._defects.pop(part, None)
@@ -174,7 +174,7 @@ class Controller:
                 continue
             operation = self.scheduler.store.operation(name)
             about = {} if operation is None else {"query": operation.query, "epoch": operation.epoch}
-            log.warning("an operation cannot be driven on", operation=name, error=str(error), hint=error.hint, **about)
+            log.warning("an operation cannot continue", operation=name, error=str(error), hint=error.hint, **about)
         self._told = {name: str(error) for name, error in failures.items()}
 
     def _is_leading(self) -> bool:
@@ -191,7 +191,9 @@ class Controller:
         if self._away is None:
             self._away_since = self.clock.monotonic()
             log.error(
-                "the store is away or refuses: nothing is decided until it is back", error=str(why), hint=why.hint
+                "the store does not answer or refuses: nothing is decided until it is back",
+                error=str(why),
+                hint=why.hint,
             )
         self._away = str(why)
         self._next_view = self._next_resume = 0.0  # it is back when everything can be done, not when nothing is due

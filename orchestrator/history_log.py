@@ -78,7 +78,7 @@ def is_grave(event: Event) -> bool:
 
 
 def _warn_of_restored(lost: Event) -> None:
-    log.warning("the store was restored from an older copy: lines of its history are lost", lost_from=lost.sequence)
+    log.warning("the store was restored from an older backup: lines of its history are lost", lost_from=lost.sequence)
 
 
 def _say(event: Event) -> None:

@@ -177,7 +177,7 @@ class Housekeeping:
                 break
             self._clock.wait(PAUSE_SECONDS)
         if gone.rows:
-            log.info("pruned what is over", **gone._asdict())
+            log.info("old rows deleted", **gone._asdict())
         return gone
 
     def prune_timelines(self) -> int:
@@ -260,4 +260,4 @@ def _scheduler(jobs: dict[str, _Job], every: timedelta) -> BackgroundScheduler:
 
 def _tell_defect(event: JobExecutionEvent) -> None:
     """The scheduler swallows what a job raises, and goes on."""
-    log.error("housekeeping met a defect", job=event.job_id, error=repr(event.exception), trace=event.traceback)
+    log.error("a bug in housekeeping", job=event.job_id, error=repr(event.exception), trace=event.traceback)

@@ -90,7 +90,9 @@ class Leadership:
                 raise NotLeading
             if now >= self._until:
                 self._lease = None
-                raise NotLeading("the lease ran out before it was renewed", hint="whoever leads now goes on")
+                raise NotLeading(
+                    "the lease ran out before it was renewed", hint="the controller that leads now continues"
+                )
             if now - self._renewed >= RENEW_EVERY:
                 term = self._lease.term
                 if not self._ask() or self._lease.term != term:

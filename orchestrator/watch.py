@@ -243,7 +243,7 @@ class ClusterWatch:
         if mine is None or self._set is None:
             return mine
         _, at, jump = self._set
-        return replace(mine, voided_at=at, text=f"the store's clock was set by {jump:+.1f} s")
+        return replace(mine, voided_at=at, text=f"the store's clock jumped by {jump:+.1f} s")
 
 
 def _newest(stored: Iterable[ProbeReport], own: Iterable[ProbeReport]) -> Iterable[ProbeReport]:

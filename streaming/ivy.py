@@ -169,7 +169,7 @@ def _complaint(log: Path) -> str:
     """Return the line of Ivy's log that names the trouble."""
     lines = [line.strip(" :\t") for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     telling = [line for line in lines if re.search(r"not found$|Exception|FAILED|[Ee]rror|refused|timed out", line)]
-    return (telling or [line for line in lines if line] or ["Ivy said nothing"])[0]
+    return (telling or [line for line in lines if line] or ["Ivy gave no reason"])[0]
 
 
 def _pyspark_jars() -> Path:
@@ -180,4 +180,4 @@ def _pyspark_jars() -> Path:
         jars = Path(folder) / "jars"
         if any(jars.glob("ivy-*.jar")):
             return jars
-    raise JarError("no Ivy to fetch jars with: pyspark is not installed here", hint="pip install pyspark")
+    raise JarError("cannot fetch jars: pyspark, which brings Ivy, is not installed here", hint="pip install pyspark")

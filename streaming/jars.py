@@ -212,7 +212,7 @@ def lock_text(name: str, resolve: Downloader, progress: Progress) -> str:
     try:
         roots = ROOTS[name]
     except KeyError:
-        raise JarError(f"no roots for a set named {name}", hint=f"there are: {', '.join(sorted(ROOTS))}") from None
+        raise JarError(f"no roots for a set named {name}", hint=f"known sets: {', '.join(sorted(ROOTS))}") from None
     wanted = [Coordinate.parse(text) for text in roots.coordinates]
     progress(f"{name}: resolving {len(wanted)} roots")
     with tempfile.TemporaryDirectory(prefix="tideover-lock-") as folder:
@@ -221,7 +221,7 @@ def lock_text(name: str, resolve: Downloader, progress: Progress) -> str:
         )
         absent = [str(coordinate) for coordinate in wanted if coordinate not in found]
         if absent:
-            raise JarError(f"{name}: not to be had, so nothing was locked: {', '.join(absent)}")
+            raise JarError(f"{name}: not available, so nothing was locked: {', '.join(absent)}")
         kept = sorted(each for each in found if f"{each.group}:{each.artifact}" not in roots.without)
         locked = [LockedJar(coordinate=each, sha256=_sha256(found[each])) for each in kept]
     return "".join(f"{jar}\n" for jar in locked)
@@ -230,7 +230,7 @@ def lock_text(name: str, resolve: Downloader, progress: Progress) -> str:
 def _read_lock(name: str) -> list[LockedJar]:
     lock = _locks() / f"{name}.lock"
     if not lock.is_file():
-        raise JarError(f"no jar set named {name}", hint=f"there are: {', '.join(set_names())}")
+        raise JarError(f"no jar set named {name}", hint=f"known sets: {', '.join(set_names())}")
     try:
         return parse_lock(lock.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -296,7 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m streaming.jars", description="Fetch and lock jar sets.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("fetch", help="fetch sets into the cache and print their paths").add_argument("sets", nargs="+")
-    verbs.add_parser("lock", help="resolve sets anew and write their locks").add_argument("sets", nargs="+")
+    verbs.add_parser("lock", help="resolve sets again and write their locks").add_argument("sets", nargs="+")
     chosen = parser.parse_args(arguments)
     try:
         for name in chosen.sets:

@@ -55,4 +55,4 @@ def _tell_end_of_thread(ended: threading.ExceptHookArgs) -> None:
     if ended.exc_type is SystemExit or ended.exc_value is None:
         return
     name = ended.thread.name if ended.thread else None
-    structlog.get_logger().error("a defect ended a thread", thread=name, exc_info=ended.exc_value)
+    structlog.get_logger().error("an unexpected error ended a thread", thread=name, exc_info=ended.exc_value)

@@ -55,7 +55,8 @@ class Pulse:
         except OSError as error:
             if self._failed != str(error):
                 _log.warning(
-                    "the sign of life cannot be written; probes will see this process as hung", error=str(error)
+                    "the heartbeat file cannot be written; liveness probes will see this process as hung",
+                    error=str(error),
                 )
             self._failed = str(error)
         else:

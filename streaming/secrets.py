@@ -41,7 +41,7 @@ def absolute(reference: str, base: Path) -> str:
 def secret_behind(value: object, base: Path, environment: Mapping[str, str]) -> str:
     """The secret behind a reference; files are relative to ``base``. Raises ``Broken``."""
     if not isinstance(value, str) or not is_reference(value):
-        raise Broken("a secret is not written here; name it as env:NAME or file:PATH")
+        raise Broken("do not write a secret here; give it as env:NAME or file:PATH")
     scheme, _, name = value.partition(":")
     if scheme == "env":
         if not environment.get(name):

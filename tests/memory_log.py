@@ -251,7 +251,7 @@ class MemoryCluster:
     def _segments(self, partition: TopicPartition, time: int, limit: int) -> Segments:
         log, error = self._find(partition)
         if not self.knows_segments:
-            text = "the broker answers no segment-level search any more"
+            text = "the broker does not support segment-level search"
             error = PartitionError(name="UNSUPPORTED_VERSION", text=text, retriable=False)
         if log is None or error is not None:
             return Segments(offsets=(), error=error)

@@ -11,12 +11,12 @@ from orchestrator.operation.open_operations import open_operations
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.wait import outcome_of
 from state.errors import StoreUnavailable
-from state.model.entities import Operation, Request
+from state.model.entities import Event, Operation, Request
 from state.store.controller_store import ControllerStore
 
 
 class Progress:
-    """Says each recorded line of the operations of these requests once."""
+    """Says each recorded line of the operations of these requests once, in the order in which they were recorded."""
 
     def __init__(self, store: ControllerStore, requests: Sequence[Request], *, at_once: int) -> None:
         self._store = store
@@ -40,18 +40,23 @@ class Progress:
     def _say(self) -> None:
         standing = standing_of(self._store, self._requests)
         self._say_who_waits(standing)
+        news: list[Event] = []
         for request in standing:
             if request.operation is None:
                 continue
             if request.operation not in self._said:
-                joined = "" if request.operation == request.id else " (joined)"
-                talk(f"{request.query}: operation {request.operation}{joined}")
-                self._said[request.operation] = 0
-            for event in self._store.history(operation=request.operation, after=self._said[request.operation]):
-                self._said[request.operation] = event.sequence or 0
-                talk(
-                    f"{event.at:%H:%M:%S}.{event.at.microsecond // 1000:03d} {request.query} {event.kind}: {event.text}"
-                )
+                self._say_which(request, request.operation)
+            news += self._store.history(operation=request.operation, after=self._said[request.operation])
+        for event in sorted(news, key=lambda each: each.sequence or 0):
+            self._said[event.operation or ""] = event.sequence or 0
+            talk(f"{event.at:%H:%M:%S}.{event.at.microsecond // 1000:03d} {event.query} {event.kind}: {event.text}")
+
+    def _say_which(self, request: Request, operation: str) -> None:
+        found = self._store.operation(operation)
+        began = f", began at {found.started_at:%H:%M:%S} UTC" if found is not None else ""
+        joined = "" if operation == request.id else " (joined)"
+        talk(f"{request.query}: operation {operation}{joined}{began}")
+        self._said[operation] = 0
 
     def _say_who_waits(self, standing: Sequence[Request]) -> None:
         open_ones = [each for each in standing if each.operation is None and each.refused is None]

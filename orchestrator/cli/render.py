@@ -15,6 +15,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TextIO
 
@@ -181,6 +182,11 @@ COPY_COLUMNS = (
 )  # fmt: skip
 
 
+def refusing_first(gates: Sequence[Row]) -> list[Row]:
+    """Gates as a table shows them: those that refuse at its top, where somebody in a hurry looks."""
+    return sorted(gates, key=lambda gate: bool(gate["ok"]))
+
+
 def plan(value: Mapping[str, object]) -> str:
     """A plan for people: what moves, the gates, the partitions, the sums."""
     heading = (
@@ -191,7 +197,7 @@ def plan(value: Mapping[str, object]) -> str:
     parts = [heading]
     gates, partitions, totals = value.get("gates"), value.get("partitions"), value.get("totals")
     if isinstance(gates, list):
-        parts.append(table(gates, ("name", "ok", "measured", "limit", "text"), indent="  "))
+        parts.append(table(refusing_first(gates), ("name", "ok", "measured", "limit", "text"), indent="  "))
     if isinstance(partitions, list) and partitions:
         parts.append(table(partitions, PARTITION_COLUMNS, indent="  "))
     if isinstance(buffers := value.get("buffers"), list):
@@ -202,8 +208,20 @@ def plan(value: Mapping[str, object]) -> str:
         sums = ", ".join(f"{name.replace('_', ' ')} {cell(total, blank='unknown')}" for name, total in totals.items())
         parts.append("  " + sums)
     if value.get("refused"):
-        parts.append("  REFUSED")
+        names = ", ".join(str(gate["name"]) for gate in gates if not gate["ok"]) if isinstance(gates, list) else ""
+        parts.append(f"  REFUSED: {names}")
     return "\n\n".join(parts)
+
+
+def length(passed: timedelta) -> str:
+    """A length of time in its two largest units."""
+    seconds = max(0, int(passed.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // smaller} {smaller_unit}"
+    raise AssertionError("a minute is the smallest of these")
 
 
 def refusals(plans: Sequence[Mapping[str, object]]) -> list[str]:

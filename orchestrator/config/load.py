@@ -158,7 +158,9 @@ def _read(path: Path) -> dict[str, object]:
     try:
         raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", hint="check who may read it") from error
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}", hint="check the permissions of the file"
+        ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not valid UTF-8 text", hint=str(error)) from error
     except yaml.MarkedYAMLError as error:
@@ -168,7 +170,7 @@ def _read(path: Path) -> dict[str, object]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid YAML: {error}", hint="start from conf/tideover.yaml") from error
     if not isinstance(raw, dict):
-        raise ConfigError(f"{path} holds no groups of settings", hint="start from conf/tideover.yaml")
+        raise ConfigError(f"{path} has no settings", hint="start from conf/tideover.yaml")
     return raw
 
 
@@ -242,9 +244,10 @@ class _Resolver:
         if old is not None:
             self._wrong(
                 path,
-                f"{file} says {old[1].decode('ascii')}, which Kafka's Java clients cannot read; "
-                "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can, one without a password: "
-                "leave key_password out beside it",
+                f"{file} begins with {old[1].decode('ascii')}, which Kafka's Java clients cannot read; "
+                "convert it with openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW; the new key has no "
+                "password, so remove "
+                "key_password",
             )
         return file
 

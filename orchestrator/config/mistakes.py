@@ -12,7 +12,7 @@ from state.settings.keys import Tideover
 _SAID_BY_US = ("Value error, ", "Assertion failed, ")
 
 _WORDS: Mapping[str, str] = {
-    "missing": "is needed",
+    "missing": "is required",
     "string_type": "must be text",
     "path_type": "must be a path",
     "bool_type": "must be true or false",

@@ -123,18 +123,19 @@ def _buffer(
     lacks = why or _lacks(kept)
     early, samples = stamped or (0, LEAST_SAMPLES)
     if not lacks and samples < LEAST_SAMPLES:
-        lacks = f"{target} stamps records itself, and {LEAST_SAMPLES} samples of when are needed, not {samples}"
+        lacks = f"{target} uses LogAppendTime: {LEAST_SAMPLES} samples of its delay are needed, there are {samples}"
     seen = max(last_ms, kept.disorder_ms if kept is not None else 0) + early
     margin = max(LEAST_MARGIN // timedelta(milliseconds=1), seen // MARGIN_SHARE)
     if lacks or kept is None:
         buffer_ms = max(_DEFAULT_MS, seen + margin if seen else 0)
-        more = "" if buffer_ms == _DEFAULT_MS else f"; disorder up to {_seconds(seen)} was seen all the same"
+        more = "" if buffer_ms == _DEFAULT_MS else f"; timestamps up to {_seconds(seen)} out of order were seen"
         return Buffer(topic=topic, buffer_ms=buffer_ms, measured=False,
                       text=f"{_seconds(buffer_ms)} by default: {lacks}{more}")  # fmt: skip
     hours = (kept.until_ms - kept.since_ms) / 3_600_000
     stamps = f", {target} stamps up to {_seconds(early)} early in {samples:,} samples" if stamped else ""
     text = (
-        f"{_seconds(seen + margin)} measured: disorder up to {_seconds(seen - early)} in {hours:.3g} h over "
+        f"{_seconds(seen + margin)} measured: timestamps up to {_seconds(seen - early)} out of order in "
+        f"{hours:.3g} h over "
         f"{kept.steps:,} steps{stamps}, margin {_seconds(margin)}"
     )
     return Buffer(topic=topic, buffer_ms=seen + margin, measured=True, text=text)
@@ -144,13 +145,13 @@ def _kept(given: Measures) -> tuple[dict[str, TopicDisorder], str]:
     """What was measured where the query is placed, or why that does not count."""
     disorder, assignment = given.disorder, given.assignment
     if disorder is None or assignment is None:
-        return {}, "nothing was measured yet; a controller that leads does"
+        return {}, "not measured yet; the leading controller measures it"
     kept = {each.topic: each for each in disorder.topics}
     if (disorder.placed_epoch, disorder.cluster) != (assignment.placed_epoch, assignment.cluster):
-        return {}, f"nothing was measured since the query was placed on {assignment.cluster}"
+        return {}, f"not measured since the query moved to {assignment.cluster}"
     age = given.now - disorder.measured_at
     if age > STANDS_FOR:
-        return kept, f"it was measured {age / timedelta(hours=1):.0f} h ago, and no controller has since"
+        return kept, f"the last measurement is {age / timedelta(hours=1):.0f} h old; no controller has measured since"
     return kept, ""
 
 
@@ -160,8 +161,8 @@ def _lacks(kept: TopicDisorder | None) -> str:
     span = timedelta(milliseconds=kept.until_ms - kept.since_ms) if kept is not None else timedelta(0)
     if steps >= LEAST_STEPS and span >= LEAST_SPAN:
         return ""
-    needed = f"{LEAST_STEPS} steps with new records over {LEAST_SPAN // timedelta(minutes=1)} min are needed"
-    return f"{needed}, and {steps} over {span // timedelta(minutes=1)} min were measured"
+    needed = f"needs {LEAST_STEPS} steps with new records over {LEAST_SPAN // timedelta(minutes=1)} min"
+    return f"{needed}, has {steps} over {span // timedelta(minutes=1)} min"
 
 
 def _stamped(topic: str, latencies: Mapping[str, Sequence[int] | None]) -> tuple[int, int] | None:

@@ -36,9 +36,7 @@ def choose_treatment(
     """
     planned = report.planned
     if planned is None:
-        return BatchChoice(
-            treatment=UncommittedBatch.NONE, repeats=0, text="no batch was planned beyond the last committed one"
-        )
+        return BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="no batch was in flight")
     appends = _appends(report, sink)
     repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
     promoted = planned.sink is SinkState.HAS and not report.stateful
@@ -48,13 +46,15 @@ def choose_treatment(
         return BatchChoice(
             treatment=UncommittedBatch.REPLAN,
             repeats=repeats if appends else 0,
-            text=f"batch {planned.batch} is planned again over the same records on the standby{_of_sink(report, sink)}",
+            text=f"batch {planned.batch} runs again over the same records on the standby{_of_sink(report, sink)}",
         )
     if promoted:
         return BatchChoice(
-            treatment=UncommittedBatch.PROMOTE, repeats=0, text=f"the sink has batch {planned.batch}: taken as consumed"
+            treatment=UncommittedBatch.PROMOTE,
+            repeats=0,
+            text=f"the sink already has batch {planned.batch}: it counts as read",
         )
-    text = f"batch {planned.batch} becomes an empty batch, so that its id is not used for other records"
+    text = f"batch {planned.batch} is replaced by an empty batch, so that its id is never used for other records"
     return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text + _of_sink(report, sink))
 
 
@@ -71,7 +71,10 @@ def _appends(report: CheckpointReport, sink: Sink) -> bool:
 
 def _of_sink(report: CheckpointReport, sink: Sink) -> str:
     if sink is Sink.BATCH_ID and report.sink_by_query_id:
-        return "; its sink knows a batch by the query's id too, which changes, so it may take that batch twice"
+        return (
+            "; its sink knows batches by query id and batch id, and the query id changes, so it may "
+            "write that batch twice"
+        )
     return ""
 
 
@@ -79,8 +82,8 @@ def choose_fresh(report: CheckpointReport) -> BatchChoice:
     """A fresh start reads the planned batch again, and the sink gets it twice if it has it already."""
     planned = report.planned
     if planned is None or planned.sink is SinkState.HAS_NOT:
-        return BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="a fresh start plans its batches anew")
-    text = f"a fresh start reads batch {planned.batch} again, which the sink may have"
+        return BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="a fresh start begins with new batch ids")
+    text = f"a fresh start reads batch {planned.batch} again; the sink may already have it"
     return BatchChoice(treatment=UncommittedBatch.NONE, repeats=_records_between(report.offsets, planned), text=text)
 
 

@@ -88,9 +88,9 @@ def judge_formers(
 
 def _done(former: Former, alive: Collection[str]) -> tuple[Disposition, str]:
     if former.cleaned_at is not None:
-        return Disposition.CLEANED, f"{former.files} files went; its last batch and its fence stay"
+        return Disposition.CLEANED, f"{former.files} files deleted; its last batch and its fence are kept"
     if former.is_asked and former.runner in alive:
-        return Disposition.ASKED, f"runner {former.runner} is to clean it"
+        return Disposition.ASKED, f"waiting for runner {former.runner} to clean it"
     return Disposition.STAYS, ""
 
 
@@ -102,7 +102,7 @@ def _uncertain(found: Whereabouts) -> str:
     if assignment is None:
         return f"the store does not say where {query} runs"
     if found.stranger is not None or is_put_back(assignment, fact):
-        return f"the store was put back to an older copy: tideover reconcile {query}"
+        return f"the store was restored from an older backup: tideover reconcile {query}"
     if found.operation is not None:
         return f"operation {found.operation} of {query} is open"
     if assignment.desired is not Desired.RUNNING:
@@ -115,11 +115,11 @@ def _uncertain(found: Whereabouts) -> str:
 def _needed(found: Whereabouts, former: Former, is_new: bool, keep: KeepRules) -> str:
     in_use = {plain_path(each.checkpoint) for each in (found.assignment, found.fact) if each is not None}
     if plain_path(former.checkpoint) in in_use:
-        return f"{former.query} runs from it"
+        return f"{former.query} uses it"
     if not belongs_to(former.checkpoint, found.base or ""):
-        return f"it does not lie in {found.base}, the folder that the configuration names"
+        return f"it is outside {found.base}, the checkpoint folder in the configuration"
     if is_new:
-        return f"it is among the newest {keep.newest}"
+        return f"it is one of the newest {keep.newest} (retention.keep_checkpoints)"
     return ""
 
 
@@ -128,14 +128,14 @@ def _young(former: Former, keep: KeepRules, now: datetime) -> str:
         return "retention.checkpoints is not set"
     age = now - former.left_at
     if age < timedelta(0):
-        return "it was left in a time to come: a clock was set back"
-    return f"left {_rounded(age)} ago, and kept for {write_duration(keep.age)}" if age < keep.age else ""
+        return "its time is in the future: a clock was set back"
+    return f"left {_rounded(age)} ago, kept for {write_duration(keep.age)}" if age < keep.age else ""
 
 
 def _in_vain(found: Whereabouts, former: Former, now: datetime | None) -> str:
     tried_at = former.asked_at if former.refused is not None else None
     if tried_at is not None and now is not None and abs(now - tried_at) < AGAIN:
-        return f"runner {former.runner} did not clean it: {former.refused}"
+        return f"runner {former.runner} could not clean it: {former.refused}"
     return "" if found.runner is not None else f"no runner of {former.query} is alive"
 
 
@@ -165,6 +165,6 @@ def cleaning_event(
         operation=None,
         epoch=epoch,
         actor=actor,
-        text=f"runner {runner} is to clean {former.checkpoint}: {judged.why}" + (f": {reason}" if reason else ""),
+        text=f"asked runner {runner} to clean {former.checkpoint}: {judged.why}" + (f": {reason}" if reason else ""),
         detail={"checkpoint": former.checkpoint, "left_epoch": former.left_epoch, "reason": reason},
     )

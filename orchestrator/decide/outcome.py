@@ -269,8 +269,10 @@ class LeftBehind(NamedTuple):
     def note(self) -> str:
         """For the partition's row."""
         what = "records" if self.records is None else f"up to {self.records} records"
-        known = ": how many was not measured" if self.records is None else ""
-        return f"{what} that {self.lacking} lacked at {self.operation} lie before this place and were never read{known}"
+        known = "; how many was not measured" if self.records is None else ""
+        return (
+            f"{what} that {self.lacking} lacked at {self.operation} are before this offset and were never read{known}"
+        )
 
     def as_json(self) -> dict[str, object]:
         """One row of a plan."""

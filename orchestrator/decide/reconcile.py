@@ -38,14 +38,14 @@ def is_put_back(assignment: Assignment | None, fact: QueryFact | None) -> bool:
 def put_back_text(assignment: Assignment | None, fact: QueryFact) -> str:
     """The same as a sentence."""
     if assignment is None:
-        known = "the store knows none"
+        known = "the store has no assignment of it"
     elif fact.epoch > assignment.epoch:
-        known = f"the store knows only {assignment.epoch}"
+        known = f"the store knows only epoch {assignment.epoch}"
     else:
-        known = "under which the store has it " + ("held" if assignment.desired is Desired.HELD else "elsewhere")
+        known = "in the store it is " + ("held" if assignment.desired is Desired.HELD else "elsewhere")
     return (
-        f"runner {fact.runner} runs {fact.query} under epoch {fact.epoch}, {known}: it was put back to an older copy; "
-        f"tideover reconcile {fact.query}"
+        f"runner {fact.runner} runs {fact.query} under epoch {fact.epoch}, but {known}: "
+        f"the store was restored from an older backup; tideover reconcile {fact.query}"
     )
 
 
@@ -64,8 +64,8 @@ def stranger(checkpoint: str, operation: str) -> str:
 def lost_text(query: str, found: str) -> str:
     """What it means that a checkpoint tells of a move which the store does not know of, and what to do."""
     return (
-        f"{found}: the store was put back to a copy of before that move; "
-        f"tideover reconcile {query} --cluster CLUSTER --checkpoint FOLDER with the place to which it went"
+        f"{found}: the store was restored from a backup older than that move. Tell Tideover where the query runs now: "
+        f"tideover reconcile {query} --cluster CLUSTER --checkpoint FOLDER"
     )
 
 
@@ -115,7 +115,7 @@ def hold_given_up(
         consents=(),
         plan=None,
         measured={},
-        sentence=f"given up by {actor}: the store was put back to a copy of before it, and {stored.query} went nowhere",
+        sentence=f"cancelled by {actor}: the store was restored from an older backup, and {stored.query} had not moved",
         started_at=at,
         ended_at=None,
     )
@@ -124,7 +124,7 @@ def hold_given_up(
 
 def undone(found: Assignment, operation: Operation, *, actor: str) -> tuple[Assignment, Operation]:
     """What runs, held for an operation that came back open and may have fenced its very checkpoint."""
-    text = f"given up by {actor}: the store was put back to an older copy, and {found.query} goes on where it runs"
+    text = f"cancelled by {actor}: the store was restored from an older backup, and {found.query} stays where it runs"
     back = replace(operation, epoch=found.epoch, phase=Phase.ABORTED, sentence=text)
     return replace(found, desired=Desired.HELD, operation=operation.id), back
 

@@ -41,11 +41,12 @@ def counterparts(facts: MoveFacts, keys: Iterable[TopicPartition]) -> dict[Topic
         topic = there.get(name or "")
         count = len(topic.partitions) if topic is not None else 0
         if name is None:
-            found[key] = f"the route to {facts.target} does not name the topic"
+            found[key] = f"the route to {facts.target} has no such topic"
         elif not count:
             found[key] = f"{facts.target} has no topic {name}"
         elif count < counts[key.topic]:
-            found[key] = f"{facts.source} has {counts[key.topic]} partitions, {facts.target} {count}: none has its copy"
+            there_are = f"{counts[key.topic]} on {facts.source}, {count} on {facts.target}"
+            found[key] = f"partition counts differ ({there_are}): lag cannot be compared"
         else:
             found[key] = TopicPartition(name, key.partition)
     return found
@@ -83,7 +84,7 @@ def replication_of(
         if isinstance(copy, str):
             rows.append(blank._replace(note=copy))
         elif age is None:
-            why = ages if isinstance(ages, str) else f"{facts.source} is silent, and was never sampled"
+            why = ages if isinstance(ages, str) else f"{facts.source} does not answer and was never sampled"
             rows.append(blank._replace(note=why))
         else:
             row = blank._replace(seen_ms=_milliseconds(now)) if live else blank
@@ -118,13 +119,13 @@ def replication_text(replication: Replication, now: datetime) -> str:
     unknown = [copy for copy in replication.copies if copy.age_ms is None and not copy.is_missing]
     parts = []
     if worst is not None and worst.is_missing:
-        parts.append(f"{there} holds no record of {worst.name}, {here} {worst.records}")
+        parts.append(f"{there} holds no record of {worst.name}, {here} holds {worst.records}")
     elif worst is not None:
         records = "" if worst.records is None else f", {worst.records} records"
         parts.append(f"{there} is {(worst.age_ms or 0) / 1000:.1f} s behind {here} at most ({worst.name}{records})")
     if unknown:
         first = f"{unknown[0].name}: {unknown[0].note}"
-        parts.append(f"how far {there} is behind is not known of {len(unknown)} partitions ({first})")
+        parts.append(f"the lag of {len(unknown)} partitions on {there} is unknown ({first})")
     if not parts:
         parts.append(f"no partition of {here} is known")
     return f"{'; '.join(parts)}; sampled {_ago(replication.sampled_at, now)}{_seen(replication, now)}"
@@ -171,15 +172,15 @@ def _row(facts: MoveFacts, row: Copy, age: Age, lacking: int | None) -> Copy:
         side = facts.target if age.by_standby else facts.source
         return row._replace(note=f"{side}: {age.error.name}: {age.error.text}")
     if age.seconds is not None and age.source_ms is None:
-        return row._replace(age_ms=0, note=f"{facts.source} holds no record of it")
+        return row._replace(age_ms=0, note=f"{facts.source} holds no record of this partition")
     if age.newest_ms is None and age.records:
-        return row._replace(note=f"{facts.target} holds no record of it")
+        return row._replace(note=f"{facts.target} holds no record of this partition")
     if _stamps_itself(facts, row.target_topic):
-        why = f"{facts.target} stamps records itself (LogAppendTime): their times cannot be compared"
+        why = f"{facts.target} uses LogAppendTime: timestamps cannot be compared"
         return row._replace(records=lacking, note=why)
     if age.seconds is None:
         side = facts.source if age.source_ms is None else facts.target
-        return row._replace(note=f"{side} did not tell its largest timestamp")
+        return row._replace(note=f"{side} did not return its largest timestamp")
     return row._replace(age_ms=round(age.seconds * 1000))
 
 
@@ -212,7 +213,7 @@ def _seen(replication: Replication, now: datetime) -> str:
     seen = min((copy.seen_ms for copy in replication.copies if copy.seen_ms is not None), default=None)
     if seen is None or seen >= _milliseconds(replication.sampled_at):
         return ""
-    return f", {replication.source} as it was seen {_ago(datetime.fromtimestamp(seen / 1000, UTC), now)}"
+    return f", {replication.source} last seen {_ago(datetime.fromtimestamp(seen / 1000, UTC), now)}"
 
 
 def _ago(then: datetime, now: datetime) -> str:

@@ -32,9 +32,9 @@ def parse_time(text: str, now: datetime) -> int:
             raise ValueError(f"{text!r} has no zone: add Z or an offset such as +02:00")
         milliseconds = round(moment.timestamp() * 1000)
     if milliseconds > _LAST_MS:
-        raise ValueError(f"{text!r} lies after the year 9999: are these microseconds?")
+        raise ValueError(f"{text!r} is after the year 9999: are these microseconds instead of milliseconds?")
     if milliseconds < 0:
-        raise ValueError(f"{text!r} lies before 1970: Kafka knows no negative times")
+        raise ValueError(f"{text!r} is before 1970: Kafka has no negative timestamps")
     return milliseconds
 
 
@@ -44,9 +44,9 @@ def parse_end(text: str, now: datetime) -> datetime:
     try:
         end = now + parse_duration(ahead[1]) if ahead else datetime.fromtimestamp(parse_time(text, now) / 1000, UTC)
     except OverflowError:
-        raise ValueError(f"{text!r} lies too far ahead") from None
+        raise ValueError(f"{text!r} is too far in the future") from None
     if end <= now:
-        raise ValueError(f"{text!r} is over already: name a time to come, such as 2h or 2030-01-31T18:00:00Z")
+        raise ValueError(f"{text!r} is in the past: give a future time, such as 2h or 2030-01-31T18:00:00Z")
     return end
 
 

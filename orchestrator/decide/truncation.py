@@ -45,7 +45,7 @@ def sampled_standings(
         if sample is None:
             continue
         if is_made_anew(row, sample):
-            note = f"the topic was made anew: its id was {row.topic_id} and is {sample.topic_id}"
+            note = f"the topic was recreated: its id was {row.topic_id} and is now {sample.topic_id}"
             found.append(_gone(row, Finding.RECREATED, 0, note))
         elif is_cut_off(row, sample):
             note = f"a later leader's log ended at {sample.end}, before the position"
@@ -165,13 +165,13 @@ def log_truncation(facts: MoveFacts) -> Gate | None:
     goes = sorted({reset.goto for reset in resets or () if reset.goto is not None})
     unproven = sum(each.finding is Finding.UNPROVEN for each in facts.standings)
     good = f"{here} still holds what was read from it" + (
-        f"; {unproven} positions cannot be proven" if unproven else ""
+        f"; {unproven} positions cannot be verified" if unproven else ""
     )
     if error is not None:
         good = f"{error}: " + (
-            f"the query goes on at {', '.join(goes)}"
+            f"the query resumes at {', '.join(goes)}"
             if goes
-            else f"{there} holds what was read, and the query goes on behind it"
+            else f"{there} holds what was read, and the query resumes after it"
         )
     return answer(
         "log-truncation",
@@ -179,8 +179,8 @@ def log_truncation(facts: MoveFacts) -> Gate | None:
         f"{len(error.divergent_offsets) if error else 0} partitions",
         "0 partitions, or what was read is found on the standby",
         good,
-        f"{error}: records that were read are gone there, by an unclean election or because the topic was made anew, "
-        f"and {there} is not seen to hold them; policy.on_no_match, or consent gap, resumes where the log parts",
+        f"{error}: records that were read are gone there, after an unclean leader election or because the topic was "
+        f"recreated. {there} may lack them too. --consent gap (or policy.on_no_match) resumes where the logs diverge",
     )
 
 

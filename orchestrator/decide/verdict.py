@@ -97,7 +97,7 @@ def judge_cluster(
     ``mine`` is what this process saw; ``others`` what every other viewpoint reported of the same cluster, however old.
     """
     if mine is None:
-        return Judgement(Verdict.UNKNOWN, ("it was not looked at yet",))
+        return Judgement(Verdict.UNKNOWN, ("not probed yet",))
     view = View(mine=mine, others=tuple(others), now=now, detection=detection)
     for rule in RULES:
         judgement = rule(view)
@@ -110,19 +110,22 @@ def _late(view: View) -> Judgement | None:
     if not view.is_late:
         return None
     age, limit = (view.now - view.mine.seen_at).total_seconds(), stale_after(view.detection).total_seconds()
-    return _one(Verdict.UNKNOWN, f"the newest look is {age:.1f} s old, the limit is {limit:.1f} s")
+    return _one(Verdict.UNKNOWN, f"the newest probe is {age:.1f} s old, the limit is {limit:.1f} s")
 
 
 def _voided(view: View) -> Judgement | None:
     if view.mine.voided_at is None:
         return None
-    return _one(Verdict.UNKNOWN, f"looks do not count before {_clock(view.mine.voided_at)}: {_why(view.mine)}")
+    return _one(Verdict.UNKNOWN, f"probes from before {_clock(view.mine.voided_at)} do not count: {_why(view.mine)}")
 
 
 def _refused(view: View) -> Judgement | None:
     if view.mine.fault is not Fault.OURS:
         return None
-    return _one(Verdict.CONFIG_ERROR, f"{_why(view.mine)}: this is ours to mend, and says nothing of its health")
+    return _one(
+        Verdict.CONFIG_ERROR,
+        f"{_why(view.mine)}: correct our configuration; this says nothing about the health of the cluster",
+    )
 
 
 def _returning(view: View) -> Judgement | None:
@@ -149,7 +152,7 @@ def _down(view: View) -> Judgement | None:
     wanted = view.detection.failures
     if view.mine.fault is not Fault.THEIRS or view.against < wanted or view.awaited is not None:
         return None
-    return _one(Verdict.DOWN, f"{_row(view.mine)}: {_why(view.mine)}; nobody has seen it live since")
+    return _one(Verdict.DOWN, f"{_row(view.mine)}: {_why(view.mine)}; no other observer has seen it alive since")
 
 
 def _only_from_here(view: View) -> Judgement | None:
@@ -157,18 +160,18 @@ def _only_from_here(view: View) -> Judgement | None:
     if mine.failures_in_a_row < wanted:
         return None
     if mine.fault is Fault.HERE:
-        return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}; the reason lies on this host")
+        return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}; the cause is on this host")
     if len(mine.failed_at) < wanted or view.witness is None or not view.contradicts(view.witness):
         return None
-    seen = f"{view.witness.viewpoint} saw it live at {_clock(_produced_at(view.witness))}"
+    seen = f"{view.witness.viewpoint} saw it alive at {_clock(_produced_at(view.witness))}"
     return _one(Verdict.UNREACHABLE_FROM_HERE, f"{_row(mine)}: {_why(mine)}; but {seen}")
 
 
 def _suspect(view: View) -> Judgement | None:
     failed, awaited = f"{_row(view.mine)}: {_why(view.mine)}", view.awaited
     if view.against < view.detection.failures or awaited is None:
-        return _one(Verdict.SUSPECT, f"{failed}; DOWN needs {view.detection.failures}")
-    word = f"{awaited.viewpoint} saw it live at {_clock(_produced_at(awaited))} and may yet say so again"
+        return _one(Verdict.SUSPECT, f"{failed}; DOWN needs {view.detection.failures} in a row")
+    word = f"{awaited.viewpoint} saw it alive at {_clock(_produced_at(awaited))}; waiting for its next report"
     return _one(Verdict.SUSPECT, f"{failed}; {word}")
 
 
@@ -264,7 +267,7 @@ def _ailments(seen: ProbeReport) -> tuple[str, ...]:
 
 def _row(seen: ProbeReport) -> str:
     since = "" if seen.first_failed_at is None else f" since {_clock(seen.first_failed_at)}"
-    return f"{seen.failures_in_a_row} {'look' if seen.failures_in_a_row == 1 else 'looks'} failed in a row{since}"
+    return f"{seen.failures_in_a_row} {'probe' if seen.failures_in_a_row == 1 else 'probes'} failed in a row{since}"
 
 
 def _why(seen: ProbeReport) -> str:
@@ -274,11 +277,11 @@ def _why(seen: ProbeReport) -> str:
 def _says(view: View, other: ProbeReport) -> str:
     """What another viewpoint adds, in one sentence."""
     name, evidence = other.viewpoint, other.last_ok_at
-    when = "never saw it live" if evidence is None else f"saw it live at {_clock(evidence)}"
+    when = "never saw it alive" if evidence is None else f"saw it alive at {_clock(evidence)}"
     age = (view.now - other.seen_at).total_seconds()
     if age > stale_after(view.detection).total_seconds():
-        return f"{name} {when}, and has said nothing for {age:.0f} s"
-    return f"{name} {when}" + (f", and does not now: {_why(other)}" if other.fault is not None else "")
+        return f"{name} {when}, and has been silent for {age:.0f} s"
+    return f"{name} {when}" + (f", but not now: {_why(other)}" if other.fault is not None else "")
 
 
 def _produced_at(seen: ProbeReport) -> datetime:

@@ -163,7 +163,7 @@ class FactGatherer:
         An answer of a moment ago stands, so that asking in every tick costs nothing.
         """
         if operation.target not in self._settings.clusters:
-            return "it is not declared any more"
+            return "it is no longer declared"
         asked, answer = self._silences.get(operation.target, (-STANDBY_SECONDS, ""))
         if self._clock.monotonic() - asked < STANDBY_SECONDS:
             return answer

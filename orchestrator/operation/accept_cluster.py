@@ -32,7 +32,10 @@ def successor_of(store: ControllerStore, settings: Tideover, log: Log, cluster: 
     """
     pin = next((pin for pin in store.pins() if pin.cluster == cluster), None)
     if pin is None:
-        raise UnknownName(f"nobody has seen {cluster} yet", hint="start a runner or a controller: it pins what it sees")
+        raise UnknownName(
+            f"no runner or controller has reached {cluster} yet",
+            hint="start one: it records the cluster id that it sees",
+        )
     try:
         log.describe([], timeout=_LOOK_SECONDS)
     except WrongCluster as wrong:
@@ -42,8 +45,8 @@ def successor_of(store: ControllerStore, settings: Tideover, log: Log, cluster: 
     declared = settings.clusters[cluster].id
     if declared not in {None, seen}:
         raise Refused(
-            f"{cluster} leads to cluster {seen}, and clusters.{cluster}.id says {declared}",
-            hint=f"write id: {seen} there, restart runners and controllers, then type this again",
+            f"{cluster} leads to cluster {seen}, but clusters.{cluster}.id says {declared}",
+            hint=f"write id: {seen} there, restart runners and controllers, then run the command again",
         )
     here = tuple(row.query for row in store.assignments() if row.cluster == cluster)
     return Successor(pin=pin, id=seen, queries=here)
@@ -65,5 +68,8 @@ def accept(store: ControllerStore, successor: Successor, *, actor: str, reason: 
     )
     pin = store.replace_pin(cluster, former=former, new=successor.id, event=event)
     if pin is None:
-        raise Conflict(f"{cluster} was given to another cluster meanwhile", hint="look again: tideover history")
+        raise Conflict(
+            f"the id of {cluster} was changed in the meantime: nothing was saved",
+            hint="see tideover history, then run the command again",
+        )
     return pin

@@ -97,7 +97,7 @@ class Executor:
                 term = self._lead.term
                 operation = self._store.operation(operation_id)
                 if operation is None:
-                    raise UnknownName(f"operation {operation_id!r} is not known")
+                    raise UnknownName(f"the store knows no operation {operation_id!r}")
                 structlog.contextvars.bind_contextvars(operation=operation.id, epoch=operation.epoch)
                 if not operation.is_open or not going_on():
                     return operation

@@ -41,17 +41,18 @@ def leftover_of(store: ControllerStore, settings: Tideover, query: str) -> Lefto
     if query in settings.queries:
         raise Refused(
             f"{query} is still declared",
-            hint="take it out of the configuration, restart its runners and the controllers, then type this again",
+            hint="remove it from the configuration, restart its runners and the controllers, then run the "
+            "command again",
         )
     opened = open_operation(store, query)
     if opened is not None:
         raise Refused(
             f"operation {opened.id} of {query} is open ({opened.phase.value})",
-            hint="declare the query again until it is closed: a controller finishes it, or a failover calls it off",
+            hint="declare the query again until it is closed: a controller finishes it, or a failover cancels it",
         )
     waiting = next((request for request in store.open_requests() if request.query == query), None)
     if waiting is not None:
-        raise Refused(f"request {waiting.id} of {query} waits to be taken", hint="wait until it is answered")
+        raise Refused(f"request {waiting.id} of {query} has not begun yet", hint="wait until it has ended or expired")
     fact = latest_fact(store, query)
     runner = _running(store, fact)
     if runner is not None:

@@ -21,7 +21,7 @@ LOOKED_BACK = 1000
 def pause(store: ControllerStore, scope: str, *, until: datetime | None, actor: str, reason: str) -> Pause:
     """Keep automatic mode from a query or from all (``EVERY``). Raises ``ValueError`` for an end that is over."""
     made = Pause(scope=scope, since=store.now(), until=until, reason=reason, actor=actor)
-    end = f"until {until:%Y-%m-%d %H:%M:%S} UTC" if until else "until somebody resumes"
+    end = f"until {until:%Y-%m-%d %H:%M:%S} UTC" if until else "until tideover resume"
     text = f"automatic failover of {_whom(scope)} is paused {end}"
     store.pause(made, event=_event("pause", scope, made.since, actor, text, {"reason": reason}))
     return made
@@ -40,7 +40,7 @@ def acknowledge(
     operations = store.operations(query=query)
     under_way = next((each for each in operations if each.is_open and each.actor == AUTOMATIC), None)
     if under_way is not None:
-        raise Refused(f"operation {under_way.id} of {query} is under way: acknowledge it when it has ended")
+        raise Refused(f"operation {under_way.id} of {query} is still running: acknowledge it after it has ended")
     seen = frozenset(given.operation for given in store.acknowledgements(query))
     stands = cooldown_of(operations, seen, settings.policy_of(query).cooldown)
     if stands is None:
@@ -75,7 +75,7 @@ def still_paused(pauses: Sequence[Pause], now: datetime) -> list[Pause]:
 
 
 def _whom(scope: str) -> str:
-    return "every query" if scope == EVERY else scope
+    return "all queries" if scope == EVERY else scope
 
 
 def _event(

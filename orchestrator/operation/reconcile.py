@@ -78,7 +78,7 @@ def reconcile(store: ControllerStore, settings: Tideover, sides: Sides, *, actor
     query = settings.queries[fact.query]
     if fact.cluster not in query.clusters or fact.runner not in query.runners:
         raise Refused(
-            f"{fact.query} runs on {fact.cluster} by runner {fact.runner}, which its configuration does not allow",
+            f"{fact.query} runs on {fact.cluster} with runner {fact.runner}, which its configuration does not allow",
             hint="this may be another installation's runner on this store",
         )
     wanted = reconciled(stored, fact, store.now())
@@ -113,16 +113,17 @@ def reconcile_by_hand(
     query, runner = settings.queries[stored.query], runner or stored.runner
     if cluster not in query.clusters or runner not in query.runners:
         raise Refused(
-            f"the configuration of {stored.query} does not allow {cluster} by runner {runner}",
+            f"the configuration does not allow {stored.query} on {cluster} with runner {runner}",
             hint=f"its clusters are {', '.join(query.clusters)}, its runners {', '.join(query.runners)}",
         )
     at = store.now()
     if checkpoint.rstrip("/") == stored.checkpoint.rstrip("/"):
         if lost.holder is None or (cluster, runner) != (stored.cluster, stored.runner):
             raise Refused(
-                f"{checkpoint} is the checkpoint that {stored.query} left: it went on from another",
-                hint="look for the newest epoch-... below the checkpoint that the configuration names; one from which "
-                f"nothing went on stays where it was: --cluster {stored.cluster}, and no other --runner",
+                f"{checkpoint} is the checkpoint that {stored.query} left; it continued from another one",
+                hint="look for the newest epoch-... folder below the checkpoint in the configuration; if "
+                "the move had not "
+                f"begun, name the stored place: --cluster {stored.cluster}, without another --runner",
             )
         target = next((each for each in query.clusters if each != cluster), cluster)
         wanted, back = hold_given_up(
@@ -148,7 +149,7 @@ def _written(
 ) -> Assignment:
     was = f"epoch {stored.epoch} on {stored.cluster}" if stored else "no assignment"
     now = f"epoch {wanted.epoch} on {wanted.cluster}"
-    text = f"{wanted.query} is taken {said}: {now}; stored was {was}"
+    text = f"reconciled {wanted.query} {said}: {now}; the store had {was}"
     event = Event(
         sequence=None,
         at=wanted.changed_at,
@@ -169,5 +170,5 @@ def _written(
     operation, asked = (undo[0], [undo[1]]) if undo is not None else (None, [])
     from_epoch = stored.epoch if stored else None
     if not store.reconcile(wanted, from_epoch=from_epoch, event=event, operation=operation, intents=asked):
-        raise Refused(f"{wanted.query} changed while you looked: nothing was written", hint="look again")
+        raise Refused(f"{wanted.query} changed while you looked: nothing was written", hint="run the command again")
     return wanted

@@ -160,7 +160,7 @@ class RequestHandler:
             opened = self._opened(request, refused, waited=waited)
             if opened is not None:
                 return self._answered(request, opened)
-        self._refuse(request, f"{request.query} is being moved by others again and again")
+        self._refuse(request, f"other commands keep moving {request.query}: run the command again")
         return None
 
     def _is_left(self, request: Request, standing: Operation | None, *, has_room: bool) -> bool:
@@ -194,7 +194,7 @@ class RequestHandler:
             of_before = each.created_at > now  # by a clock that was set back since
             earlier = of_before or (each.created_at, each.id) < (request.created_at, request.id)
             if earlier and (each.query, each.kind) == (request.query, request.kind) and each.target != request.target:
-                self._refuse(each, f"called off by {request.actor}: {request.query} stays on {request.target}")
+                self._refuse(each, f"cancelled by {request.actor}: {request.query} stays on {request.target}")
         return True
 
     def _answered(self, request: Request, operation: Operation) -> str:
@@ -229,7 +229,7 @@ class RequestHandler:
             return standing.id
         text = (
             f"operation {standing.id}, a {standing.kind.value} to {standing.target}, is open ({standing.phase.value}): "
-            f"wait for its end (tideover show-op {standing.id}), or join it with its own verb and target"
+            f"wait for its end (tideover show-op {standing.id}), or run its own verb with its target to join it"
         )
         self._refuse(request, text)
         return None

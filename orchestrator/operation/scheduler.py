@@ -111,7 +111,7 @@ class Scheduler:
         except (NotLeading, StaleTerm, StoreUnavailable, Conflict):
             raise
         except Exception as error:
-            log.exception("a defect met a request", request=request.id, query=request.query)
+            log.exception("a bug in Tideover stopped a request", request=request.id, query=request.query)
             if self.is_ours(request):
                 handler.refuse(request, f"{_defect(error)}; nothing was begun")
 
@@ -221,8 +221,10 @@ class Scheduler:
                 self._failed.pop(operation, None)
                 self._retry_at[operation] = self.clock.monotonic() + min(self.retry_seconds, GIVEN_UP_SECONDS)
         except (NotLeading, StoreError) as unsaid:
-            log.warning("the store does not take why an operation cannot go on", operation=operation, error=str(unsaid))
+            log.warning(
+                "the store does not save why an operation cannot continue", operation=operation, error=str(unsaid)
+            )
 
 
 def _defect(error: Exception) -> str:
-    return f"a defect of Tideover: {type(error).__name__}: {error}"
+    return f"a bug in Tideover: {type(error).__name__}: {error}"

@@ -60,10 +60,12 @@ class Pin:
 def strange(cluster: str, seen: str, configured: str | None, pin: Pin | None) -> str | None:
     """Why what answers under a name is not the cluster that has it, and the way out; None where it is, or may be."""
     if configured is not None and seen != configured:
-        return f"{cluster} leads to cluster {seen}, and clusters.{cluster}.id says {configured}: mend bootstrap or id"
+        return (
+            f"{cluster} leads to cluster {seen}, but clusters.{cluster}.id says {configured}: correct bootstrap or id"
+        )
     if pin is not None and seen != pin.id:
         return (
-            f"{cluster} leads to cluster {seen}, and was cluster {pin.id} until now: mend bootstrap; "
+            f"{cluster} leads to cluster {seen}, but was cluster {pin.id} until now: correct bootstrap; "
             f"if it was replaced on purpose: tideover accept-cluster {cluster}"
         )
     return None
@@ -73,6 +75,6 @@ def left_behind(cluster: str, placement: Placement) -> str:
     """Why a query that is still placed on the cluster which had a name before is not run there."""
     query = placement.query
     return (
-        f"{query} stands in cluster {placement.id}, and {cluster} is another one since: its offsets mean other "
+        f"{query} last ran on cluster {placement.id}, and {cluster} is another cluster now: its offsets mean other "
         f"records there; tideover failover {query}"
     )

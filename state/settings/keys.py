@@ -85,7 +85,7 @@ class Security(Settings):
         if self.sasl is not None and not self.protocol.startswith("SASL"):
             raise ValueError(f"a sasl group needs protocol SASL_PLAINTEXT or SASL_SSL, not {self.protocol}")
         if (self.cert is None) != (self.key is None):
-            raise ValueError("cert and key belong together")
+            raise ValueError("cert and key must be set together")
         return self
 
 
@@ -140,7 +140,7 @@ class Spark(Settings):
     def _ask_standalone_masters_only(self) -> Self:
         """Where it is set its answer is proof and nothing else, and other managers do not answer so."""
         if self.master_ui is not None and self.master.startswith(("yarn", "k8s")):
-            raise ValueError(f"master_ui is asked as a standalone master is, and master is {self.master}: leave it out")
+            raise ValueError(f"master_ui needs a standalone master, but master is {self.master}: remove it")
         return self
 
 
@@ -161,7 +161,11 @@ def _leave_to_us(options: Iterable[str], ours: Collection[str]) -> None:
     """A query that names its own cluster would stay there when it is moved. Spark's options know no case."""
     named = [key for key in options if key.lower() in ours]
     if named:
-        raise ValueError("\n".join(f"options.{key} is Tideover's to set: it changes with the cluster" for key in named))
+        raise ValueError(
+            "\n".join(
+                f"options.{key} is set by Tideover, because it changes with the cluster: remove it" for key in named
+            )
+        )
 
 
 def _require_own_group(options: Iterable[str]) -> None:

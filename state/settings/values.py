@@ -83,7 +83,7 @@ def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression that Java and Python read alike: {error}") from None
+        raise ValueError(f"{text!r} is not a regular expression that Java and Python read alike: {error}") from None
     return text
 
 
@@ -195,11 +195,11 @@ def _of_checkpoints(queries: Mapping[str, object], default: object) -> Iterator[
         path = _plain_path(checkpoint)
         for other, owner in owners.items():
             if other == path:
-                yield f"queries.{name}.checkpoint: it is that of query {owner!r} already"
+                yield f"queries.{name}.checkpoint: it is already that of query {owner!r}"
             elif path.startswith(f"{other}/"):
-                yield f"queries.{name}.checkpoint: it lies inside that of query {owner!r}, {other}"
+                yield f"queries.{name}.checkpoint: it is inside that of query {owner!r}, {other}"
             elif other.startswith(f"{path}/"):
-                yield f"queries.{name}.checkpoint: that of query {owner!r}, {other}, lies inside it"
+                yield f"queries.{name}.checkpoint: that of query {owner!r}, {other}, is inside it"
         owners.setdefault(path, name)
         refused = scheme_refusal(checkpoint, default if isinstance(default, str) else "file:///")
         if refused is not None:
@@ -222,7 +222,9 @@ def _of_retention(groups: Mapping[str, object], queries: Mapping[str, object]) -
     for path, policy in policies.items():
         cooldown = _duration(_mapping(policy).get("cooldown"))
         if kept is not None and cooldown is not None and cooldown > kept:
-            yield f"{path}.cooldown: {write_duration(cooldown)} is longer than retention.history keeps operations"
+            yield (
+                f"{path}.cooldown: {write_duration(cooldown)} is longer than retention.history, which keeps operations"
+            )
 
 
 def _duration(value: object) -> timedelta | None:

@@ -66,7 +66,9 @@ def check_asked(request: Request) -> None:
 def refuse_other_request(wanted: Request, stands: Request) -> None:
     """Raise ``Conflict`` unless the row under the request's id is this very request, answered since or not."""
     if replace(stands, operation=None, refused=None) != replace(wanted, operation=None, refused=None):
-        raise Conflict(f"request {wanted.id} exists already, and asks for something else", hint="ask again: a new id")
+        raise Conflict(
+            f"request {wanted.id} exists already, and asks for something else", hint="ask again with a new id"
+        )
 
 
 def check_adopted(assignment: Assignment) -> None:
@@ -149,9 +151,12 @@ def is_newer(position: Position, other: Position) -> bool:
 def refuse_stale(term: int, stands: int | None) -> None:
     """Raise ``StaleTerm`` unless ``term`` is the one that stands."""
     if stands is None:
-        raise StaleTerm(f"nobody leads yet, so a write with term {term} is refused", hint="take the lease first")
+        raise StaleTerm(f"no controller leads yet, so a write with term {term} is refused", hint="take the lease first")
     if term != stands:
-        raise StaleTerm(f"term {stands} leads; the write with term {term} is refused", hint="stop, and lead again")
+        raise StaleTerm(
+            f"term {stands} leads; the write with term {term} is refused",
+            hint="another controller leads now; this one has to take the lease again",
+        )
 
 
 def left_by(stands: Assignment, wanted: Assignment, at: datetime) -> Former | None:
@@ -187,9 +192,9 @@ def refuse_forgetting(
 ) -> None:
     """Raise ``Conflict`` while a query is moved, or when a runner reported it after whoever forgets it looked."""
     if open_operation is not None:
-        raise Conflict(f"operation {open_operation} of {query} is open: it is not forgotten")
+        raise Conflict(f"{query} is not forgotten: operation {open_operation} of it is open")
     if reported_at != seen:
-        raise Conflict(f"a runner has just reported {query}: it is not forgotten", hint="look again: tideover list")
+        raise Conflict(f"{query} is not forgotten: a runner has just reported it", hint="see tideover list")
 
 
 def refuse_moving(cluster: str, operations: Iterable[Operation]) -> None:

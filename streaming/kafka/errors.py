@@ -51,7 +51,7 @@ def broken(outcome: BaseException | None, address: str) -> PartitionError:
         return PartitionError(name="TIMED_OUT", text=text, retriable=True)
     if isinstance(outcome, errors.UnsupportedVersionError):
         return PartitionError(
-            name="UNSUPPORTED_VERSION", text=f"{address}: the broker is too old for this question", retriable=False
+            name="UNSUPPORTED_VERSION", text=f"{address}: the broker is too old for this request", retriable=False
         )
     if isinstance(outcome, CredentialRefused):
         return PartitionError(name="CREDENTIAL_REFUSED", text=str(outcome), retriable=False)

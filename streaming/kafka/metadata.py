@@ -98,7 +98,7 @@ class Contact:
             if reason:
                 raise CredentialRefused(
                     f"{self._cluster}: {self._network.address(node)} refuses us: {reason}",
-                    hint="check this cluster's security settings; its brokers may be well",
+                    hint="check this cluster's security settings; its brokers may be healthy",
                 )
 
     def _unreachable(self, outcomes: dict[Node, Any]) -> ClusterUnreachable:

@@ -135,7 +135,9 @@ class Partitions:
 
 
 def _left_out(address: str) -> PartitionError:
-    return PartitionError(name="UNKNOWN_SERVER_ERROR", text=f"{address} left it out of its answer", retriable=True)
+    return PartitionError(
+        name="UNKNOWN_SERVER_ERROR", text=f"{address} did not answer for this partition", retriable=True
+    )
 
 
 def _lost(error: ClusterUnreachable) -> PartitionError:

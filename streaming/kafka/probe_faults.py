@@ -54,10 +54,10 @@ def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> Trouble:
     if silent(outcome):
         return Trouble(kind="silent", text=text, fault=Fault.THEIRS, retriable=True)
     if isinstance(outcome, errors.UnsupportedVersionError):
-        text = f"{address}: the broker is too old for this question"
+        text = f"{address}: the broker is too old for this request"
         return Trouble(kind="version", text=text, fault=Fault.OURS, retriable=False)
     if isinstance(outcome, errors.InvalidReceiveError):
-        text = f"{address} does not speak Kafka, or not in the way that is configured ({in_words(outcome)})"
+        text = f"{address} does not speak Kafka, or not as configured under security ({in_words(outcome)})"
         return Trouble(kind="protocol", text=text, fault=Fault.OURS, retriable=False)
     cause = _cause(outcome)
     if isinstance(cause, socket.gaierror):
@@ -96,8 +96,8 @@ def summed(troubles: Iterable[Trouble]) -> Trouble:
 
 def _hung_up(address: str, *, answered_before: bool) -> Trouble:
     if answered_before:
-        return Trouble(kind="reset", text=f"{address} hung up", fault=Fault.THEIRS, retriable=True)
-    text = f"{address} hangs up and has never answered, as a listener does that expects TLS, SASL or neither"
+        return Trouble(kind="reset", text=f"{address} closed the connection", fault=Fault.THEIRS, retriable=True)
+    text = f"{address} closes every connection and has never answered: it may expect TLS, SASL or neither"
     return Trouble(kind="protocol", text=text, fault=Fault.OURS, retriable=True)
 
 

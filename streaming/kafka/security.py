@@ -28,7 +28,7 @@ _CERTIFICATE_WORDS = {
     "CERTIFICATE IS NOT YET VALID": "the broker's certificate is not valid yet, or this host's clock is wrong",
     "HOSTNAME MISMATCH": "the broker's certificate is for another name (check_hostname)",
     "IP ADDRESS MISMATCH": "the broker's certificate is for another address (check_hostname)",
-    "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not of an authority that we trust (ca)",
+    "CERTIFICATE_VERIFY_FAILED": "the broker's certificate is not signed by an authority that we trust (ca)",
     "CERTIFICATE_REQUIRED": f"the broker wants {_OURS}: name {_TAKEN}",
     "CERTIFICATE REQUIRED": f"the broker wants {_OURS}: name {_TAKEN}",
     "CERTIFICATE_EXPIRED": f"the broker refuses {_OURS}: it has expired, renew it",
@@ -111,7 +111,7 @@ def _secret(secret: SecretStr, what: str) -> str:
         return reveal(secret)
     except Broken as broken:
         hint = "it is named under security of this cluster, and read by each new connection"
-        raise CredentialRefused(f"{what} cannot be had: {broken.why}", hint=hint) from None
+        raise CredentialRefused(f"{what} cannot be read: {broken.why}", hint=hint) from None
 
 
 def _version(file: Path) -> object:

@@ -176,7 +176,7 @@ class _Search:
 
 
 def _cut_short(end: int) -> PartitionError:
-    text = f"the log gave no more records although it should reach to offset {end}"
+    text = f"the log returned no more records, although it should reach offset {end}"
     return PartitionError(name=_OUT_OF_RANGE, text=text, retriable=False)
 
 

@@ -187,7 +187,7 @@ class Heartbeats:
             if defect != self._defect:
                 log.exception("heartbeats cannot be read", source=self._source, target=self._target)
             self._defect, self._ends = defect, {}
-            text = f"the reading itself failed: {defect}"
+            text = f"reading failed: {defect}"
             self._carried = self._carried.missed(text, Fault.HERE, self._clocks.monotonic())
         now, overdue = self._clocks.monotonic(), self._carried.overdue
         pause = max(0.0, began + self._interval - now)
@@ -204,7 +204,7 @@ class Heartbeats:
         if not self._ends:
             facts = self._log.describe([self._topic], timeout=self._timeout)[self._topic]
             if facts.error is not None:
-                raise KafkaError(f"{self._target} does not show {self._topic}: {facts.error.text}")
+                raise KafkaError(f"cannot describe {self._topic} on {self._target}: {facts.error.text}")
             self._ends = {TopicPartition(self._topic, number): -1 for number in facts.partitions}
         looked = self._log.offsets(
             dict.fromkeys(self._ends, int(Spec.LATEST)), read_committed=True, timeout=self._timeout
@@ -213,7 +213,7 @@ class Heartbeats:
         failed = next((each.error for each in looked.values() if each.error is not None), None)
         if failed is not None and not ends:
             self._ends = {}
-            raise KafkaError(f"{self._target} does not tell the end of {self._topic}: {failed.text}")
+            raise KafkaError(f"cannot read the end of {self._topic} on {self._target}: {failed.text}")
         moved = {partition: end for partition, end in ends.items() if end != self._ends[partition]}
         tails = read_tails(self._log, moved, count=1, timeout=self._timeout)
         came: list[int] = []
@@ -224,5 +224,5 @@ class Heartbeats:
         self._newest_ms = max(came, default=self._newest_ms)
         refused = next((tail.error for tail in tails.values() if tail.error and not tail.error.retriable), None)
         if refused is not None:
-            raise KafkaError(f"{self._target} does not give what is in {self._topic}: {refused.text}")
+            raise KafkaError(f"cannot read {self._topic} on {self._target}: {refused.text}")
         return self._newest_ms

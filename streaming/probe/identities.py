@@ -40,7 +40,7 @@ class Identities:
             if text is None and pin is None:
                 first = self._first.setdefault(cluster, seen)
                 text = (
-                    None if first == seen else f"{cluster} leads to cluster {seen}, and led to cluster {first} before"
+                    None if first == seen else f"{cluster} leads to cluster {seen}, but led to cluster {first} before"
                 )
         if text is not None:
             raise WrongCluster(text, seen=seen)

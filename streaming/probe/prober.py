@@ -53,7 +53,7 @@ class Pace:
         self._before, self._wall = now, wall
         self._due = now + self._interval  # never sooner, or a late loop would take one short outage for a long one
         if late > self._limit:
-            return f"this process was stopped or starved: a look began {late:.1f} s late"
+            return f"this process was paused or starved: a probe began {late:.1f} s late"
         if abs(jumped) > self._limit:
             return f"the clock jumped by {jumped:+.1f} s, or this host was suspended"
         return None
@@ -112,7 +112,7 @@ class Prober:
             self._begin_look()
 
     def _void(self, why: str) -> None:
-        self._log.warning("what was seen before does not count", why=why)
+        self._log.warning("probe history discarded", why=why)
         with self._lock:
             self._window = self._window.void(self._clocks.monotonic(), why)
         self._on_look()
@@ -137,7 +137,7 @@ class Prober:
             eye = eye or self._open_probe()
             sight = eye.look(self._timeout)
         except Exception as error:  # noqa: BLE001 - a thread's edge: a defect of ours says nothing of the cluster
-            self._log.exception("a look failed")
+            self._log.exception("a probe failed")
             sight = _broken(began, self._clocks.monotonic(), error)
         late = self._clocks.monotonic() - began - self._timeout
         with self._lock:
@@ -157,12 +157,12 @@ class Prober:
 
 
 def _stuck(now: float, count: int) -> Sight:
-    text = f"{count} name look-ups on this host have not come back"
+    text = f"{count} name look-ups on this host have not returned"
     return Sight(began=now, seconds=0.0, trouble=Trouble(kind="stuck", text=text, fault=Fault.HERE, retriable=True))
 
 
 def _broken(began: float, ended: float, error: Exception) -> Sight:
-    text = f"the look itself failed: {type(error).__name__}: {error}"
+    text = f"the probe itself failed: {type(error).__name__}: {error}"
     return Sight(
         began=began,
         seconds=ended - began,

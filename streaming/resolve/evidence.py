@@ -59,7 +59,7 @@ def _known(log: Log, topic: str, deadline: Deadline) -> Mapping[TopicPartition, 
     begin, end = ends[key, Spec.EARLIEST], ends[key, Spec.LATEST]
     if begin.offset is None or end.offset is None:
         error = begin.error or end.error
-        return notes.failed(error) if error is not None else "its ends are not told"
+        return notes.failed(error) if error is not None else "its ends are unknown"
     first = max(begin.offset, end.offset - MOST_RECORDS)
     records = _read(log, key, first, end.offset, deadline)
     if isinstance(records, str):

@@ -36,7 +36,7 @@ def stay(found: Found, gap: int) -> Found:
     if found.missing:
         return replace(found, missing=found.missing + gap, exact=False)
     repeats = None if found.repeats is None else found.repeats + gap
-    note = f"the records remembered end {gap} before the checkpoint, and the gap cannot be counted over"
+    note = f"the remembered records end {gap} before the checkpoint, and the records between cannot be counted"
     return replace(found, exact=False, repeats=repeats, note=notes.joined(found.note, note))
 
 
@@ -153,8 +153,10 @@ def admitted(found: Found, ring: Ring, records: Sequence[LogRecord], *, behind: 
         return found
     share = strange / (known + strange)
     note = (
-        f"{strange} of the {known + strange} records before the place were never given to this read_committed query, "
-        f"so about {round(behind * share)} of the {behind} behind it are such: the replicator copies aborted "
+        f"{strange} of the {known + strange} records before the resume offset were never given to this "
+        "read_committed query, "
+        f"so about {round(behind * share)} of the {behind} after it are not meant for it either: the "
+        "replicator copies aborted "
         "transactions as ordinary records (or the old log was compacted); set the isolation.level of its source "
         "consumer to read_committed"
     )

@@ -6,22 +6,26 @@ from streaming.cluster_log import PartitionError
 from streaming.resume.facts import Facts
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
 
-NO_TIMESTAMP = "no time of a consumed record is known, so the standby cannot be asked by time"
-NOTHING_READ = "nothing was read yet: resumed at the standby's begin"
-NOTHING_LEFT = "nothing of what was read is remembered and the old partition was empty: resumed at the standby's begin"
-TIME_PAST_CONTENT = "the time look-up went past the place proven by content: resumed at that place"
-ONLY_YOUNGER = "the first record that the standby still holds is younger than the last one read: resumed at its begin"
+NO_TIMESTAMP = "no time of a consumed record is known, so the standby cannot be searched by time"
+NOTHING_READ = "nothing was read yet: resumed at the start of the standby's log"
+NOTHING_LEFT = (
+    "no record that was read is remembered, and the old partition was empty: resumed at the start of the standby's log"
+)
+TIME_PAST_CONTENT = "the time look-up went past the offset proven by content: resumed at the proven offset"
+ONLY_YOUNGER = "the first record that the standby still holds is newer than the last one read: resumed there"
 OPEN_TRANSACTION = "an open transaction on the standby pins its last stable offset: resumed there"
-UNPROVEN_BOUND = "replay is an upper bound: the place could not be proven by content"
+UNPROVEN_BOUND = "replay is an upper bound: the offset could not be proven by content"
 ADDED = "the old topic was not known to have this partition"
-NO_SYNC = "the offset-syncs topic has nothing of this partition"
-SYNC_AHEAD = "the offset sync points past the standby's end: it is of another log"
-SYNC_PAST_CONTENT = "the offset sync went past the place proven by content: resumed at that place"
-SYNC_EXPIRED = "retention: the standby has deleted the place of the offset sync; unread records may have expired there"
+NO_SYNC = "the offset-syncs topic has no entry for this partition"
+SYNC_AHEAD = "the offset sync points past the standby's end: it belongs to another log"
+SYNC_PAST_CONTENT = "the offset sync went past the offset proven by content: resumed at the proven offset"
+SYNC_EXPIRED = (
+    "retention: the standby has deleted the records at the offset sync; unread records may have expired there"
+)
 CUT = "log truncation: the old log was cut before the position, at an unknown offset"
-FAIL = "no method held, and the policy is to fail"
-SEGMENT = "whole segments earlier: the standby only tells when a segment was last written"
-NO_SEGMENT = "no segment of the standby is that old: resumed at its begin"
+FAIL = "no method applies, and policy.on_no_match is fail"
+SEGMENT = "whole segments earlier: the standby only reports when a segment was last written"
+NO_SEGMENT = "no segment of the standby is that old: resumed at the start of its log"
 
 CAUSES = {
     Cause.NOT_REMEMBERED: "no records are remembered for this partition",
@@ -35,7 +39,7 @@ CAUSES = {
     Cause.SCAN_LIMIT: "the scan limit was reached before the last record read",
     Cause.DEADLINE: "the deadline passed while the standby was read",
     Cause.ERROR: "the standby could not be read",
-    Cause.TRUNCATED: "the old log was cut, so what is remembered may be found nowhere",
+    Cause.TRUNCATED: "the old log was cut, so the remembered records may exist nowhere",
     Cause.REPARTITIONED: "the standby's partitions do not match the old cluster's one to one",
 }
 
@@ -60,12 +64,12 @@ def no_place(outcome: NoPlace) -> str:
 
 def future(time_ms: int) -> str:
     """No clock has come to that time yet."""
-    return f"{instant(time_ms)} lies in the future"
+    return f"{instant(time_ms)} is in the future"
 
 
 def failed(error: PartitionError) -> str:
     """A partition's error; one that passes by itself (a leader that just changed) says so."""
-    again = ", asking again can help: the leader may just have changed" if error.retriable else ""
+    again = ", trying again may help: the leader may just have changed" if error.retriable else ""
     return f"{error.name}: {error.text}{again}"
 
 
@@ -85,31 +89,31 @@ def no_match(time_ms: int, facts: Facts, now: datetime, *, idle: bool | None) ->
 
 
 def unproven_copy(reason: str) -> str:
-    """A route that is said to keep offsets, and is not seen to."""
+    """A route that is said to keep offsets, and for which the records do not prove it."""
     return f"the same offset is not proven: {reason}"
 
 
 def before_syncs(offset: int, oldest: int) -> str:
     """No sync is old enough."""
-    return f"the oldest offset sync is of {oldest}, after {offset}"
+    return f"the oldest offset sync is for {oldest}, after {offset}"
 
 
 def unread_behind(offsets: int) -> str:
     """Too much to look through for records that were sent again."""
     return (
-        f"{offsets} offsets lie behind the place, too many to look through for records that the replicator sent again: "
-        "how many are read twice is not known"
+        f"{offsets} offsets after the resume offset are too many to search for records that the replicator sent again: "
+        "how many are read twice is unknown"
     )
 
 
 def unconfirmed(agreeing: int, known: int) -> str:
     """Syncs against content: they prove themselves by the times of the records that they speak of."""
-    return f"the offset syncs are not believed either: {agreeing} of {known} remembered times are where they say"
+    return f"the offset syncs are not trusted either: only {agreeing} of {known} remembered times are where they say"
 
 
 def set_back(read_to: int, offset: int) -> str:
     """Rule of an old log that was cut at a known offset."""
-    return f"log truncation: read to {read_to}, resumed where the old log parts from what was read, at {offset}"
+    return f"log truncation: read to {read_to}, resumed where the old log diverges from what was read, at {offset}"
 
 
 def retention(earliest_ms: int, time_ms: int) -> str:

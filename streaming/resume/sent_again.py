@@ -109,12 +109,12 @@ class Behind:
     def untold(self, at: int) -> Resent:
         """Where no first copy of old records was found, and not all could be searched for one."""
         offset = self.records[at].offset
-        note = f"records from {offset} on are older than those read last: whether they were read before is not known"
+        note = f"records from {offset} on are older than those read last: whether they were read before is unknown"
         return Resent(records=None, note=note)
 
     def _ambiguous(self) -> Resent:
         at = self.records[self._alike].offset
-        return Resent(records=None, note=f"the record at {at} may be new, or one of those read that are like it")
+        return Resent(records=None, note=f"the record at {at} may be new, or one of the equal records that were read")
 
     def _note(self, upto: int) -> str:
         last = self.records[upto].offset

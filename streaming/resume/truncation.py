@@ -129,7 +129,7 @@ def judge(position: Position, log: LogNow | PartitionError) -> Standing:
     if isinstance(log, PartitionError):
         return _found(position, Finding.UNPROVEN, note=f"{log.name}: {log.text}")
     if position.topic_id is not None and log.topic_id is not None and position.topic_id != log.topic_id:
-        note = f"the topic was made anew: its id was {position.topic_id} and is {log.topic_id}"
+        note = f"the topic was recreated: its id was {position.topic_id} and is now {log.topic_id}"
         return _found(position, Finding.RECREATED, divergence=0, note=note)
     answer = log.epoch_end if log.epoch_end is not None and log.epoch_end.error is None else None
     if answer is not None:
@@ -140,7 +140,7 @@ def judge(position: Position, log: LogNow | PartitionError) -> Standing:
         note = f"the log ends at {log.end}, before the position"
         return _found(position, Finding.TRUNCATED, note=note)
     if position.offset < log.begin:
-        note = f"the log begins at {log.begin}: what lay before it was deleted before it was read"
+        note = f"the log begins at {log.begin}: records before that were deleted before they were read"
         return _found(position, Finding.EXPIRED, note=note)
     if answer is None:
         return _found(position, Finding.UNPROVEN, note=_why_unproven(log.epoch_end))
@@ -150,7 +150,7 @@ def judge(position: Position, log: LogNow | PartitionError) -> Standing:
 def _diverged(position: Position, answer: EpochEnd) -> Standing | None:
     asked = position.leader_epoch
     if answer.end_offset is None or answer.leader_epoch is None:
-        note = f"the log knows nothing of leader epoch {asked}, under which the last record was read"
+        note = f"the log does not know leader epoch {asked}, under which the last record was read"
         return _found(position, Finding.TRUNCATED, note=note)
     if answer.end_offset < position.offset:
         note = f"leader epoch {answer.leader_epoch} ends at {answer.end_offset} in the log as it is now"
@@ -163,7 +163,7 @@ def _diverged(position: Position, answer: EpochEnd) -> Standing | None:
 
 def _why_unproven(answer: EpochEnd | None) -> str:
     if answer is None:
-        return "the leader epoch of the last record read is not known"
+        return "the leader epoch of the last record read is unknown"
     return "" if answer.error is None else f"{answer.error.name}: {answer.error.text}"
 
 
@@ -194,7 +194,7 @@ class LogTruncation:
 
     def __str__(self) -> str:
         named = [
-            f"{place.topic}-{place.partition} (read to {self.offsets[place]}, parts at "
+            f"{place.topic}-{place.partition} (read to {self.offsets[place]}, diverges at "
             f"{'an unknown offset' if offset is None else offset})"
             for place, offset in sorted(self.divergent_offsets.items())
         ]

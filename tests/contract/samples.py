@@ -293,7 +293,7 @@ def replication(**change: Any) -> Replication:
         "sampled_at": AT,
         "copies": (
             Copy("orders", 0, "east.orders", 5_000, 4_000, 1_000, 3, 6_000, ""),
-            Copy("orders", 1, None, None, None, None, None, None, "the route to west does not name the topic"),
+            Copy("orders", 1, None, None, None, None, None, None, "the route to west has no such topic"),
         ),
     }
     return Replication(**(values | change))

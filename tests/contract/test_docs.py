@@ -125,15 +125,15 @@ def keys_of(group: type[BaseModel]) -> set[str]:
 
 QUOTED = {
     "runbook.md": [
-        "the store was put back to an older copy", "it is among the newest ", ", and kept for ", " runs from it",
-        "retention.checkpoints is not set", " is not declared", " did not clean it: ", "it does not lie in ",
+        "the store was restored from an older backup", "it is one of the newest ", ", kept for ", " uses it",
+        "retention.checkpoints is not set", " is not declared", " could not clean it: ", "it is outside ",
         "no runner reports that ", "the JVM does not answer", "query stays cold", "query not started", "query failed",
         "runner is down", "fenced by tideover: epoch ", "what the standby lacks is within the limit",
-        "proven after the stop, before anything else", "the standby lags: ",
+        "checked once the old run is stopped, before anything else", "the standby lags: ",
     ],
     "upgrade.md": [
         "an upgrade needs all operations closed", "the store cannot be reached or is locked",
-        "this user may not bring it to ", ", and this version of Tideover needs ",
+        "this user may not upgrade it to ", ", and this version of Tideover needs ",
         ", and this version of Tideover knows up to ",
     ],
     "failback.md": ["the standby lags", " lacked at "],

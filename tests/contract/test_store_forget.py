@@ -75,7 +75,7 @@ def test_a_query_is_forgotten_whole_and_its_neighbour_is_not_touched(store: Cont
 def test_a_query_that_is_moved_is_not_forgotten(store: ControllerStore) -> None:
     held(store)
     before = store.remembered("revenue")
-    with pytest.raises(Conflict, match="operation op-1 of revenue is open"):
+    with pytest.raises(Conflict, match="operation op-1 of it is open"):
         store.forget("revenue", reported_at=None, event=samples.event(text="forgotten"))
     assert store.remembered("revenue") == before
     assert "forgotten" not in [event.text for event in store.history()]
@@ -86,7 +86,7 @@ def test_a_query_that_was_reported_since_is_not_forgotten(store: ControllerStore
     seen = reported(store, "revenue")
     store.report_query(samples.fact(reported_at=seen + SECOND))
     for looked in (seen, None):
-        with pytest.raises(Conflict, match="has just reported revenue"):
+        with pytest.raises(Conflict, match="a runner has just reported it"):
             store.forget("revenue", reported_at=looked, event=samples.event())
     assert store.remembered("revenue") == WHOLE
 

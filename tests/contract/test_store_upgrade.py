@@ -213,7 +213,7 @@ def test_a_user_who_may_not_build_is_told(postgres: Postgres) -> None:
     engines = make_engines(url)
     with engines.write.begin() as connection:
         connection.execute(sa.text("CREATE ROLE reader LOGIN"))
-    with pytest.raises(SchemaOlder, match="may not bring it") as refused:
+    with pytest.raises(SchemaOlder, match="may not upgrade it") as refused:
         upgrade_store(url.replace("postgres@", "reader@"))
     assert "create tables" in refused.value.hint
     engines.dispose()

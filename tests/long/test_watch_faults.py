@@ -100,7 +100,7 @@ def test_a_store_that_stops_during_operations_only_delays_them(tmp_path: Path) -
             time.sleep(20.0)
             server.start()
             world.until("every query has left", world.has_moved)
-            assert "the store is away" in world.log("one")
+            assert "the store does not answer" in world.log("one")
             world.assert_moved_once()
             world.assert_nothing_lost()
 

@@ -88,8 +88,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
-        '        return Proof(None, f"told to stop, but {unrest}")',
-        '        return Proof(Evidence.RUNNER, f"told to stop, but {unrest}")',
+        '        return Proof(None, f"asked to stop, but {unrest}")',
+        '        return Proof(Evidence.RUNNER, f"asked to stop, but {unrest}")',
         ("tests/unit/test_fence.py",),
         "'stop requested' taken as evidence although something still runs",
     ),

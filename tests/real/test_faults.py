@@ -82,7 +82,7 @@ def test_a_standby_killed_before_the_commit_is_waited_for(theatre: Theatre) -> N
         theatre.kill(there)
     theatre.until(
         "the verb says what it waits for",
-        lambda: any("cannot be asked, trying again" in each.sentence for each in theatre.store.operations(limit=4)),
+        lambda: any("does not answer, trying again" in each.sentence for each in theatre.store.operations(limit=4)),
     )
     assert theatre.sides("sums")[0] == here
     theatre.start(there)

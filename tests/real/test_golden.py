@@ -68,9 +68,9 @@ CARRIED_SINCE_4 = {
 CARRIED_3_5: dict[str, tuple[int, list[str], int]] = {"checkpoint-version-3.5.4": (0, [], 1)}
 REFUSED = {
     # Spark 2.1 had no commit log; 4 came without 3, and Spark's own restart refuses it likewise
-    "checkpoint-version-2.1.0": (HalfWritten, "offsets/1 is there, and no batch is the newest that is committed"),
+    "checkpoint-version-2.1.0": (HalfWritten, "offsets/1 exists, but the newest committed batch is none"),
     "checkpoint-test-offsetId-commitId-inconsistent": (
-        HalfWritten, "offsets/4 is there, and batch 2 is the newest that is committed",
+        HalfWritten, "offsets/4 exists, but the newest committed batch is 2",
     ),
 }  # fmt: skip
 EXPECTED = CARRIED | (CARRIED_3_5 if IS_OLD else CARRIED_SINCE_4)

@@ -187,7 +187,7 @@ def test_verdict_gate_and_runner_refuse_a_cluster_at_anothers_address(place: Pla
         runner.until("the verdict is given and the query has failed", is_refused)
         assert Verdict.DOWN not in seen
         status = next(each for each in store.cluster_statuses() if each.cluster == "east")
-        assert status.reasons[0].startswith(f"east leads to cluster {stranger}, and was cluster {east} until now")
+        assert status.reasons[0].startswith(f"east leads to cluster {stranger}, but was cluster {east} until now")
         code, plan, _ = place.tideover("plan", "failover", "ids")
         (gate,) = [each for each in plan["gates"] if each["name"] == "cluster-identity"]
         assert (code, plan["refused"], gate["ok"]) == (1, True, False)
@@ -209,7 +209,7 @@ def test_verdict_gate_and_runner_refuse_a_cluster_at_anothers_address(place: Pla
 
         code, row, said = place.tideover("accept-cluster", "east", "--yes")
         assert (code, row[0]["id"], row[0]["left_behind"]) == (0, stranger, ["ids"]), said
-        runner.until("it stays behind", lambda: place.failed_with(f"ids stands in cluster {east}"))
+        runner.until("it stays behind", lambda: place.failed_with(f"ids last ran on cluster {east}"))
         assert "query started" not in runner.log()
         code, operation, said = place.tideover("failover", "ids", "--to", "west", "--yes")
         assert (code, operation["outcome"]) == (0, "done"), said

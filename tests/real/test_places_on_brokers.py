@@ -144,7 +144,9 @@ def test_a_measured_buffer_covers_the_disorder_and_skips_no_unread_record(
 ) -> None:
     plan = stage.plan("mixed")
     (buffer,) = plan.value["buffers"]
-    assert buffer["text"] == "24.1 s measured: disorder up to 14.1 s in 1.97 h over 60 steps, margin 10 s"
+    assert (
+        buffer["text"] == "24.1 s measured: timestamps up to 14.1 s out of order in 1.97 h over 60 steps, margin 10 s"
+    )
     newest, unread = (T0_MS + number * 1000 for number in (62, 48))
     assert stage.east.held["mixed", 0][READ:][:2] == [50, 48], "unread, and older than what was read"
     assert unread < newest - 10_000, "a margin alone would not reach back so far"
@@ -169,14 +171,14 @@ def test_a_mapped_topic_is_found_under_its_name_there(stage: Stage) -> None:
 
 def test_a_topic_that_the_map_does_not_name_is_refused_by_name(stage: Stage) -> None:
     refused = stage.plan("unnamed").refusals
-    assert refused["route-declared"].startswith("the route does not name topic unnamed")
+    assert refused["route-declared"].startswith("the route has no topic unnamed")
 
 
 def test_added_partitions_begin_at_their_begin_and_leave_old_ones_exact(stage: Stage) -> None:
     plan = stage.plan("grown")
     assert plan.places == {"grown": [(READ + 3, "exact", 0)] * 2 + [(5, "exact", 0), (0, "exact", 0)]}
     assert plan.refusals == {}
-    assert plan.text("partitions-match") == "every old partition is found in the one of its number"
+    assert plan.text("partitions-match") == "every partition continues in the one of the same number"
 
 
 def test_partitions_added_during_the_outage_are_read_from_their_begin(stage: Stage) -> None:
@@ -190,7 +192,7 @@ def test_other_partitions_resume_at_one_time_and_want_consent(stage: Stage) -> N
     """The earliest last record that was read is of second 58, and the buffer is ten seconds."""
     plan = stage.plan("split")
     assert plan.places == {"split": [(16, "timestamp", 11), (16, "timestamp", 11), (16, "timestamp", 10)]}
-    text = "east and west partition differently (split 2 and 3): all resume at one time; consent repeats"
+    text = "partition counts differ (split: 2 on east, 3 on west): all partitions resume at one common time"
     assert plan.refusals == {"partitions-match": text}
     assert stage.plan("split", "repeats").refusals == {}
 

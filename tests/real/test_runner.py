@@ -243,7 +243,7 @@ def test_a_runner_adopts_its_queries_reports_and_obeys_a_hold(stage: Stage, pair
         runner = stage.runner()
         report = stage.fence(runner, operation, host="elsewhere")
         assert report.evidence is Evidence.RUNNER, report.detail
-        assert "said that it had stopped" in report.detail
+        assert "reported that it had stopped" in report.detail
     finally:
         runner.kill()
 

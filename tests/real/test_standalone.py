@@ -234,7 +234,7 @@ def test_a_revoked_acl_is_named_everywhere_until_it_is_given_back(story: Story) 
         try:
             told = times_of(scene, "sums")
             assert told["measured"] == "unknown"
-            assert told["text"].startswith(f"whose times {TOPIC} on west keeps is not known: ")
+            assert told["text"].startswith(f"cannot tell whether {TOPIC} on west uses CreateTime or LogAppendTime: ")
         finally:
             west.allow(ANN, TOPIC, "DescribeConfigs")
         assert times_of(scene, "sums")["text"] == "times are comparable"

@@ -71,7 +71,7 @@ def test_records_lost_by_an_unclean_election_are_found_in_a_longer_log(
             assert (standing.finding, standing.divergence) == (Finding.TRUNCATED, 100)
             error = truncation_of("east", [standing])
             assert error is not None
-            assert str(error) == "log truncation on east: orders-0 (read to 200, parts at 100)"
+            assert str(error) == "log truncation on east: orders-0 (read to 200, diverges at 100)"
             assert judged(link, remembered(link, 250)).finding is Finding.INTACT
 
             plan = planned(link, position)

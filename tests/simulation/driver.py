@@ -216,7 +216,7 @@ class Driver:
             return f"the checkpoint {row.checkpoint} is fenced"
         former = [run for run in self.ended if (run.row.query, run.row.checkpoint) == (row.query, row.checkpoint)]
         if any(self._is_active(run) for run in former):
-            return "it ran here before, and goes on"
+            return "it still runs here from before"
         return self.start_errors.get(row.query)
 
     def _stop(self, query: str, why: str) -> None:
@@ -368,9 +368,9 @@ class Driver:
         if hosting is None or hosting.instance == self.instance:
             return Evidence.RUNNER, "stopped here"
         if hosting.stopped:
-            return Evidence.RUNNER, f"runner {hosting.runner} said that it had stopped the query"
+            return Evidence.RUNNER, f"runner {hosting.runner} reported that it had stopped the query"
         if hosting.host != self.host:
-            return None, f"runner {hosting.runner} is on another host, which cannot be looked at from {self.host}"
+            return None, f"runner {hosting.runner} is on another host, which {self.host} cannot check"
         if self.processes[hosting.instance].alive:
             return None, f"runner {hosting.runner} is alive and is not this process"
         return Evidence.PROCESS, f"runner {hosting.runner} is gone, and so is its JVM"

@@ -15,7 +15,7 @@ def seen_to(world: World, held: InLineScheduler, seconds: float) -> Operation:
 
 def assert_called_off(world: World, operation: Operation) -> None:
     assert (operation.phase, operation.outcome) == (Phase.ABORTED, "refused")
-    assert operation.sentence == f"called off by ann: {QUERY} stays on east"
+    assert operation.sentence == f"cancelled by ann: {QUERY} stays on east"
     assignment = world.store.assignment(QUERY)
     assert assignment is not None
     assert (assignment.cluster, assignment.epoch, assignment.desired) == ("east", 3, Desired.RUNNING)

@@ -115,7 +115,7 @@ def two(world: World, folder: Path) -> World:
 def test_a_verb_says_which_queries_wait_for_their_turn(two: World, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "failover", "--all", "--to", "west", "--yes")
     assert code == 0
-    told = "clicks runs on and waits for its turn: 1 under way, no more than 1 at once (operations.at_once)"
+    told = "clicks keeps running and waits for its turn: 1 moves in progress, at most 1 at once (operations.at_once)"
     assert err.splitlines().count(told) == 1
     assert err.index(told) < err.index("clicks: operation ")
 
@@ -128,7 +128,7 @@ def test_failover_to_where_the_query_is_calls_off_a_waiting_request(
     stands = two.store.request(asked.id)
     assert stands is not None
     assert stands.refused is not None
-    assert stands.refused.startswith("called off by ")
+    assert stands.refused.startswith("cancelled by ")
     assert stands.refused.endswith(": clicks stays on east")
     assert list(two.store.operations()) == [], "the other request is left to who asked for it"
 
@@ -284,7 +284,7 @@ def test_nobody_takes_a_request_whose_verb_waits_no_longer(world: World, capsys:
     stands = world.store.request(request.id)
     assert stands is not None
     assert stands.refused is not None
-    assert stands.refused.startswith("nobody took it before")
+    assert stands.refused.startswith("no controller took it before")
     assert world.store.operations() == []
 
 
@@ -410,8 +410,8 @@ def test_an_error_of_one_partition_is_told_in_its_row_beside_the_others(
     ("arguments", "text"),
     [
         (("--at", "-5"), "is not a time"),
-        (("--at", "0", "--at", "1969-12-31T23:59:59Z"), "Kafka knows no negative times"),
-        (("--segments", "--before", "1969-12-31T23:59:59Z"), "Kafka knows no negative times"),
+        (("--at", "0", "--at", "1969-12-31T23:59:59Z"), "Kafka has no negative timestamps"),
+        (("--segments", "--before", "1969-12-31T23:59:59Z"), "Kafka has no negative timestamps"),
         (("--segments", "--isolation", "read_committed"), "--segments cannot be combined with --isolation"),
     ],
 )
@@ -450,7 +450,7 @@ def test_segments_are_shown_newest_first_where_the_brokers_still_know_them(
     west.knows_segments = False
     code, out, err = run(capsys, *asked, "-o", "tsv")
     assert (code, out.splitlines()[1].split("\t")[-1]) == (2, "UNSUPPORTED_VERSION")
-    assert "no segment-level search any more" in err
+    assert "does not support segment-level search" in err
 
 
 def test_the_age_of_a_copy_is_told_in_seconds_and_records(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def test_a_dry_run_shows_all_of_it_and_changes_nothing(moved: World, capsys: pyt
     assert keys(shown["checkpoints"]) == said("Each of `checkpoints`")
     assert shown["rows"]["operations"] == 0
     newest, first = shown["checkpoints"]
-    assert (newest["why"], first["bytes"]) == ("it is among the newest 1", None)
+    assert (newest["why"], first["bytes"]) == ("it is one of the newest 1 (retention.keep_checkpoints)", None)
     assert 0 <= first["age_seconds"] < 60
     code, out, _ = run(capsys, "clean", "--dry-run")
     assert code == 0
@@ -64,13 +64,13 @@ def test_a_checkpoint_is_cleaned_by_its_runner_and_the_history_tells(
     assert (shown["checkpoints"][0]["files"], shown["checkpoints"][0]["bytes"]) == (12, 3_000)
     assert moved.runner.cleaned == ["/cp/revenue"]
     asked, cleaned = [event for event in moved.store.history() if event.kind in {"clean", "cleaned"}]
-    assert asked.text.startswith("runner a is to clean /cp/revenue: left ")
+    assert asked.text.startswith("asked runner a to clean /cp/revenue: left ")
     assert asked.text.endswith(": the disk is full")
     assert "@" in asked.actor
     assert cleaned.actor == "runner"
     code, out, err = run(capsys, "clean", "revenue", *NOW, "--yes")
     assert (code, err) == (0, "nothing to clean: nothing done\n")
-    assert "12 files went; its last batch and its fence stay" in out
+    assert "12 files deleted; its last batch and its fence are kept" in out
     assert moved.runner.cleaned == ["/cp/revenue"]
 
 
@@ -78,7 +78,7 @@ def test_a_runner_that_could_not_says_why(moved: World, capsys: pytest.CaptureFi
     moved.runner.cleans = "no fence holds /cp/revenue"
     code, out, _ = run(capsys, "clean", *NOW, "--yes")
     assert code == 1
-    assert "runner a did not clean it: no fence holds /cp/revenue" in out
+    assert "runner a could not clean it: no fence holds /cp/revenue" in out
     moved.runner.cleans = Cleaned(0, 0)
     assert run(capsys, "clean", *NOW, "--yes")[0] == 0, "a person may ask again at once"
 

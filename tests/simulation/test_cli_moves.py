@@ -1,5 +1,6 @@
 """What ``failover`` asks for is what the person saw, and no more; ``list`` and ``show`` go by the store's clock."""
 
+import json
 import sys
 from datetime import UTC, datetime, timedelta
 
@@ -73,6 +74,24 @@ def test_all_that_are_expected_somewhere_leaves_the_others(two: World, capsys: p
     code, plans = run_json(capsys, "plan", "failover", "--all", "--expect-active", "west")
     assert isinstance(plans, list)
     assert sorted(plan["query"] for plan in plans) == ["clicks", "revenue"]
+
+
+@pytest.mark.usefixtures("two")
+def test_lines_of_several_moves_come_in_the_order_of_time(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "failover", "--all", "--to", "west", "--yes", "-o", "json")
+    assert code == 0
+    moves = json.loads(out)
+    begun = [operation["started_at"][11:19] for operation in moves]
+    assert (
+        f"began at {moves[0]['started_at']}, ended at {moves[0]['ended_at']}, after "
+        in run(capsys, "show-op", moves[0]["id"])[1]
+    )
+    assert [line.rpartition(", ")[2] for line in err.splitlines() if ": operation " in line] == [
+        f"began at {each} UTC" for each in begun
+    ]
+    lines = [line for line in err.splitlines() if line[2:3] == line[5:6] == ":"]
+    assert {line.split()[1] for line in lines} == {"revenue", "clicks"}
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
 
 
 @pytest.mark.usefixtures("terminal")

@@ -204,7 +204,7 @@ def test_an_operation_under_way_is_not_acknowledged(automatic: World, capsys: py
     code, error = run_json(capsys, "ack", "revenue")
     assert code == 1
     assert isinstance(error, dict)
-    assert error["error"]["text"] == "operation x1 of revenue is under way: acknowledge it when it has ended"
+    assert error["error"]["text"] == "operation x1 of revenue is still running: acknowledge it after it has ended"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_an_operation_under_way_is_not_acknowledged(automatic: World, capsys: py
         (("pause", "revenue", "--until=-15m"), "is over already"),
         (("pause", "revenue", "--until", "2020-01-31T12:00:00Z"), "is over already"),
         (("pause", "revenue", "--until", "9999999999d"), "too long for a duration"),
-        (("pause", "revenue", "--until", "99999999d"), "lies too far ahead"),
+        (("pause", "revenue", "--until", "99999999d"), "is too far in the future"),
         (("resume",), "name one query, or use --all"),
         (("ack", "nope"), "query 'nope' is not declared"),
         (("check", "nope"), "query 'nope' is not declared"),
@@ -299,7 +299,7 @@ def test_a_log_that_lost_what_was_read_is_told_by_partition_and_offset(
     assert isinstance(shown, list)
     (gate,) = [gate for gate in shown[0]["gates"] if gate["name"] == "log-truncation"]
     assert not gate["ok"]
-    assert f"orders-0 (read to 100, parts at {60 if how == 'cut' else 0})" in gate["text"]
+    assert f"orders-0 (read to 100, diverges at {60 if how == 'cut' else 0})" in gate["text"]
 
 
 def test_a_standby_that_is_not_there_is_not_ready(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -343,7 +343,12 @@ def test_the_worst_answer_of_several_queries_is_the_exit_code(
 
     answers = [Readiness(query="revenue", target="west", gates=refusals(answer), replication=None) for answer in found]
     monkeypatch.setattr("orchestrator.cli.inspect.check.check_queries", lambda *_, **__: iter(answers))
-    assert run(capsys, "check")[0] == code
+    exit_code, told, _ = run(capsys, "check")
+    assert exit_code == code
+    count = f"{found.count(False)} NOT READY, {found.count(None)} UNKNOWN, {found.count(True)} ready"
+    worst = next(word for ready, word in ((False, "NOT READY"), (None, "UNKNOWN"), (True, "ready")) if ready in found)
+    assert told.splitlines()[0] == f"2 queries: {count}"
+    assert told.splitlines()[1].startswith(f"revenue: {worst} (")
 
 
 # -- a followed history ------------------------------------------------------------------------------------------------

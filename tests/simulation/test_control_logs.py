@@ -73,7 +73,7 @@ def test_a_history_that_was_put_back_is_followed_from_where_it_ends_now() -> Non
         store.note(samples.event(text="reconciled"))
         chronicle.tell()
     assert [line["event"] for line in lines] == [
-        "one", "two", "the store was restored from an older copy: lines of its history are lost", "reconciled",
+        "one", "two", "the store was restored from an older backup: lines of its history are lost", "reconciled",
     ]  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_a_defect_that_ends_a_driver_names_the_operation_and_its_epoch(monkeypat
             driver.join(WAIT)
         driven.close()
     (line,) = lines
-    assert (line["event"], line["operation"], line["epoch"]) == ("a defect ended a thread", request.id, 2)
+    assert (line["event"], line["operation"], line["epoch"]) == ("an unexpected error ended a thread", request.id, 2)
 
 
 LIBRARIES = """
@@ -217,6 +217,10 @@ def test_logs_of_libraries_and_errors_that_end_a_thread_are_json() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=WAIT)
     library, defect = (json.loads(line) for line in done.stderr.splitlines())
     assert (library["event"], library["level"], library["logger"]) == ("a strange thing", "warning", "some.library")
-    assert (defect["event"], defect["level"], defect["thread"]) == ("a defect ended a thread", "error", "drive x1")
+    assert (defect["event"], defect["level"], defect["thread"]) == (
+        "an unexpected error ended a thread",
+        "error",
+        "drive x1",
+    )
     assert "ValueError: ouch" in defect["exception"]
     assert done.stdout == ""

@@ -176,7 +176,7 @@ def assert_went_back(world: World, operation: Operation) -> None:
 
 
 def assert_called_off(world: World, operation: Operation) -> None:
-    assert operation.sentence == f"called off by ann: {QUERY} stays on east"
+    assert operation.sentence == f"cancelled by ann: {QUERY} stays on east"
     assert_went_back(world, operation)
 
 

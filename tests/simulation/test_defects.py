@@ -62,17 +62,17 @@ def test_a_defect_before_the_commit_is_shown_and_given_up_after_three_tries(
     site = controller(world)
     move_both(world, site)
     stuck = operation(world, "first")
-    assert stuck.sentence == "cannot go on: a defect of Tideover: ZeroDivisionError: by nobody"
+    assert stuck.sentence == "cannot continue: a bug in Tideover: ZeroDivisionError: by nobody"
     assert state_of(world.store.assignment("first"), None, stuck) == "stuck"
     assert cluster_of(world, "second") == "west"
     assert state_of(world.store.assignment("second"), None, operation(world, "second")) != "stuck"
     pass_time(world, 60, site)
     ended = operation(world, "first")
     assert (ended.phase, ended.outcome, cluster_of(world, "first")) == (Phase.ABORTED, "failed", "east")
-    assert ended.sentence == "given up after 3 tries: a defect of Tideover: ZeroDivisionError: by nobody"
+    assert ended.sentence == "given up after 3 tries: a bug in Tideover: ZeroDivisionError: by nobody"
     assert world.checkpoints["/cp/first"].planted == set()
     told = [event.text for event in world.store.history(operation=ended.id)]
-    assert told.count("cannot go on: a defect of Tideover: ZeroDivisionError: by nobody") == 2, "of the first two tries"
+    assert told.count("cannot continue: a bug in Tideover: ZeroDivisionError: by nobody") == 2, "of the first two tries"
 
 
 def test_tries_are_counted_on_by_the_next_leader(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_a_defect_behind_the_commit_is_retried_with_growing_pauses(
         pass_time(world, 10 * RETRY_AT_MOST, site)
         stuck = operation(world, "first")
         assert (stuck.is_open, stuck.phase) == (True, Phase.VERIFYING)
-        assert stuck.sentence.startswith("cannot go on: a defect of Tideover")
+        assert stuck.sentence.startswith("cannot continue: a bug in Tideover")
         assert len(world.store.history(operation=stuck.id)) < 40
     world.runner.commits = True
     pass_time(world, RETRY_AT_MOST + 5, site)
@@ -117,7 +117,7 @@ def test_a_request_that_meets_a_defect_is_refused_and_others_are_taken(
     pass_time(world, 20, site)
     answered = world.store.request(first.id)
     assert answered is not None
-    assert answered.refused == "a defect of Tideover: ZeroDivisionError: by nobody; nothing was begun"
+    assert answered.refused == "a bug in Tideover: ZeroDivisionError: by nobody; nothing was begun"
     assert (cluster_of(world, "first"), cluster_of(world, "second")) == ("east", "west")
 
 
@@ -157,7 +157,7 @@ def test_a_defect_in_one_part_of_a_round_is_said_once_and_ends_no_controller(
         world.request("second")
         pass_time(world, 20, site)
     assert cluster_of(world, "second") == "west"
-    assert len([line for line in lines if line["event"].startswith("a defect of Tideover; the other parts go on")]) == 1
+    assert len([line for line in lines if line["event"].startswith("a bug in Tideover; the other parts continue")]) == 1
 
 
 def test_a_query_that_cannot_be_judged_keeps_no_other_on_a_dead_cluster(

@@ -116,7 +116,7 @@ def test_a_query_that_finds_nothing_left_to_read_has_moved_all_the_same() -> Non
     operation = world.carry_out(world.request(), seconds=5)
     assert operation is not None
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "done")
-    assert "nothing is left to read" in operation.sentence
+    assert "there is nothing to read" in operation.sentence
     assert operation.measured["first_commit_at"] is None
     assert operation.measured["switch_seconds"] is not None
 
@@ -325,7 +325,7 @@ def test_a_gate_that_refuses_after_the_fence_returns_the_query() -> None:
     world = World(settings(policy={"max_exposure": "5s"}))
     operation = world.carry_out(world.request())
     assert operation is not None
-    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; consent loss accepts it"
+    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; --consent loss accepts it"
     assert operation.plan is not None
     assert operation.plan["refused"] is True
     assert_went_back(world, "refused")
@@ -347,7 +347,7 @@ def test_the_reason_of_a_refusal_outlasts_the_wait_for_a_runner() -> None:
     world.runner.alive = True
     operation = world.carry_out(request)
     assert operation is not None
-    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; consent loss accepts it"
+    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; --consent loss accepts it"
     assert_went_back(world, "refused")
 
 
@@ -438,7 +438,7 @@ def test_a_fence_is_taken_away_however_often_that_fails(failure: Failure) -> Non
     assert world.starts == []
     operation = world.carry_out(request)
     assert operation is not None
-    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; consent loss accepts it"
+    assert operation.sentence == "exposure: the standby lacks 10.0 s of records; --consent loss accepts it"
     assert_went_back(world, "refused")
 
 

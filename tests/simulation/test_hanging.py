@@ -40,8 +40,8 @@ def test_a_fence_that_hangs_is_given_up_and_undone_once_it_returns() -> None:
     assert (operation.phase, operation.outcome) == (Phase.ABORTED, None)
     assert operation.sentence == (
         "runner a was asked to stop the query and has not answered for 90 s: its file system may hang; "
-        "runner a may still plant the fence that has to be undone; it goes on as soon as runner a answers: mend its "
-        "file system, or end process 1 on h and start it again (tideover run --name a)"
+        "runner a may still write the fence that has to be removed; it continues when runner a answers: repair its "
+        "file system, or end process 1 on h and start it again with tideover run --name a"
     )
     see_to(world, held, 3600)
     assert "release" not in [intent.name for intent in world.store.intents(operation.id)], "the fence would come after"
@@ -119,7 +119,7 @@ def test_a_slow_checkpoint_may_be_called_off_and_is_given_up_in_the_end() -> Non
     held = scheduler(world)
     operation = seen_to(world, held, WITHIN + 5)
     assert operation.phase is Phase.PREPARING
-    assert operation.sentence.endswith(f"tideover failover {QUERY} --to east calls it off")
+    assert operation.sentence.endswith(f"tideover failover {QUERY} --to east")
     assert seen_to(world, held, COPY_WITHIN.total_seconds()).outcome == "failed"
     assert_runs_where_it_was(world)
 
@@ -151,7 +151,7 @@ def test_taking_the_fence_away_is_asked_of_another_runner_where_one_hangs(other:
     operation = seen_to(world, held, WITHIN + 10)
     if not other:
         assert operation.phase is Phase.ABORTED
-        assert operation.sentence.startswith("called off by ann: revenue stays on east; runner a was asked to undo")
+        assert operation.sentence.startswith("cancelled by ann: revenue stays on east; runner a was asked to remove")
         world.runner.hangs = {PREPARE}
         operation = seen_to(world, held, 20)
     assert operation.outcome == "refused"
@@ -168,7 +168,7 @@ def test_behind_the_commit_a_hung_fence_goes_to_another_runner_or_waits() -> Non
     world.runner.alive, world.other.alive, world.other.hangs = False, True, {FENCE}
     operation = seen_to(world, held, WITHIN + 15)
     assert operation.phase is Phase.STARTING
-    assert operation.sentence.endswith("or end process 1 on h and start it again (tideover run --name b)")
+    assert operation.sentence.endswith("or end process 1 on h and start it again with tideover run --name b")
     world.runner.alive, world.runner.instance, world.runner.commits = True, "two", True
     assert seen_to(world, held, 20).outcome == "done"
     assert [start.runner for start in world.starts] == ["a", "a"]

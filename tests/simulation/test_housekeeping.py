@@ -123,7 +123,7 @@ def test_retention_has_old_checkpoints_cleaned_each_hour_and_each_once() -> None
     (asked,) = world.store.to_clean("a")
     assert (asked.checkpoint, asked.left_epoch) == ("/cp/revenue", 3)
     event = world.store.history()[-1]
-    assert event.text == "runner a is to clean /cp/revenue: left 30d ago, more than 7d"
+    assert event.text == "asked runner a to clean /cp/revenue: left 30d ago, more than 7d"
     assert (event.actor, event.kind) == ("controller:one", "clean")
     world.runner.live()
     assert world.runner.cleaned == ["/cp/revenue"]
@@ -318,13 +318,13 @@ def test_a_buffer_is_measured_where_asked_for_and_shown_with_its_reasons() -> No
     world = World(settings(methods=["timestamp"], buffer="measured"))
     consumed(world, steps=200, back_seconds=31)
     (default,) = planned(world)["buffers"]
-    assert default["text"] == "900 s by default: nothing was measured yet; a controller that leads does"
+    assert default["text"] == "900 s by default: not measured yet; the leading controller measures it"
     assert keeper(world, lambda: None).measure() == 0
     assert world.store.disorder("revenue") is None
     term = lead(world)
     assert keeper(world, lambda: term).measure() == 1
     plan = planned(world)
-    text = "41.1 s measured: disorder up to 31.1 s in 3.3 h over 199 steps, margin 10 s"
+    text = "41.1 s measured: timestamps up to 31.1 s out of order in 3.3 h over 199 steps, margin 10 s"
     assert plan["buffers"] == [{"topic": "orders", "buffer_ms": 41_100, "measured": True, "text": text}]
     assert keys(plan["buffers"]) == said("`buffers`, one of each topic")
     assert f"  buffer of orders: {text}" in render.plan(plan).splitlines()
@@ -382,7 +382,7 @@ def test_a_job_that_fails_or_meets_a_defect_is_told_and_comes_again() -> None:
 
     with capture_logs() as lines, scheduled(world, lambda: term, store=Troubled()):
         until(lambda: bool(world.store.readiness()))
-    assert [line["event"] for line in lines] == ["housekeeping waits for the store", "housekeeping met a defect"]
+    assert [line["event"] for line in lines] == ["housekeeping waits for the store", "a bug in housekeeping"]
     assert lines[1]["job"] == "readiness"
     assert "a defect" in lines[1]["error"]
 

@@ -141,7 +141,7 @@ def test_a_query_leaves_a_replaced_cluster_without_asking_its_successor() -> Non
     pass_time(world, 3, site)
     assert verdicts(world)["east"] is Verdict.UP
     gates = {gate["name"]: gate for gate in (operation.plan or {})["gates"]}  # type: ignore[attr-defined] # rows
-    assert gates["cluster-identity"]["text"].startswith(f"{QUERY} stands in cluster {EAST_ID}")
+    assert gates["cluster-identity"]["text"].startswith(f"{QUERY} last ran on the former east, cluster {EAST_ID}")
     assert "log-truncation" not in gates, "nobody was asked whether the log was cut"
 
 
@@ -149,7 +149,7 @@ def test_who_is_accepted_must_be_seen_and_agree_with_the_setting() -> None:
     world, site = watched()
     log = site.looks.log("east")
     assert successor_of(world.store, world.settings, log, "east") is None
-    with pytest.raises(UnknownName, match="nobody has seen south yet"):
+    with pytest.raises(UnknownName, match="no runner or controller has reached south yet"):
         successor_of(world.store, world.settings, log, "south")
     raw = world.settings.model_dump(by_alias=True)
     raw["clusters"]["east"]["id"] = EAST_ID

@@ -120,7 +120,8 @@ def test_a_consent_for_the_run_of_a_dead_host_answers_for_no_later_run() -> None
     assert (operation.phase, assigned(world).desired) == (Phase.STARTING, Desired.HELD)
     assert operation.sentence.startswith("nothing proves that the run of runner b has stopped")
     assert operation.sentence.endswith(
-        "The consent unfenced was given for another run; if this one has ended, consent unfenced again"
+        "The consent unfenced was given for another run. If you know that this one has ended: "
+        "tideover failover revenue --to west --consent unfenced"
     )
     assert [start.runner for start in world.starts] == ["b"]
     again = carried_out(world, world.request(consents=("unfenced",)))
@@ -211,10 +212,10 @@ def test_a_standby_that_stays_away_ends_the_operation_with_the_query_there() -> 
     world, request = loses_its_standby()
     operation = carried_out(world, request, seconds=60)
     assert operation.is_open
-    assert operation.sentence == "west cannot be asked: no bootstrap server answered"
+    assert operation.sentence == "west does not answer: no bootstrap server answered"
     operation = carried_out(world, request, seconds=60)
     assert (operation.phase, operation.outcome) == (Phase.SETTLED, "failed")
-    assert operation.sentence.endswith("revenue stays placed on west, and can be moved on from there")
+    assert operation.sentence.endswith("revenue stays assigned to west; to move it: tideover failover revenue")
     assert operation.measured["switch_seconds"] is None
     assignment = assigned(world)
     assert (assignment.cluster, assignment.epoch, assignment.desired) == ("west", 2, Desired.RUNNING)

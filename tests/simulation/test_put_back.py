@@ -38,8 +38,8 @@ from tests.simulation.world import QUERY, World
 PLACE = 33 + 100
 """Where the query stands on west."""
 REFUSAL = (
-    "store-current: runner a runs revenue under epoch 2, the store knows only 1: it was put back to an older copy; "
-    "tideover reconcile revenue"
+    "store-current: runner a runs revenue under epoch 2, but the store knows only epoch 1: the store was "
+    "restored from an older backup; tideover reconcile revenue"
 )
 
 
@@ -129,7 +129,7 @@ def test_after_it_is_reconciled_the_query_runs_where_it_ran_and_can_be_moved(dis
     ]
     told = world.store.history(query=QUERY)[-1]
     assert (told.kind, told.actor, told.epoch) == ("reconcile", "ann@desk", 3)
-    assert told.text.endswith("epoch 3 on west; stored was epoch 1 on east: backup of Monday")
+    assert told.text.endswith("epoch 3 on west; the store had epoch 1 on east: backup of Monday")
     back = world.carry_out(world.request(target="east"))
     assert back is not None
     assert (back.outcome, back.source, back.epoch) == ("done", "west", 4)
@@ -151,7 +151,7 @@ def test_a_restored_open_operation_is_left_alone_until_reconciled(disk: Disk) ->
     still = world.carry_out(request, seconds=5)
     assert still is not None
     assert still.outcome is None
-    assert still.sentence.startswith("runner a runs revenue under epoch 2, under which the store has it held: it was")
+    assert still.sentence.startswith("runner a runs revenue under epoch 2, but in the store it is held: the store was")
     assert [(intent.name, intent.state) for intent in world.store.intents(done.id)] == [("fence", IntentState.FAILED)]
     assert not runs.planted, "what the copy still asks for does not stop what runs"
     sides = sides_of(world.store, QUERY)
@@ -167,9 +167,9 @@ def test_a_restored_open_operation_is_left_alone_until_reconciled(disk: Disk) ->
 
 # -- nobody left who could tell ----------------------------------------------------------------------------------------
 HELD = (
-    "store-current: /cp/revenue is held by operation {}, which this store does not know: the store was put back to a "
-    "copy of before that move; tideover reconcile revenue --cluster CLUSTER --checkpoint FOLDER with the place to "
-    "which it went"
+    "store-current: /cp/revenue is held by operation {}, which this store does not know: the store was restored from a "
+    "backup older than that move. Tell Tideover where the query runs now: "
+    "tideover reconcile revenue --cluster CLUSTER --checkpoint FOLDER"
 )
 
 
@@ -264,7 +264,7 @@ def test_a_person_says_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
     lost = lost_of(world.store, QUERY)
     assert lost is not None
     there = {"cluster": "west", "runner": None, "actor": "ann@desk", "reason": "backup of Monday"}
-    with pytest.raises(Refused, match="revenue left: it went on from another"):
+    with pytest.raises(Refused, match="revenue left; it continued from another one"):
         reconcile_by_hand(world.store, world.settings, lost, checkpoint="/cp/revenue/", **there)  # type: ignore[arg-type]
     now = reconcile_by_hand(world.store, world.settings, lost, checkpoint=went_to, **there)  # type: ignore[arg-type]
     assert (now.epoch, now.cluster, now.checkpoint, now.runner) == (3, "west", went_to, "a")
@@ -274,7 +274,7 @@ def test_a_person_says_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
     assert lost_of(world.store, QUERY) is None
     told = world.store.history(query=QUERY)[-1]
     assert told.text == (
-        "revenue is taken as ann@desk says: epoch 3 on west; stored was epoch 1 on east: backup of Monday"
+        "reconciled revenue as ann@desk says: epoch 3 on west; the store had epoch 1 on east: backup of Monday"
     )
     world.track(QUERY, 9, PLACE, cluster="west", epoch=3)
     back = world.carry_out(world.request(target="east"))
@@ -311,14 +311,14 @@ def test_a_query_fenced_by_a_lost_operation_goes_on_where_it_was(disk: Disk) -> 
     request, begun, lost = fenced_and_put_back(disk)
     assert (lost.holder, lost.held_epoch) == (begun.id, 2)
     for elsewhere in ({"cluster": "west"}, {"runner": "b"}):
-        with pytest.raises(Refused, match="it went on from another"):
+        with pytest.raises(Refused, match="it continued from another one"):
             say_it_stayed(world, lost, **elsewhere)
     now = say_it_stayed(world, lost)
     assert (now.epoch, now.desired, now.cluster, now.runner) == (3, Desired.HELD, "east", "a")
     undone = world.carry_out(request)
     assert undone is not None
     assert (undone.outcome, undone.sentence) == (
-        "failed", "given up by ann: the store was put back to a copy of before it, and revenue went nowhere"
+        "failed", "cancelled by ann: the store was restored from an older backup, and revenue had not moved"
     )  # fmt: skip
     assert not world.checkpoints["/cp/revenue"].planted
     world.clock.wait(1)
@@ -340,7 +340,7 @@ def test_an_undo_waits_for_its_runner_in_one_sentence(disk: Disk) -> None:
     waits = world.carry_out(request, seconds=30)
     assert waits is not None
     assert waits.sentence == (
-        "given up by ann: the store was put back to a copy of before it, and revenue went nowhere; "
+        "cancelled by ann: the store was restored from an older backup, and revenue had not moved; "
         "no runner of revenue is alive: start one with tideover run --name a"
     )
     told = len(world.store.history(limit=1_000))
@@ -362,7 +362,7 @@ def test_who_says_that_it_stayed_although_it_went_on_is_told_where_it_went(disk:
     lost = lost_of(world.store, QUERY)
     assert lost is not None
     assert lost.found == f"{went_to} has been run since it was made"
-    with pytest.raises(Refused, match="it went on from another"):
+    with pytest.raises(Refused, match="it continued from another one"):
         say_it_stayed(world, lost)
     reconcile_by_hand(
         world.store, world.settings, lost, cluster="west", checkpoint=went_to, runner=None, actor="ann", reason=""
@@ -390,7 +390,7 @@ def test_a_runner_that_saw_the_lost_hold_says_why_it_starts_nothing() -> None:
     pass_time(world, 3, site)
     assert world.run_of(QUERY) is None
     assert runner.said[-1] == (
-        "the store says epoch 1 of revenue, and said 2 before: it was put back to an older copy; "
+        "the store says epoch 1 of revenue, but said 2 before: the store was restored from an older backup; "
         "tideover reconcile revenue"
     )
     (fact,) = world.store.query_facts()
@@ -435,7 +435,7 @@ def test_the_verb_shows_both_sides_and_writes_down_what_runs(world: World, capsy
     code, out, err = run(capsys, "reconcile", "revenue")
     assert (code, out) == (2, "")
     assert "without a terminal, this command needs --yes" in err
-    assert "runner b runs revenue under epoch 4, the store knows only 1" in err
+    assert "runner b runs revenue under epoch 4, but the store knows only epoch 1" in err
     code, shown = run_json(capsys, "reconcile", "revenue", "--yes", "--reason", "backup")
     assert code == 0
     assert isinstance(shown, list)

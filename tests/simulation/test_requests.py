@@ -101,7 +101,7 @@ def test_an_operation_to_an_undeclared_cluster_stops_nothing_else(world: World) 
     operation = world.store.operation(placed.id)
     assert operation is not None
     assert operation.outcome == "failed"
-    assert "west cannot be asked: it is not declared any more" in operation.sentence
+    assert "west does not answer: it is not declared any more" in operation.sentence
     answered = world.store.request(back.id)
     assert answered is not None
     assert (answered.refused or "").startswith("route-declared")
@@ -132,9 +132,13 @@ def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
     ("east", "paused", "refused"),
     [
         (Verdict.DOWN, False, None),
-        (Verdict.UP, False, "cluster-down: east is not believed down: UP"),
-        (None, False, "cluster-down: east is not believed down: no verdict"),
-        (Verdict.DOWN, True, "not-paused: ann@desk paused every query until somebody resumes: upgrade"),
+        (Verdict.UP, False, "cluster-down: east is not known to be down: UP"),
+        (None, False, "cluster-down: east is not known to be down: no verdict"),
+        (
+            Verdict.DOWN,
+            True,
+            "not-paused: ann@desk paused automatic failover of all queries until somebody resumes: upgrade",
+        ),
     ],
 )
 def test_an_automatic_request_is_judged_again_by_whoever_takes_it(
@@ -160,7 +164,7 @@ def test_a_verdict_of_another_leader_is_no_reason_to_take_what_it_asked_for(worl
     scheduler(world).take()
     stands = world.store.request(request.id)
     assert stands is not None
-    assert stands.refused == "cluster-down: east is not believed down: no verdict"
+    assert stands.refused == "cluster-down: east is not known to be down: no verdict"
 
 
 def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
@@ -210,5 +214,7 @@ def test_a_request_is_taken_in_its_time_or_not_at_all(world: World) -> None:
     scheduler(world).take()
     stands = world.store.request(request.id)
     assert stands is not None
-    assert stands.refused == "nobody took it before 2026-01-31T12:02:00.000Z, and now it is too late: ask anew"
+    assert (
+        stands.refused == "no controller took it before it expired at 2026-01-31T12:02:00.000Z; run the command again"
+    )
     assert opened(world) == []

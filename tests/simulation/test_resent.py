@@ -72,7 +72,9 @@ def test_a_copier_from_the_beginning_never_repeats_into_state(idle: tuple[LiveWo
     keep_state(world)
     sent = send_again(world, "west", "east")
     refused = refusal(returned(world, site))
-    assert refused.startswith("repeats-into-state: orders-0, orders-1 would be read twice into state"), refused
+    assert refused.startswith(
+        "repeats-into-state: records of orders-0, orders-1 would be counted twice in the state"
+    ), refused
     assert totals(newest(world))["replay_records"] == sent == ALL
     assert runs_on(world) == "west"
     moved = returned(world, site, "repeats")
@@ -105,7 +107,9 @@ def test_a_replicator_that_sends_again_while_a_topic_is_idle_is_forecast() -> No
     sent = send_again(world, "east", "west", first=70)
     world.clusters["east"].reachable = False
     pass_time(world, 30, site)
-    assert refusal(newest(world)).startswith("repeats-into-state: orders-0, orders-1 would be read twice into state")
+    assert refusal(newest(world)).startswith(
+        "repeats-into-state: records of orders-0, orders-1 would be counted twice in the state"
+    )
     world.request(consents=("repeats",))
     pass_time(world, 30, site)
     moved = newest(world)

@@ -41,7 +41,7 @@ def test_a_site_that_was_away_and_is_back_keeps_its_query() -> None:
     pass_time(world, 1, site)
     world.runner.alive = True
     pass_time(world, 20, site)
-    assert_stays(world, "cluster-down: east is not believed down: UP")
+    assert_stays(world, "cluster-down: east is not known to be down: UP")
 
 
 def test_a_cluster_that_answers_before_a_runner_is_there_keeps_its_query() -> None:
@@ -52,7 +52,7 @@ def test_a_cluster_that_answers_before_a_runner_is_there_keeps_its_query() -> No
     world.clusters["east"].reachable = False
     world.runner.alive = True
     pass_time(world, 5, site)
-    assert_stays(world, "cluster-down: east is not believed down: UP")
+    assert_stays(world, "cluster-down: east is not known to be down: UP")
 
 
 def test_a_pause_calls_off_what_has_stopped_nothing_yet() -> None:
@@ -62,7 +62,7 @@ def test_a_pause_calls_off_what_has_stopped_nothing_yet() -> None:
     assert (moved(world).phase, moved(world).outcome) == (Phase.ABORTED, None), "the fence is undone by a runner"
     world.runner.alive = True
     pass_time(world, 60, site)
-    assert_stays(world, "not-paused: ann paused every query until somebody resumes: upgrade")
+    assert_stays(world, "not-paused: ann paused automatic failover of all queries until somebody resumes: upgrade")
 
 
 def test_a_policy_that_lets_it_move_no_more_calls_it_off() -> None:

@@ -55,7 +55,7 @@ def test_a_plan_refuses_with_the_offsets_where_the_logs_diverge(kind: OperationK
     assert keys(plan["log_truncation"]) == said("the plan also has `log_truncation`")
     assert plan["refused"] is True
     assert (gate(plan)["ok"], gate(plan)["measured"]) == (False, "2 partitions")
-    named = "log truncation on east: orders-0 (read to 100, parts at 80), orders-1 (read to 100, parts at 80)"
+    named = "log truncation on east: orders-0 (read to 100, diverges at 80), orders-1 (read to 100, diverges at 80)"
     assert gate(plan)["text"].startswith(named)
     assert [{**row, "note": ""} for row in plan["log_truncation"]] == [
         {"source": "orders", "topic": "orders", "partition": number, "offset": 100, "divergent_offset": 80,
@@ -71,7 +71,7 @@ def test_a_known_divergence_is_the_resume_offset_and_skips_nothing_new(policy: s
     plan = planned(cut_world(policy), consents=consents)
     assert gate(plan)["ok"] is True
     assert targets(plan) == [(100, 33 + PARTED, "exact", NEW)] * 2
-    assert "read to 100, resumed where the old log parts from what was read, at 80" in plan["partitions"][0]["note"]
+    assert "read to 100, resumed where the old log diverges from what was read, at 80" in plan["partitions"][0]["note"]
     assert {row["resumes_at"] for row in plan["log_truncation"]} == {"truncation offset"}
 
 
@@ -80,7 +80,7 @@ def test_a_standby_with_all_that_was_read_goes_on_despite_a_cut_old_log(policy: 
     plan = planned(cut_world(policy, copied=True))
     assert plan["refused"] is False
     assert targets(plan) == [(100, 133, "exact", 0)] * 2
-    assert gate(plan)["text"].endswith("west holds what was read, and the query goes on behind it")
+    assert gate(plan)["text"].endswith("west holds what was read, and the query resumes after it")
     assert {row["resumes_at"] for row in plan["log_truncation"]} == {"found by content"}
 
 

@@ -131,8 +131,8 @@ def test_whose_turn_does_not_come_in_time_stays_and_is_told_why() -> None:
     see_to(world, narrow(world), 6)
     assert held(world) == ["first"]
     why = (
-        "its turn did not come before 2026-01-31T12:00:05.000Z: more moves are asked for than are made at once "
-        "(operations.at_once); ask anew, with a longer --timeout"
+        "it expired at 2026-01-31T12:00:05.000Z before its turn came: more moves were requested than run at once "
+        "(operations.at_once); run the command again with a longer --timeout"
     )
     assert [answer(world, request).refused for request in asked] == [None, why, why]
 
@@ -145,7 +145,7 @@ def test_a_request_that_waits_its_turn_is_called_off_without_a_stop() -> None:
     see_to(world, scheduler, 1)
     stay = world.request("second", target="east")
     see_to(world, scheduler, 1)
-    assert answer(world, asked[1]).refused == "called off by ann: second stays on east"
+    assert answer(world, asked[1]).refused == "cancelled by ann: second stays on east"
     assert answer(world, stay).refused == "not-already-there: second is already on east"
     world.runner.answers = True
     see_to(world, scheduler, 30)
@@ -163,7 +163,7 @@ def test_a_request_from_before_a_clock_set_back_is_called_off_too() -> None:
     world.clock.store_set_ahead = -600.0
     world.request("second", target="east")
     see_to(world, scheduler, 1)
-    assert answer(world, asked[1]).refused == "called off by ann: second stays on east"
+    assert answer(world, asked[1]).refused == "cancelled by ann: second stays on east"
 
 
 def test_a_second_request_waits_in_its_place_and_joins() -> None:

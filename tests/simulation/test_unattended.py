@@ -47,7 +47,7 @@ def test_an_unknown_loss_is_a_persons_to_accept(hide: Callable[[World], None]) -
     hide(world)
     alone = moved_by_itself(world)
     assert alone.outcome == "refused"
-    assert alone.sentence.startswith("exposure: nobody can tell what orders-0, orders-1 lacks")
+    assert alone.sentence.startswith("exposure: it is unknown what the standby lacks of orders-0, orders-1")
     assignment = world.store.assignment(QUERY)
     assert assignment is not None
     assert assignment.cluster == "east"

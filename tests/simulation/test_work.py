@@ -341,7 +341,7 @@ def test_a_defect_stops_one_driver_and_says_so() -> None:
     assert held.lead.take()
     held.resume()
     held._drivers[request.id].join()
-    assert str(held.failures[request.id]) == "a defect of Tideover: KeyError: 'west'"
+    assert str(held.failures[request.id]) == "a bug in Tideover: KeyError: 'west'"
     assert outcomes(world) == {"revenue": None}
 
 

@@ -49,11 +49,19 @@ def one(
 @pytest.mark.parametrize(
     ("disorder_ms", "buffer_ms", "text"),
     [
-        (31_000, 41_000, "41 s measured: disorder up to 31 s in 24 h over 1,440 steps, margin 10 s"),
-        (0, 10_000, "10 s measured: disorder up to 0 s in 24 h over 1,440 steps, margin 10 s"),
-        (40_000, 50_000, "50 s measured: disorder up to 40 s in 24 h over 1,440 steps, margin 10 s"),
-        (60_050, 75_062, "75.1 s measured: disorder up to 60.1 s in 24 h over 1,440 steps, margin 15.1 s"),
-        (2 * HOUR_MS, 9_000_000, "9,000 s measured: disorder up to 7,200 s in 24 h over 1,440 steps, margin 1,800 s"),
+        (31_000, 41_000, "41 s measured: timestamps up to 31 s out of order in 24 h over 1,440 steps, margin 10 s"),
+        (0, 10_000, "10 s measured: timestamps up to 0 s out of order in 24 h over 1,440 steps, margin 10 s"),
+        (40_000, 50_000, "50 s measured: timestamps up to 40 s out of order in 24 h over 1,440 steps, margin 10 s"),
+        (
+            60_050,
+            75_062,
+            "75.1 s measured: timestamps up to 60.1 s out of order in 24 h over 1,440 steps, margin 15.1 s",
+        ),
+        (
+            2 * HOUR_MS,
+            9_000_000,
+            "9,000 s measured: timestamps up to 7,200 s out of order in 24 h over 1,440 steps, margin 1,800 s",
+        ),
     ],
 )
 def test_the_largest_disorder_seen_and_a_margin_are_the_buffer(disorder_ms: int, buffer_ms: int, text: str) -> None:
@@ -63,18 +71,22 @@ def test_the_largest_disorder_seen_and_a_margin_are_the_buffer(disorder_ms: int,
 @pytest.mark.parametrize(
     ("disorder", "changes", "reason"),
     [
-        (None, {}, "nothing was measured yet; a controller that leads does"),
-        (kept(steps=59), {}, "60 steps with new records over 60 min are needed, and 59 over 1440 min were measured"),
-        (kept(hours=0.99), {}, "60 steps with new records over 60 min are needed, and 1440 over 59 min were measured"),
-        (replace(kept(), topics=()), {}, "60 steps with new records over 60 min are needed, and 0 over 0 min"),
-        (kept(), {"now": NOW + timedelta(hours=25)}, "it was measured 25 h ago, and no controller has since"),
+        (None, {}, "not measured yet; the leading controller measures it"),
+        (kept(steps=59), {}, "needs 60 steps with new records over 60 min, has 59 over 1440 min"),
+        (kept(hours=0.99), {}, "needs 60 steps with new records over 60 min, has 1440 over 59 min"),
+        (replace(kept(), topics=()), {}, "needs 60 steps with new records over 60 min, has 0 over 0 min"),
+        (
+            kept(),
+            {"now": NOW + timedelta(hours=25)},
+            "the last measurement is 25 h old; no controller has measured since",
+        ),
         (
             kept(),
             {"assignment": replace(ASSIGNMENT, placed_epoch=2)},
-            "nothing was measured since the query was placed",
+            "not measured since the query moved to",
         ),
-        (kept(), {"assignment": replace(ASSIGNMENT, cluster="west")}, "since the query was placed on west"),
-        (kept(), {"assignment": None}, "nothing was measured yet"),
+        (kept(), {"assignment": replace(ASSIGNMENT, cluster="west")}, "since the query moved to west"),
+        (kept(), {"assignment": None}, "not measured yet"),
     ],
 )
 def test_where_too_little_was_measured_the_default_stands_and_says_why(
@@ -93,7 +105,7 @@ def test_sixty_steps_over_an_hour_are_enough() -> None:
 def test_the_default_is_never_below_what_was_seen() -> None:
     found = one(kept(2 * HOUR_MS, steps=3))
     assert (found.buffer_ms, found.measured) == (9_000_000, False)
-    assert found.text.endswith("were measured; disorder up to 7,200 s was seen all the same")
+    assert found.text.endswith("timestamps up to 7,200 s out of order were seen")
 
 
 def test_the_records_read_last_count_also_before_the_timeline_has_them() -> None:
@@ -107,8 +119,8 @@ def test_the_records_read_last_count_also_before_the_timeline_has_them() -> None
     [
         ([300] * 60, True, 41_000, "west stamps up to 0 s early in 60 samples"),
         ([300, -2_000, *[500] * 70], True, 43_000, "west stamps up to 2 s early in 72 samples"),
-        ([300] * 59, False, DEFAULT_MS, "west stamps records itself, and 60 samples of when are needed, not 59"),
-        (None, False, DEFAULT_MS, "west stamps records itself, and 60 samples of when are needed, not 0"),
+        ([300] * 59, False, DEFAULT_MS, "west uses LogAppendTime: 60 samples of its delay are needed, there are 59"),
+        (None, False, DEFAULT_MS, "west uses LogAppendTime: 60 samples of its delay are needed, there are 0"),
     ],
 )
 def test_a_standby_that_stamps_records_itself_counts_with_its_clock(

@@ -394,7 +394,7 @@ def test_a_batch_that_is_committed_during_the_copy_is_noticed(checkpoint: Checkp
 
     checkpoint.plan(3)
     planned = {"orders": orders(3, SHIFT)}
-    with pytest.raises(MovedOn, match="batch 2 was resolved, and the checkpoint is at 3"):
+    with pytest.raises(MovedOn, match="resume offsets were found for batch 2, but the checkpoint is at batch 3"):
         prepare(Unstoppable(), request(checkpoint, UncommittedBatch.REPLAN, planned_target_offsets=planned), SOURCES)
     assert not (checkpoint.path.parent / "epoch-2-move").exists()
 
@@ -458,7 +458,7 @@ def test_schemas_that_metadata_names_by_paths_are_those_of_the_new_folder(
 
 def test_a_schema_that_is_not_there_is_never_passed_over(tmp_path: Path) -> None:
     named = [f"file:/old/state/0/_stateSchema/default/{name}" for name in ("0_6b12", "1_77aa")]
-    with pytest.raises(HalfWritten, match="state/0/_stateSchema/default/1_77aa is referred to, and not there"):
+    with pytest.raises(HalfWritten, match="state/0/_stateSchema/default/1_77aa is missing, although"):
         prepare(FILES, request(remembering(tmp_path, named)), SOURCES)
     assert not (tmp_path / "epoch-2-move").exists()
 

@@ -147,7 +147,7 @@ def test_a_log_behind_a_gap_is_refused_and_planted_entries_are_no_gap(
         checkpoint.write(f"offsets/{batch}", fence_sentence(Fence(2, "move")).decode())
     assert read_checkpoint(FILES, str(checkpoint.path), SOURCES).batch == 2
     checkpoint.plan(5)
-    with pytest.raises(HalfWritten, match="offsets/5 is there, and batch 2 is the newest that is committed"):
+    with pytest.raises(HalfWritten, match="offsets/5 exists, but the newest committed batch is 2"):
         read_checkpoint(FILES, str(checkpoint.path), SOURCES)
 
 

@@ -115,7 +115,7 @@ def is_not_fenced(runner: Runner) -> None:
 
 @pytest.mark.parametrize(
     ("meanwhile", "why"),
-    [(hosts, "runs from it, or did until now"), (is_held, "is held"), (is_not_fenced, "no fence holds")],
+    [(hosts, "uses it, or did until now"), (is_held, "is held"), (is_not_fenced, "has no fence")],
 )
 def test_a_runner_refuses_to_clean_what_changed_since_it_was_asked(
     runner: Runner, meanwhile: Callable[[Runner], None], why: str
@@ -138,7 +138,7 @@ def test_another_folder_than_the_configured_one_is_refused(runner: Runner, path:
     runner.finish()
     asked = runner.store.to_clean("a")
     assert [each.checkpoint for each in asked] == [str(runner.base)], "what nobody asked for is not answered"
-    assert runner.cleaning._refusal(replace(asked[0], checkpoint=path)) == f"it does not lie in {runner.base}"
+    assert runner.cleaning._refusal(replace(asked[0], checkpoint=path)) == f"it is outside {runner.base}"
     assert runner.cleaning._refusal(replace(asked[0], query="late")) is not None
 
 
@@ -149,7 +149,7 @@ def test_a_row_of_a_query_that_runs_elsewhere_says_what_is_in_use(runner: Runner
     assert row.desired is Desired.RUNNING
     assert runner.cleaning._refusal(asked) is None
     in_use = runner.cleaning._refusal(replace(asked, checkpoint=f"{runner.active}/"))
-    assert in_use == "revenue runs from it, or did until now"
+    assert in_use == "revenue uses it, or did until now"
 
 
 def test_an_answer_that_the_store_did_not_hear_is_given_again(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

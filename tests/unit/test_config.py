@@ -78,7 +78,7 @@ def test_missing_keys_and_undeclared_names_are_told_last(tmp_path: Path) -> None
         "queries.revenue.clusters: cluster 'south' is not declared",
     )
     assert mistakes_of(tmp_path, GOOD.replace("    checkpoint: var/revenue\n", "")) == (
-        "queries.revenue.checkpoint: is needed",
+        "queries.revenue.checkpoint: is required",
     )
 
 
@@ -140,7 +140,7 @@ def test_a_secret_in_the_file_or_missing_is_a_mistake(tmp_path: Path, text: str)
 
 def test_a_password_inside_the_store_url_is_a_mistake(tmp_path: Path) -> None:
     (mistake, *_) = mistakes_of(tmp_path, GOOD.replace("sqlite:///var/tideover.db", "postgresql://u:hush@h/d"))
-    assert mistake == "store: a secret is not written here; name it as env:NAME or file:PATH"
+    assert mistake == "store: do not write a secret here; give it as env:NAME or file:PATH"
 
 
 def test_a_heartbeat_topic_that_is_written_locally_is_a_mistake(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_heartbeat_topic_that_is_written_locally_is_a_mistake(tmp_path: Path) 
 )
 def test_a_password_anywhere_in_the_store_url_is_a_mistake(tmp_path: Path, store: str) -> None:
     (mistake,) = mistakes_of(tmp_path, GOOD.replace("sqlite:///var/tideover.db", store))
-    assert mistake == "store: a secret is not written here; name it as env:NAME or file:PATH"
+    assert mistake == "store: do not write a secret here; give it as env:NAME or file:PATH"
     shown = masked(load(written(tmp_path, GOOD.replace("sqlite:///var/tideover.db", "env:U")), {"U": store}).settings)
     assert "sh" not in str(shown["store"]).replace(MASK, "")
 
@@ -163,13 +163,13 @@ def test_a_dot_in_a_name_hides_no_secret(tmp_path: Path) -> None:
     security = "security: {protocol: SASL_SSL, sasl: {mechanism: PLAIN, username: u, password: hush}}"
     text = GOOD.replace("east", "dc.east").replace("[localhost:19092]}", f"[localhost:19092], {security}}}")
     (mistake,) = mistakes_of(tmp_path, text)
-    assert mistake.startswith("clusters.dc.east.security.sasl.password: a secret is not written here")
+    assert mistake.startswith("clusters.dc.east.security.sasl.password: do not write a secret here")
 
 
 def test_options_handed_on_to_spark_have_their_secrets_by_reference_too(tmp_path: Path) -> None:
     conf = "spark: {conf: {spark.hadoop.fs.s3a.secret.key: %s, spark.app.name: env:PLAIN}}\n"
     assert mistakes_of(tmp_path, GOOD + conf % "hush") == (
-        "spark.conf.spark.hadoop.fs.s3a.secret.key: a secret is not written here; name it as env:NAME or file:PATH",
+        "spark.conf.spark.hadoop.fs.s3a.secret.key: do not write a secret here; give it as env:NAME or file:PATH",
     )
     settings = load(written(tmp_path, GOOD + conf % "env:KEY"), {"KEY": "hush"}).settings
     assert settings.spark.conf == {"spark.hadoop.fs.s3a.secret.key": "hush", "spark.app.name": "env:PLAIN"}
@@ -184,7 +184,7 @@ def test_settings_of_a_cluster_replace_those_of_the_query(tmp_path: Path) -> Non
     more = "    settings: {registry: e, batch: 5}\n    settings_by_cluster: {west: {registry: w, api_token: %s}}\n"
     assert mistakes_of(tmp_path, GOOD + more % "hush") == (
         (
-            "queries.revenue.settings_by_cluster.west.api_token: a secret is not written here; name it as env:NAME or "
+            "queries.revenue.settings_by_cluster.west.api_token: do not write a secret here; give it as env:NAME or "
             "file:PATH"
         ),
     )
@@ -210,7 +210,7 @@ def test_a_pattern_is_a_regular_expression(tmp_path: Path) -> None:
     good = GOOD.replace("topics: [orders]", "pattern: 'ord.*|pay'")
     assert load(written(tmp_path, good)).settings.queries["revenue"].sources["orders"].pattern == "ord.*|pay"
     (mistake,) = mistakes_of(tmp_path, GOOD.replace("topics: [orders]", "pattern: 'ord('"))
-    assert mistake.startswith("queries.revenue.sources.orders.pattern: 'ord(' is no regular expression")
+    assert mistake.startswith("queries.revenue.sources.orders.pattern: 'ord(' is not a regular expression")
 
 
 def test_mistakes_are_told_in_the_words_of_yaml(tmp_path: Path) -> None:
@@ -258,12 +258,12 @@ def test_an_entry_that_is_wrong_does_not_make_its_list_too_short(tmp_path: Path)
         (
             ("queries:\n", ("queries:\n  b: {pipeline: 'a:b', sources: {o: {topics: [o]}}, clusters: [east, west], "
                            "runners: [a], checkpoint: ./var/revenue/}\n")),
-            "queries.revenue.checkpoint: it is that of query 'b' already",
+            "queries.revenue.checkpoint: it is already that of query 'b'",
         ),
         (
             ("{topics: [orders]}", "{topics: [orders], options: {Kafka.Bootstrap.Servers: 'x:1'}}"),
-            ("queries.revenue.sources.orders: options.Kafka.Bootstrap.Servers is Tideover's to set: it changes with "
-            "the cluster"),
+            ("queries.revenue.sources.orders: options.Kafka.Bootstrap.Servers is set by Tideover, because it "
+            "changes with the cluster: remove it"),
         ),
         (
             ("{topics: [orders]}", "{topics: [orders], options: {kafka.Group.id: mine}}"),
@@ -276,7 +276,7 @@ def test_an_entry_that_is_wrong_does_not_make_its_list_too_short(tmp_path: Path)
         ),
         (
             ("    checkpoint:", "    output: {topic: o, options: {topic: p}}\n    checkpoint:"),
-            "queries.revenue.output: options.topic is Tideover's to set: it changes with the cluster",
+            "queries.revenue.output: options.topic is set by Tideover, because it changes with the cluster: remove it",
         ),
         *(
             (("checkpoint: var/revenue", f"checkpoint: {path}"),
@@ -317,9 +317,10 @@ def with_key(tmp_path: Path, kind: str) -> str:
 def test_a_key_that_javas_clients_cannot_read_is_a_mistake(tmp_path: Path, kind: str) -> None:
     (mistake,) = mistakes_of(tmp_path, with_key(tmp_path, kind))
     assert mistake == (
-        f"clusters.east.security.key: {tmp_path}/t.key says BEGIN {kind}, which Kafka's Java clients cannot read; "
-        "openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW makes a key that they can, one without a password: "
-        "leave key_password out beside it"
+        f"clusters.east.security.key: {tmp_path}/t.key begins with BEGIN {kind}, which Kafka's Java "
+        "clients cannot read; "
+        "convert it with openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW; the new key has no password, so remove "
+        "key_password"
     )
 
 
@@ -346,7 +347,7 @@ def test_only_a_standalone_master_has_a_page_that_proves_an_end(tmp_path: Path, 
         assert load(written(tmp_path, text)).settings.spark.master_ui == "http://one:8080"
     else:
         (told,) = mistakes_of(tmp_path, text)
-        assert told == f"spark: master_ui is asked as a standalone master is, and master is {master}: leave it out"
+        assert told == f"spark: master_ui needs a standalone master, but master is {master}: remove it"
 
 
 @pytest.mark.parametrize(
@@ -448,11 +449,11 @@ def test_a_query_with_one_timeline_key_of_its_own_keeps_the_common_rest(tmp_path
 def test_a_cooldown_that_would_be_forgotten_is_a_mistake(tmp_path: Path) -> None:
     text = GOOD + "    policy: {cooldown: 91d}\npolicy: {cooldown: 2d}\nretention: {history: 36h, operations: 1}\n"
     assert mistakes_of(tmp_path, text) == (
-        "policy.cooldown: 2d is longer than retention.history keeps operations",
-        "queries.revenue.policy.cooldown: 91d is longer than retention.history keeps operations",
+        "policy.cooldown: 2d is longer than retention.history, which keeps operations",
+        "queries.revenue.policy.cooldown: 91d is longer than retention.history, which keeps operations",
     )
     alone = mistakes_of(tmp_path, GOOD + "policy: {cooldown: 91d}\n")
-    assert alone == ("policy.cooldown: 91d is longer than retention.history keeps operations",)
+    assert alone == ("policy.cooldown: 91d is longer than retention.history, which keeps operations",)
     kept = load(written(tmp_path, GOOD + "policy: {cooldown: 90d}\n")).settings.retention
     assert (kept.history.days, kept.operations) == (90, 20)
 
@@ -474,10 +475,10 @@ def another(name: str, checkpoint: str) -> str:
 )
 def test_a_checkpoint_inside_another_querys_is_a_mistake(tmp_path: Path, inner: str, outer: str) -> None:
     assert mistakes_of(tmp_path, GOOD + another("b", outer) + another("c", inner)) == (
-        "queries.c.checkpoint: it lies inside that of query 'b', hdfs://b/cp/x",
+        "queries.c.checkpoint: it is inside that of query 'b', hdfs://b/cp/x",
     )
     assert mistakes_of(tmp_path, GOOD + another("b", inner) + another("c", outer)) == (
-        "queries.c.checkpoint: that of query 'b', hdfs://b/cp/x/y, lies inside it",
+        "queries.c.checkpoint: that of query 'b', hdfs://b/cp/x/y, is inside it",
     )
 
 

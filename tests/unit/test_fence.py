@@ -108,7 +108,7 @@ def test_a_boot_id_under_a_possibly_shared_name_proves_nothing(folder: Path) -> 
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
     report = fence(guard, request, [], DECLARED, lambda: UNKNOWN_SINK)
     assert report.evidence is None
-    assert "under another boot" in report.detail
+    assert "before a reboot" in report.detail
 
 
 def test_a_process_that_lives_is_no_proof_but_the_checkpoint_is_planted(folder: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_process_that_said_it_had_stopped_need_not_be_looked_at(folder: Path) 
     for spark_master in ("local[4]", "spark://m:7077"):
         report = fenced(folder, process(host="elsewhere", stopped=True, spark_master=spark_master))
         assert report.evidence is Evidence.RUNNER
-        assert "said that it had stopped" in report.detail
+        assert "reported that it had stopped" in report.detail
 
 
 def test_fencing_twice_gives_the_same_report(folder: Path) -> None:
@@ -161,12 +161,12 @@ def test_a_run_here_whose_tasks_are_active_leaves_a_fence_without_evidence(
 ) -> None:
     report = fenced(folder, hosting, RunHere(quiet), RunHere(lambda: "2 tasks of its job group are still active"))
     assert report.evidence is None
-    assert report.detail == "told to stop, but 2 tasks of its job group are still active"
+    assert report.detail == "asked to stop, but 2 tasks of its job group are still active"
     assert report.planted == (2, 3)
 
 
 def test_a_run_here_is_told_to_stop_before_anything_is_proven(folder: Path) -> None:
-    run = RunHere(lambda: None if run.closed else "it is hosted here")
+    run = RunHere(lambda: None if run.closed else "it still runs here")
     assert fenced(folder, process(instance="mine"), run).evidence is Evidence.RUNNER
     assert run.closed
 

@@ -121,7 +121,7 @@ def test_a_checkpoint_that_no_fence_holds_is_not_cleaned(tmp_path: Path) -> None
         if planned:
             running.plan(1)
             before = running.files()
-        with pytest.raises(NotFenced, match="a query may run from it"):
+        with pytest.raises(NotFenced, match="a query may be using it"):
             clean(FILES, str(running.path))
         assert running.files() == before
 
@@ -155,7 +155,7 @@ def test_an_operation_that_came_back_with_an_old_copy_takes_no_fence_away(left: 
         plant(left, "another")
     for operation in ("move", "another"):
         request = ReleaseRequest(checkpoint=str(left.path), planted=(4, 5), prepared=None, operation=operation)
-        with pytest.raises(AlreadyRun, match="it went on from another"):
+        with pytest.raises(AlreadyRun, match="the query went on from another checkpoint"):
             release(FILES, request)
     assert left.files() == after
 
@@ -170,7 +170,7 @@ def test_nothing_is_carried_from_it_and_nothing_read(left: CheckpointFolder) -> 
         lambda: prepare(FILES, request, {"orders": ["orders"]}),
         lambda: read_checkpoint(FILES, str(left.path), {"orders": ["orders"]}),
     ):
-        with pytest.raises(CleanedAway, match="its state was deleted since"):
+        with pytest.raises(CleanedAway, match="its state has been deleted"):
             use()
     assert "epoch-3-another" not in FILES.list_names(str(left.path))
 

@@ -65,7 +65,8 @@ def test_old_checkpoints_go_and_the_newest_stays_however_old() -> None:
     assert [each.former.placed_epoch for each in found] == [3, 2, 1], "the newest first"
     assert fates(found) == {3: Disposition.STAYS, 2: Disposition.GOES, 1: Disposition.GOES}
     assert [each.why for each in found] == [
-        "it is among the newest 1", "left 30d ago, more than 7d", "left 30d ago, more than 7d",
+        "it is one of the newest 1 (retention.keep_checkpoints)", "left 30d ago, more than 7d",
+        "left 30d ago, more than 7d",
     ]  # fmt: skip
     assert fates(judge_formers(HERE, OLD, replace(KEEP, newest=3), NOW)) == dict.fromkeys((1, 2, 3), Disposition.STAYS)
 
@@ -83,7 +84,7 @@ def test_nothing_younger_than_retention_goes(age: timedelta, fate: Disposition) 
     found = only(judge_formers(HERE, [former(1, age), former(2)], KEEP, NOW))
     assert found.fate is fate
     if age == -DAY:
-        assert found.why == "it was left in a time to come: a clock was set back"
+        assert found.why == "its time is in the future: a clock was set back"
 
 
 def test_without_a_setting_nothing_goes() -> None:
@@ -98,11 +99,11 @@ def test_without_a_setting_nothing_goes() -> None:
         ({"base": None}, "revenue is not declared"),
         ({"assignment": None}, "the store does not say where revenue runs"),
         ({"operation": "op-10"}, "operation op-10 of revenue is open"),
-        ({"assignment": replace(ROW, desired=Desired.HELD)}, "put back to an older copy"),
+        ({"assignment": replace(ROW, desired=Desired.HELD)}, "restored from an older backup"),
         ({"assignment": replace(ROW, desired=Desired.HELD, epoch=10)}, "revenue is held"),
-        ({"fact": fact(epoch=10, checkpoint=ACTIVE)}, "put back to an older copy"),
-        ({"fact": fact(epoch=9, checkpoint=f"{BASE}/epoch-8-x")}, "put back to an older copy"),
-        ({"stranger": "op-11"}, "put back to an older copy: tideover reconcile revenue"),
+        ({"fact": fact(epoch=10, checkpoint=ACTIVE)}, "restored from an older backup"),
+        ({"fact": fact(epoch=9, checkpoint=f"{BASE}/epoch-8-x")}, "restored from an older backup"),
+        ({"stranger": "op-11"}, "restored from an older backup: tideover reconcile revenue"),
         ({"fact": None}, "no runner reports that revenue runs under epoch 9"),
         ({"fact": fact(epoch=8, checkpoint=ACTIVE)}, "no runner reports"),
         ({"fact": fact(epoch=9, checkpoint=ACTIVE, state=RunState.FAILED)}, "no runner reports"),
@@ -123,7 +124,7 @@ def test_the_checkpoint_in_use_never_goes_however_it_is_written(path: str) -> No
     )  # fmt: skip
     for known in (path, plain_path(path)):
         found = only(judge_formers(here, [former(1, checkpoint=known), former(2)], KEEP, NOW))
-        assert (found.fate, found.why) == (Disposition.STAYS, "revenue runs from it")
+        assert (found.fate, found.why) == (Disposition.STAYS, "revenue uses it")
 
 
 @pytest.mark.parametrize(
@@ -134,14 +135,14 @@ def test_the_checkpoint_in_use_never_goes_however_it_is_written(path: str) -> No
 def test_nothing_outside_the_folder_of_the_query_goes(path: str) -> None:
     found = only(judge_formers(HERE, [former(1, checkpoint=path), former(2)], KEEP, NOW))
     assert (found.fate, found.why) == (
-        Disposition.STAYS, f"it does not lie in {BASE}, the folder that the configuration names",
+        Disposition.STAYS, f"it is outside {BASE}, the checkpoint folder in the configuration",
     )  # fmt: skip
 
 
 def test_a_cleaning_is_not_asked_for_again_while_its_runner_lives() -> None:
     asked = former(1, runner="b", asked_at=NOW)
     found = only(judge_formers(HERE, [asked, former(2)], KEEP, NOW))
-    assert (found.fate, found.why) == (Disposition.ASKED, "runner b is to clean it")
+    assert (found.fate, found.why) == (Disposition.ASKED, "waiting for runner b to clean it")
     assert only(judge_formers(HERE, [replace(asked, runner="z"), former(2)], KEEP, NOW)).fate is Disposition.GOES
 
 
@@ -149,14 +150,14 @@ def test_a_cleaned_checkpoint_does_not_count_among_the_newest() -> None:
     cleaned = former(3, runner="a", asked_at=NOW, cleaned_at=NOW, files=12, bytes=3_000)
     found = judge_formers(HERE, [former(1), former(2), cleaned], KEEP, NOW)
     assert fates(found) == {3: Disposition.CLEANED, 2: Disposition.STAYS, 1: Disposition.GOES}
-    assert found[0].why == "12 files went; its last batch and its fence stay"
+    assert found[0].why == "12 files deleted; its last batch and its fence are kept"
 
 
 def test_a_runner_that_could_not_is_asked_again_a_day_later_or_by_hand() -> None:
     refused = former(1, runner="a", asked_at=NOW - AGAIN + timedelta(seconds=1), refused="no fence holds it")
     known = [refused, former(2)]
     found = only(judge_formers(HERE, known, KEEP, NOW))
-    assert (found.fate, found.why) == (Disposition.STAYS, "runner a did not clean it: no fence holds it")
+    assert (found.fate, found.why) == (Disposition.STAYS, "runner a could not clean it: no fence holds it")
     assert only(judge_formers(HERE, known, KEEP, NOW, asked_by_hand=True)).fate is Disposition.GOES
     assert only(judge_formers(HERE, known, KEEP, NOW + timedelta(seconds=1))).fate is Disposition.GOES
 

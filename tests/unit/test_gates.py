@@ -138,26 +138,27 @@ def test_facts_that_are_not_known_keep_their_gates_silent() -> None:
 
 REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
     ("store-current", replace(GOOD, fact=replace(FACT, epoch=4)), "epoch 4 runs", "epoch 1 running",
-     "runner a runs q under epoch 4, the store knows only 1: it was put back to an older copy; tideover reconcile q"),
+     "the store knows only epoch 1: the store was restored from an older backup; tideover reconcile q"),
     ("store-current", replace(GOOD, assignment=replace(ASSIGNMENT, desired=Desired.HELD)), "epoch 1 runs",
-     "epoch 1 held", "under epoch 1, under which the store has it held: it was put back"),
+     "epoch 1 held", "under epoch 1, but in the store it is held: the store was restored"),
     ("store-current", replace(GOOD, fact=replace(FACT, checkpoint="/c/epoch-1")), "epoch 1 runs", "epoch 1 running",
-     "under which the store has it elsewhere"),
-    ("store-current", replace(GOOD, assignment=None), "epoch 1 runs", "no assignment", "the store knows none"),
+     "but in the store it is elsewhere"),
+    ("store-current", replace(GOOD, assignment=None), "epoch 1 runs", "no assignment",
+     "the store has no assignment of it"),
     ("assigned", replace(GOOD, assignment=None), "none", "an assignment", "q has never run"),
     ("expect-active", replace(GOOD, expect_active="west"), "east", "west", "q is on east, not on west"),
     ("not-already-there", replace(GOOD, target="east"), "east", "not east", "q is already on east"),
     ("no-operation-open", replace(GOOD, open_operation="x1"), "x1", "none", "operation x1 of this query is open"),
     ("route-declared", replace(GOOD, route=None), "none", "east to west", "no route is declared"),
-    ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route does not name topic t"),
+    ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route has no topic t"),
     (
         "pipeline-fits", replace(GOOD, runners=(replace(RUNNER, runner="b", plans={"q": "it keeps no state"}),)),
-        "does not fit", "starts from the checkpoint in use", "runner b cannot take q over: it keeps no state",
+        "does not fit", "starts from the checkpoint in use", "runner b cannot take over q: it keeps no state",
     ),
     ("runner-alive", replace(GOOD, runners=()), "none", "one of a", "tideover run --name a"),
     ("cluster-identity", replace(GOOD, names=(seen("east", EAST_ID, {"runner:a": OTHER_ID}), seen("west", OTHER_ID))),
      f"east {OTHER_ID}; west not seen", f"east {EAST_ID}; west {OTHER_ID}",
-     f"east leads to cluster {OTHER_ID}, and was cluster {EAST_ID} until now: mend bootstrap; if it was replaced on"),
+     f"east leads to cluster {OTHER_ID}, but was cluster {EAST_ID} until now: correct bootstrap; if it was"),
     ("cluster-identity", replace(GOOD, names=(seen("east", EAST_ID, {"runner:a": OTHER_ID}), seen("west", OTHER_ID))),
      f"east {OTHER_ID}; west not seen", f"east {EAST_ID}; west {OTHER_ID}",
      "on purpose: tideover accept-cluster east (seen by runner:a)"),
@@ -175,36 +176,36 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "no committed batch", "a committed batch", "no position to carry"),
     ("fence", replace(GOOD, fence="none"), "none", "runner, process, application or consent", "consent unfenced"),
     ("log-truncation", replace(GOOD, standings=(stands(Finding.TRUNCATED, 8), stands(Finding.INTACT))),
-     "1 partitions", "0 partitions", "log truncation on east: t-0 (read to 10, parts at 8): records that were read"),
+     "1 partitions", "0 partitions", "log truncation on east: t-0 (read to 10, diverges at 8): records that were read"),
     ("log-truncation", replace(GOOD, standings=(stands(Finding.RECREATED),), resets=(reset(Goto.NOWHERE),)),
-     "1 partitions", "0 partitions", "parts at an unknown offset"),
+     "1 partitions", "0 partitions", "diverges at an unknown offset"),
     ("place-found", replace(GOOD, resolution=resolution(place(target_offset=None, note="standby lags"))),
-     "0 of 1", "1 partitions", "no place for t-0: standby lags"),
+     "0 of 1", "1 partitions", "no resume offset for t-0: standby lags"),
     ("place-found", replace(GOOD, resolution=replace(resolution(), targets=())), "0 of 0", "0 partitions",
      "no partition was looked up"),
     ("retention", replace(GOOD, resolution=GONE), "1 partitions", "0 partitions", "consent gap"),
     ("timestamp-type", replace(GOOD, resolution=resolution(place(method="timestamp", exact=False),
      timestamp_types={"t": "LogAppendTime"})), "LogAppendTime", "CreateTime where time decides", "consent repeats"),
     ("partitions-match", replace(GOOD, resolution=resolution(place(exact=False, method="timestamp", replay_records=9),
-     fewer_partitions={"t": (4, 8)})), "t 4 and 8", "the same partitions", "resume at one time; consent repeats"),
+     fewer_partitions={"t": (4, 8)})), "t: 4 on east, 8 on west", "the same partitions", "resume at one common time"),
     ("exposure", replace(GOOD, resolution=resolution(place(exposure_seconds=60.5))), "60.5 s", "60 s", "consent loss"),
     ("exposure", replace(GOOD, attended=False, resolution=resolution(place(), place(partition=1, exposure_seconds=None,
-     exposure_records=None))), "unknown", "60 s", "nobody can tell what t-1 lacks; consent loss"),
+     exposure_records=None))), "unknown", "60 s", "it is unknown what the standby lacks of t-1; --consent loss"),
     ("replay", replace(GOOD, resolution=resolution(place(replay_records=1_000_001))),
      "1000001 records", "1000000 records", "consent repeats"),
     ("replay", replace(GOOD, policy=Policy(max_replay=7), choice=BRIDGE), "8 records", "7 records", "read twice"),
     ("replay", replace(GOOD, attended=False, resolution=resolution(place(exact=False, replay_records=None))),
-     "unknown", "1000000 records", "nobody can tell how many records would be read twice; consent repeats"),
+     "unknown", "1000000 records", "an unknown number of records would be read twice; --consent repeats"),
     ("repeats-into-state", replace(STATEFUL, resolution=BY_TIME), "9 records", "0 records", "replay_safe"),
     ("repeats-into-state", replace(STATEFUL, resolution=resolution(place(exact=False, replay_records=None))),
      "unknown", "0 records", "t-0"),
     ("fresh-allowed", replace(FRESH, stateful=True), "the query keeps state", "stateless", "consent fresh"),
     ("fresh-allowed", replace(GOOD, settings=query(resume="fresh", sink="batch-id")),
-     "its sink drops batches by id", "stateless", "would lose silently"),
+     "its sink drops batches whose id it knows", "stateless", "would lose whole batches without an error"),
     ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"other_sources": 1})),
-     "it reads other sources than Kafka", "stateless", "would read those from their beginning again"),
+     "it reads other sources than Kafka", "stateless", "would read those again from their beginning"),
     ("fresh-allowed", replace(FRESH, report=REPORT.model_copy(update={"sink_keeps_batch_ids": True})),
-     "its sink drops batches by id", "stateless", "would lose silently"),
+     "its sink drops batches whose id it knows", "stateless", "would lose whole batches without an error"),
 ]  # fmt: skip
 
 
@@ -213,13 +214,13 @@ def test_partitions_that_were_only_added_need_no_consent() -> None:
     gate = judged("partitions-match", replace(GOOD, resolution=grown))
     assert gate is not None
     assert gate.ok
-    assert gate.measured == "t 1 and 2"
+    assert gate.measured == "t: 1 on east, 2 on west"
 
 
 def test_topics_of_unknown_timestamp_type_are_not_comparable_nor_refused() -> None:
     by_time = place(method="timestamp", exact=False, replay_records=0)
     for types, measured, text in (({"t": "CreateTime"}, "CreateTime", "times are comparable"),
-                                  ({}, "unknown", "whose times t on west keeps is not known")):  # fmt: skip
+                                  ({}, "unknown", "cannot tell whether t on west uses CreateTime")):  # fmt: skip
         gate = judged("timestamp-type", replace(GOOD, resolution=resolution(by_time, timestamp_types=types)))
         assert gate is not None
         assert (gate.ok, gate.measured) == (True, measured)
@@ -230,7 +231,7 @@ def test_records_that_may_come_later_are_announced_and_refuse_nothing() -> None:
     gate = judged("repeats-into-state", replace(STATEFUL, resolution=resolution(place(replay_later_records=4))))
     assert gate is not None
     assert gate.ok
-    assert "4 records would be if the replicator ran again" in gate.text
+    assert "4 records would be if the replicator runs again" in gate.text
 
 
 @pytest.mark.parametrize(("name", "facts", "measured", "limit", "text"), REFUSALS)
@@ -251,14 +252,14 @@ def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: F
     gate = judged("log-truncation", replace(GOOD, standings=(stands(finding),)))
     assert gate is not None
     assert gate.ok
-    assert ("cannot be proven" in gate.text) == (finding is Finding.UNPROVEN)
+    assert ("cannot be verified" in gate.text) == (finding is Finding.UNPROVEN)
 
 
 @pytest.mark.parametrize(
     ("resets", "text"),
     [
-        ((reset(None),), "west holds what was read, and the query goes on behind it"),
-        ((reset(Goto.DIVERGENCE),), "the query goes on at truncation offset"),
+        ((reset(None),), "west holds what was read, and the query resumes after it"),
+        ((reset(Goto.DIVERGENCE),), "the query resumes at truncation offset"),
         ((), "east still holds what was read from it"),
     ],
 )
@@ -445,5 +446,5 @@ def test_a_query_may_leave_a_cluster_whose_name_another_took() -> None:
     gate = judged("cluster-identity", facts)
     assert gate is not None
     assert gate.ok
-    assert gate.text == f"q stands in cluster {EAST_ID}, which had the name east before: it is gone"
+    assert gate.text == f"q last ran on the former east, cluster {EAST_ID}, which was replaced"
     assert replace(facts, assignment=replace(ASSIGNMENT, epoch=2, placed_epoch=2)).left is None

@@ -263,7 +263,7 @@ def test_it_says_stopped_only_when_nothing_of_it_runs_any_more(stage: Stage, mon
     hosted.close()
     until(lambda: stage.store.fact.error)
     assert stage.runs[0].told
-    assert stage.store.fact.error == "told to stop, but 2 tasks of its job group are still active"
+    assert stage.store.fact.error == "asked to stop, but 2 tasks of its job group are still active"
     assert RunState.STOPPED not in stage.store.told
     stage.runs[0].resting = True
     until(lambda: stage.store.fact.state is RunState.STOPPED)
@@ -300,7 +300,7 @@ def test_nothing_starts_from_a_checkpoint_that_is_still_written_to(
     second = stage.hosted(3, (first,))
     second.begin()
     until(lambda: stage.store.fact.state is RunState.FAILED)
-    assert stage.store.fact.error == "q ran here before, and goes on: 2 tasks of its job group are still active"
+    assert stage.store.fact.error == "q still runs here from before: 2 tasks of its job group are still active"
     assert len(stage.runs) == 1
     stage.runs[0].resting = True
     until(lambda: len(stage.runs) == 2)
@@ -336,7 +336,7 @@ def test_a_failed_run_is_not_followed_by_another_while_its_tasks_still_write(
     monkeypatch.setattr(FakeRun, "is_active", False)
     hosted = stage.hosted()
     hosted.begin()
-    until(lambda: (stage.store.fact.error or "").startswith("q ran here before"))
+    until(lambda: (stage.store.fact.error or "").startswith("q still runs here from before"))
     assert len(stage.runs) == 1
     stage.runs[0].resting = True
     until(lambda: len(stage.runs) == 2)
@@ -471,7 +471,8 @@ def test_a_runner_tells_why_it_starts_nothing_by_a_row_older_than_one_it_saw(
         until(is_told)
     (said,) = (line["why"] for line in lines if line["event"] == "query not started")
     assert said == (
-        "the store says epoch 1 of q, and said 2 before: it was put back to an older copy; tideover reconcile q"
+        "the store says epoch 1 of q, but said 2 before: the store was restored from an older backup; "
+        "tideover reconcile q"
     )
     fact = stage.store.fact
     assert (fact.epoch, fact.error, fact.held_by, fact.held_epoch) == (1, said, "lost", 2)

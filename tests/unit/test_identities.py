@@ -34,7 +34,7 @@ def test_the_first_that_is_seen_has_the_name_and_is_pinned_once(store: MemorySto
     known = identities()
     known.check("east", None)
     known.check("east", EAST_ID)
-    assert refused(known, OTHER_ID) == f"east leads to cluster {OTHER_ID}, and led to cluster {EAST_ID} before"
+    assert refused(known, OTHER_ID) == f"east leads to cluster {OTHER_ID}, but led to cluster {EAST_ID} before"
     known.check("west", OTHER_ID)
     for _ in range(2):
         known.keep(store, actor="runner:a")
@@ -53,7 +53,7 @@ def test_a_pin_of_another_process_counts_before_the_first_sight_here(store: Memo
     known.keep(store, actor="controller:one")
     assert [pin.id for pin in store.pins()] == [EAST_ID]
     text = refused(known, OTHER_ID)
-    assert text.startswith(f"east leads to cluster {OTHER_ID}, and was cluster {EAST_ID} until now: mend bootstrap")
+    assert text.startswith(f"east leads to cluster {OTHER_ID}, but was cluster {EAST_ID} until now: correct bootstrap")
     assert text.endswith("tideover accept-cluster east")
     known.check("east", EAST_ID)
 
@@ -61,7 +61,7 @@ def test_a_pin_of_another_process_counts_before_the_first_sight_here(store: Memo
 def test_a_setting_and_the_pin_must_both_hold(store: MemoryStore) -> None:
     store.pin(samples.pin(), event=samples.event())
     known = identities(id=OTHER_ID)
-    assert refused(known, EAST_ID).endswith(f"clusters.east.id says {OTHER_ID}: mend bootstrap or id")
+    assert refused(known, EAST_ID).endswith(f"clusters.east.id says {OTHER_ID}: correct bootstrap or id")
     known.check("east", OTHER_ID)
     known.learn(store)
     assert "tideover accept-cluster east" in refused(known, OTHER_ID)
@@ -79,7 +79,8 @@ def test_a_query_is_left_behind_until_it_is_placed_anew(store: MemoryStore) -> N
     store.replace_pin("east", former=EAST_ID, new=OTHER_ID, event=samples.event())
     known.learn(store)
     assert known.left_behind(row) == (
-        f"revenue stands in cluster {EAST_ID}, and east is another one since: its offsets mean other records there; "
+        f"revenue last ran on cluster {EAST_ID}, and east is another cluster now: its offsets mean other "
+        "records there; "
         "tideover failover revenue"
     )
     assert known.left_behind(samples.assignment(epoch=3, placed_epoch=3)) is None

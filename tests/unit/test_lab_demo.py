@@ -10,9 +10,9 @@ from lab.demo import _page, judge, judged
 from lab.scenario import Script, Story
 
 MOVE = "failover of orders from east to west"
-DOWN = "east is DOWN: 3 looks failed in a row"
+DOWN = "east is DOWN: 3 probes failed in a row"
 COMMITTED = "batch 41 is committed on west, 1.9 s after the decision"
-HEADING = "what happened, as tideover history tells it:"
+HEADING = "what happened, from tideover history:"
 
 
 def event(at: str, kind: str, text: str, query: str | None = "orders") -> Mapping[str, Any]:

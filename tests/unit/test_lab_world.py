@@ -47,7 +47,7 @@ def test_a_name_stands_for_a_cluster_a_broker_or_the_replicator(tmp_path: Path) 
     assert world.parts("west") == ["west-1", "west-2", "west-3"]
     assert world.parts("west-2") == ["west-2"]
     assert world.parts("replicator") == ["replicator"]
-    with pytest.raises(Refused, match="nothing here is called north"):
+    with pytest.raises(Refused, match="this world has no part called north"):
         world.parts("north")
 
 

@@ -250,16 +250,19 @@ def test_only_a_consent_for_the_very_run_in_doubt_stands_for_its_proof(
     assert (decided.trigger is Trigger.FENCED) is goes_on
 
 
+CONSENT = "tideover failover revenue --to west --consent unfenced"
+
+
 @pytest.mark.parametrize(
     ("alive", "consents", "advice"),
     [
-        ((B,), (), "looking again, or consent unfenced"),
-        ((A,), (), "looking again until it ends. If it never does, end process 4711 on host"),
-        ((A,), (unfenced_consent(None),), "looking again until it ends. If it never does, end process 4711 on host"),
+        ((B,), (), f"checking again. If you know that it has ended: {CONSENT}"),
+        ((A,), (), "checking again until it ends. If it does not end, end process 4711 on host"),
+        ((A,), (unfenced_consent(None),), "checking again until it ends. If it does not end, end process 4711 on host"),
         (
             (B,),
             (unfenced_consent(None),),
-            "The consent unfenced was given for another run; if this one has ended, consent unfenced again",
+            f"The consent unfenced was given for another run. If you know that this one has ended: {CONSENT}",
         ),
     ],
 )

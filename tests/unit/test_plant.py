@@ -164,7 +164,7 @@ def test_releasing_is_refused_when_what_was_to_begin_afresh_has_been_run(
     fresh = request(checkpoint, prepared=str(tmp_path / "fresh")).model_copy(update={"fresh": True})
     planted = plant(FILES, str(checkpoint.path), operation="move", epoch=2)
     CheckpointFolder(tmp_path / "fresh").commit(0)
-    with pytest.raises(AlreadyRun, match="has been run since operation move chose it"):
+    with pytest.raises(AlreadyRun, match=r"a query has used .*/fresh since operation move chose it"):
         release(FILES, fresh)
     assert planted_by(FILES, str(checkpoint.path), "move") == planted
     assert release(FILES, fresh.model_copy(update={"prepared": str(tmp_path / "none")})) == planted
@@ -190,6 +190,6 @@ def test_a_lost_operation_from_which_the_query_went_on_keeps_what_it_holds(
     if prepared:
         claim(FILES, str(tmp_path / name), Mark(operation=name.split("-")[2], epoch=4))
     CheckpointFolder(tmp_path / name).commit(0)
-    with pytest.raises(AlreadyRun, match=f"{name} has been run"):
+    with pytest.raises(AlreadyRun, match=f"the query has used .*/{name} since"):
         release(FILES, request(checkpoint, "lost").model_copy(update={"below": str(tmp_path)}))
     assert planted_by(FILES, str(checkpoint.path), "lost") == planted

@@ -316,7 +316,7 @@ def test_another_cluster_under_the_name_is_our_mistake_and_never_down(
         assert sight.trouble is not None
         assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("identity", Fault.OURS, False)
         assert (sight.cluster_id, sight.health) == ("other", None)
-        assert sight.text == "east leads to cluster other, and led to cluster fake before"
+        assert sight.text == "east leads to cluster other, but led to cluster fake before"
     fake.cluster_id = "fake"
     watcher.fresh()
     assert watcher.look().ok

@@ -60,16 +60,16 @@ def test_a_good_standby_is_ready() -> None:
 
 
 REFUSALS: list[tuple[str, ReadinessFacts, str, str]] = [
-    ("retention-reach", at(earliest_timestamps={KEY: 6_000}), "-1 s", "oldest record of t-0 on west is younger"),
+    ("retention-reach", at(earliest_timestamps={KEY: 6_000}), "-1 s", "deleted records of t-0"),
     ("replication-lag", copies(copy(), copy(1, 60_500, 9)), "60.5 s", "60.5 s behind east at most (t-1, 9 records)"),
     ("replication-lag", copies(copy(age_ms=None, records=9, target_newest_ms=None)), "no record",
-     "west holds no record of t-0, east 9"),
-    ("replication-lag", copies(copy(0, 61_000), copy(1, None, None)), "61.0 s", "look at the replicator"),
-    ("time-comparable", replace(READY, topics={"t": APPENDED}), "LogAppendTime", "t on east has LogAppendTime"),
+     "west holds no record of t-0, east holds 9"),
+    ("replication-lag", copies(copy(0, 61_000), copy(1, None, None)), "61.0 s", "check the replicator"),
+    ("time-comparable", replace(READY, topics={"t": APPENDED}), "LogAppendTime", "t on east uses LogAppendTime"),
     ("time-comparable", replace(READY, facts=replace(BEFORE, standby=replace(STANDBY, topics={"t": APPENDED}))),
-     "LogAppendTime", "t on west has LogAppendTime"),
+     "LogAppendTime", "t on west uses LogAppendTime"),
     ("log-truncation", standing(stands(Finding.TRUNCATED, 80), stands(Finding.INTACT)),
-     "1 partitions", "log truncation on east: t-0 (read to 100, parts at 80): records that were read are gone"),
+     "1 partitions", "log truncation on east: t-0 (read to 100, diverges at 80): records that were read are gone"),
     ("log-truncation", standing(stands(Finding.RECREATED)), "1 partitions", "at an unknown offset"),
 ]  # fmt: skip
 
@@ -96,7 +96,7 @@ def test_an_unmeasurable_gate_is_neither_ready_nor_refused() -> None:
     condition = UNTOLD
     gate = judged("replication-lag", condition)
     assert (gate.ok, gate.measured) == (False, "unknown")
-    assert "not known of 1 partitions (t-1: east: UNSUPPORTED_VERSION: too old)" in gate.text
+    assert "the lag of 1 partitions on west is unknown (t-1: east: UNSUPPORTED_VERSION: too old)" in gate.text
     assert judge_readiness(condition).ready is None
     worse = replace(condition, facts=replace(condition.facts, runners=()))
     assert judge_readiness(worse).ready is False
@@ -112,7 +112,7 @@ def test_an_unknown_replay_is_not_ready_because_automatic_mode_refuses_it() -> N
 @pytest.mark.parametrize(
     ("name", "condition", "measured"),
     [
-        ("replication-lag", copies(copy(note="east holds no record of it", newest_ms=None)), "0.0 s"),
+        ("replication-lag", copies(copy(note="east holds no record of this partition", newest_ms=None)), "0.0 s"),
         ("replication-lag", copies(copy(age_ms=None, records=0, note="LogAppendTime")), "0.0 s"),
         ("retention-reach", at(place(timestamp_ms=None), earliest_timestamps={KEY: 6_000}), "nothing deleted"),
         ("retention-reach", at(earliest_timestamps={KEY: 3_000}), "2 s"),
@@ -129,7 +129,7 @@ def test_a_harmless_condition_passes_its_gate(name: str, condition: ReadinessFac
 
 def test_a_topic_that_does_not_say_whose_times_it_keeps_is_named() -> None:
     gate = judged("time-comparable", replace(READY, topics={"t": UNTOLD_TYPE}))
-    assert gate.text.startswith("whose times t on east keeps is not known: ")
+    assert gate.text.startswith("cannot tell whether t on east uses CreateTime or LogAppendTime: ")
 
 
 def test_without_a_place_only_what_is_known_is_judged() -> None:
@@ -145,11 +145,11 @@ def test_without_a_place_only_what_is_known_is_judged() -> None:
 def test_only_records_that_were_read_and_are_gone_count_as_truncation(finding: Finding) -> None:
     gate = judged("log-truncation", standing(stands(finding)))
     assert gate.ok
-    assert ("cannot be proven" in gate.text) == (finding is Finding.UNPROVEN)
+    assert ("cannot be verified" in gate.text) == (finding is Finding.UNPROVEN)
 
 
 def test_a_truncation_that_a_failover_would_get_over_is_told_all_the_same() -> None:
     found = standing(stands(Finding.TRUNCATED, 80))
     proven = replace(found, facts=replace(found.facts, resets=(reset(None),)))
     assert [gate.ok for gate in judge_readiness(proven).gates if gate.name == "log-truncation"] == [False]
-    assert judged("log-truncation", proven).text.endswith("; west holds them still")
+    assert judged("log-truncation", proven).text.endswith("; west still holds them")

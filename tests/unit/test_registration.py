@@ -98,7 +98,7 @@ def test_a_consent_is_believed_and_kept_in_the_history() -> None:
     assert store.runners() == []
     (event,) = store.history()
     assert (event.kind, event.actor) == ("take-over", "ann@office")
-    assert event.text.endswith("over from pid 4711 on elsewhere: host one was switched off")
+    assert event.text.endswith("from pid 4711 on elsewhere: host one was switched off")
     assert event.detail["instance"] == "other"
 
 
@@ -111,7 +111,7 @@ def test_a_consent_counts_for_nothing_while_the_heart_beats() -> None:
 
 def test_a_heartbeat_from_a_time_to_come_is_of_before_the_clock_was_set_back() -> None:
     store = store_with(OTHER, silent=-timedelta(minutes=40))
-    with pytest.raises(NameTaken, match="2400 s ago: its host cannot be looked at"):
+    with pytest.raises(NameTaken, match="2400 s ago: its host cannot be checked"):
         clear_name(store, "a", HERE, None)
     assert clear_name(store, "a", HERE, CONSENT) == OTHER
 

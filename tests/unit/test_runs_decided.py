@@ -65,10 +65,10 @@ def test_a_row_that_went_back_to_an_old_epoch_is_never_started() -> None:
     (refrain,) = decide_runs("a", [ROW], {}, {"revenue": 4})
     assert isinstance(refrain, Refrain)
     assert refrain.why(is_held=True) == (
-        "the store says epoch 3 of revenue, and said 4 before: it was put back to an older copy; "
+        "the store says epoch 3 of revenue, but said 4 before: the store was restored from an older backup; "
         "tideover reconcile revenue"
     )
-    assert refrain.why(is_held=False).endswith("; start runner a anew to go on from there")
+    assert refrain.why(is_held=False).endswith("; restart runner a to continue from there")
     assert decide_runs("b", [ROW], {}, {"revenue": 4}) == []
 
 

@@ -70,7 +70,7 @@ def test_nothing_is_sampled_while_a_query_is_being_moved() -> None:
             False,
             "revenue could not fail over to west: replication-lag: west is 90.0 s behind east (and 1 more)",
         ),
-        ((BLIND,), None, "revenue is not known to be able to fail over to west: exposure: nothing tells"),
+        ((BLIND,), None, "revenue cannot be checked for a failover to west: exposure: nothing tells"),
     ],
 )
 def test_an_answer_is_remembered_with_its_gates_and_told_in_one_sentence(

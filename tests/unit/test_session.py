@@ -109,7 +109,7 @@ def test_our_secrets_are_hidden_on_sparks_own_pages(key: str) -> None:
 
 
 def test_a_spark_without_a_locked_connector_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SparkMissing, match=r"this is Spark 4\.1\.2, .* for 3\.5\.7, 4\.0\.0, 4\.2\.0 only") as refused:
+    with pytest.raises(SparkMissing, match=r"this is Spark 4\.1\.2, .* only for 3\.5\.7, 4\.0\.0, 4\.2\.0") as refused:
         connector_jars(Spark(), "4.1.2")
     assert "pip install pyspark==VERSION" in refused.value.hint
     own = Spark(conf={"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2"})

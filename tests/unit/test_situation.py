@@ -109,7 +109,10 @@ def test_a_query_that_waits_its_turn_is_told_among_the_held_back(at_once: int, w
     asked = (samples.request(), samples.request(id="request-2", query="clicks"))
     rows = replace(ROWS, operations=(samples.operation(),), requests=asked)
     found = status_of(rows, settings(groups={"operations": {"at_once": at_once}}))
-    told = f"clicks runs on and waits for its turn: 1 under way, no more than {at_once} at once (operations.at_once)"
+    told = (
+        f"clicks keeps running and waits for its turn: 1 moves in progress, at most {at_once} at once "
+        "(operations.at_once)"
+    )
     assert found.waiting == (told,) * waiting
     assert (f"HELD BACK\n  {told}" in watch.text(found)) is bool(waiting)
 
@@ -137,8 +140,9 @@ def test_everything_is_told_in_sections() -> None:
     assert told.splitlines()[0] == "2026-01-31 12:00:00 UTC   a command leads (host, pid 4711), term 3"
     assert "  east  DOWN  for 1 min 30 s  it answers" in told
     assert "  west  -                     not probed yet" in told
-    assert "  x0  failover of moving-0 from east to west: FENCING for 5 s: fencing" in told
-    assert "  operation x9 moved query-000 automatically: left alone until" in told
+    assert "  x0  failover of moving-0 from east to west: FENCING, began at 11:59:55 UTC, 5 s ago: fencing" in told
+    assert "  operation x9 moved query-000 automatically; next automatic move after" in told
+    assert "to allow it now: tideover ack query-000 (1 s left)" in told
     assert "  query-000  east     a       running  1 min 15 s ago" in told
     assert told.splitlines()[-2:] == ["HISTORY", "  12:00:00  held       line 0"]
     assert "error" not in told

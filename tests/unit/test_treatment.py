@@ -127,7 +127,7 @@ def test_a_sink_that_goes_by_the_query_id_may_take_the_batch_twice() -> None:
     delta = report(by_query_id=True)
     choice = choose_treatment(delta, EXACT, at(END, 47), Sink.BATCH_ID)
     assert (choice.treatment, choice.repeats) == (UncommittedBatch.REPLAN, 4)
-    assert "may take that batch twice" in choice.text
+    assert "may write that batch twice" in choice.text
     assert choose_treatment(report(), EXACT, at(END, 47), Sink.BATCH_ID).repeats == 0
     assert choose_treatment(delta, EXACT, at(END, 47), Sink.KEYED).repeats == 0
     assert choose_treatment(report(None, by_query_id=True), EXACT, None, Sink.BATCH_ID).repeats == 0

@@ -38,7 +38,7 @@ CASES = {
     "the first failure": Case(mine="ok@0 refused@0.5", now=0.6, verdict=Verdict.SUSPECT, says="DOWN needs 3"),
     "the second failure": Case(mine="ok@0 refused@0.5 refused@1", now=1.1, verdict=Verdict.SUSPECT),
     "the third failure, and nobody else looks": Case(
-        mine="ok@0 refused@0.5 refused@1 refused@1.5", now=1.6, verdict=Verdict.DOWN, says="3 looks failed in a row"
+        mine="ok@0 refused@0.5 refused@1 refused@1.5", now=1.6, verdict=Verdict.DOWN, says="3 probes failed in a row"
     ),
     "silent three times, the looks overlapping": Case(
         mine="ok@0 silent@0.5 silent@1 silent@1.5", now=2.6, verdict=Verdict.DOWN
@@ -46,11 +46,11 @@ CASES = {
     "a single answer in between": Case(mine="refused@0 refused@0.5 ok@1 refused@1.5", now=1.6, verdict=Verdict.SUSPECT),
     "a runner that fails, too": Case(
         mine="ok@0 refused@0.5 refused@1 refused@1.5", runner="ok@0.2 refused@0.7 refused@1.2", now=1.6,
-        verdict=Verdict.DOWN, says="runner:a saw it live at 12:00:00.2, and does not now",
+        verdict=Verdict.DOWN, says="runner:a saw it alive at 12:00:00.2, but not now",
     ),
     "a runner that died with its cluster": Case(
         mine="ok@0 refused@10 refused@10.5 refused@11", runner="ok@0.2", now=11.1, verdict=Verdict.DOWN,
-        says="runner:a saw it live at 12:00:00.2, and has said nothing for 11 s",
+        says="runner:a saw it alive at 12:00:00.2, and has been silent for 11 s",
     ),
     "failures of before a runner saw it live, which all have failed since": Case(
         mine="refused@0 refused@0.5 refused@1", runner="ok@1.2 refused@1.3 refused@1.4 refused@1.5", now=1.6,
@@ -58,7 +58,7 @@ CASES = {
     ),
     "a runner that still sees it": Case(
         mine="ok@0 silent@0.5 silent@1 silent@1.5", runner="ok@0.2 ok@0.7 ok@1.2", now=2.6,
-        verdict=Verdict.UNREACHABLE_FROM_HERE, says="runner:a saw it live at 12:00:01.2",
+        verdict=Verdict.UNREACHABLE_FROM_HERE, says="runner:a saw it alive at 12:00:01.2",
     ),
     "a runner that saw it once after the first failure, then everybody fails": Case(
         mine="refused@0 refused@0.5 refused@1 refused@1.5 refused@2 refused@2.5",
@@ -78,7 +78,7 @@ CASES = {
     ),
     "a runner that saw it just before the first failure, and may say so again": Case(
         mine="ok@0 refused@0.5 refused@1 refused@1.5", runner="ok@0.4", now=1.6, verdict=Verdict.SUSPECT,
-        says="runner:a saw it live at 12:00:00.4 and may yet say so again",
+        says="runner:a saw it alive at 12:00:00.4; waiting for its next report",
     ),
     "the same, when it should have": Case(
         mine="ok@0 refused@0.5 refused@1 refused@1.5 refused@2", runner="ok@0.4", now=2.45, verdict=Verdict.DOWN
@@ -92,7 +92,7 @@ CASES = {
     ),
     "a heartbeat written after the first failure": Case(
         mine="silent@0 silent@0.5 silent@1", replicator="ok@1.3", now=2.1, verdict=Verdict.UNREACHABLE_FROM_HERE,
-        says="replicator:east->west saw it live",
+        says="replicator:east->west saw it alive",
     ),
     "a heartbeat from before the first failure": Case(
         mine="silent@1 silent@1.5 silent@2", replicator="ok@0.9", now=3.1, verdict=Verdict.DOWN
@@ -102,7 +102,7 @@ CASES = {
     ),
     "our credentials are refused": Case(
         mine="ok@0 credential@0.5 credential@1 credential@1.5", now=1.6, verdict=Verdict.CONFIG_ERROR,
-        says="ours to mend",
+        says="correct our configuration",
     ),
     "refused at the first look already": Case(mine="credential@0", now=0.1, verdict=Verdict.CONFIG_ERROR),
     "bad credentials, then the cluster dies": Case(
@@ -113,14 +113,14 @@ CASES = {
     ),
     "another cluster has the name, and others say so, too": Case(
         mine="ok@0 identity@0.5 identity@1 identity@1.5", runner="ok@0.2 identity@0.7 identity@1.2", now=1.6,
-        verdict=Verdict.CONFIG_ERROR, says="east leads to cluster B: this is ours to mend",
+        verdict=Verdict.CONFIG_ERROR, says="east leads to cluster B: correct our configuration",
     ),
     "dead, and then another cluster has its name": Case(
         mine="ok@0 refused@0.5 refused@1 identity@1.5", now=1.6, verdict=Verdict.CONFIG_ERROR
     ),
     "no network here": Case(
         mine="no-network@0 no-network@0.5 no-network@1", now=1.1, verdict=Verdict.UNREACHABLE_FROM_HERE,
-        says="the reason lies on this host",
+        says="the cause is on this host",
     ),
     "no network here in the middle of a row": Case(
         mine="refused@0 refused@0.5 no-network@1 refused@1.5", now=1.6, verdict=Verdict.SUSPECT
@@ -192,7 +192,7 @@ def test_a_belief_keeps_its_beginning_and_tells_its_first_failure() -> None:
     later = form("east", judgement, mine, standing=down, now=at(2.6), term=8)
     assert (later.since, later.decided_at) == (at(1.6), at(2.6))
     event = verdict_event(down, standing=None, actor="controller one")
-    assert event.text.startswith("east is DOWN: 3 looks failed in a row since 12:00:00.5: connection refused")
+    assert event.text.startswith("east is DOWN: 3 probes failed in a row since 12:00:00.5: connection refused")
     assert event.detail["before"] is None
 
 

@@ -89,7 +89,7 @@ def test_a_batch_that_is_through_tells_how_much_it_read() -> None:
 
 
 def test_a_query_that_never_gets_a_batch_through_has_warmed_nothing() -> None:
-    with pytest.raises(TimeoutError, match="no batch was through"):
+    with pytest.raises(TimeoutError, match="no batch has finished"):
         waited(FakeQuery(asked_before=10**9), 0.01)
     with pytest.raises(TimeoutError):
         waited(FakeQuery(isActive=False), 10.0)

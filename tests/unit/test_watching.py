@@ -156,7 +156,7 @@ def test_a_heartbeat_that_still_arrives_keeps_a_cluster_from_being_down(
     )
     world.dark = {("controller", "east")}
     until(lambda: beaten()[0] is Verdict.UNREACHABLE_FROM_HERE)
-    assert any("replicator:east->west saw it live" in reason for reason in store.cluster_statuses()[0].reasons)
+    assert any("replicator:east->west saw it alive" in reason for reason in store.cluster_statuses()[0].reasons)
     until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
 
 

@@ -54,7 +54,7 @@ def check(ctx: Context, queries: tuple[str, ...], details: bool, output: str) ->
         rows = [{"query": each.query, **gate.as_json()} for each in found for gate in each.gates]
         render.show(rows, output, columns=GATE_COLUMNS)
     elif details:
-        render.say("\n\n".join(_in_detail(each) for each in found))
+        render.say("\n\n".join([*_counted(found), *(_in_detail(each) for each in _worst_first(found))]))
     else:
         render.say(_in_short(found, status_now(ctx.store, ctx.settings)))
     return max((CODES[each.ready] for each in found), key=(ExitCode.DONE, ExitCode.UNKNOWN, ExitCode.REFUSED).index)
@@ -63,11 +63,23 @@ def check(ctx: Context, queries: tuple[str, ...], details: bool, output: str) ->
 _ANSWERS = {True: "ready", False: "NOT READY", None: "UNKNOWN"}
 
 
+def _worst_first(found: Sequence[Readiness]) -> list[Readiness]:
+    return sorted(found, key=lambda readiness: (False, None, True).index(readiness.ready))
+
+
+def _counted(found: Sequence[Readiness]) -> list[str]:
+    """How many queries are what, in one line; none for a single query, whose own line says it."""
+    if len(found) == 1:
+        return []
+    counts = [f"{sum(each.ready is ready for each in found)} {_ANSWERS[ready]}" for ready in (False, None, True)]
+    return [f"{len(found)} queries: {', '.join(counts)}"]
+
+
 def _in_short(found: Sequence[Readiness], status: Status) -> str:
     """One line a query, those first that are not ready, and below each of them the gates that refuse."""
-    lines: list[str] = []
+    lines = _counted(found)
     automatic = {each.query: each.automatic for each in status.queries}
-    for each in sorted(found, key=lambda readiness: (False, None, True).index(readiness.ready)):
+    for each in _worst_first(found):
         refused = [gate for gate in each.gates if not gate.ok]
         age = f"; {replication_text(each.replication, status.at)}" if each.replication is not None else ""
         passed = f"{len(each.gates) - len(refused)} of {len(each.gates)} gates pass"
@@ -78,7 +90,7 @@ def _in_short(found: Sequence[Readiness], status: Status) -> str:
 
 
 def _in_detail(readiness: Readiness) -> str:
-    gates = [gate.as_json() for gate in readiness.gates]
+    gates = render.refusing_first([gate.as_json() for gate in readiness.gates])
     told = f"{readiness.query}: {_ANSWERS[readiness.ready]}\n\n" + render.table(gates, GATE_COLUMNS[1:], indent="  ")
     if readiness.replication is None or not readiness.replication.copies:
         return told

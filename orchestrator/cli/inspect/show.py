@@ -36,9 +36,10 @@ def show(ctx: Context, query: str, output: str) -> None:
     row = json_shapes.list_row(shown, now)
     runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
     positions = json_shapes.position_rows(store.positions(query))
+    newest = store.operations(query=query, limit=5)
     operations = [
         {"id": o.id, "kind": o.kind.value, "phase": o.phase.value, "outcome": o.outcome, "sentence": o.sentence}
-        for o in store.operations(query=query, limit=5)
+        for o in newest
     ]
     replication = store.replication(query)
     requests = [json_shapes.request_row(request) for request in shown.requests]
@@ -68,7 +69,9 @@ def show(ctx: Context, query: str, output: str) -> None:
     if shown.pause is not None:
         render.say(f"paused      {paused_text(shown.pause)}")
     if shown.cooldown is not None:
-        render.say(f"cool-down   {cooldown_text(shown.cooldown, query)}")
+        render.say(
+            f"cool-down   {cooldown_text(shown.cooldown, query)} ({render.length(shown.cooldown.until - now)} left)"
+        )
     if sampled is not None:
         render.say(f"readiness   {sentence(sampled)} ({iso(sampled.sampled_at)})")
     if replication is not None:
@@ -77,7 +80,8 @@ def show(ctx: Context, query: str, output: str) -> None:
     _say_table("", runners)
     _say_table("", positions)
     _say_table("copies\n", copies, render.COPY_COLUMNS)
-    _say_table("", operations)
+    began = [{"id": o.id, "began": iso(o.started_at)} for o in newest]
+    _say_table("", [each | row for each, row in zip(began, operations, strict=True)])
     _say_table("requests that have not begun\n", requests)
 
 

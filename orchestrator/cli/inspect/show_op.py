@@ -6,6 +6,7 @@ from orchestrator.cli import context, json_shapes, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.history import SEE_HISTORY
 from orchestrator.decide.outcome import outcome_rows
+from orchestrator.decide.times import iso
 from orchestrator.errors import UnknownName
 
 
@@ -40,7 +41,10 @@ def show_operation(ctx: Context, operation_id: str, output: str) -> None:
         return
     render.say(f"{operation.kind.value} of {operation.query} from {operation.source} to {operation.target}")
     render.say(f"phase {operation.phase.value}, outcome {operation.outcome or 'open'}: {operation.sentence}")
-    render.say(f"by {operation.actor}{f', because {operation.reason}' if operation.reason else ''}\n")
+    render.say(f"by {operation.actor}{f', because {operation.reason}' if operation.reason else ''}")
+    took = render.length((operation.ended_at or ctx.store.now()) - operation.started_at)
+    end = f"ended at {iso(operation.ended_at)}, after {took}" if operation.ended_at else f"open for {took}"
+    render.say(f"began at {iso(operation.started_at)}, {end}\n")
     render.say(render.table(step_rows, ("name", "started_at", "ended_at", "outcome")))
     render.say("\n" + render.table([json_shapes.measured_json(operation)], json_shapes.MEASURED))
     if came := outcome_rows(operation):

@@ -201,20 +201,32 @@ def _cluster(name: str, believed: ClusterStatus | None, status: Status) -> tuple
     if believed is None:
         return name, "-", "", "not probed yet"
     old = status.is_stale(believed)
-    reasons = (f"this verdict is {_for(status.at - believed.decided_at)} old; no controller updates it",) if old else ()
+    reasons = (
+        (f"this verdict is {render.length(status.at - believed.decided_at)} old; no controller updates it",)
+        if old
+        else ()
+    )
     verdict = f"{believed.verdict}?" if old else believed.verdict.value
-    return name, verdict, f"for {_for(status.at - believed.since)}", "; ".join((*reasons, *believed.reasons))
+    return name, verdict, f"for {render.length(status.at - believed.since)}", "; ".join((*reasons, *believed.reasons))
 
 
 def _operation(operation: Operation, at: datetime) -> str:
     what = f"{operation.kind} of {operation.query} from {operation.source} to {operation.target}"
-    return f"  {operation.id}  {what}: {operation.phase} for {_for(at - operation.started_at)}: {operation.sentence}"
+    began = f"began at {operation.started_at:%H:%M:%S} UTC, {render.length(at - operation.started_at)} ago"
+    return f"  {operation.id}  {what}: {operation.phase}, {began}: {operation.sentence}"
 
 
 def _held_back(status: Status) -> list[str]:
-    pauses = [paused_text(pause) for pause in status.pauses]
-    cooldowns = [cooldown_text(each, query) for query, each in sorted(status.cooldowns.items())]
+    pauses = [paused_text(pause) + _left(pause.until, status.at) for pause in status.pauses]
+    cooldowns = [
+        cooldown_text(each, query) + _left(each.until, status.at) for query, each in sorted(status.cooldowns.items())
+    ]
     return [f"  {line}" for line in (*pauses, *cooldowns, *status.waiting)]
+
+
+def _left(until: datetime | None, at: datetime) -> str:
+    """The countdown to the end of a pause or a cool-down."""
+    return "" if until is None else f" ({render.length(until - at)} left)"
 
 
 def _few(lines: list[str], most: int) -> list[str]:
@@ -239,7 +251,7 @@ def _row(query: QueryStatus, at: datetime) -> dict[str, object]:
         "cluster": query.cluster,
         "runner": query.runner,
         "state": query.state,
-        "progress": f"{_for(at - query.progressed_at)} ago" if query.progressed_at else None,
+        "progress": f"{render.length(at - query.progressed_at)} ago" if query.progressed_at else None,
         "lag": query.lag_records,
         "automatic": query.automatic,
         "ready": query.ready,
@@ -250,17 +262,6 @@ def _row(query: QueryStatus, at: datetime) -> dict[str, object]:
 
 def _events(status: Status) -> list[str]:
     return [f"  {event.at:%H:%M:%S}  {event.kind:<9}  {render.cell(event.text)}" for event in status.events]
-
-
-def _for(passed: timedelta) -> str:
-    """A length of time in its two largest units."""
-    seconds = max(0, int(passed.total_seconds()))
-    if seconds < 60:
-        return f"{seconds} s"
-    for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} {seconds % size // smaller} {smaller_unit}"
-    raise AssertionError("a minute is the smallest of these")
 
 
 def as_json(status: Status) -> dict[str, object]:

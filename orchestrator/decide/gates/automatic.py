@@ -116,8 +116,8 @@ def automatic_on(given: AutomaticFacts) -> Gate:
         on,
         "on" if on else "off",
         "on",
-        f"policy lets {given.facts.query} be moved automatically",
-        f"policy.automatic is off for {given.facts.query}: a person decides",
+        f"automatic failover is on for {given.facts.query}",
+        f"policy.automatic is off for {given.facts.query}: to move it, type tideover failover {given.facts.query}",
     )
 
 
@@ -128,7 +128,7 @@ def not_paused(given: AutomaticFacts) -> Gate:
         pause is None,
         "no pause" if pause is None else f"until {iso(pause.until) or 'resumed'}",
         "no pause",
-        "nobody paused it",
+        "automatic failover is not paused",
         "" if pause is None else paused_text(pause),
     )
 
@@ -151,8 +151,9 @@ def fresh_verdict(given: AutomaticFacts) -> Gate | None:
         down > ended,
         iso(down),
         f"after {iso(ended)}",
-        f"{given.facts.source} went down after the pause had ended",
-        f"{given.facts.source} was down before the pause ended, and resuming moves nothing by itself: "
+        f"{given.facts.source} went down after the pause ended",
+        f"{given.facts.source} was already down when the pause ended, so {given.facts.query} is not moved "
+        "automatically: "
         f"tideover failover {given.facts.query}",
     )
 
@@ -178,7 +179,7 @@ def cluster_down(given: AutomaticFacts) -> Gate:
         status.verdict.value if status else "no verdict",
         Verdict.DOWN.value,
         f"{cluster} is down{_because(status)}",
-        f"{cluster} is not believed down: {status.verdict.value if status else 'no verdict'}{_because(status)}",
+        f"{cluster} is not known to be down: {status.verdict.value if status else 'no verdict'}{_because(status)}",
     )
 
 
@@ -189,7 +190,7 @@ def standby_up(given: AutomaticFacts) -> Gate:
         is_usable(status),
         status.verdict.value if status else "no verdict",
         "UP, or DEGRADED with every partition readable",
-        f"{cluster} is there to take over",
+        f"{cluster} can take over",
         f"{cluster} cannot take over: {status.verdict.value if status else 'no verdict'}{_because(status)}",
     )
 
@@ -260,16 +261,20 @@ def is_usable(status: ClusterStatus | None) -> bool:
 
 def paused_text(pause: Pause) -> str:
     """One pause as a sentence."""
-    who = f"{pause.actor} paused {'every query' if pause.scope == '*' else pause.scope}"
-    end = f"until {iso(pause.until)}" if pause.until else "until somebody resumes"
+    scope, resume = ("all queries", "--all") if pause.scope == "*" else (pause.scope, pause.scope)
+    who = f"{pause.actor} paused automatic failover of {scope}"
+    end = f"until {iso(pause.until)}" if pause.until else f"until tideover resume {resume}"
     return f"{who} {end}" + (f": {pause.reason}" if pause.reason else "")
 
 
 def cooldown_text(stands: Cooldown, query: str) -> str:
     """One cool-down as a sentence."""
-    what = f"moved {query}" if stands.moved else f"tried to move {query}, in vain,"
-    end = f"left alone until {iso(stands.until)}, or tideover ack {query}"
-    return f"operation {stands.operation} {what} automatically: {end}"
+    what = f"moved {query} automatically" if stands.moved else f"failed to move {query} automatically"
+    next_one = "next automatic move" if stands.moved else "next attempt"
+    return (
+        f"operation {stands.operation} {what}; {next_one} after {iso(stands.until)}; "
+        f"to allow it now: tideover ack {query}"
+    )
 
 
 def _because(status: ClusterStatus | None) -> str:

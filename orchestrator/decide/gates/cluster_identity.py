@@ -62,5 +62,5 @@ def _with_answer(known: NamedCluster, facts: MoveFacts) -> NamedCluster:
 
 def _good(facts: MoveFacts) -> str:
     if facts.left is not None:
-        return f"{facts.query} stands in cluster {facts.left.id}, which had the name {facts.source} before: it is gone"
-    return f"{facts.source} and {facts.target} are the clusters that have these names"
+        return f"{facts.query} last ran on the former {facts.source}, cluster {facts.left.id}, which was replaced"
+    return f"{facts.source} and {facts.target} have the expected cluster ids"

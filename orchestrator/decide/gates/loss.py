@@ -31,8 +31,8 @@ def place_found(facts: MoveFacts) -> Gate | None:
         count > 0 and not lost,
         f"{count - len(lost)} of {count}",
         f"{count} partitions",
-        "every partition has its place",
-        f"no place for {_named(lost) or 'anything'}: {why}",
+        "every partition has a resume offset",
+        f"no resume offset for {_named(lost) or 'any partition'}: {why}",
     )
 
 
@@ -47,8 +47,8 @@ def retention(facts: MoveFacts) -> Gate | None:
         not gone or "gap" in facts.consents,
         f"{len(gone)} partitions",
         "0 partitions",
-        "the standby still holds every place" if not gone else "a gap is consented to",
-        f"the standby has deleted the place of {_named(gone)}; consent gap accepts the loss",
+        "the standby still holds every resume offset" if not gone else "consent gap is given",
+        f"the standby has deleted records from where {_named(gone)} would resume; --consent gap accepts the loss",
     )
 
 
@@ -68,7 +68,10 @@ def comparable(untold: str) -> str:
     """What is said of times where nothing speaks against them; ``untold`` topics do not say whose times they keep."""
     if not untold:
         return "times are comparable"
-    return f"whose times {untold} keeps is not known: it did not answer, or our user has no ACL for DescribeConfigs"
+    return (
+        f"cannot tell whether {untold} uses CreateTime or LogAppendTime: it did not answer, "
+        "or our user has no ACL for DescribeConfigs"
+    )
 
 
 def timestamp_type(facts: MoveFacts) -> Gate | None:
@@ -83,8 +86,9 @@ def timestamp_type(facts: MoveFacts) -> Gate | None:
         not odd or "repeats" in facts.consents,
         "LogAppendTime" if odd else UNKNOWN if untold else "CreateTime" if asked else "not used",
         "CreateTime where time decides",
-        "repeats are consented to" if odd else comparable(", ".join(untold)),
-        f"{', '.join(odd)} has LogAppendTime on {facts.target}: its times are those of copying; consent repeats",
+        "consent repeats is given" if odd else comparable(", ".join(untold)),
+        f"{', '.join(odd)} uses LogAppendTime on {facts.target}: its timestamps are copy times, so records may be read "
+        "twice; --consent repeats accepts it",
     )
 
 
@@ -97,14 +101,18 @@ def partitions_match(facts: MoveFacts) -> Gate | None:
         return None
     counts = facts.resumes_at.fewer_partitions or {}
     mixed = sorted({t.target_topic for t in _targets(facts) if t.target_topic in counts and not t.is_proven})
-    named = ", ".join(f"{topic} {counts[topic][0]} and {counts[topic][1]}" for topic in mixed or sorted(counts))
+    named = ", ".join(
+        f"{topic}: {counts[topic][0]} on {facts.source}, {counts[topic][1]} on {facts.target}"
+        for topic in mixed or sorted(counts)
+    )
     return answer(
         "partitions-match",
         not mixed or "repeats" in facts.consents,
         named or "the same",
         "the same partitions, or only added ones",
-        "repeats are consented to" if mixed else "every old partition is found in the one of its number",
-        f"{facts.source} and {facts.target} partition differently ({named}): all resume at one time; consent repeats",
+        "consent repeats is given" if mixed else "every partition continues in the one of the same number",
+        f"partition counts differ ({named}): all partitions resume at one common time and records may be read twice; "
+        "--consent repeats accepts it",
     )
 
 
@@ -121,15 +129,17 @@ def exposure(facts: MoveFacts) -> Gate | None:
     bad = (
         f"the standby lacks {worst or 0:.1f} s of records"
         if not within
-        else f"nobody can tell what {_named(untold)} lacks"
+        else f"it is unknown what the standby lacks of {_named(untold)}"
     )
     return answer(
         "exposure",
         (within and told) or "loss" in facts.consents,
         UNKNOWN if worst is None or (within and not told) else f"{worst:.1f} s",
         f"{limit:g} s",
-        "what the standby lacks is within the limit" if worst is not None else "no sample tells what it lacks",
-        f"{bad}; consent loss accepts it",
+        "what the standby lacks is within the limit"
+        if worst is not None
+        else "it is unknown what the standby lacks: there is no sample",
+        f"{bad}; --consent loss accepts it",
     )
 
 
@@ -140,14 +150,16 @@ def replay(facts: MoveFacts) -> Gate | None:
     count = repeats(facts)
     limit = facts.policy.max_replay
     within = facts.attended if count is None else count <= limit
-    bad = "nobody can tell how many records" if count is None else f"{count} records"
+    bad = "an unknown number of records" if count is None else f"{count} records"
     return answer(
         "replay",
         within or "repeats" in facts.consents,
         UNKNOWN if count is None else f"{count} records",
         f"{limit} records",
-        "what is read twice is within the limit" if count is not None else "what is read twice cannot be told",
-        f"{bad} would be read twice; consent repeats accepts it",
+        "what is read twice is within the limit"
+        if count is not None
+        else "it is unknown how many records would be read twice",
+        f"{bad} would be read twice; --consent repeats accepts it",
     )
 
 
@@ -180,13 +192,13 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
     unknown = any(target.replay_records is None for target in risky)
     count = sum(target.replay_records or 0 for target in risky)
     later = sum(target.replay_later_records or 0 for target in _targets(facts))
-    calm = "nothing is read twice into state" + (
-        f" now; {later} records would be if the replicator ran again and appended them" if later else ""
+    calm = "no record would be counted twice in the state" + (
+        f" now; {later} records would be if the replicator runs again and appends them" if later else ""
     )
     excuses = {
-        "state metadata shows de-duplication ahead": bool(facts.report and facts.report.deduplicates_ahead),
-        "the query says replay_safe": facts.settings.replay_safe,
-        "repeats are consented to": "repeats" in facts.consents,
+        "the query removes duplicates before its state": bool(facts.report and facts.report.deduplicates_ahead),
+        "replay_safe is set for the query": facts.settings.replay_safe,
+        "consent repeats is given": "repeats" in facts.consents,
     }
     excuse = next((text for text, holds in excuses.items() if holds), None)
     return answer(
@@ -195,7 +207,8 @@ def repeats_into_state(facts: MoveFacts) -> Gate | None:
         UNKNOWN if unknown else f"{count} records",
         "0 records",
         excuse if risky and excuse else calm,
-        f"{_named(risky)} would be read twice into state; consent repeats, or say replay_safe",
+        f"records of {_named(risky)} would be counted twice in the state; --consent repeats accepts it, "
+        f"replay_safe: true says that the query tolerates it",
     )
 
 
@@ -204,16 +217,16 @@ def fresh_allowed(facts: MoveFacts) -> Gate | None:
     if not facts.fresh or facts.stateful is None:
         return None
     why = "the query keeps state" if facts.stateful else ""
-    harm = "would lose silently"
+    harm = "would lose it"
     if facts.settings.sink is Sink.BATCH_ID or (facts.report and facts.report.sink_keeps_batch_ids):
-        why = "its sink drops batches by id"
+        why, harm = "its sink drops batches whose id it knows", "would lose whole batches without an error"
     if not why and facts.report and facts.report.other_sources:
-        why, harm = "it reads other sources than Kafka", "would read those from their beginning again"
+        why, harm = "it reads other sources than Kafka", "would read those again from their beginning"
     return answer(
         "fresh-allowed",
         not why or "fresh" in facts.consents,
-        why or "stateless, and no sink by batch id",
-        "stateless, and no sink by batch id",
-        "a fresh start loses nothing here" if not why else "a fresh start is consented to",
-        f"{why}: a fresh start {harm}; use resume: carry, or consent fresh",
+        why or "stateless, sink without batch ids",
+        "stateless, sink without batch ids",
+        "a fresh start loses nothing here" if not why else "consent fresh is given",
+        f"{why}: a fresh start {harm}; use resume: carry, or --consent fresh accepts it",
     )

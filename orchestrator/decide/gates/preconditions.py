@@ -47,7 +47,7 @@ def store_current(facts: MoveFacts) -> Gate | None:
         not is_put_back(facts.assignment, facts.fact),
         f"epoch {facts.fact.epoch} runs",
         f"epoch {facts.assignment.epoch} {facts.assignment.desired}" if facts.assignment else "no assignment",
-        "what runs is what the store knows",
+        "the store matches what runs",
         put_back_text(facts.assignment, facts.fact),
     )
 
@@ -99,21 +99,22 @@ def no_operation_open(facts: MoveFacts) -> Gate:
         facts.open_operation or "none",
         "none",
         "no other operation of this query is open",
-        f"operation {facts.open_operation} of this query is open: join it, or wait for its end",
+        f"operation {facts.open_operation} of this query is open: run its command again to join it, or "
+        "wait for its end",
     )
 
 
 def route_declared(facts: MoveFacts) -> Gate:
     unnamed = sorted(topic for topic, there in (facts.topics or {}).items() if there is None)
     ok = facts.route is not None and not unnamed
-    why = f"the route does not name topic {', '.join(unnamed)}" if unnamed else "no route is declared"
+    why = f"the route has no topic {', '.join(unnamed)}" if unnamed else "no route is declared"
     return answer(
         "route-declared",
         ok,
         "declared" if ok else "none",
         f"{facts.source} to {facts.target}",
         f"a route from {facts.source} to {facts.target} is declared",
-        f"{why}: nothing says that {facts.target} holds the records of {facts.source}",
+        f"{why}: declare under routes how {facts.target} gets the records of {facts.source}",
     )
 
 
@@ -145,7 +146,7 @@ def pipeline_fits(facts: MoveFacts) -> Gate | None:
         "does not fit" if trouble else "fits",
         "starts from the checkpoint in use",
         f"runner {chosen.runner} has built and run the plan of {facts.query}",
-        f"runner {chosen.runner} cannot take {facts.query} over: {trouble}; mend its code or settings and restart it",
+        f"runner {chosen.runner} cannot take over {facts.query}: {trouble}; fix its code or settings and restart it",
     )
 
 
@@ -196,7 +197,7 @@ def partitions_present(facts: MoveFacts) -> Gate | None:
         not few or facts.fresh,
         "; ".join(few) or "all",
         "every partition of the checkpoint",
-        "every partition of the checkpoint is there" if not few else "fewer partitions; a fresh start bears that",
+        "every partition of the checkpoint is there" if not few else "fewer partitions, which a fresh start allows",
         "; ".join(few) + " partitions: a checkpoint cannot be carried to fewer",
     )
 
@@ -210,7 +211,7 @@ def position_known(facts: MoveFacts) -> Gate | None:
         (batch is not None or facts.fresh) and bool(facts.report.offsets),
         f"batch {batch}" if batch is not None else "no committed batch",
         "a committed batch",
-        f"batch {batch} is the last one committed" if batch is not None else "nothing was read yet since a fresh start",
+        f"batch {batch} is the last one committed" if batch is not None else "nothing read yet since a fresh start",
         f"the checkpoint {facts.report.checkpoint} holds no committed batch: there is no position to carry",
     )
 
@@ -223,6 +224,8 @@ def fence(facts: MoveFacts) -> Gate | None:
         facts.fence != UNPROVEN,
         facts.fence,
         "runner, process, application or consent",
-        "the old run is proven stopped" if facts.fence != PENDING else "proven after the stop, before anything else",
-        "nothing proves that the old run has stopped; consent unfenced takes the risk of two runs",
+        "the old run is proven stopped"
+        if facts.fence != PENDING
+        else "checked once the old run is stopped, before anything else",
+        "nothing proves that the old run has stopped; --consent unfenced accepts the risk that two runs write",
     )

@@ -77,7 +77,9 @@ def retention_reach(given: ReadinessFacts) -> Gate | None:
         "nothing deleted" if least is None else f"{slack[least] / 1000:.0f} s",
         "0 s",
         "the standby keeps records from before every position",
-        f"the oldest record of {least} on {given.facts.target} is younger than what was read last",
+        f"{given.facts.target} has deleted records of {least} that were not read yet: its oldest record "
+        "is newer than what "
+        "was read last",
     )
 
 
@@ -102,7 +104,7 @@ def replication_lag(given: ReadinessFacts) -> Gate | None:
         "no record" if missing else UNKNOWN if unknown and not behind else f"{seconds:.1f} s",
         f"{limit:g} s",
         text,
-        f"{text}: look at the replicator" if behind else text,
+        f"{text}: check the replicator" if behind else text,
     )
 
 
@@ -121,8 +123,8 @@ def time_comparable(given: ReadinessFacts) -> Gate | None:
         not needed or not appended,
         "not used" if not needed else "LogAppendTime" if appended else UNKNOWN if untold else "CreateTime",
         "CreateTime where time may decide",
-        comparable(_few(untold)) if needed else "no method of this query goes by time",
-        f"{_few(appended)} has LogAppendTime: its times are not the producer's",
+        comparable(_few(untold)) if needed else "no method of this query uses time",
+        f"{_few(appended)} uses LogAppendTime: its timestamps are not the producer's",
     )
 
 
@@ -137,14 +139,16 @@ def log_truncation(given: ReadinessFacts) -> Gate | None:
     error = truncation_of(here, standings)
     unproven = sum(each.finding is Finding.UNPROVEN for each in standings)
     goes = {reset.goto for reset in given.facts.resets or ()}
-    proven = f"; {given.facts.target} holds them still" if goes == {None} else ""
+    proven = f"; {given.facts.target} still holds them" if goes == {None} else ""
     return answer(
         "log-truncation",
         error is None,
         f"{len(error.divergent_offsets) if error else 0} partitions",
         "0 partitions",
-        f"{here} still holds what was read from it" + (f"; {unproven} positions cannot be proven" if unproven else ""),
-        f"{error}: records that were read are gone there, by an unclean election or because the topic was made anew"
+        f"{here} still holds what was read from it"
+        + (f"; {unproven} positions cannot be verified" if unproven else ""),
+        f"{error}: records that were read are gone there, after an unclean leader election or because the "
+        "topic was recreated"
         f"{proven}",
     )
 

@@ -76,7 +76,7 @@ def readiness_event(fact: ReadinessFact, *, actor: str) -> Event:
 
 def sentence(fact: ReadinessFact) -> str:
     """The answer for people, with the first gate that refuses."""
-    could = {True: "could fail over", False: "could not fail over", None: "is not known to be able to fail over"}
+    could = {True: "could fail over", False: "could not fail over", None: "cannot be checked for a failover"}
     refused = [gate for gate in fact.gates if not gate["ok"]]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
     why = f": {refused[0]['name']}: {refused[0]['text']}{more}" if refused else ""

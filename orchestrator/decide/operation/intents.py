@@ -32,6 +32,7 @@ answer hours later; see ``step`` for why that does no harm."""
 COPY_WITHIN = timedelta(minutes=15)
 """The same for a new checkpoint, which takes as long as the state is large: 90 GB at 100 MB/s. From ``ANSWER_WITHIN``
 on a person can call it off."""
+_LIMITS = {**dict.fromkeys(IntentKind, ANSWER_WITHIN), IntentKind.PREPARE: COPY_WITHIN}
 TRIES = 3
 """How often an intent that failed in an unforeseen way is asked again."""
 LASTING = frozenset(
@@ -100,14 +101,16 @@ def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
     and a consent would let two runs write.
     """
     in_doubt = snapshot.hosted_by
-    seen = f"nothing proves that {run} has stopped: {report.detail}; looking again"
+    seen = f"nothing proves that {run} has stopped: {report.detail}; checking again"
+    operation = snapshot.operation
+    consent = f"tideover failover {operation.query} --to {operation.target} --consent unfenced"
     if in_doubt is None:
-        return f"{seen}, or consent unfenced"
+        return f"{seen}. If you know that it has ended: {consent}"
     if any(fact.instance == in_doubt.instance for fact in snapshot.alive):
-        return f"{seen} until it ends. If it never does, end process {in_doubt.pid} on {in_doubt.host}"
+        return f"{seen} until it ends. If it does not end, end process {in_doubt.pid} on {in_doubt.host}"
     if is_for_another_run(snapshot.operation.consents, in_doubt):
-        return f"{seen}. The consent unfenced was given for another run; if this one has ended, consent unfenced again"
-    return f"{seen}, or consent unfenced"
+        return f"{seen}. The consent unfenced was given for another run. If you know that this one has ended: {consent}"
+    return f"{seen}. If you know that it has ended: {consent}"
 
 
 def ask(snapshot: Snapshot, kind: IntentKind, request: Mapping[str, object]) -> Ask | None:
@@ -150,7 +153,7 @@ def insist(
         if other is None or other.runner in snapshot.hanging:
             return _hangs(snapshot, intent, doing)
     if intent.state is IntentState.FAILED and abs(now - intent.created_at) < _pause(snapshot, intent):
-        return stay(snapshot, f"runner {intent.runner} failed {doing}, asking again: {failure(intent).text}")
+        return stay(snapshot, f"runner {intent.runner} failed {doing}, trying again: {failure(intent).text}")
     another = ask(snapshot, intent.kind, request)
     if another is not None:
         return another
@@ -162,18 +165,20 @@ def insist(
 def _waiting(snapshot: Snapshot, intent: Intent, doing: str) -> str:
     text = f"waiting for runner {intent.runner} {doing}"
     if intent.id not in snapshot.late:
-        return text
+        until = intent.created_at + _LIMITS[intent.kind]
+        return f"{text}: asked at {intent.created_at:%H:%M:%S}, at most until {until:%H:%M:%S} UTC"
     query, source = snapshot.operation.query, snapshot.operation.source
     return (
-        f"{text} for more than {ANSWER_WITHIN.total_seconds():g} s: a large state takes long, a file system may hang; "
-        f"tideover failover {query} --to {source} calls it off"
+        f"{text} for more than {ANSWER_WITHIN.total_seconds():g} s: copying a large state takes time, or "
+        "a file system hangs; "
+        f"to cancel the move: tideover failover {query} --to {source}"
     )
 
 
 def _hangs(snapshot: Snapshot, intent: Intent, doing: str) -> Decision:
     """A runner beats and does not answer, and there is no other to be asked."""
-    limit = COPY_WITHIN if intent.kind is IntentKind.PREPARE else ANSWER_WITHIN
-    text = f"runner {intent.runner} was asked {doing} and has not answered for {limit.total_seconds():g} s"
+    limit = _LIMITS[intent.kind].total_seconds()
+    text = f"runner {intent.runner} was asked {doing} and has not answered for {limit:g} s"
     if snapshot.operation.phase in _WAITS_FOR_RUNNERS:
         return stay(snapshot, f"{text}; {way_out(snapshot, intent.runner)}")
     return given_up(snapshot, "failed", f"{text}: its file system may hang")
@@ -183,8 +188,8 @@ def way_out(snapshot: Snapshot, runner: str) -> str:
     """What a person can do about a runner that is alive and does not answer."""
     process = next((f"process {each.pid} on {each.host}" for each in snapshot.alive if each.runner == runner), "it")
     return (
-        f"it goes on as soon as runner {runner} answers: mend its file system, or end {process} and start it again "
-        f"(tideover run --name {runner})"
+        f"it continues when runner {runner} answers: repair its file system, or end {process} and start it again "
+        f"with tideover run --name {runner}"
     )
 
 
@@ -195,7 +200,7 @@ def late(snapshot: Snapshot, now: datetime) -> frozenset[str]:
 
 def overdue(snapshot: Snapshot, now: datetime) -> frozenset[str]:
     """Those for whose answer nobody waits any longer."""
-    return _pending_for(snapshot, now, {**dict.fromkeys(IntentKind, ANSWER_WITHIN), IntentKind.PREPARE: COPY_WITHIN})
+    return _pending_for(snapshot, now, _LIMITS)
 
 
 def _pending_for(snapshot: Snapshot, now: datetime, limits: Mapping[IntentKind, timedelta]) -> frozenset[str]:
@@ -231,7 +236,7 @@ def _failures(snapshot: Snapshot, intent: Intent) -> list[str]:
 
 def failure(intent: Intent) -> Failure:
     """Why an intent failed."""
-    return Failure.of(intent.result or {"kind": "internal", "text": "no reason was given"})
+    return Failure.of(intent.result or {"kind": "internal", "text": "the runner gave no reason"})
 
 
 def fence_request(snapshot: Snapshot) -> Mapping[str, object]:

@@ -103,17 +103,17 @@ BEHIND_COMMIT = frozenset({Phase.STARTING, Phase.VERIFYING, Phase.SETTLED})
 
 
 MEANING: dict[Phase, str] = {
-    Phase.WATCHING: "there is no operation; the cluster answers",
-    Phase.SUSPECT: "there is no operation; the cluster can be said to be neither well nor down",
-    Phase.CONFIRMED: "there is no operation yet; the cluster is believed down",
-    Phase.FENCING: "the query is held; the old run is stopped, and the evidence for that gathered",
-    Phase.BLOCKED: "nothing proves that the old run is stopped, or no runner is alive: it waits",
-    Phase.RESOLVING: "every partition's place on the standby is looked up, and the gates judge",
-    Phase.PREPARING: "the checkpoint for the standby is made and read back; then comes the commit",
-    Phase.STARTING: "committed: a runner starts the query on the standby",
-    Phase.VERIFYING: "the query runs there; its first committed batch is waited for",
-    Phase.SETTLED: "over behind the commit: `done`, or `failed` where no batch came in time",
-    Phase.ABORTED: "over before the commit, or reconciled: the query stays where it was",
+    Phase.WATCHING: "no operation; the cluster answers",
+    Phase.SUSPECT: "no operation; the cluster is neither clearly well nor clearly down",
+    Phase.CONFIRMED: "no operation yet; the verdict on the cluster is DOWN",
+    Phase.FENCING: "the query is on hold; the old run is being stopped, and the proof of that collected",
+    Phase.BLOCKED: "waiting: nothing proves that the old run has stopped, or no runner is alive",
+    Phase.RESOLVING: "the resume offset of every partition is looked up on the standby, and the gates are checked",
+    Phase.PREPARING: "the checkpoint for the standby is written and read back; the commit follows",
+    Phase.STARTING: "committed: a runner is starting the query on the standby",
+    Phase.VERIFYING: "the query runs on the standby; waiting for its first committed batch",
+    Phase.SETTLED: "ended after the commit: `done`, or `failed` if no batch was committed in time",
+    Phase.ABORTED: "ended before the commit, or reconciled: the query stays where it was",
 }
 """What each phase means, in one sentence."""
 
@@ -123,7 +123,7 @@ def move(phase: Phase, trigger: Trigger) -> Phase:
     try:
         return TABLE[phase, trigger]
     except KeyError:
-        raise IllegalMove(f"{phase} does not know {trigger.value!r}") from None
+        raise IllegalMove(f"phase {phase} has no transition for {trigger.value!r}") from None
 
 
 def watched(phase: Phase, verdict: Verdict) -> Phase:
@@ -151,8 +151,9 @@ def waits(request: Request, under_way: Sequence[Operation], at_once: int) -> str
     if len(under_way) < at_once or any(operation.query == request.query for operation in under_way):
         return None
     return (
-        f"{request.query} runs on and waits for its turn: {len(under_way)} under way, no more than {at_once} at once "
-        "(operations.at_once)"
+        f"{request.query} keeps running and waits for its turn: {len(under_way)} moves in progress, at "
+        f"most {at_once} at "
+        "once (operations.at_once)"
     )
 
 
@@ -160,7 +161,7 @@ def too_late(request: Request, *, waited: bool) -> str:
     """What is said of a request whose time is up."""
     if waited:
         return (
-            f"its turn did not come before {iso(request.expires_at)}: more moves are asked for than are made at once "
-            "(operations.at_once); ask anew, with a longer --timeout"
+            f"it expired at {iso(request.expires_at)} before its turn came: more moves were requested than run at once "
+            "(operations.at_once); run the command again with a longer --timeout"
         )
-    return f"nobody took it before {iso(request.expires_at)}, and now it is too late: ask anew"
+    return f"no controller took it before it expired at {iso(request.expires_at)}; run the command again"

@@ -180,7 +180,7 @@ def prepare_request(facts: MoveFacts, *, target_folder: str) -> PrepareRequest:
     """What the runner shall make of the checkpoint. The facts must be complete: report, resolution, choice, epoch."""
     report, place, choice = facts.report, facts.resumes_at, facts.choice
     if report is None or place is None or choice is None or facts.epoch is None or facts.operation is None:
-        raise ValueError("a checkpoint is prepared only after everything was resolved")
+        raise ValueError("a checkpoint is prepared only after every partition was resolved")
     replanned: Resolution | None = facts.planned_resolution if choice.treatment is UncommittedBatch.REPLAN else None
     return PrepareRequest(
         checkpoint=report.checkpoint,

@@ -66,10 +66,10 @@ def stranded(operation: Operation, fact: QueryFact | None, unreachable: str) -> 
     if operation.phase not in LANDING:
         return None
     if unreachable:
-        return f"{operation.target} cannot be asked: {unreachable}"
+        return f"{operation.target} does not answer: {unreachable}"
     if fact is not None and _is_of(operation, fact) and fact.first_commit_at is None and fact.error is not None:
         error = fact.error.partition("\n")[0]
-        return f"the query fails on {operation.target} and is tried again: {error}"
+        return f"the query fails on {operation.target} and is retried: {error}"
     return None
 
 
@@ -99,7 +99,7 @@ def verifying(snapshot: Snapshot, now: datetime) -> Decision:
     if fact.state is RunState.FAILED:
         return _unproven(snapshot, stranded(operation, fact, "") or f"the query fails on {operation.target}")
     if fact.first_commit_at is None and fact.progressed_at is not None:
-        text = f"running on {operation.target}, where nothing is left to read yet"
+        text = f"running on {operation.target}; there is nothing to read yet"
         return _proven(snapshot, fact, fact.progressed_at, text, committed=False)
     return _unproven(snapshot, f"running on {operation.target}; waiting for its first batch with data to be committed")
 
@@ -111,7 +111,9 @@ def _is_of(operation: Operation, fact: QueryFact) -> bool:
 def _waiting_for_start(snapshot: Snapshot) -> str:
     runner = snapshot.assignment.runner
     if not snapshot.is_alive(runner):
-        return f"runner {runner} is silent: the query starts when it is back (tideover run --name {runner})"
+        return (
+            f"runner {runner} is silent: the query starts when it is back; start it with tideover run --name {runner}"
+        )
     return f"waiting for runner {runner} to start the query on {snapshot.operation.target}"
 
 
@@ -120,11 +122,17 @@ def _unproven(snapshot: Snapshot, sentence: str) -> Decision:
     operation, runner, other = snapshot.operation, snapshot.assignment.runner, snapshot.chosen_runner
     why = stranded(operation, snapshot.fact, snapshot.unreachable)
     if why is not None and (snapshot.awaited or not snapshot.patient):
-        text = f"{why}; {operation.query} stays placed on {operation.target}, and can be moved on from there"
+        text = (
+            f"{why}; {operation.query} stays assigned to {operation.target}; to move it: tideover "
+            f"failover {operation.query}"
+        )
         measured = _measured(snapshot, snapshot.fact, None, committed=False)
         return moved(snapshot, Trigger.UNVERIFIED, text, Settle(measured=measured, outcome="failed"))
     if other is not None and not snapshot.is_alive(runner):
-        text = f"runner {runner} is silent: held again, so that runner {other.runner} can take over"
+        text = (
+            f"runner {runner} is silent: making sure that its run has ended, so that runner "
+            f"{other.runner} can take over"
+        )
         return moved(snapshot, Trigger.RUNNER_LOST, text, TakeOver())
     return stay(snapshot, why or sentence)
 
@@ -161,14 +169,17 @@ def _released(snapshot: Snapshot, fenced: FenceReport, now: datetime) -> Decisio
     if release is None or release.state is not IntentState.DONE:
         return _unplanted(snapshot, release, now)
     taker = runner.runner if runner is not None else release.runner
-    text = f"the lost run is gone ({snapshot.proof}): runner {taker} takes over with epoch {snapshot.operation.epoch}"
+    text = (
+        f"the run of the silent runner has ended ({snapshot.proof}): runner {taker} takes over with "
+        f"epoch {snapshot.operation.epoch}"
+    )
     detail = {"evidence": snapshot.proof, "detail": fenced.detail, "runner": taker}
     return moved(snapshot, Trigger.TAKEN_OVER, text, Land(runner=taker), detail=detail)
 
 
 def _unplanted(snapshot: Snapshot, release: Intent | None, now: datetime) -> Decision:
     """Have the fence taken away, for as long as that takes: a query on a checkpoint that is fenced runs nowhere."""
-    asking, request = "to take the fence away", release_request(snapshot, made=None)
+    asking, request = "to remove the fence", release_request(snapshot, made=None)
     if release is None:
         return _asked(snapshot, ask(snapshot, IntentKind.RELEASE, request), asking)
     return _asked(snapshot, insist(snapshot, release, asking, request, now), asking)

@@ -250,7 +250,7 @@ class Decision:
 FAILURES = "failures"
 """Key of ``Operation.measured``: how often driving it on has failed; kept there for the next leader."""
 TRIES = 3
-_BEGINS = "cannot go on: "
+_BEGINS = "cannot continue: "
 
 
 def failures_of(operation: Operation) -> int:

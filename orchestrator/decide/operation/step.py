@@ -51,9 +51,7 @@ def step(snapshot: Snapshot, now: datetime) -> Decision:
     if snapshot.fact is not None and is_put_back(snapshot.assignment, snapshot.fact):
         return Decision(phase=snapshot.operation.phase, sentence=put_back_text(snapshot.assignment, snapshot.fact))
     if snapshot.called_off_by is not None and not _is_asked(snapshot):
-        text = (
-            f"called off by {snapshot.called_off_by}: {snapshot.operation.query} stays on {snapshot.operation.source}"
-        )
+        text = f"cancelled by {snapshot.called_off_by}: {snapshot.operation.query} stays on {snapshot.operation.source}"
         return given_up(snapshot, "refused", text)
     if snapshot.second is not None and snapshot.second.against and not _is_asked(snapshot):
         text = f"{snapshot.operation.query} stays on {snapshot.operation.source}: {snapshot.second.against}"
@@ -121,7 +119,7 @@ def _blocked(snapshot: Snapshot, now: datetime) -> Decision:
     if looks_later(snapshot, latest, now):
         return stay(snapshot, snapshot.operation.sentence)
     asked = ask(snapshot, IntentKind.FENCE, fence_request(snapshot))
-    return moved(snapshot, Trigger.UNBLOCKED, "looking again for evidence that the old run has stopped", asked)
+    return moved(snapshot, Trigger.UNBLOCKED, "checking again whether the old run has stopped", asked)
 
 
 def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
@@ -137,33 +135,33 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
     if report is None:
         return given_up(snapshot, "failed", "the fence reported no checkpoint")
     if findings is None or (findings.report, findings.consents) != (report, snapshot.operation.consents):
-        return stay(snapshot, f"looking for the place on {snapshot.operation.target}", Resolve(report=report))
+        return stay(snapshot, f"finding the resume offsets on {snapshot.operation.target}", Resolve(report=report))
     if findings.unreachable and snapshot.patient:
-        text = f"{snapshot.operation.target} cannot be asked, trying again: {findings.unreachable}"
+        text = f"{snapshot.operation.target} does not answer, trying again: {findings.unreachable}"
         return stay(snapshot, text, Resolve(report=report))
     if findings.unreachable:
-        return given_up(snapshot, "failed", f"{snapshot.operation.target} could not be asked: {findings.unreachable}")
+        return given_up(snapshot, "failed", f"{snapshot.operation.target} did not answer: {findings.unreachable}")
     if findings.refusal is not None:
         text = f"{findings.refusal.name}: {findings.refusal.text}"
         return given_up(snapshot, "refused", text, plan=findings.plan)
     if findings.prepare is None:
-        return given_up(snapshot, "failed", "resolving gave no offsets")
+        return given_up(snapshot, "failed", "no resume offsets were found")
     asked = ask(snapshot, IntentKind.PREPARE, findings.prepare.as_json())
     if asked is None:
         return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
-    text = f"every partition has its place; runner {asked.runner} makes the checkpoint for it"
+    text = f"every partition has a resume offset; runner {asked.runner} is making the checkpoint"
     return moved(snapshot, Trigger.RESOLVED, text, asked, plan=findings.plan)
 
 
 def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
     latest = snapshot.last(IntentKind.PREPARE)
     if latest is None:
-        raise ValueError(f"operation {snapshot.operation.id} is in PREPARING without having asked for it")
+        raise ValueError(f"operation {snapshot.operation.id} is in PREPARING, but no checkpoint was requested")
     request = PrepareRequest.of(latest.request)
     if latest.state is IntentState.DONE:
         report = PrepareReport.of(latest.result)
         commit = Commit(request=request, data_batch=report.data_batch, runner=latest.runner)
-        text = f"placed on {snapshot.operation.target} with epoch {snapshot.operation.epoch}: the point of no return"
+        text = f"committed to {snapshot.operation.target} with epoch {snapshot.operation.epoch}: the point of no return"
         return moved(snapshot, Trigger.COMMITTED, text, commit, detail=report.as_json())
     if latest.state is IntentState.FAILED and failure(latest).kind == MOVED_ON:
         if goes_on(snapshot):
@@ -198,7 +196,7 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     latest = snapshot.last(IntentKind.RELEASE)
     planting = next((f for f in fences if f.state is IntentState.PENDING and snapshot.is_alive(f.runner)), None)
     if planting is not None:
-        text = f"{reason}; runner {planting.runner} may still plant the fence that has to be undone"
+        text = f"{reason}; runner {planting.runner} may still write the fence that has to be removed"
         return stay(snapshot, f"{text}; {way_out(snapshot, planting.runner)}")
     if (not fences and latest is None) or (latest is not None and latest.state is IntentState.DONE):
         return moved(snapshot, Trigger.RELEASED, reason, GoBack(outcome=outcome))
@@ -209,7 +207,7 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     if latest is None:
         asked = ask(snapshot, IntentKind.RELEASE, request)
         return stay(snapshot, snapshot.operation.sentence, asked) if asked else stay(snapshot, no_runner(snapshot))
-    insisted = insist(snapshot, latest, "to undo the fence", request, now)
+    insisted = insist(snapshot, latest, "to remove the fence", request, now)
     if isinstance(insisted, Ask):
         return stay(snapshot, snapshot.operation.sentence, insisted)
     if latest.state is IntentState.PENDING and snapshot.is_alive(latest.runner) and latest.id not in snapshot.overdue:

@@ -87,11 +87,11 @@ def _parse(url: str) -> sa.URL:
 
 def _sqlite_engines(url: sa.URL, patience: timedelta) -> Engines:
     if url.database in {None, "", ":memory:"}:
-        raise StoreError("a store needs a file: processes meet in it", hint="write sqlite:///path/to/file")
+        raise StoreError("the store needs a file that all processes share", hint="write sqlite:///path/to/file")
     try:
         Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"the folder of the store cannot be made: {error}", hint="choose another path") from error
+        raise StoreError(f"the folder of the store cannot be created: {error}", hint="choose another path") from error
     common = {"json_serializer": codec.dumps, "connect_args": {"timeout": patience.total_seconds()}}
     write = sa.create_engine(url, **common)
     read = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **common)
@@ -199,7 +199,7 @@ def translated() -> Iterator[None]:
     except sa.exc.SQLAlchemyError as error:
         if isinstance(error, _PASSING) or (isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated):
             raise StoreUnavailable(
-                f"the store cannot be reached or is locked: {_first_line(error)}", hint="it is tried again"
+                f"the store cannot be reached or is locked: {_first_line(error)}", hint="it is retried"
             ) from error
         raise StoreError(f"the store failed: {_first_line(error)}") from error
 

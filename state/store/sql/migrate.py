@@ -166,7 +166,7 @@ def _refuse_open_operations(connection: sa.Connection) -> None:
     if names:
         raise Conflict(
             f"an upgrade needs all operations closed, and these are open: {names}",
-            hint="let the version that began them finish them (tideover list), or call them off",
+            hint="let the version that began them finish them (tideover list), or cancel them",
         )
 
 
@@ -198,6 +198,6 @@ def _upgrade(connection: sa.Connection, found: str | None) -> None:
         command.upgrade(_config(connection), "head")
     except sa.exc.ProgrammingError as error:
         raise SchemaOlder(
-            f"the store has schema {found or 'none'}, and this user may not bring it to {HEAD}: {error.orig}",
+            f"the store has schema {found or 'none'}, and this user may not upgrade it to {HEAD}: {error.orig}",
             hint="run tideover store upgrade as a user who may create tables",
         ) from error

@@ -152,7 +152,9 @@ class OperationWriter(Part):
         Raises ``Conflict`` where the row is of a later epoch: whoever writes saw it before it was reconciled.
         """
         if connection.execute(_writing(self._engines.dialect), values_of(operation)).first() is None:
-            raise Conflict(f"operation {operation.id} is at a later epoch than {operation.epoch}", hint="look again")
+            raise Conflict(
+                f"operation {operation.id} is at a later epoch than {operation.epoch}", hint="run the command again"
+            )
         if not operation.is_open:
             self._withdraw(connection, operation, self._clock() if operation.ended_at is None else operation.ended_at)
 

@@ -46,7 +46,7 @@ def refuse_other_schema(found: str | None) -> None:
     if found is None:
         raise SchemaOlder(
             "the database holds no store of Tideover yet",
-            hint="check that the key store names the right database, then make it: tideover store upgrade",
+            hint="check that the key store names the right database, then create it: tideover store upgrade",
         )
     if found > HEAD:
         raise SchemaNewer(

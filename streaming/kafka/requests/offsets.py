@@ -101,6 +101,6 @@ def replies(response: Any) -> Iterator[Reply[Looked]]:
 
 def _failure(error: PartitionError, time: int) -> Looked:
     if time == Spec.MAX_TIMESTAMP and error.name == "UNSUPPORTED_VERSION":
-        text = "the broker does not know the largest timestamp: Kafka 3.0 is the first that does (KIP-734)"
+        text = "the broker cannot report the largest timestamp: that needs Kafka 3.0 or newer (KIP-734)"
         error = PartitionError(name=error.name, text=text, retriable=False)
     return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)

@@ -20,9 +20,9 @@ def require(times: Collection[int], limit: int) -> None:
     """Refuse what version 0 would answer wrongly or not at all. Raises ValueError."""
     require_times(times)
     if Spec.MAX_TIMESTAMP in times:
-        raise ValueError("a segment-level search does not know the largest timestamp")
+        raise ValueError("a segment-level search cannot find the largest timestamp")
     if limit < 1:
-        raise ValueError(f"{limit} is no number of segments: at least 1")
+        raise ValueError(f"the number of segments must be at least 1, not {limit}")
 
 
 def inquiry(times: Mapping[TopicPartition, int], limit: int) -> Inquiry[Segments]:
@@ -46,6 +46,6 @@ def _replies(response: Any) -> Iterator[Reply[Segments]]:
 
 def _failure(_: TopicPartition, error: PartitionError) -> Segments:
     if error.name == "UNSUPPORTED_VERSION":
-        text = "the broker answers no segment-level search any more: Kafka 4.0 removed it (ListOffsets version 0)"
+        text = "the broker does not support segment-level search: Kafka 4.0 removed it (ListOffsets version 0)"
         error = PartitionError(name=error.name, text=text, retriable=False)
     return Segments(offsets=(), error=error)

@@ -118,10 +118,10 @@ def by_policy(question: Question, against: str) -> Place | Unheld:
 
 
 _SENTENCES: Mapping[Goto, str] = {
-    Goto.BEGIN: "policy: resumed at the standby's begin",
+    Goto.BEGIN: "policy: resumed at the start of the standby's log",
     Goto.END: "policy: resumed at the standby's end, unread records are skipped",
-    Goto.DIVERGENCE: "policy: resumed at the place proven by content",
-    Goto.TIME: "policy: resumed at the closest place by time",
+    Goto.DIVERGENCE: "policy: resumed at the offset proven by content",
+    Goto.TIME: "policy: resumed at the closest offset by time",
     Goto.NOWHERE: notes.FAIL,
 }
 

@@ -28,9 +28,9 @@ A shorter one will do where the whole history of the partition is remembered and
 LOOK_AHEAD = 4_096
 """How many records after a place are looked at for an equal one, at most."""
 
-AMBIGUOUS = "equal records: the earliest place is taken"
+AMBIGUOUS = "equal records: the earliest match is used"
 
-MISSING_BOUND = "at most so many come later: not every offset between was looked at, or held a record"
+MISSING_BOUND = "later records are an upper bound: not every offset between was read or held a record"
 """Of a batch that is longer than what is read before its end the first records are not remembered; offsets count."""
 
 
@@ -152,7 +152,7 @@ class Search:
         return self.cut and bool(self.records) and self.ring.newest(self.records[0]) < 0
 
     def _expired(self) -> NoPlace:
-        return NoPlace(Cause.RETENTION, f"{self.records[0].offset} is the first that is left, and was not read")
+        return NoPlace(Cause.RETENTION, f"{self.records[0].offset} is the first record left, and was not read")
 
     def _alone(self, found: Found, at: int, *, is_end: bool) -> Outcome:
         """A hole of the old offsets may have held an equal record that nobody read, and this may be its copy.
@@ -233,7 +233,7 @@ class Search:
             self._rejected,
             exact=False,
             repeats=repeats,
-            note="the last record read stands in other company on the standby: resumed after its first copy",
+            note="the last record read has other records around it on the standby: resumed after its first copy",
         )
 
     def _survivor(self) -> Outcome:
@@ -254,7 +254,7 @@ class Search:
         if self._rejected is not None:
             if self._is_older_twin(self._rejected - 1):
                 return self._first_seen(None)
-            return NoPlace(Cause.MISMATCH, f"an equal record at {self._rejected - 1} stands in other company")
+            return NoPlace(Cause.MISMATCH, f"an equal record at {self._rejected - 1} has other records around it")
         if self.records:
             at, newest = len(self.records) - 1, len(self.ring.records) - 1
             for index in self.ring.indices(self.records[at]):
@@ -269,7 +269,9 @@ class Search:
         if self._begins_unread():
             return self._expired()
         if self._begins_unknown:
-            return NoPlace(Cause.THIN, "nothing that is left was read, and only times speak for its being older")
+            return NoPlace(
+                Cause.THIN, "no record that is left was read, and only timestamps say that the last one read was older"
+            )
         return NoPlace(Cause.LAGS)
 
     def _is_older_twin(self, offset: int) -> bool:
@@ -290,7 +292,9 @@ class Search:
         here = [record for record in self.records if self.lo <= record.offset < place]
         stranger = self.ring.stranger(here)
         if stranger is not None:
-            return NoPlace(Cause.MISMATCH, f"{stranger.offset} stands among those read, or before them, and is not one")
+            return NoPlace(
+                Cause.MISMATCH, f"{stranger.offset} is among the records read or before them, but is not one of them"
+            )
         missing = newest - index if place >= self.end else 0
-        note = "" if index == newest else f"compacted: the last {newest - index} records read are not there any more"
+        note = "" if index == newest else f"compacted: the last {newest - index} records read are gone"
         return Found(place, exact=missing == 0, missing=missing, note=note)

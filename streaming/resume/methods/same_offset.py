@@ -59,16 +59,16 @@ def prove(want: Want, here: Lineage, records: Sequence[LogRecord] | None) -> Fou
     there = {record.offset: record for record in records or ()}
     odd = next((each for each in expected if not _is_same(each, there.get(each.offset), here)), None)
     if odd is not None:
-        return f"the standby does not hold the record of offset {odd.offset} there"
+        return f"the standby does not hold the same record at offset {odd.offset}"
     if not _is_same_topic(here):
         if _is_repetitive(expected, there, here) and not _ends_agree(want, here):
-            return "the remembered records are too much alike to tell one offset from another"
+            return "the remembered records are too similar to tell one offset from another"
         is_whole = bool(expected) and expected[-1].offset == len(expected) - 1
         if len(expected) < TRUSTED and not is_whole:
-            return f"{len(expected)} remembered records lie within the standby's log, {TRUSTED} are needed"
+            return f"{len(expected)} remembered records are within the standby's log, {TRUSTED} are needed"
         untold = min(want.offset, here.end) - (want.ring_offset or 0)
         if untold > 0 and not _ends_agree(want, here):
-            return f"the records remembered end {untold} before the place"
+            return f"the remembered records end {untold} before the position"
     missing = max(0, want.offset - here.end)
     note = f"the standby lags: it ends {missing} offsets before the position" if missing else ""
     return Found(min(want.offset, here.end), exact=missing == 0, missing=missing, note=note)
@@ -82,7 +82,7 @@ def _contradiction(want: Want, here: Lineage) -> str:
     if old is None or old.newest_timestamp_ms is None or newest is None or here.append_time:
         return ""
     if here.end == old.end and newest != old.newest_timestamp_ms:
-        return f"both sides end at {here.end}, with another newest time"
+        return f"both sides end at {here.end}, but with different newest timestamps"
     if here.end < old.end and newest > old.newest_timestamp_ms:
         return f"the standby ends before the old partition did, with a newer time ({notes.instant(newest)})"
     return ""

@@ -126,7 +126,7 @@ def _check_planned(end: LogEnd, treatment: UncommittedBatch) -> None:
     if end.planned is None and needs_planned:
         raise MovedOn(f"batch {(end.batch or 0) + 1} is not planned, so there is nothing to {treatment.value}")
     if end.planned is not None and treatment is UncommittedBatch.NONE:
-        raise MovedOn(f"batch {(end.batch or 0) + 1} is planned by now, and must be treated")
+        raise MovedOn(f"batch {(end.batch or 0) + 1} has been planned in the meantime")
 
 
 def _promoted(commit: CommitEntry, planned: OffsetEntry, next_ids: StateIds) -> CommitEntry:
@@ -207,7 +207,7 @@ def plan_copy(files: CheckpointFiles, request: PrepareRequest, sources: Declared
     )
     gone = sorted(chosen - state.keys())
     if gone:
-        raise HalfWritten(f"{request.checkpoint}: state/{gone[0]} is referred to, and not there")
+        raise HalfWritten(f"{request.checkpoint}: state/{gone[0]} is missing, although the checkpoint refers to it")
     mark = _mark(request, logs)
     written = {MARK: mark.model_dump_json().encode(), "metadata": format_query_id(str(uuid.uuid4()))} | logs.contents()
     written |= {f"state/{path}": each.content for path, each in named.items()}
@@ -241,13 +241,15 @@ def _carry_persistently(files: CheckpointFiles, request: PrepareRequest, sources
 def _check_place(end: LogEnd, request: PrepareRequest, sources: Declared) -> Mapping[str, str]:
     """Compare the checkpoint with what was resolved; return its sources' names."""
     if end.batch != request.batch:
-        raise MovedOn(f"batch {request.batch} was resolved, and the checkpoint is at {end.batch}")
+        raise MovedOn(
+            f"resume offsets were found for batch {request.batch}, but the checkpoint is at batch {end.batch}"
+        )
     entries = [entry for entry in (end.previous, end.last, end.planned) if entry is not None]
     bound = bind_sources(entries, sources) if entries else {}
     now = source_offsets(end.last, bound) if end.last else {}
     for name, offsets in request.offsets.items():
         if now.get(name) != offsets:
-            raise MovedOn(f"source {name} is not at the offsets that were resolved for batch {request.batch}")
+            raise MovedOn(f"the offsets of source {name} are not those that were resolved for batch {request.batch}")
     unknown = (request.target_offsets.keys() | (request.planned_target_offsets or {}).keys()) - set(bound.values())
     if unknown:
         raise MovedOn(f"the checkpoint has no source {', '.join(sorted(unknown))}")
@@ -306,8 +308,8 @@ def _check_space(files: CheckpointFiles, target: str, plan: CopyPlan) -> None:
     needed = plan.bytes + _SPARE_BYTES
     if free is not None and free < needed:
         raise NoSpace(
-            f"the new checkpoint needs {needed} bytes, and {free} are free at {target}",
-            hint="free some space there, or let the query's checkpoint folder be on a larger file system",
+            f"the new checkpoint needs {needed} bytes, but only {free} are free at {target}",
+            hint="free space there, or move the query's checkpoint folder to a larger file system",
         )
 
 
@@ -325,17 +327,17 @@ def read_back(files: CheckpointFiles, target: str, plan: CopyPlan) -> None:
     found = files.walk(target)
     wrong = sorted(path for path in expected.keys() | found.keys() if expected.get(path) != found.get(path))
     if wrong:
-        raise HalfWritten(f"{join(target, wrong[0])} is not as it was written ({len(wrong)} such files)")
+        raise HalfWritten(f"{join(target, wrong[0])} does not read back as it was written ({len(wrong)} such files)")
     for path, content in plan.written.items():
         where = join(target, path)
         if files.read_bytes(where) != content:
-            raise HalfWritten(f"{where} does not hold what was written")
+            raise HalfWritten(f"{where} does not read back as it was written")
     for batch, entry in plan.logs.offsets.items():
         if parse_offset_entry(plan.written[f"offsets/{batch}"], f"offsets/{batch}") != entry:
-            raise MalformedEntry(f"offsets/{batch} does not say what was meant")
+            raise MalformedEntry(f"offsets/{batch} does not read back as it was written")
     for batch, commit in plan.logs.commits.items():
         if parse_commit_entry(plan.written[f"commits/{batch}"], f"commits/{batch}") != commit:
-            raise MalformedEntry(f"commits/{batch} does not say what was meant")
+            raise MalformedEntry(f"commits/{batch} does not read back as it was written")
     parse_query_id(plan.written["metadata"], "metadata")
 
 
@@ -348,4 +350,4 @@ def _clean_up(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan | 
 
 def _clear_for_fresh(files: CheckpointFiles, request: PrepareRequest) -> None:
     if files.list_names(request.target):
-        raise AlreadyRun(f"{request.target} is there already, and a fresh start needs a new folder")
+        raise AlreadyRun(f"{request.target} already exists, but a fresh start needs a new folder")

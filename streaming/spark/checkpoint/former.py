@@ -41,7 +41,7 @@ def clean(files: CheckpointFiles, checkpoint: str) -> Cleaned:
         return Cleaned(0, 0)
     _refuse_links(files, checkpoint)
     if holder(files, checkpoint) is None:
-        raise NotFenced(f"no fence holds {checkpoint}: a query may run from it")
+        raise NotFenced(f"{checkpoint} has no fence: a query may be using it")
     entries = _old_entries(files, checkpoint)
     mark = _mark(files, checkpoint, entries)
     for tree in _TREES:
@@ -54,7 +54,7 @@ def clean(files: CheckpointFiles, checkpoint: str) -> Cleaned:
 def _refuse_links(files: CheckpointFiles, checkpoint: str) -> None:
     for path in (checkpoint.rstrip("/"), *(join(checkpoint, name) for name in (*_TREES, *_LOGS))):
         if files.is_link(path):
-            raise LinkedElsewhere(f"{path} is a link: what it leads to is not ours to delete")
+            raise LinkedElsewhere(f"{path} is a link: Tideover does not delete what it points to")
 
 
 def _old_entries(files: CheckpointFiles, checkpoint: str) -> list[str]:

@@ -46,7 +46,7 @@ def claim(files: CheckpointFiles, target: str, mark: Mark) -> None:
     """
     discard(files, target, mark.operation)
     if not files.create_atomically(join(target, MARK), mark.model_dump_json().encode()):
-        raise TargetTaken(f"{target} is being made by somebody else")
+        raise TargetTaken(f"another process is making {target}")
 
 
 def discard(files: CheckpointFiles, target: str, operation: str) -> bool:
@@ -59,9 +59,9 @@ def discard(files: CheckpointFiles, target: str, operation: str) -> bool:
         return files.delete(target, recursive=True)
     mark = read_mark(files, target)
     if mark is None or mark.operation != operation:
-        raise TargetTaken(f"{target} is there already, and operation {operation} did not make it")
+        raise TargetTaken(f"{target} already exists, and operation {operation} did not make it")
     if has_been_run(files, target):
-        raise AlreadyRun(f"{target} has been run since operation {operation} made it")
+        raise AlreadyRun(f"a query has used {target} since operation {operation} made it")
     return files.delete(target, recursive=True)
 
 
@@ -140,11 +140,11 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     the old one is not to be run again.
     """
     if is_cleaned(files, request.checkpoint):
-        raise AlreadyRun(f"{cleaned_text(request.checkpoint)}: it went on from another")
+        raise AlreadyRun(f"{cleaned_text(request.checkpoint)}: the query went on from another checkpoint")
     if request.below is not None:
         _discard_lost(files, request, request.below)
     if request.prepared is not None and request.fresh and files.list_names(request.prepared):
-        raise AlreadyRun(f"{request.prepared} has been run since operation {request.operation} chose it")
+        raise AlreadyRun(f"a query has used {request.prepared} since operation {request.operation} chose it")
     if request.prepared is not None and _is_prepared_by(files, request.prepared, request.operation):
         discard(files, request.prepared, request.operation)
     ours = planted_by(files, request.checkpoint, request.operation)
@@ -167,7 +167,7 @@ def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -
         if not own and (held is None or made.epoch <= held.epoch):
             continue
         if has_been_run(files, target):
-            raise AlreadyRun(f"{target} has been run since it was made: the query went on from there")
+            raise AlreadyRun(f"the query has used {target} since it was made and went on from there")
         if own and _is_prepared_by(files, target, request.operation):
             discard(files, target, request.operation)
 

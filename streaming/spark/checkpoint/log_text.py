@@ -141,7 +141,7 @@ def parse_commit_entry(content: bytes, where: str) -> CommitEntry:
     """Read ``commits/N``. Raises ``MalformedEntry``."""
     version, metadata, lines = _split(content, where, newest=3)
     if lines:
-        raise MalformedEntry(f"{where}: it goes on after its second line")
+        raise MalformedEntry(f"{where}: it has more than two lines")
     return CommitEntry(version, metadata)
 
 
@@ -206,9 +206,9 @@ def parse_fence(content: bytes) -> Fence | None:
 def _split(content: bytes, where: str, *, newest: int) -> tuple[int, str, list[str]]:
     version, *rest = _text(content, where).split("\n")
     if not re.fullmatch(r"v[1-9]", version) or int(version[1:]) > newest:
-        raise MalformedEntry(f"{where}: its version is {version[:100]!r}, and only v1 to v{newest} are known")
+        raise MalformedEntry(f"{where}: its version is {version[:100]!r}, and only v1 to v{newest} are supported")
     if not rest:
-        raise MalformedEntry(f"{where}: it ends after its version")
+        raise MalformedEntry(f"{where}: nothing follows its version")
     _object(rest[0], where)
     return int(version[1:]), rest[0], rest[1:]
 
@@ -324,7 +324,7 @@ def _choices(key: str, topics: set[str] | None, declared: Declared) -> list[str]
     names = named or [name for name, own in declared.items() if not own]
     if not names:
         raise AmbiguousSources(
-            f"source {key} of the checkpoint reads {', '.join(sorted(topics))}, and no declared source does",
+            f"source {key} of the checkpoint reads {', '.join(sorted(topics))}, but no declared source does",
             hint="declare each source with the topics that it reads on its active cluster",
         )
     return names

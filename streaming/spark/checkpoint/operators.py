@@ -68,7 +68,7 @@ def parse_operator(content: bytes, where: str) -> Operator:
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedEntry(f"{where}: it is not the metadata of a stateful operator") from error
     if version not in {"v1", "v2"}:
-        raise MalformedEntry(f"{where}: its version is {version[:100]!r}, and only v1 and v2 are known")
+        raise MalformedEntry(f"{where}: its version is {version[:100]!r}, and only v1 and v2 are supported")
     return operator
 
 
@@ -145,7 +145,7 @@ def newest_entries(paths: Iterable[str], batch: int) -> dict[str, str]:
                 newest[match["operator"]] = number
     for operator, found in newest.items():
         if found is None:
-            raise HalfWritten(f"state/{operator}/_metadata/v2 holds nothing of batch {batch} or before")
+            raise HalfWritten(f"state/{operator}/_metadata/v2 has no entry for batch {batch} or earlier")
     return {operator: f"{operator}/_metadata/v2/{number}" for operator, number in newest.items()}
 
 

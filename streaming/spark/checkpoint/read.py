@@ -62,7 +62,7 @@ def is_cleaned(files: CheckpointFiles, checkpoint: str) -> bool:
 
 def cleaned_text(checkpoint: str) -> str:
     """The same as a sentence."""
-    return f"the query left {checkpoint} long ago, and its state was deleted since"
+    return f"the query moved away from {checkpoint} long ago, and its state has been deleted"
 
 
 def read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
@@ -144,15 +144,15 @@ def _others(entry: OffsetEntry, bound: Mapping[str, str]) -> dict[str, str | Non
 def _read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
     names = files.list_names(checkpoint)
     if not names:
-        raise EmptyCheckpoint(f"{checkpoint} is empty or not there")
+        raise EmptyCheckpoint(f"{checkpoint} is empty or does not exist")
     if CLEANED in names:
         raise CleanedAway(cleaned_text(checkpoint))
     if "metadata" not in names:
         if _is_only_planted(files, checkpoint, names):
             return LogEnd(batch=None, previous=None, last=None, commit=None, planned=None)
         if {"offsets", "commits"} & set(names):
-            raise HalfWritten(f"{checkpoint}: it has logs of batches, and no file metadata")
-        raise NotACheckpoint(f"{checkpoint} holds other things than a checkpoint")
+            raise HalfWritten(f"{checkpoint}: it has batch logs, but no file metadata")
+        raise NotACheckpoint(f"{checkpoint} contains something other than a checkpoint")
     path = join(checkpoint, "metadata")
     parse_query_id(files.read_bytes(path), path)
     batch = newest_commit(files, checkpoint)
@@ -163,10 +163,10 @@ def _read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
     if batch is None:
         return LogEnd(batch=None, previous=None, last=None, commit=None, planned=planned)
     if batch not in present:
-        raise HalfWritten(f"{checkpoint}: batch {batch} is committed, and offsets/{batch} is not there")
+        raise HalfWritten(f"{checkpoint}: batch {batch} is committed, but offsets/{batch} is missing")
     last = _read_offsets(files, checkpoint, batch)
     if last is None:
-        raise HalfWritten(f"{checkpoint}: offsets/{batch} is a planted entry, and batch {batch} is committed")
+        raise HalfWritten(f"{checkpoint}: offsets/{batch} is a fence, but batch {batch} is committed")
     path = join(checkpoint, "commits", str(batch))
     return LogEnd(
         batch=batch,
@@ -185,9 +185,9 @@ def _check_nothing_beyond(files: CheckpointFiles, checkpoint: str, batch: int | 
     for each in beyond:
         if _read_offsets(files, checkpoint, each) is not None:
             if newest_commit(files, checkpoint) != batch:
-                raise FileVanished(f"{checkpoint} went on while it was read")
-            committed = "no batch" if batch is None else f"batch {batch}"
-            raise HalfWritten(f"{checkpoint}: offsets/{each} is there, and {committed} is the newest that is committed")
+                raise FileVanished(f"{checkpoint} changed while it was read")
+            committed = "none" if batch is None else batch
+            raise HalfWritten(f"{checkpoint}: offsets/{each} exists, but the newest committed batch is {committed}")
 
 
 def _is_only_planted(files: CheckpointFiles, checkpoint: str, names: Collection[str]) -> bool:

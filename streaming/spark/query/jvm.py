@@ -76,7 +76,7 @@ _MEANINGS = (
     (r"CertificateExpiredException|validity check", "the broker's certificate has expired"),
     (
         r"PKIX path|unable to find valid certification path",
-        "the broker's certificate is not of an authority that we trust (security.ca)",
+        "the broker's certificate is not signed by an authority that we trust (security.ca)",
     ),
     (
         r"No (?:subject alternative|name matching)",

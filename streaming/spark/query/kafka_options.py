@@ -253,7 +253,7 @@ def _secret(secret: SecretStr) -> str:
     try:
         return reveal(secret)
     except Broken as broken:
-        raise CredentialRefused(f"a secret cannot be had: {broken.why}", hint=_HINT) from None
+        raise CredentialRefused(f"a secret cannot be read: {broken.why}", hint=_HINT) from None
 
 
 def _compact(offsets: Mapping[str, Mapping[str, int]]) -> str:

@@ -34,7 +34,7 @@ def load_pipeline(name: str) -> Pipeline:
     if function is None:
         raise PipelineMissing(
             f"{module_name} has no function {function_name}",
-            hint=f"it was read from {_file(module)}; is that the right one?",
+            hint=f"it was loaded from {_file(module)}: check that this is the right file",
         )
     if not callable(function):
         raise PipelineMissing(f"{name} is {_with_article(type(function).__name__)}, not a function")
@@ -138,12 +138,12 @@ def _check_untouched(name: str, writer: DataStreamWriter) -> None:
     options = private_field(java, "extraOptions")
     if options is not None and options.contains("checkpointLocation"):
         raise PipelineMisfit(
-            f"{name} sets checkpointLocation", hint="leave it out: the query's checkpoint is the runner's to choose"
+            f"{name} sets checkpointLocation", hint="remove it: the runner chooses the query's checkpoint"
         )
     trigger = private_field(java, "trigger")
     if trigger is not None and trigger.toString() != "ProcessingTimeTrigger(0)":
         raise PipelineMisfit(
-            f"{name} sets a trigger", hint="leave it out, and set the query's trigger in the configuration"
+            f"{name} sets a trigger", hint="remove it, and set the query's trigger in the configuration"
         )
 
 

@@ -60,7 +60,7 @@ def unfinished(session: SparkSession, run_id: str) -> str | None:
     context = java_context(session)
     events, scheduler = context.dagScheduler(), context.taskScheduler()
     if events is None or scheduler is None:
-        raise SparkMissing("the Spark application has ended, and nobody can say what its executors still do")
+        raise SparkMissing("the Spark application has ended, and it is unknown whether its executors still run")
     if run_id in str(getattr(events.eventProcessLoop(), _EVENTS)()):
         return "Spark has not cancelled its jobs yet"
     ours = [each for each in _task_sets(scheduler.rootPool()) if _group_of(each) == run_id]

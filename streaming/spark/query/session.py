@@ -161,7 +161,7 @@ def connector_jars(spark: Spark, version: str) -> list[Path]:
     if name not in set_names():
         supported = ", ".join(each.removeprefix("spark-") for each in set_names() if each.startswith("spark-"))
         raise SparkMissing(
-            f"this is Spark {version}, and Tideover has Kafka connectors for {supported} only",
+            f"this is Spark {version}, but Tideover has Kafka connectors only for {supported}",
             hint="pip install pyspark==VERSION with one of these, or name a connector of your own in spark.conf: "
             "spark.jars.packages",
         )

@@ -341,4 +341,4 @@ def await_batch(query: StreamingQuery, over: threading.Event, seconds: float = _
     failure = query.exception()
     if failure is not None:
         raise failure
-    raise TimeoutError(f"no batch was through after {seconds:g} s")
+    raise TimeoutError(f"no batch has finished after {seconds:g} s")

@@ -47,10 +47,10 @@ class Refrain:
     def why(self, is_held: bool) -> str:
         """The reason, and what to do: an operation that holds the checkpoint has to be given up or followed."""
         row = self.assignment
-        done = f"tideover reconcile {row.query}" if is_held else f"start runner {row.runner} anew to go on from there"
+        done = f"tideover reconcile {row.query}" if is_held else f"restart runner {row.runner} to continue from there"
         return (
-            f"the store says epoch {row.epoch} of {row.query}, and said {self.seen} before: it was put back to an "
-            f"older copy; {done}"
+            f"the store says epoch {row.epoch} of {row.query}, but said {self.seen} before: the store was restored "
+            f"from an older backup; {done}"
         )
 
 

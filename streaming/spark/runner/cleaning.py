@@ -75,13 +75,13 @@ class Cleaning:
             return f"query {query} is not in this runner's configuration"
         base = absolute(declared.checkpoint, self._hosting.base)
         if not belongs_to(former.checkpoint, base):
-            return f"it does not lie in {base}"
+            return f"it is outside {base}"
         row = self._hosting.store.assignment(query)
         if row is None or row.desired is not Desired.RUNNING:
-            return f"{query} is held, or its row is gone"
+            return f"{query} is held or has no assignment"
         here = [each.subject.checkpoint for each in self._hosted_of(query)]
         if path in {plain_path(each) for each in (row.checkpoint, *here)}:
-            return f"{query} runs from it, or did until now"
+            return f"{query} uses it, or did until now"
         return scheme_refusal(former.checkpoint)
 
     def _event(self, former: Former, outcome: Cleaned | str) -> Event:

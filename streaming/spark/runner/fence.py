@@ -91,14 +91,16 @@ def _with_callbacks(report: CheckpointReport, hosted: Sequence[Hosted]) -> Check
 def _prove(guard: Guard, hosting: Process | None, hosted: Sequence[Hosted]) -> Proof:
     unrest = next((sentence for one in hosted if (sentence := one.unrest()) is not None), None)
     if unrest is not None:
-        return Proof(None, f"told to stop, but {unrest}")
+        return Proof(None, f"asked to stop, but {unrest}")
     if hosting is None:
-        return Proof(Evidence.RUNNER, "no other process ever hosted it, and nothing of it runs here")
+        return Proof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
     if hosting.instance == guard.instance:
         return Proof(Evidence.RUNNER, "stopped here: no task, no callback and no batch of it is running")
     who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"
     if hosting.stopped:
-        return Proof(Evidence.RUNNER, f"{who} said that it had stopped the query, and that nothing of it was running")
+        return Proof(
+            Evidence.RUNNER, f"{who} reported that it had stopped the query and that nothing of it was running"
+        )
     return _prove_gone(guard, hosting, who)
 
 
@@ -118,8 +120,8 @@ def _process_gone(here: Identity, hosting: Process, who: str) -> Proof:
     gone = is_gone(hosting, here)
     if gone is None:
         if hosting.host == here.host:
-            return Proof(None, f"{who} ran under another boot, and nothing tells whether of this very machine")
-        return Proof(None, f"{who} is on another host, which cannot be looked at from {here.host}")
+            return Proof(None, f"{who} ran before a reboot, and it is unknown whether of this machine")
+        return Proof(None, f"{who} is on another host, which {here.host} cannot check")
     if not gone:
         return Proof(None, f"{who} is alive and is not this process")
     if hosting.boot_id == here.boot_id and end_orphans(hosting.instance) and orphans(hosting.instance):

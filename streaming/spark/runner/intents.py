@@ -172,7 +172,7 @@ class Errands:
             raise UnknownQuery(f"query {intent.query} is not in this runner's configuration")
         newest = max((each.epoch for each in self._hosted_of(intent.query)), default=0)
         if newest >= intent.epoch:
-            raise Overtaken(f"{intent.query} runs here under epoch {newest}; epoch {intent.epoch} is of the past")
+            raise Overtaken(f"{intent.query} runs here under epoch {newest}; epoch {intent.epoch} is outdated")
         row = self._hosting.store.assignment(intent.query)
         cluster = row.cluster if row is not None else self._hosting.query(intent.query).clusters[0]
         declared = self._hosting.declared(intent.query, cluster)

@@ -130,7 +130,8 @@ class Ledger:
         self._announced = True  # also where the store has it and we do not hear of that
         if not self._hosting.store.report_query(self._fact):
             raise AssignmentMoved(
-                f"{self._fact.query}: epoch {self._fact.epoch} is over, or the name {self._fact.runner} is lost"
+                f"{self._fact.query}: epoch {self._fact.epoch} has ended, or this process has lost the "
+                f"name {self._fact.runner}"
             )
 
     def started(self, run_id: str) -> None:
@@ -166,7 +167,7 @@ class Ledger:
 
     def restless(self, unrest: str) -> None:
         """It was told to stop long ago, and something of it still runs."""
-        self._fact = replace(self._fact, error=f"told to stop, but {unrest}")
+        self._fact = replace(self._fact, error=f"asked to stop, but {unrest}")
         self.report()
 
     def stopped(self) -> None:

@@ -142,8 +142,8 @@ def _taken(other: RunnerFact, now: datetime, *, alive: bool) -> NameTaken:
         )
     return NameTaken(
         f"runner {other.runner} may still be running as {who}, {silent.total_seconds():.0f} s ago: "
-        "its host cannot be looked at from here",
-        hint="start it on that host, or end it there; if you know that it has ended, say so: "
+        "its host cannot be checked from here",
+        hint="start it on that host, or end it there; if you know that it has ended: "
         f'tideover run --name {other.runner} --take-over "why"',
     )
 
@@ -157,7 +157,7 @@ def _taken_over(other: RunnerFact, here: Identity, consent: TakeOver, now: datet
         operation=None,
         epoch=None,
         actor=consent.actor,
-        text=f"{here.host} takes the name of runner {other.runner} over from pid {other.pid} on {other.host}: "
+        text=f"{here.host} takes over the name of runner {other.runner} from pid {other.pid} on {other.host}: "
         f"{consent.reason}",
         detail={
             "runner": other.runner,

@@ -84,9 +84,11 @@ class Runner:
             self._pulse.beat(time.monotonic())
             self._look_at_jvm()
             if jvm_has_ended():
-                raise SparkMissing("the JVM has ended, so nothing can be hosted any more")
+                raise SparkMissing("the JVM has ended, so this runner cannot host queries any more; start it again")
             if self._application_over.is_set():
-                raise SparkMissing("the Spark application has ended, so nothing can be hosted any more")
+                raise SparkMissing(
+                    "the Spark application has ended, so this runner cannot host queries any more; start it again"
+                )
             self._stop.wait(max(0.0, _TICK_SECONDS - (time.monotonic() - began)))
 
     def _look_at_jvm(self) -> None:
@@ -256,7 +258,7 @@ class Runner:
     def _say_away(self, error: StoreError) -> None:
         if self._away_since is None:
             self._away_since = self._hosting.now()
-            self._log.warning("store is away: queries go on, nothing is started", error=str(error))
+            self._log.warning("store does not answer: queries run on, none is started", error=str(error))
 
     def _say_back(self) -> None:
         if self._away_since is not None:
@@ -274,6 +276,6 @@ def _adopted(row: Assignment) -> Event:
         operation=None,
         epoch=row.epoch,
         actor=f"runner {row.runner}",
-        text=f"{row.query} begins on {row.cluster}",
+        text=f"{row.query} starts on {row.cluster}",
         detail={"checkpoint": row.checkpoint},
     )

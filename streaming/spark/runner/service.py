@@ -54,7 +54,7 @@ def require_exclusive_create(session: SparkSession, settings: Tideover, runner: 
         refused = scheme_refusal(checkpoint, default)
         scheme = scheme_of(checkpoint) or scheme_of(default)
         if refused is None and scheme == "hdfs" and implementation != _HDFS:
-            refused = f"{checkpoint} is on hdfs by {implementation} (fs.hdfs.impl), of which nothing is known"
+            refused = f"{checkpoint} is on hdfs by {implementation} (fs.hdfs.impl), which is not known to be safe"
         if refused is not None:
             raise UnsafeCheckpoint(f"queries.{name}.checkpoint: {refused}", hint=HINT)
 
@@ -77,7 +77,7 @@ def run_runner(
     """
     if name not in settings.runners:
         known = ", ".join(sorted(settings.runners)) or "none"
-        raise RunError(f"runner {name} is not in the configuration", hint=f"there are: {known}")
+        raise RunError(f"runner {name} is not in the configuration", hint=f"declared runners: {known}")
     log = bound({"runner": name})
     here, instance = own_identity(), uuid.uuid4().hex
     former = clear_name(store, name, here, take_over)

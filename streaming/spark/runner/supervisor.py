@@ -128,7 +128,7 @@ class Hosted:
         """
         with self._lock:
             if not self._closing.is_set():
-                return "it is hosted here"
+                return "it still runs here"
             if self._starting:
                 return "a start was under way and has not returned"
             runs = list(self._runs)
@@ -187,7 +187,7 @@ class Hosted:
         deadline = time.monotonic() + _SETTLE_SECONDS
         while (unrest := next((said for each in former if (said := each.unrest()) is not None), None)) is not None:
             if self._closing.is_set() or time.monotonic() >= deadline:
-                raise FormerRunGoesOn(f"{self._assignment.query} ran here before, and goes on: {unrest}")
+                raise FormerRunGoesOn(f"{self._assignment.query} still runs here from before: {unrest}")
             self._closing.wait(_LOOK_SECONDS)
 
     def _start(self) -> tuple[Run, Follower]:
@@ -208,7 +208,7 @@ class Hosted:
         self._require_row()
         with self._lock:
             if self._closing.is_set():
-                raise RunFenced(f"{assignment.query} was told to stop before it started")
+                raise RunFenced(f"{assignment.query} was asked to stop before it started")
             self._starting = True
         try:
             run = Run.start(session, writer, gate)
@@ -219,7 +219,7 @@ class Hosted:
                 self._starting = False
         if self._closing.is_set():
             run.begin_stop()
-            raise RunFenced(f"{assignment.query} was told to stop while it started")
+            raise RunFenced(f"{assignment.query} was asked to stop while it started")
         self._log.info("query started", run_id=run.run_id, checkpoint=assignment.checkpoint)
         self._ledger.started(run.run_id)
         return run, follower
@@ -236,7 +236,7 @@ class Hosted:
             raise AssignmentMoved(f"{query}: the assignment has moved on from epoch {epoch}")
         registered = {fact.runner: fact.instance for fact in store.runners()}
         if registered.get(runner) != self._hosting.instance:
-            raise AssignmentMoved(f"{query}: this process does not have the name {runner}")
+            raise AssignmentMoved(f"{query}: this process does not hold the name {runner}")
 
     def _require_cluster(self) -> None:
         """Nothing is read from another cluster than the one that the checkpoint's offsets are of.
@@ -280,7 +280,7 @@ class Hosted:
         pause = _LOOK_SECONDS
         while (unrest := self.unrest_or_error()) is not None:
             if pause == _LOOK_SECONDS and time.monotonic() >= doubt_at:
-                self._log.warning("query told to stop", unrest=unrest)
+                self._log.warning("query asked to stop", unrest=unrest)
                 self._ledger.restless(unrest)
                 pause = _RESTLESS_LOOK_SECONDS
             time.sleep(pause)

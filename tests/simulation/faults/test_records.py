@@ -153,7 +153,7 @@ def test_a_standby_with_times_of_its_own_is_used_only_where_content_decides() ->
         world.clusters["east"].reachable = False
         pass_time(world, 30, site)
         assert only_operation(world).outcome == outcome
-    assert only_operation(world).sentence.startswith("timestamp-type: orders has LogAppendTime on west")
+    assert only_operation(world).sentence.startswith("timestamp-type: orders uses LogAppendTime on west")
     return world
 
 
@@ -225,7 +225,7 @@ def test_a_topic_that_gains_a_partition_during_the_move_is_read_whole() -> LiveW
     pass_time(world, 5, site)
     world.drivers["a"].frozen, world.clusters["east"].reachable = False, False
     pass_time(world, 30, site)
-    assert only_operation(world).sentence.startswith("exposure: nobody can tell what orders-2 lacks")
+    assert only_operation(world).sentence.startswith("exposure: it is unknown what the standby lacks of orders-2")
     world.request(consents=("loss",))
     pass_time(world, 30, site)
     operation = operations(world)[0]
@@ -234,7 +234,7 @@ def test_a_topic_that_gains_a_partition_during_the_move_is_read_whole() -> LiveW
     *others, grown = partitions(operation)
     assert {each["method"] for each in others} == {"exact"}
     assert (grown["target_offset"], grown["begin"], grown["end"]) == (0, 0, 5)
-    assert str(grown["note"]).endswith("nothing was read yet: resumed at the standby's begin")
+    assert str(grown["note"]).endswith("nothing was read yet: resumed at the start of the standby's log")
     assert world.lag() == 0
     return world
 

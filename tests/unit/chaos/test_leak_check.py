@@ -38,8 +38,8 @@ def test_a_secret_is_a_password_or_the_first_line_of_a_key() -> None:
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ({**FILES, "west/admin.password": "\n"}, "west/admin.password holds no secret"),
-        ({**FILES, "west/admin.password": "short\n"}, "west/admin.password holds no secret"),
+        ({**FILES, "west/admin.password": "\n"}, "west/admin.password contains no secret"),
+        ({**FILES, "west/admin.password": "short\n"}, "west/admin.password contains no secret"),
         ({"east/tideover.key": FILES["east/tideover.key"]}, "no file \\*.password was made"),
         ({}, "no file \\*.password was made"),
     ],
@@ -53,7 +53,7 @@ def test_without_a_secret_that_can_be_searched_for_there_is_no_search(files: dic
 def test_a_found_secret_is_told_by_name_and_place_in_hexadecimal_too(text: bytes) -> None:
     clean = Place("the log of west-1", b"started")
     assert list(leaks_in(SECRETS, FILES, [clean, Place("the store", text)])) == [
-        "west/tideover.password stands in the store"
+        "west/tideover.password was found in the store"
     ]  # fmt: skip
     assert not list(leaks_in(SECRETS, FILES, [clean]))
 
@@ -64,7 +64,7 @@ def test_a_place_in_which_something_known_does_not_stand_was_not_read() -> None:
 
 
 def test_a_search_that_does_not_find_a_secret_in_its_own_file_is_none() -> None:
-    with pytest.raises(StoryFailed, match=r"does not find west/tideover.password where it is from"):
+    with pytest.raises(StoryFailed, match=r"does not find west/tideover.password in its own source"):
         list(leaks_in(SECRETS, {**FILES, "west/tideover.password": "another"}, []))
 
 
@@ -160,7 +160,7 @@ def test_where_no_secret_stands_none_is_found_and_none_was_an_argument(root: Pat
 )
 def test_a_secret_that_a_part_has_told_is_found(root: Path, held: str, place: str) -> None:
     environment = Leaky(root, **{held: f'password="{PASSWORD}";'})
-    assert list(search(environment, root / "docker.log")) == [f"west/tideover.password stands in {place}"]
+    assert list(search(environment, root / "docker.log")) == [f"west/tideover.password was found in {place}"]
 
 
 def test_an_ended_container_has_no_arguments_and_a_running_one_must_answer(root: Path) -> None:
@@ -194,7 +194,7 @@ def test_an_ended_container_has_no_arguments_and_a_running_one_must_answer(root:
 )
 def test_a_secret_that_was_written_to_a_file_is_found(root: Path, path: str, place: str) -> None:
     lay(root / path, f"tideover list {SECRETS['east/tideover.key']}")
-    assert list(search(Leaky(root), root / "docker.log")) == [f"east/tideover.key stands in {place}"]
+    assert list(search(Leaky(root), root / "docker.log")) == [f"east/tideover.key was found in {place}"]
 
 
 def test_without_anything_that_executors_said_their_logs_were_not_read(root: Path) -> None:
@@ -205,9 +205,9 @@ def test_without_anything_that_executors_said_their_logs_were_not_read(root: Pat
 
 def test_the_password_of_the_store_is_searched_for_and_has_to_be_one(root: Path) -> None:
     leaky = Leaky(root, **{"log of controller-one": f"cannot connect to postgresql://tideover:{STORE}@postgres"})
-    assert list(search(leaky, root / "docker.log")) == ["the store's password stands in the log of controller-one"]
+    assert list(search(leaky, root / "docker.log")) == ["the store's password was found in the log of controller-one"]
     leaky.password = "tideover"
-    with pytest.raises(StoryFailed, match="the store's password holds no secret"):
+    with pytest.raises(StoryFailed, match="the store's password contains no secret"):
         list(search(leaky, root / "docker.log"))
 
 
@@ -230,7 +230,7 @@ def test_a_leak_is_a_problem_of_the_story_and_so_is_a_search_that_failed(
     told = scenario("kill-cluster")
     assert judge(told, searched(MOVED, Leaky(root), root / "docker.log")) == []
     leaky = Leaky(root, store=PASSWORD)
-    leak = "west/tideover.password stands in the store"
+    leak = "west/tideover.password was found in the store"
     assert judge(told, searched(MOVED, leaky, root / "docker.log")) == [leak]
     assert judge(told, searched(replace(MOVED, broke="no end"), leaky, root / "docker.log")) == ["no end", leak]
 

@@ -89,7 +89,7 @@ def test_a_move_with_any_unexpected_outcome_is_told(changed: dict[str, Any], pro
 @pytest.mark.parametrize(("exposed", "right"), [(1_000, True), (1_001, False)])
 def test_few_records_may_be_left_behind_without_consent(exposed: int, right: bool) -> None:
     left = replace(MOVED, verdict={"q": {**ROW, "exposed": exposed}})
-    told = f"q: {exposed} records were left behind, more than 1000, and nobody consented"
+    told = f"q: {exposed} records were left behind, more than 1000, without a consent"
     assert judge(scenario("kill-cluster"), left) == ([] if right else [told])
     consented = replace(left, operations=(operation(id="o0", outcome="refused"), operation()))
     assert judge(scenario("replicator-dead"), consented) == []
@@ -163,7 +163,7 @@ def test_a_fault_in_the_middle_of_a_move_must_meet_one(seconds: float, right: bo
     met = replace(deed(seconds, "worker-1", when=When.MOVING), found="an executor of tideover a")
     # a move goes on from 10 s to 14 s
     worker = replace(MOVED, deeds=(*MOVED.deeds, met))
-    late = "kill worker-1: that came too late, or too soon, to meet a move"
+    late = "kill worker-1: that came too late or too early to hit a move"
     assert judge(scenario("worker-dies-in-move"), worker) == ([] if right else [late])
 
 

@@ -124,4 +124,4 @@ def test_a_report_that_cannot_be_completed_is_refused_before_any_play(
 ) -> None:
     (tmp_path / "report.json").write_text(text, encoding="utf-8")
     assert cli.main(("run", "--dir", str(tmp_path), "kill-cluster")) == 2
-    assert "is no report, or one of an older version" in capsys.readouterr().err
+    assert "is not a report, or is one of an older version" in capsys.readouterr().err

@@ -78,5 +78,5 @@ def test_a_condition_that_must_hold_now_is_asked_for_anew() -> None:
 def test_the_newest_situation_expires_where_nobody_watches() -> None:
     watcher = Watcher(Environment(Path("/"), project="p", files=(), env_file=None, log=sys.stderr))
     watcher._sights.append(sight())
-    with pytest.raises(StoryFailed, match="nobody watches any more"):
+    with pytest.raises(StoryFailed, match="the watch has ended"):
         watcher.await_sight(lambda _: True, 1.0, "all is well")

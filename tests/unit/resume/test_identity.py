@@ -78,14 +78,14 @@ LATER = sample(100, T0 + 10**6)
 @pytest.mark.parametrize(
     ("here", "position", "old_end", "reason"),
     [
-        (copied(OLD, 1), want(OLD[:50]), None, "does not hold the record of offset 0 there"),
-        (SPOILT, want(OLD[:50]), None, "does not hold the record of offset 45 there"),
-        (RETIMED, want(OLD[:50]), None, "does not hold the record of offset 45 there"),
-        ([r for r in OLD if r[0] != 45], want(OLD[:50]), None, "does not hold the record of offset 45 there"),
-        (OLD, want(OLD[:50], remembered=7), None, "7 remembered records lie within the standby's log, 8 are needed"),
+        (copied(OLD, 1), want(OLD[:50]), None, "does not hold the same record at offset 0"),
+        (SPOILT, want(OLD[:50]), None, "does not hold the same record at offset 45"),
+        (RETIMED, want(OLD[:50]), None, "does not hold the same record at offset 45"),
+        ([r for r in OLD if r[0] != 45], want(OLD[:50]), None, "does not hold the same record at offset 45"),
+        (OLD, want(OLD[:50], remembered=7), None, "7 remembered records are within the standby's log, 8 are needed"),
         (OLD, want([], offset=50), None, "0 remembered records"),
-        (OLD, want(OLD[:50], untracked=5), None, "end 5 before the place"),
-        (OLD, want(OLD[:50]), LATER, "both sides end at 100, with another newest time"),
+        (OLD, want(OLD[:50], untracked=5), None, "end 5 before the position"),
+        (OLD, want(OLD[:50]), LATER, "both sides end at 100, but with different newest timestamps"),
         (OLD, want(OLD[:50]), sample(200, T0), "with a newer time"),
     ],
 )

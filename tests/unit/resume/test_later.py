@@ -28,7 +28,7 @@ def test_unseen_records_of_a_long_batch_are_forecast_seen_ones_remembered() -> N
     known = [*old[:40], *old[68:]]  # a batch of 60 was read at its end only
     target = one(standby(Slot(copied(old[:40], 700))), want(known))
     assert target.replay_later_records == 60
-    assert "at most" in target.note
+    assert "later records are an upper bound" in target.note
     assert [each.offset for each in target.later] == [offset for offset, _, _ in old[68:]]
     here = Awaited(announced=60, missing=tuple((each.timestamp_ms, each.digest) for each in target.later))
     assert here.after(records(copied(old[40:], 740))).came == 60

@@ -21,7 +21,7 @@ def test_a_stranger_where_the_old_log_has_no_hole_leaves_time_to_decide() -> Non
     here = [*OLD[:38], (0, T0 + 375, "foreign"), *OLD[38:]]
     target = one(standby(Slot(copied(here))), want(OLD[:40]), BUFFER)
     shows(target, target_offset=29, exact=False, method="timestamp")
-    assert "an equal record at 40 stands in other company" in target.note
+    assert "an equal record at 40 has other records around it" in target.note
 
 
 def test_an_unread_record_that_came_before_the_last_one_read_is_not_skipped() -> None:
@@ -74,7 +74,7 @@ def test_another_hash_makes_the_topic_go_by_the_common_time() -> None:
 def test_a_compacted_copy_cut_short_is_no_match_behind_unread_records() -> None:
     target = one(standby(Slot(compacted(CUT_SHORT)), cleanup="compact"), want(OLD[:40]), BUFFER)
     shows(target, target_offset=45, method="timestamp", exact=False)
-    assert "45 stands among those read" in target.note
+    assert "45 is among the records read or before them" in target.note
 
 
 def test_unread_records_before_all_that_is_remembered_count_as_well() -> None:
@@ -128,7 +128,7 @@ def test_a_second_copy_is_no_match_where_retention_took_the_first(begin: int, ap
             for offset, time, value in CUT_SHORT]  # fmt: skip
     target = one(standby(Slot(here, begin=begin, append_time=append_time)), want(OLD[:40]), BUFFER)
     shows(target, target_offset=begin, method="timestamp", exact=False, expired=True)
-    assert f"{begin} is the first that is left" in target.note
+    assert f"{begin} is the first record left" in target.note
 
 
 def test_nor_is_the_end_of_a_standby_that_seems_to_lag() -> None:

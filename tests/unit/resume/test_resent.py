@@ -87,7 +87,7 @@ def test_too_much_to_look_through_is_unknown_and_never_none(
     log = standby(Slot(copied([*OLD, *NEW])), per_fetch=1)
     target = one(log, want(OLD))
     shows(target, target_offset=600, replay_records=replay, exact=replay == 0)
-    assert ("too many to look through" in target.note) == (replay is None)
+    assert ("too many to search" in target.note) == (replay is None)
 
 
 def test_a_first_copy_that_is_too_far_back_leaves_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -294,7 +294,7 @@ def test_the_time_asked_for_is_never_negative() -> None:
     [
         (stream(0, 30), T0 + 400, 90, "the standby lags"),
         (stream(0, 30), T0 + 400, 40, "idle partition"),
-        (stream(0, 30), int(NOW.timestamp() * 1000) + 60_000, 90, "lies in the future"),
+        (stream(0, 30), int(NOW.timestamp() * 1000) + 60_000, 90, "is in the future"),
         ([], T0 + 400, 90, "is empty"),
     ],
 )
@@ -511,7 +511,7 @@ def test_the_closest_is_asked_by_time_although_no_method_may_go_by_it() -> None:
     log, lost = standby(Slot(stream(0, 50))), want([], offset=40, timestamp_ms=T0 + 300)
     target = one(log, lost, rules(MethodName.EXACT, on_no_match="closest"))
     shows(target, target_offset=30, method="closest", exact=False, replay_records=20)
-    assert "closest place by time" in target.note
+    assert "closest offset by time" in target.note
 
 
 def test_the_closest_without_any_time_is_the_end_and_says_what_it_costs() -> None:
@@ -626,7 +626,7 @@ def test_an_offset_sync_counts_before_a_segment_and_a_segment_without_one() -> N
     shows(one(log, want([], offset=40, timestamp_ms=T0 + 345), everything), target_offset=31, method="synced")
     earlier = one(log, want([], offset=20, timestamp_ms=T0 + 195), everything)
     shows(earlier, target_offset=10, method="segment")
-    assert "the oldest offset sync is of 30, after 20" in earlier.note
+    assert "the oldest offset sync is for 30, after 20" in earlier.note
 
 
 def test_the_end_of_the_log_is_not_taken_for_a_segment() -> None:
@@ -642,7 +642,7 @@ def test_a_segment_past_the_place_proven_by_content_gives_way_to_it() -> None:
     log.partition("orders", 0).rolled = [(base, 0) for base in (0, 10, 20, 30, 40)]
     target = one(log, want(old[:15]), BY_SEGMENT)
     shows(target, target_offset=15, method="segment", replay_records=0)
-    assert "went past the place proven by content" in target.note
+    assert "went past the offset proven by content" in target.note
 
 
 def test_where_retention_has_worked_a_segment_skips_nothing_that_is_left() -> None:
@@ -651,7 +651,7 @@ def test_where_retention_has_worked_a_segment_skips_nothing_that_is_left() -> No
     log.partition("orders", 0).rolled = [(base, 0) for base in (0, 10, 20, 30, 40)]
     younger = one(log, want(stream(0, 15)), BY_SEGMENT)
     shows(younger, target_offset=35, method="segment", expired=True)
-    assert "the first record that the standby still holds is younger" in younger.note
+    assert "the first record that the standby still holds is newer" in younger.note
     log.partition("orders", 0).rolled = [(base, T0 + 10 * base) for base in (0, 10, 20, 30, 40)]
     shows(one(log, want([], offset=40, timestamp_ms=T0 + 80), BY_SEGMENT), target_offset=35, method="segment")
 
@@ -665,4 +665,4 @@ def test_without_segments_or_with_a_time_to_come_the_method_does_not_hold() -> N
     ahead = int(NOW.timestamp() * 1000) + 1
     target = one(segmented(), want([], offset=40, timestamp_ms=ahead), BY_SEGMENT)
     shows(target, target_offset=None)
-    assert "lies in the future" in target.note
+    assert "is in the future" in target.note

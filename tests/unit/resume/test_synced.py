@@ -191,7 +191,7 @@ def test_syncs_of_another_log_are_not_believed_against_its_content(here: Records
     targets = found(mirrored(*[Slot(here)] * count, syncs=TWICE), wants, SYNCED).targets
     for target in targets:
         assert target.method == "timestamp"
-        assert count == 2 or "not believed" in target.note
+        assert count == 2 or "not trusted" in target.note
 
 
 def test_the_same_partition_is_followed_for_two_positions() -> None:
@@ -224,8 +224,8 @@ def test_a_single_sync_is_not_believed_against_content() -> None:
 @pytest.mark.parametrize(
     ("syncs", "sentence"),
     [
-        ([(0, 30, 130)], "the oldest offset sync is of 30, after 23"),
-        ([(1, 20, 120)], "has nothing of this partition"),
+        ([(0, 30, 130)], "the oldest offset sync is for 30, after 23"),
+        ([(1, 20, 120)], "has no entry for this partition"),
         ([(0, 20, 900)], "points past the standby's end"),
     ],
 )
@@ -265,7 +265,7 @@ def test_a_sync_never_leads_past_records_younger_than_the_position() -> None:
     old = stream(0, 60)
     target = one(mirrored(Slot(copied(old, 100), begin=140), syncs=[(0, 20, 150)]), want(old[:23]), ONLY_SYNCED)
     assert (target.method, target.target_offset) == ("synced", 140)
-    assert "the first record that the standby still holds is younger" in target.note
+    assert "the first record that the standby still holds is newer" in target.note
 
 
 def test_an_open_transaction_pins_a_sync_too() -> None:

@@ -92,7 +92,8 @@ def test_the_error_names_partitions_and_offsets_of_divergence() -> None:
     assert error is not None
     assert error.divergent_offsets == {KEY: 80, TopicPartition("orders", 1): None}
     assert str(error) == (
-        "log truncation on east: orders-0 (read to 120, parts at 80), orders-1 (read to 90, parts at an unknown offset)"
+        "log truncation on east: orders-0 (read to 120, diverges at 80), orders-1 (read to 90, diverges "
+        "at an unknown offset)"
     )
     assert truncation_of("east", standings[3:]) is None
     twice = truncation_of("east", [judge(position(100), log(200, 5, end)) for end in (80, 60, 70)])

@@ -184,8 +184,8 @@ def test_a_standby_with_aborted_records_is_not_exact_for_read_committed() -> Non
     known = position(log, 50, committed_only=True, remembered=32)
     everything = one(standby(Slot(copied(log.records))), known, COMMITTED)
     assert (everything.target_offset, everything.exact) == (49, False)
-    assert "3 of the 35 records before the place" in everything.note
-    assert "about 2 of the 24 behind it" in everything.note
+    assert "3 of the 35 records before the resume offset" in everything.note
+    assert "about 2 of the 24 after it" in everything.note
     assert "isolation.level" in everything.note
     clean = one(standby(Slot(copied(log.read_by(committed_only=True)))), known, COMMITTED)
     assert (clean.target_offset, clean.exact, clean.note) == (46, True, "")
