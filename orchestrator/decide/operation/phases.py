@@ -123,7 +123,7 @@ def move(phase: Phase, trigger: Trigger) -> Phase:
     try:
         return TABLE[phase, trigger]
     except KeyError:
-        raise IllegalMove(f"phase {phase} has no transition for {trigger.value!r}") from None
+        raise IllegalMove(f"{phase} does not know {trigger.value!r}") from None
 
 
 def watched(phase: Phase, verdict: Verdict) -> Phase:
