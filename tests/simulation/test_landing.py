@@ -294,7 +294,7 @@ def test_another_target_is_refused_while_an_operation_is_open() -> None:
     operation = carried_out(world, world.request(), seconds=1)
     assert refusal(world, world.request(target="north")) == (
         f"operation {operation.id}, a failover to west, is open (FENCING): "
-        f"wait for its end (tideover show-op {operation.id}), or join it with its own verb and target"
+        f"wait for its end (tideover show-op {operation.id}), or run its own verb with its target to join it"
     )
 
 
