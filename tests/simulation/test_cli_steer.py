@@ -80,7 +80,10 @@ def test_a_pause_is_shown_until_it_is_resumed_and_told_in_the_history(
     _, detail = run_json(capsys, "show", "revenue")
     assert isinstance(detail, dict)
     assert detail["automatic"]["pause"] == shown[0]
-    assert f"paused      {shown[0]['actor']} paused revenue until" in run(capsys, "show", "revenue")[1]
+    assert (
+        f"paused      {shown[0]['actor']} paused automatic failover of revenue until"
+        in run(capsys, "show", "revenue")[1]
+    )
     code, ended = run_json(capsys, "resume", "revenue", "--reason", "done")
     assert code == 0
     assert isinstance(ended, list)
@@ -144,7 +147,7 @@ def test_resuming_all_leaves_the_pause_of_a_single_query_and_says_so(
     assert code == 0
     assert out.splitlines()[2].startswith("*")
     assert "still paused: " in err
-    assert "paused revenue until somebody resumes: mine" in err
+    assert "paused automatic failover of revenue until tideover resume revenue: mine" in err
     assert state(capsys) == "paused"
     assert {pause.scope: pause.resumed_at is None for pause in automatic.store.pauses()} == {
         EVERY: False,
@@ -214,8 +217,8 @@ def test_an_operation_under_way_is_not_acknowledged(automatic: World, capsys: py
         (("pause", "revenue", "--all"), "name one query, or use --all"),
         (("pause", "nope"), "query 'nope' is not declared"),
         (("pause", "revenue", "--until", "noon"), "'noon' is not a time"),
-        (("pause", "revenue", "--until=-15m"), "is over already"),
-        (("pause", "revenue", "--until", "2020-01-31T12:00:00Z"), "is over already"),
+        (("pause", "revenue", "--until=-15m"), "is in the past"),
+        (("pause", "revenue", "--until", "2020-01-31T12:00:00Z"), "is in the past"),
         (("pause", "revenue", "--until", "9999999999d"), "too long for a duration"),
         (("pause", "revenue", "--until", "99999999d"), "is too far in the future"),
         (("resume",), "name one query, or use --all"),

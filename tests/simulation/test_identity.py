@@ -65,7 +65,7 @@ def test_another_cluster_is_our_mistake_and_moves_nothing_automatically() -> Non
     pass_time(world, 60, site, until=lambda: bool(seen.add(verdicts(world)["east"])))
     assert seen == {Verdict.UP, Verdict.CONFIG_ERROR}
     (status,) = [each for each in world.store.cluster_statuses() if each.cluster == "east"]
-    assert status.reasons[0].startswith(f"east leads to cluster {OTHER_ID}, and was cluster {EAST_ID} until now")
+    assert status.reasons[0].startswith(f"east leads to cluster {OTHER_ID}, but was cluster {EAST_ID} until now")
     assert "tideover accept-cluster east" in status.reasons[0]
     assert (place(world), world.store.operations()) == ("east", [])
 
@@ -233,7 +233,7 @@ def test_the_verb_shows_what_stays_behind_and_gives_the_name_away(
     assert gate["limit"] == f"east {EAST_ID}; west {WEST_ID}"
     code, _, err = run(capsys, "failover", "revenue", "--yes", "--to", "west", "--consent", "loss")
     assert code == 1
-    assert f"west leads to cluster {OTHER_ID}, and was cluster {WEST_ID} until now" in err
+    assert f"west leads to cluster {OTHER_ID}, but was cluster {WEST_ID} until now" in err
     assert "tideover accept-cluster west" in err
     code, _, err = run(capsys, "accept-cluster", "west")
     assert (code, "without a terminal, this command needs --yes" in err) == (2, True)

@@ -101,7 +101,7 @@ def test_an_operation_to_an_undeclared_cluster_stops_nothing_else(world: World) 
     operation = world.store.operation(placed.id)
     assert operation is not None
     assert operation.outcome == "failed"
-    assert "west does not answer: it is not declared any more" in operation.sentence
+    assert "west does not answer: it is no longer declared" in operation.sentence
     answered = world.store.request(back.id)
     assert answered is not None
     assert (answered.refused or "").startswith("route-declared")
@@ -137,7 +137,7 @@ def test_a_request_that_contradicts_the_store_is_left_and_the_next_one_taken(
         (
             Verdict.DOWN,
             True,
-            "not-paused: ann@desk paused automatic failover of all queries until somebody resumes: upgrade",
+            "not-paused: ann@desk paused automatic failover of all queries until tideover resume --all: upgrade",
         ),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_pause_calls_off_what_has_stopped_nothing_yet() -> None:
     assert (moved(world).phase, moved(world).outcome) == (Phase.ABORTED, None), "the fence is undone by a runner"
     world.runner.alive = True
     pass_time(world, 60, site)
-    assert_stays(world, "not-paused: ann paused automatic failover of all queries until somebody resumes: upgrade")
+    assert_stays(world, "not-paused: ann paused automatic failover of all queries until tideover resume --all: upgrade")
 
 
 def test_a_policy_that_lets_it_move_no_more_calls_it_off() -> None:
