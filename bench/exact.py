@@ -26,8 +26,8 @@ from bench.setting import Setting
 from state.model.entities import TopicPartition
 from state.model.fingerprints import LIMIT
 from state.settings.keys import Cluster, MethodName
+from streaming.kafka.last_records import LastRecords, read_last_records
 from streaming.kafka.link import Link
-from streaming.kafka.tail import Tail, read_tails
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Rules, Want
 
@@ -86,15 +86,15 @@ def _took(ask: Callable[[], object]) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def _tails(link: Link, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Tail]:
-    tails = read_tails(link, positions, count=LIMIT, timeout=_SECONDS)
+def _tails(link: Link, positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, LastRecords]:
+    tails = read_last_records(link, positions, count=LIMIT, timeout=_SECONDS)
     short = [key for key, tail in tails.items() if tail.error is not None or len(tail.records) < LIMIT]
     if short:
         raise BenchError(f"{len(short)} partitions could not be read back, first {short[0]}: {tails[short[0]].error}")
     return tails
 
 
-def _wants(positions: Mapping[TopicPartition, int], tails: Mapping[TopicPartition, Tail]) -> list[Want]:
+def _wants(positions: Mapping[TopicPartition, int], tails: Mapping[TopicPartition, LastRecords]) -> list[Want]:
     return [
         Want(
             source="bench",

@@ -1,17 +1,17 @@
 """What the timeline takes: bytes on disk for a day, and processor time to write it, next to one row a step.
 
-The runner's own ``Recorder`` writes to SQLite from a reader that is modelled: a trigger of one second, partitions with
-0.05 to 1,000 records a second each (as many of every order of magnitude), arrivals at random, commits and looks that
-are late by tens to hundreds of milliseconds, and a little disorder in busy partitions. The clock of the model runs
-faster than ours; the steps are the same. For the size a stretch is saved every twenty minutes, not every minute: what
-is written over takes no further place.
+The runner's own ``TimelineRecorder`` writes to SQLite from a reader that is modelled: a trigger of one second,
+partitions with 0.05 to 1,000 records a second each (as many of every order of magnitude), arrivals at random, commits
+and looks that are late by tens to hundreds of milliseconds, and a little disorder in busy partitions. The clock of
+the model runs faster than ours; the steps are the same. For the size a stretch is saved every twenty minutes, not
+every minute: what is written over takes no further place.
 
 A day of second steps is taken of one partition with 100 records a second, and multiplied; beside it stand five minutes
 of all partitions, multiplied too. The other way of keeping the same is a table with one row for each step and
 partition: one hour of it is written and multiplied.
 
-For the cost of writing, a real ``Track`` holds 3,500 partitions with the records before each end; every second the
-recorder looks, as after each batch, every minute a step is taken and the store is written, for one hour.
+For the cost of writing, a real ``RunProgress`` holds 3,500 partitions with the records before each end; every second
+the recorder looks, as after each batch, every minute a step is taken and the store is written, for one hour.
 """
 
 import math
@@ -27,13 +27,13 @@ from bench.report import Other, Row
 from bench.samples import Spread
 from bench.setting import Setting
 from state.model.entities import Fingerprint, TopicPartition
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from state.settings.keys import Timeline
 from state.store.sql.migrate import open_store
-from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.runner.hosting import Subject
-from streaming.spark.tracking.timeline_recorder import Recorder
-from streaming.spark.tracking.track import TAIL, Place, Track
+from streaming.spark.tracking.timeline_recorder import TimelineRecorder
+from streaming.spark.tracking.track import TAIL, RunProgress, TrackedPartition
 
 NAME = "timeline"
 PARTITIONS = 3500
@@ -57,7 +57,7 @@ class Reader:
     def __init__(self, rates: list[float], began: datetime) -> None:
         self._random = random.Random(len(rates))
         self._rates = rates
-        self._places = [Place("orders", TopicPartition("orders", number)) for number in range(len(rates))]
+        self._places = [TrackedPartition("orders", TopicPartition("orders", number)) for number in range(len(rates))]
         self._offsets = [self._random.randrange(1_000_000_000) for _ in rates]
         self._times = [int(began.timestamp() * 1000)] * len(rates)
         self._planned = self._times[0]
@@ -82,13 +82,13 @@ class Reader:
             count, passed = count + 1, passed + self._random.expovariate(1.0)
         return count
 
-    def consumed(self) -> Mapping[Place, tuple[int, Ring]]:
-        found: dict[Place, tuple[int, Ring]] = {}
+    def consumed(self) -> Mapping[TrackedPartition, tuple[int, Fingerprints]]:
+        found: dict[TrackedPartition, tuple[int, Fingerprints]] = {}
         for number, place in enumerate(self._places):
             offset, at_ms = self._offsets[number], self._times[number]
             back = self._random.choice((0, 0, 0, 1, 2, 5)) if self._rates[number] > 10 else 0
             packed = _TWO.pack(offset - 2, at_ms, bytes(16), offset - 1, at_ms - back, bytes(16))
-            found[place] = (offset, Ring(packed))
+            found[place] = (offset, Fingerprints(packed))
         return found
 
 
@@ -165,14 +165,14 @@ def _size(directory: Path, rates: list[float], began: datetime, step: timedelta,
     store = open_store(f"sqlite:///{directory / 'store.db'}")
     empty = _bytes(directory) if step < _MINUTE else 0
     reader, clock = Reader(rates, began - steps * step), _Clock(began)
-    recorder = Recorder(store, lambda _: Timeline(step=step, keep=_LONG_ENOUGH), clock)
+    recorder = TimelineRecorder(store, lambda _: Timeline(step=step, keep=_LONG_ENOUGH), clock)
     late = random.Random(1)
     pace = 60.0 / saves * step.total_seconds()  # the recorder saves when 60 of its seconds have passed
     for number in range(steps):
         at = began + (number - steps) * step
         reader.go(at)
         clock.now = at + timedelta(milliseconds=late.randrange(250))
-        recorder.look([reader], number * pace)
+        recorder.record([reader], number * pace)
     recorder.close([])
     used = _bytes(directory)
     store.close()
@@ -217,8 +217,8 @@ def _write_costs(directory: Path, began: datetime) -> list[float]:
     """Milliseconds of processor time of each minute of an hour."""
     directory.mkdir()
     store = open_store(f"sqlite:///{directory / 'store.db'}")
-    reader, track, clock = Reader(_rates(PARTITIONS), began), Track(_SUBJECT), _Clock(began)
-    recorder = Recorder(store, lambda _: Timeline(keep=_LONG_ENOUGH), clock)
+    reader, track, clock = Reader(_rates(PARTITIONS), began), RunProgress(_SUBJECT), _Clock(began)
+    recorder = TimelineRecorder(store, lambda _: Timeline(keep=_LONG_ENOUGH), clock)
     costs: list[float] = []
     for minute in range(60):
         reader.go(began + minute * _MINUTE)
@@ -231,7 +231,7 @@ def _write_costs(directory: Path, began: datetime) -> list[float]:
         spent = time.thread_time()
         for second in range(60):
             clock.now = began + minute * _MINUTE + second * _SECOND
-            recorder.look([track], minute * 60.0 + second)
+            recorder.record([track], minute * 60.0 + second)
         costs.append((time.thread_time() - spent) * 1000)
     store.close()
     return costs

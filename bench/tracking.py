@@ -43,12 +43,12 @@ from state.settings.keys import Cluster, Spark, Timeline
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 from streaming.kafka.link import Link
+from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
-from streaming.spark.checkpoint.tail import Follower
-from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import JavaObject, java_query
 from streaming.spark.query.kafka_options import PROMPT, SHORT_WAIT
-from streaming.spark.query.run import Run
+from streaming.spark.query.query_run import Run
 from streaming.spark.query.session import open_session
 from streaming.spark.runner.hosting import Subject
 from streaming.spark.runner.query_report import rows_by_source
@@ -179,7 +179,7 @@ def _tracking(
     _adopt(store, subject.checkpoint)
     with Link(cluster, name="bench") as link:
         tracker = Tracker(lambda _: link, store, directory / "spool", lambda: datetime.now(UTC), lambda _: Timeline())
-        run = Run(session, query, Gate())
+        run = Run(session, query, CallbackGate())
         files, declared = HadoopFiles(session), {"orders": (_topic(count),)}
         tracking = _Tracking(
             run, tracker, subject, lambda: Follower(files, subject.checkpoint, declared), _ThreadClock(before)
@@ -229,7 +229,7 @@ class _Tracking:
         counted = committed = -1
         offsets: dict[int, Offsets] = {}
         while not self._over.wait(_LOOK_SECONDS):
-            for batch in follower.look():
+            for batch in follower.poll():
                 offsets[batch.id] = batch.offsets
                 committed = batch.id if batch.committed else committed
                 self._tracker.see(self._subject, batch)

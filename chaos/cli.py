@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chaos.docker import Environment, images, versions
 from chaos.errors import ChaosError, DockerFailed, StaleImage, StoryFailed
-from chaos.play import Patience
+from chaos.play import WaitLimits
 from chaos.report import Story, as_json, joined, page, stamp_of, story_of
 from chaos.scenarios import SCENARIOS, SECURED, Scenario, expected_of, named
 from chaos.soak import SMALLER, draw_soak
@@ -91,7 +91,7 @@ def _play_all(chosen: argparse.Namespace, scenarios: Sequence[Scenario], *, keep
             return 0 if all(each["expected"] for each in before) else 1
     ours = _look(folder, env_file, on, build=not chosen.no_build)
     files = (SECURED,) if chosen.secured else ()
-    stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=Patience())
+    stage = Stage(root=ROOT, folder=folder, env_file=env_file, files=files, say=_say, patience=WaitLimits())
     surroundings = _surroundings(chosen, env_file, ours, on)
     stories: list[Story] = []
     names = [each.name for each in scenarios]

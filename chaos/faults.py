@@ -58,7 +58,7 @@ class When(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class FaultStep:
     """One act on some services, once its moment has come."""
 
     act: Act
@@ -111,7 +111,7 @@ class Action:
 
 
 @dataclass(frozen=True)
-class Sight:
+class Observation:
     """One situation as `tideover watch -o json` tells it."""
 
     told: Mapping[str, Any]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chaos.faults import HEALS, WORKERS, Act, Action, Sight, When
+from chaos.faults import HEALS, WORKERS, Act, Action, Observation, When
 from chaos.scenarios import Scenario
 
 PRIMARY, STANDBY = "east", "west"
@@ -83,7 +83,7 @@ def changes_of(history: Iterable[Mapping[str, Any]], struck_at: float) -> list[C
     ]
 
 
-def leaders_of(sights: Iterable[Sight], struck_at: float) -> list[tuple[float, str | None]]:
+def leaders_of(sights: Iterable[Observation], struck_at: float) -> list[tuple[float, str | None]]:
     """Every change of who leads, in order."""
     found: list[tuple[float, str | None]] = []
     for sight in sights:

@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
-from chaos.faults import LEADER, RUNNERS, STRIKES, WORKERS, Act, Action, Sight, Step, When
+from chaos.faults import LEADER, RUNNERS, STRIKES, WORKERS, Act, Action, FaultStep, Observation, When
 from chaos.outcome import MOVED, PRIMARY, Load, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
 from chaos.watcher import TOOLS, Watcher
@@ -38,7 +38,7 @@ _CLOCK_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
+class WaitLimits:
     """How long is waited at most, in seconds; generous, since a dozen JVMs on two cores are slow and not wrong."""
 
     up: float = 900.0
@@ -65,7 +65,7 @@ class Story:
         say: Say,
         *,
         fresh: bool,
-        patience: Patience,
+        patience: WaitLimits,
     ) -> None:
         self._scenario = scenario
         self._environment = environment
@@ -177,7 +177,7 @@ class Story:
             ).leader
         return str(self._leader)
 
-    def _do(self, step: Step, services: list[str]) -> str:
+    def _do(self, step: FaultStep, services: list[str]) -> str:
         """Do it, and say what was met there. Raises StoryFailed where it did not come to what was wanted."""
         environment = self._environment
         found = ""
@@ -317,7 +317,7 @@ def _wait_again(deadline: float, otherwise: str) -> None:
     time.sleep(_AGAIN_SECONDS)
 
 
-def _showing(when: When) -> Callable[[Sight], bool]:
+def _showing(when: When) -> Callable[[Observation], bool]:
     return lambda sight: sight.shows(when)
 
 

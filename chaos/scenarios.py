@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, STRIKES, Act, Step, When
+from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, STRIKES, Act, FaultStep, When
 
 STAYING = "while nothing moved"
 """When load was shown on the primary, in words."""
@@ -18,7 +18,7 @@ class Scenario:
 
     name: str
     title: str
-    steps: tuple[Step, ...]
+    steps: tuple[FaultStep, ...]
     moves: bool
     """Whether every query shall be on the standby in the end; else none may have left."""
     verdicts: frozenset[str] = frozenset()
@@ -76,7 +76,7 @@ class Scenario:
         return next(healing, len(self.steps))
 
 
-_KILL_EAST = Step(act=Act.KILL, on=EAST)
+_KILL_EAST = FaultStep(act=Act.KILL, on=EAST)
 _DOWN = frozenset({"DOWN"})
 
 SCENARIOS = (
@@ -84,8 +84,8 @@ SCENARIOS = (
         name="kill-one-broker",
         title="One of three brokers is killed, and comes back",
         steps=(
-            Step(act=Act.KILL, on=("east-3",)),
-            Step(act=Act.START, on=("east-3",), after_seconds=40),
+            FaultStep(act=Act.KILL, on=("east-3",)),
+            FaultStep(act=Act.START, on=("east-3",), after_seconds=40),
         ),
         moves=False, verdicts=frozenset({"DEGRADED"}), never=_DOWN,
     ),
@@ -95,16 +95,16 @@ SCENARIOS = (
     ),
     Scenario(
         name="freeze-cluster", title="All brokers of the primary stand still: they accept, and never answer",
-        steps=(Step(act=Act.FREEZE, on=EAST),), moves=True, verdicts=_DOWN,
+        steps=(FaultStep(act=Act.FREEZE, on=EAST),), moves=True, verdicts=_DOWN,
     ),
     Scenario(
         name="cut-link",
         title="The link between the sites is cut for a while: controllers, runners and replicator see one cluster each",
         steps=(
-            Step(act=Act.CUT, on=("link", "controller-two", "runner-b"), network="east"),
-            Step(act=Act.CUT, on=("controller-one", "runner-a"), network="west"),
-            Step(act=Act.JOIN, on=("link", "controller-two", "runner-b"), network="east", after_seconds=45),
-            Step(act=Act.JOIN, on=("controller-one", "runner-a"), network="west"),
+            FaultStep(act=Act.CUT, on=("link", "controller-two", "runner-b"), network="east"),
+            FaultStep(act=Act.CUT, on=("controller-one", "runner-a"), network="west"),
+            FaultStep(act=Act.JOIN, on=("link", "controller-two", "runner-b"), network="east", after_seconds=45),
+            FaultStep(act=Act.JOIN, on=("controller-one", "runner-a"), network="west"),
         ),
         moves=False, never=_DOWN, either=frozenset({"SUSPECT", "UNREACHABLE_FROM_HERE"}),
     ),
@@ -112,8 +112,8 @@ SCENARIOS = (
         name="cut-controllers",
         title="Only the controllers are cut off from the primary",
         steps=(
-            Step(act=Act.CUT, on=CONTROLLERS, network="east"),
-            Step(act=Act.JOIN, on=CONTROLLERS, network="east", after_seconds=60),
+            FaultStep(act=Act.CUT, on=CONTROLLERS, network="east"),
+            FaultStep(act=Act.JOIN, on=CONTROLLERS, network="east", after_seconds=60),
         ),
         moves=False, verdicts=frozenset({"UNREACHABLE_FROM_HERE"}), never=_DOWN,
     ),
@@ -121,8 +121,8 @@ SCENARIOS = (
         name="slow-link",
         title="The link is slow: 200 ms each way, and one chunk of twenty is lost; only replication goes over it",
         steps=(
-            Step(act=Act.SLOW, detail="200 5"),
-            Step(act=Act.CLEAR, after_seconds=60),
+            FaultStep(act=Act.SLOW, detail="200 5"),
+            FaultStep(act=Act.CLEAR, after_seconds=60),
         ),
         moves=False, never=_DOWN,
     ),
@@ -130,8 +130,8 @@ SCENARIOS = (
         name="full-disk",
         title="The disk of one broker is full",
         steps=(
-            Step(act=Act.FILL, on=("east-2",)),
-            Step(act=Act.EMPTY, on=("east-2",), after_seconds=45),
+            FaultStep(act=Act.FILL, on=("east-2",)),
+            FaultStep(act=Act.EMPTY, on=("east-2",), after_seconds=45),
         ),
         moves=False, verdicts=frozenset({"DEGRADED"}), never=_DOWN, files=("conf/compose/small-disk.yml",),
     ),
@@ -139,16 +139,16 @@ SCENARIOS = (
         name="replicator-dead",
         title="The replicator is dead when the primary dies: refused, then moved with consent",
         steps=(
-            Step(act=Act.KILL, on=("replicator",)),
-            Step(act=Act.KILL, on=EAST, after_seconds=90),
-            Step(act=Act.CONSENT, detail="loss", when=When.REFUSED, after_seconds=5),
+            FaultStep(act=Act.KILL, on=("replicator",)),
+            FaultStep(act=Act.KILL, on=EAST, after_seconds=90),
+            FaultStep(act=Act.CONSENT, detail="loss", when=When.REFUSED, after_seconds=5),
         ),
         moves=True, verdicts=_DOWN, consented=True,
     ),
     Scenario(
         name="leader-dies-in-move",
         title="The leading controller is killed in the middle of a failover",
-        steps=(_KILL_EAST, Step(act=Act.KILL, on=(LEADER,), when=When.MOVING)),
+        steps=(_KILL_EAST, FaultStep(act=Act.KILL, on=(LEADER,), when=When.MOVING)),
         moves=True, verdicts=_DOWN,
     ),
     Scenario(
@@ -156,8 +156,8 @@ SCENARIOS = (
         title="The leading controller stands still past its lease in the middle of a failover, and goes on later",
         steps=(
             _KILL_EAST,
-            Step(act=Act.FREEZE, on=(LEADER,), when=When.MOVING),
-            Step(act=Act.THAW, on=(LEADER,), after_seconds=30),
+            FaultStep(act=Act.FREEZE, on=(LEADER,), when=When.MOVING),
+            FaultStep(act=Act.THAW, on=(LEADER,), after_seconds=30),
         ),
         moves=True, verdicts=_DOWN,
     ),
@@ -165,8 +165,8 @@ SCENARIOS = (
         name="store-away",
         title="PostgreSQL is away for a minute while all is well",
         steps=(
-            Step(act=Act.KILL, on=("postgres",)),
-            Step(act=Act.START, on=("postgres",), after_seconds=60),
+            FaultStep(act=Act.KILL, on=("postgres",)),
+            FaultStep(act=Act.START, on=("postgres",), after_seconds=60),
         ),
         moves=False, never=_DOWN, heal_seconds=30,
     ),
@@ -174,8 +174,8 @@ SCENARIOS = (
         name="store-freezes",
         title="PostgreSQL stands still for a minute while all is well: it accepts, and never answers",
         steps=(
-            Step(act=Act.FREEZE, on=("postgres",)),
-            Step(act=Act.THAW, on=("postgres",), after_seconds=60),
+            FaultStep(act=Act.FREEZE, on=("postgres",)),
+            FaultStep(act=Act.THAW, on=("postgres",), after_seconds=60),
         ),
         moves=False, never=_DOWN, heal_seconds=30,
     ),
@@ -184,43 +184,43 @@ SCENARIOS = (
         title="PostgreSQL is killed in the middle of a failover, and is away for a minute",
         steps=(
             _KILL_EAST,
-            Step(act=Act.KILL, on=("postgres",), when=When.MOVING),
-            Step(act=Act.START, on=("postgres",), after_seconds=60),
+            FaultStep(act=Act.KILL, on=("postgres",), when=When.MOVING),
+            FaultStep(act=Act.START, on=("postgres",), after_seconds=60),
         ),
         moves=True, verdicts=_DOWN,
     ),
     Scenario(
         name="runner-and-cluster",
         title="The runner dies with its cluster; the warm runner takes over",
-        steps=(Step(act=Act.KILL, on=(*EAST, "runner-a")),),
+        steps=(FaultStep(act=Act.KILL, on=(*EAST, "runner-a")),),
         moves=True, verdicts=_DOWN, runner="b",
     ),
     Scenario(
         name="worker-dies-in-move",
         title="A Spark worker is killed in the middle of a failover",
-        steps=(_KILL_EAST, Step(act=Act.KILL, on=("worker-1",), when=When.MOVING)),
+        steps=(_KILL_EAST, FaultStep(act=Act.KILL, on=("worker-1",), when=When.MOVING)),
         moves=True, verdicts=_DOWN,
     ),
     Scenario(
         name="primary-returns-early",
         title="The primary answers again in the middle of the failover: it is finished",
         steps=(
-            Step(act=Act.FREEZE, on=EAST),
-            Step(act=Act.THAW, on=EAST, when=When.MOVING),
+            FaultStep(act=Act.FREEZE, on=EAST),
+            FaultStep(act=Act.THAW, on=EAST, when=When.MOVING),
         ),
         moves=True, verdicts=_DOWN, returns=True, before_commit=True,
     ),
     Scenario(
         name="primary-returns-late",
         title="The primary comes back after the failover: nothing goes back by itself",
-        steps=(_KILL_EAST, Step(act=Act.START, on=EAST, when=When.MOVED, after_seconds=5)),
+        steps=(_KILL_EAST, FaultStep(act=Act.START, on=EAST, when=When.MOVED, after_seconds=5)),
         moves=True, verdicts=_DOWN, returns=True,
     ),
     Scenario(
         name="flapping",
         title="The primary stands still and goes on again, four times: left once",
         steps=tuple(
-            Step(act=act, on=EAST, after_seconds=25)
+            FaultStep(act=act, on=EAST, after_seconds=25)
             for _ in range(4)
             for act in (Act.FREEZE, Act.THAW)
         ),
@@ -230,9 +230,9 @@ SCENARIOS = (
         name="clock-off",
         title="The controller that is left has a clock an hour ahead, and the primary is killed",
         steps=(
-            Step(act=Act.CLOCK, on=("controller-two",), detail="3600"),
-            Step(act=Act.KILL, on=("controller-one",)),
-            Step(act=Act.KILL, on=EAST, after_seconds=30),
+            FaultStep(act=Act.CLOCK, on=("controller-two",), detail="3600"),
+            FaultStep(act=Act.KILL, on=("controller-one",)),
+            FaultStep(act=Act.KILL, on=EAST, after_seconds=30),
         ),
         moves=True, verdicts=_DOWN, files=("conf/compose/clock.yml",),
     ),
@@ -240,8 +240,8 @@ SCENARIOS = (
         name="both-down",
         title="Both clusters are down; the standby comes back",
         steps=(
-            Step(act=Act.KILL, on=(*EAST, "west-1")),
-            Step(act=Act.START, on=("west-1",), when=When.DOWN, after_seconds=30),
+            FaultStep(act=Act.KILL, on=(*EAST, "west-1")),
+            FaultStep(act=Act.START, on=("west-1",), when=When.DOWN, after_seconds=30),
         ),
         moves=True, verdicts=_DOWN,
     ),
@@ -253,7 +253,7 @@ SCENARIOS = (
     Scenario(
         name="secured-runner-and-cluster",
         title="The runner dies with its cluster, the warm runner takes over; both clusters ask for credentials",
-        steps=(Step(act=Act.KILL, on=(*EAST, "runner-a")),),
+        steps=(FaultStep(act=Act.KILL, on=(*EAST, "runner-a")),),
         moves=True, verdicts=_DOWN, runner="b", files=(SECURED,),
     ),
 )  # fmt: skip

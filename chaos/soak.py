@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from chaos.faults import EAST, LEADER, Act, Step, When
+from chaos.faults import EAST, LEADER, Act, FaultStep, When
 from chaos.scenarios import SCENARIOS, Scenario, named
 
 _REST_SECONDS = (10.0, 30.0)
@@ -12,7 +12,10 @@ _REST_SECONDS = (10.0, 30.0)
 def _killed_and_started(name: str, service: str, *, away_seconds: float, heal_seconds: float, what: str) -> Scenario:
     return Scenario(
         name=name, title=f"{what} is killed, and started again",
-        steps=(Step(act=Act.KILL, on=(service,)), Step(act=Act.START, on=(service,), after_seconds=away_seconds)),
+        steps=(
+            FaultStep(act=Act.KILL, on=(service,)),
+            FaultStep(act=Act.START, on=(service,), after_seconds=away_seconds),
+        ),
         moves=False, never=frozenset({"DOWN"}), heal_seconds=heal_seconds,
     )  # fmt: skip
 
@@ -29,7 +32,7 @@ SMALLER = (
         # Four looks must fail for a DOWN, begun every 2 s and given up after 5 s: 11 s at the least. The commands that
         # freeze and thaw take seconds, too.
         name="primary-stands-still", title="All brokers of the primary stand still, for less long than a DOWN takes",
-        steps=(Step(act=Act.FREEZE, on=EAST), Step(act=Act.THAW, on=EAST, after_seconds=5)),
+        steps=(FaultStep(act=Act.FREEZE, on=EAST), FaultStep(act=Act.THAW, on=EAST, after_seconds=5)),
         moves=False, never=frozenset({"DOWN"}), heal_seconds=20,
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from chaos.docker import Environment
 from chaos.errors import DockerFailed
 from chaos.leak_check import STORE_PASSWORD, searched
 from chaos.outcome import Outcome, judge
-from chaos.play import Patience, Say, Story
+from chaos.play import Say, Story, WaitLimits
 from chaos.scenarios import SECURED, Scenario
 from chaos.watcher import Watcher
 
@@ -29,7 +29,7 @@ class Stage:
     files: tuple[str, ...]
     """Compose files beside the main one, in every environment."""
     say: Say
-    patience: Patience
+    patience: WaitLimits
 
     def play(self, scenarios: Sequence[Scenario]) -> Generator[tuple[Scenario, Outcome]]:
         """Play all, those first that share an environment; hand out each as soon as it is over."""

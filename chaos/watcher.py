@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
-from chaos.faults import Sight
+from chaos.faults import Observation
 
 TOOLS = "verifier"
 """The service that verbs are typed in."""
@@ -25,7 +25,7 @@ class Watcher:
         self._environment = environment
         self._over = threading.Event()
         self._process: subprocess.Popen[str] | None = None
-        self._sights: list[Sight] = []
+        self._sights: list[Observation] = []
         self.reconnects: list[float] = []
         """Unix times at which the watch ended by itself; it is begun anew then, with the whole situation."""
         self._thread = threading.Thread(target=self._watch, name="watcher", daemon=True)
@@ -48,11 +48,11 @@ class Watcher:
         """Where we are, for ``since``."""
         return len(self._sights)
 
-    def since(self, mark: int) -> list[Sight]:
+    def since(self, mark: int) -> list[Observation]:
         """What was seen since a mark, and the situation that stood at it."""
         return self._sights[max(0, mark - 1) :]
 
-    def look(self) -> Sight | None:
+    def look(self) -> Observation | None:
         """How things stand now, asked for anew; nothing where that cannot be said, as while the store is away.
 
         The watch ends by itself once nobody reads any more, so this leaves no process behind.
@@ -65,12 +65,12 @@ class Watcher:
 
     def await_sight(
         self,
-        holds: Callable[[Sight], bool],
+        holds: Callable[[Observation], bool],
         seconds: float,
         what: str,
         *,
-        afresh: Callable[[Sight], bool] | None = None,
-    ) -> Sight:
+        afresh: Callable[[Observation], bool] | None = None,
+    ) -> Observation:
         """Wait until the newest situation is as wanted. Raises StoryFailed.
 
         Only changes are told, and nothing while the store is away, so the newest situation may be one of long ago.
@@ -104,10 +104,10 @@ class Watcher:
             self._over.wait(_AGAIN_SECONDS)
 
 
-def _read(line: str) -> Sight | None:
+def _read(line: str) -> Observation | None:
     """A situation; nothing where the verb says what is wrong instead, as before the store is there."""
     try:
         told = json.loads(line)
     except ValueError:
         return None
-    return Sight(told) if isinstance(told, dict) and "clusters" in told else None
+    return Observation(told) if isinstance(told, dict) and "clusters" in told else None

@@ -14,7 +14,7 @@ from lab.access import KINDS
 from lab.errors import ClusterSilent, LabError, NoSink
 from lab.external_clusters import ExternalClusters
 from lab.faults import FAULTS
-from lab.judge import Verdict
+from lab.judge import QueryVerdict
 from lab.load_profile import Shape
 from lab.verify import Verifier
 from lab.world import CLUSTERS, ISOLATIONS, KAFKA_VERSIONS, PRIMARY, SECURED, TOPIC, Options, World, hold
@@ -156,7 +156,7 @@ def _verify(chosen: argparse.Namespace) -> int:
         time.sleep(chosen.every)
 
 
-def _tell_verdicts(chosen: argparse.Namespace, verdicts: Mapping[str, Verdict]) -> None:
+def _tell_verdicts(chosen: argparse.Namespace, verdicts: Mapping[str, QueryVerdict]) -> None:
     told = {name: asdict(verdict) for name, verdict in verdicts.items()}
     if chosen.output == "json":
         print(json.dumps(told))

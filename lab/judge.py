@@ -35,7 +35,7 @@ Windows = Mapping[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class QueryVerdict:
     """What became of the records of one query, in records; None is unknown."""
 
     acked: int
@@ -83,7 +83,7 @@ def weight(count: int, high: int, low: int) -> int:
     return count * _COUNT + high * _HIGH + low
 
 
-def judge_by_id(truth: Truth, deliveries: Mapping[int, int]) -> Verdict:
+def judge_by_id(truth: Truth, deliveries: Mapping[int, int]) -> QueryVerdict:
     """Judge a sink that knows how often each id was delivered."""
     undelivered = sum(max(0, wanted - deliveries.get(identity, 0)) for identity, wanted in truth.wanted.items())
     passed_over = sum(_gaps(tail, deliveries) for topic in truth.topics.values() for tail in topic.tails())
@@ -104,7 +104,9 @@ def _gaps(tail: Sequence[int], deliveries: Mapping[int, int]) -> int:
     return delivered[:read].count(False)
 
 
-def judge_by_sums(truth: Truth, rows: Mapping[Partition, Windows], window_ms: int, *, deduplicates: bool) -> Verdict:
+def judge_by_sums(
+    truth: Truth, rows: Mapping[Partition, Windows], window_ms: int, *, deduplicates: bool
+) -> QueryVerdict:
     """Judge a sink that keeps, by partition and window, the sum of the weights of its records."""
     known = {(name, each) for name, topic in truth.topics.items() for each in (*topic.primary, *topic.standby)}
     lost = duplicated = 0
@@ -255,9 +257,9 @@ def _bounds(logs: _Logs, windows: Windows) -> Mistakes:
 
 def _verdict(
     truth: Truth, *, delivered: int, lost: int, duplicated: int, late_dropped: int | None, judged: str
-) -> Verdict:
+) -> QueryVerdict:
     replicated = sum(1 for identity in truth.acked if identity in truth.copies)
-    return Verdict(
+    return QueryVerdict(
         acked=len(truth.acked),
         replicated=replicated,
         resent=truth.copies.total() - len(truth.copies),

@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.2
 _STALL_SECONDS = 15.0
 
 
-class Log:
+class TopicReader:
     """A topic of one cluster as far as it was read; records of others (negative id, no id) are left out."""
 
     def __init__(self, bootstrap: Sequence[str], topic: str) -> None:

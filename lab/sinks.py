@@ -13,13 +13,13 @@ from urllib.parse import unquote, urlparse
 import pyarrow.parquet
 
 from lab.errors import NoSink, Unjudgeable
-from lab.judge import Partition, Verdict, judge_by_id, judge_by_sums, weight
+from lab.judge import Partition, QueryVerdict, judge_by_id, judge_by_sums, weight
 from lab.truth import Truth
 
 Home = Callable[[str], str]
 """From the name of a topic that a record was read from to its name on the primary."""
 Settings = Mapping[str, Any]
-Judge = Callable[[Truth], Verdict]
+Judge = Callable[[Truth], QueryVerdict]
 Read = Callable[[Settings, Home], Judge]
 """Reads a sink as it is now; what it returns judges that, by clusters that are read afterwards and know all it has."""
 Count = Callable[[Path], int]

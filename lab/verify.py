@@ -12,8 +12,8 @@ from pathlib import Path
 from lab import ledger, queries, topics
 from lab.errors import ClusterSilent, NoSink, Unjudgeable
 from lab.java import Say
-from lab.judge import Verdict, judge_by_id
-from lab.log import Log
+from lab.judge import QueryVerdict, judge_by_id
+from lab.log import TopicReader
 from lab.queries import Query
 from lab.sinks import Judge
 from lab.truth import Held, Topic, Truth
@@ -31,15 +31,15 @@ class Verifier:
     def __init__(self, world: Place, configuration: Path, say: Say) -> None:
         self._world = world
         self._say = say
-        self._logs: dict[tuple[str, str], Log] = {}
+        self._logs: dict[tuple[str, str], TopicReader] = {}
         self._queries = queries.read(configuration)
 
-    def verdicts(self, wait_seconds: float) -> dict[str, Verdict]:
+    def verdicts(self, wait_seconds: float) -> dict[str, QueryVerdict]:
         """Judge; with a wait, only once nothing is missing and two verdicts in a row agree, or the wait is over."""
         deadline = time.monotonic() + wait_seconds
-        before: dict[str, Verdict] | None = None
+        before: dict[str, QueryVerdict] | None = None
         while True:
-            found: dict[str, Verdict] | None = None
+            found: dict[str, QueryVerdict] | None = None
             try:
                 found = self._judge()
             except NoSink:
@@ -72,7 +72,7 @@ class Verifier:
             delivered = 0
         return {"acked": counted, "delivered": delivered}
 
-    def _judge(self) -> dict[str, Verdict]:
+    def _judge(self) -> dict[str, QueryVerdict]:
         # The sinks first: what they hold by now the clusters hold a moment later, too, also while records are sent.
         judges = {query.name: self._read_sink(query) for query in self._queries}
         found = {}
@@ -163,7 +163,7 @@ class Verifier:
         log.advance()
         return log.held
 
-    def _log(self, cluster: str, topic: str) -> Log:
+    def _log(self, cluster: str, topic: str) -> TopicReader:
         if (cluster, topic) not in self._logs:
-            self._logs[cluster, topic] = Log(self._world.bootstrap(cluster), topic)
+            self._logs[cluster, topic] = TopicReader(self._world.bootstrap(cluster), topic)
         return self._logs[cluster, topic]

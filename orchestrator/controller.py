@@ -18,6 +18,7 @@ from typing import Protocol
 import structlog
 
 from orchestrator.clock import Clock, SystemClock
+from orchestrator.cluster_watch import ClusterWatch, Observer
 from orchestrator.decide.operation.phases import watched
 from orchestrator.errors import NotLeading
 from orchestrator.facts.gather import FactGatherer, Logs
@@ -26,7 +27,6 @@ from orchestrator.lease import Leadership, this_process
 from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.execute import HEARTS_SECONDS
 from orchestrator.operation.scheduler import Scheduler
-from orchestrator.watch import ClusterWatch, Observer
 from state.errors import StaleTerm, StoreError
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import Phase
@@ -49,7 +49,7 @@ log = structlog.get_logger()
 
 
 class VerdictSource(Protocol):
-    """What the loop asks of ``orchestrator.watch.ClusterWatch``."""
+    """What the loop asks of ``orchestrator.cluster_watch.ClusterWatch``."""
 
     def report(self) -> None: ...
 

@@ -31,7 +31,7 @@ from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.timestamp_disorder import measure_disorder
 from orchestrator.operation.open_operations import open_operations
 from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
-from state.model.maintenance import Pruned
+from state.model.maintenance import PrunedRows
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 
@@ -165,14 +165,14 @@ class Housekeeping:
             asked += len(ask_to_clean(self._store, self._settings, query, keep, actor=self._actor, term=term))
         return asked
 
-    def prune(self) -> Pruned:
+    def prune(self) -> PrunedRows:
         """Forget what is older than the configuration says, in bounded rounds; what went. Raises ``StoreError``."""
-        until, gone = self._clock.monotonic() + PRUNING_SECONDS, Pruned()
+        until, gone = self._clock.monotonic() + PRUNING_SECONDS, PrunedRows()
         kept = self._settings.retention
         while (term := self._leading()) is not None and self._clock.monotonic() < until:
             before = self._store.now() - kept.history
             went = self._store.prune(before, keep=kept.operations, limit=PRUNED_AT_ONCE, term=term)
-            gone = Pruned(*map(sum, zip(gone, went, strict=True)))
+            gone = PrunedRows(*map(sum, zip(gone, went, strict=True)))
             if max(went) < PRUNED_AT_ONCE:
                 break
             self._clock.wait(PAUSE_SECONDS)

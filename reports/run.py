@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reports import index, stamp
+from reports.attempt_log import Attempt, AttemptLog
 from reports.entries import Entry
 from reports.errors import DirtyTree, NotStamped
-from reports.journal import Attempt, Journal
 from reports.origin import ROOT, Origin, origin, unchanged
 
 Execute = Callable[[Entry, Path, int | None], int]
@@ -27,7 +27,7 @@ def run(root: Path, entries: Sequence[Entry], stories: int | None, *, execute: E
     """
     on = origin(root, draft=False)
     folder = on.folder(root)
-    journal = Journal(folder)
+    journal = AttemptLog(folder)
     problems = []
     for entry in entries:
         told = entry.told(stories)
@@ -44,7 +44,7 @@ def run(root: Path, entries: Sequence[Entry], stories: int | None, *, execute: E
     return 1 if problems else 0
 
 
-def _make(root: Path, on: Origin, entry: Entry, told: int | None, journal: Journal, execute: Execute) -> Attempt:
+def _make(root: Path, on: Origin, entry: Entry, told: int | None, journal: AttemptLog, execute: Execute) -> Attempt:
     """Run one report; it is in the journal before it begins."""
     folder = on.folder(root)
     attempt = Attempt(report=entry.name, stories=told, begun=datetime.now(UTC).isoformat())

@@ -33,7 +33,7 @@ def store_time(store: RunnerStore, monotonic: Callable[[], float] = time.monoton
     return lambda when: now + timedelta(seconds=when - middle)
 
 
-class Onward:
+class ForwardClock:
     """Wall time in UTC that is never set back: what one process stamps keeps its order. Safe to be shared by threads.
 
     Where the host's clock is set back, this one goes on from where it was, at half the pace, until the other has caught

@@ -60,7 +60,7 @@ class TopicFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Looked:
+class OffsetAnswer:
     """The answer to one offset look-up."""
 
     offset: int | None
@@ -146,7 +146,7 @@ class Fetched:
     error: PartitionError | None = None
 
 
-class Log(Protocol):
+class ClusterLog(Protocol):
     """A cluster that can be looked at. Every call returns by its deadline (seconds from now), complete or not."""
 
     def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
@@ -157,7 +157,7 @@ class Log(Protocol):
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
         """Look up one time or ``Spec`` per partition, all leaders in parallel. Never raises for a partition."""
 
     def fetch(

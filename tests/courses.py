@@ -11,7 +11,7 @@ from orchestrator.decide.verdict import judge_cluster
 from state.model.cluster_status import ProbeReport, Verdict
 from streaming.clocks import Clocks
 from streaming.probe.heartbeats import Heartbeats
-from streaming.probe.report import Sight, Window, probe_report
+from streaming.probe.result import ProbeResult, Window, probe_report
 from tests.memory_log import MemoryCluster
 from tests.sights import DETECTION, at, sight
 
@@ -22,7 +22,7 @@ CALM = -4.0
 """When everybody has begun to look; the trouble begins at 0."""
 TOPIC = "east.heartbeats"
 
-Trigger = tuple[float, Literal["mine", "runner", "judge"], Sight | None]
+Trigger = tuple[float, Literal["mine", "runner", "judge"], ProbeResult | None]
 
 
 @dataclass(frozen=True, kw_only=True)

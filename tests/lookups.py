@@ -11,7 +11,7 @@ from types import EllipsisType
 from typing import NamedTuple, Protocol
 
 from state.model.entities import TopicPartition
-from streaming.cluster_log import Log, Looked, Spec
+from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec
 
 GZIP, LZ4 = {"producer": "gzip"}, {"compression.type": "lz4"}
 NOW = 1_763_000_000_000
@@ -82,7 +82,7 @@ class Case:
         return Elect() in self.script
 
 
-def follow(case: Case, log: Log, writer: Writer, *, patience: float = 0.0) -> None:
+def follow(case: Case, log: ClusterLog, writer: Writer, *, patience: float = 0.0) -> None:
     """Play a script; an answer may be late by ``patience`` seconds, as a marker or a leader is on real brokers."""
     keys = [TopicPartition(case.name, number) for number in range(case.partitions)]
     for step in case.script:
@@ -99,7 +99,7 @@ def follow(case: Case, log: Log, writer: Writer, *, patience: float = 0.0) -> No
             assert _agrees(step, found[key]), f"{case.known_as}: {step} of {key}: {found[key]}"
 
 
-def _agrees(step: Ask, found: Looked) -> bool:
+def _agrees(step: Ask, found: OffsetAnswer) -> bool:
     return (
         found.error is None
         and step.offset in (..., found.offset)

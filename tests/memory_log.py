@@ -10,7 +10,7 @@ from streaming.cluster_log import (
     EpochEnd,
     Fetched,
     LogRecord,
-    Looked,
+    OffsetAnswer,
     PartitionError,
     PartitionFacts,
     Segments,
@@ -55,7 +55,7 @@ class MemoryTopic:
 
 
 class MemoryCluster:
-    """A ``Log`` whose content and faults a test sets."""
+    """A ``ClusterLog`` whose content and faults a test sets."""
 
     def __init__(self, name: str = "memory") -> None:
         self.name = name
@@ -136,19 +136,19 @@ class MemoryCluster:
         return self.topics[topic].partitions[partition]
 
     def describe(self, topics: Collection[str], *, timeout: float) -> Mapping[str, TopicFacts]:
-        """Facts of these topics, as ``Log.describe``."""
+        """Facts of these topics, as ``ClusterLog.describe``."""
         self._reach(timeout)
         return {name: self._facts(name) for name in topics}
 
     def names(self, *, timeout: float) -> Collection[str]:
-        """All topics, as ``Log.names``."""
+        """All topics, as ``ClusterLog.names``."""
         self._reach(timeout)
         return tuple(self.topics)
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
-        """One time or ``Spec`` per partition, as ``Log.offsets``; ValueError for another negative time."""
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
+        """One time or ``Spec`` per partition, as ``ClusterLog.offsets``; ValueError for another negative time."""
         for time in times.values():
             if time < 0 and time not in frozenset(Spec):
                 raise ValueError(f"{time} is not a time: milliseconds since the epoch, or a Spec")
@@ -166,7 +166,7 @@ class MemoryCluster:
         read_committed: bool = False,
         timeout: float,
     ) -> Mapping[TopicPartition, Fetched]:
-        """Records from ``(offset, max bytes)`` per partition, as ``Log.fetch``; each counts ``RECORD_BYTES``."""
+        """Records from ``(offset, max bytes)`` per partition, as ``ClusterLog.fetch``; each counts ``RECORD_BYTES``."""
         self._reach(timeout)
         until = until or {}
         return {
@@ -177,7 +177,7 @@ class MemoryCluster:
     def segments(
         self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float
     ) -> Mapping[TopicPartition, Segments]:
-        """The newest segments per partition, as ``Log.segments``; the one being written counts as written now."""
+        """The newest segments, as ``ClusterLog.segments``; the one being written counts as written now."""
         for time in times.values():
             if (time < 0 and time not in (Spec.LATEST, Spec.EARLIEST)) or limit < 1:
                 raise ValueError(f"{time}, at most {limit}: no question for a segment-level search")
@@ -185,7 +185,7 @@ class MemoryCluster:
         return {partition: self._segments(partition, time, limit) for partition, time in times.items()}
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
-        """Where one leader epoch per partition ends, as ``Log.epoch_ends``."""
+        """Where one leader epoch per partition ends, as ``ClusterLog.epoch_ends``."""
         self._reach(timeout)
         return {partition: self._epoch_end(partition, epoch) for partition, epoch in epochs.items()}
 
@@ -196,7 +196,7 @@ class MemoryCluster:
         return offset
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
-        """Records in full, as ``Log.entries``: those that were appended by ``append_entry``."""
+        """Records in full, as ``ClusterLog.entries``: those that were appended by ``append_entry``."""
         fetched = self.fetch({partition: start}, timeout=timeout)[partition]
         log, _ = self._find(partition)
         given = () if log is None else tuple(e for e in log.entries if start[0] <= e.offset < fetched.next_offset)
@@ -230,23 +230,23 @@ class MemoryCluster:
         log = topic.partitions.get(partition.partition) if topic else None
         return log, log.error if log else _unknown()
 
-    def _look_up(self, partition: TopicPartition, time: int, *, read_committed: bool) -> Looked:
+    def _look_up(self, partition: TopicPartition, time: int, *, read_committed: bool) -> OffsetAnswer:
         log, error = self._find(partition)
         if log is None or error is not None:
-            return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
+            return OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
         end = _visible_end(log, read_committed=read_committed)
         if time == Spec.LATEST:
-            return Looked(offset=end, timestamp_ms=None, leader_epoch=log.leader_epoch)
+            return OffsetAnswer(offset=end, timestamp_ms=None, leader_epoch=log.leader_epoch)
         if time == Spec.EARLIEST:
             epoch = max((epoch for epoch, start in log.epoch_starts.items() if start <= log.begin), default=None)
-            return Looked(offset=log.begin, timestamp_ms=None, leader_epoch=epoch)
+            return OffsetAnswer(offset=log.begin, timestamp_ms=None, leader_epoch=epoch)
         if time == Spec.MAX_TIMESTAMP:
             found = max(log.records, key=lambda record: (record.timestamp_ms, -record.offset), default=None)
         else:
             found = next((record for record in log.records if record.timestamp_ms >= time), None)
         if found is None or found.offset >= end:  # a broker does not go on to one that may be seen
-            return Looked(offset=None, timestamp_ms=None, leader_epoch=None)
-        return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=found.leader_epoch)
+            return OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None)
+        return OffsetAnswer(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=found.leader_epoch)
 
     def _segments(self, partition: TopicPartition, time: int, limit: int) -> Segments:
         log, error = self._find(partition)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from lab.judge import Partition, Verdict, judge_by_id, judge_by_sums, weigh
+from lab.judge import Partition, QueryVerdict, judge_by_id, judge_by_sums, weigh
 from lab.ledger import IDS_PER_RUN, UNKNOWN_OFFSET, Sent
 from lab.truth import Held, Topic, Truth
 
@@ -92,10 +92,10 @@ class Planted:
             rows[key][start] += weight
         return {key: {start: each for start, each in windows.items() if each} for key, windows in rows.items()}
 
-    def by_sums(self) -> Verdict:
+    def by_sums(self) -> QueryVerdict:
         return judge_by_sums(self.truth(), self.rows(), WINDOW_MS, deduplicates=self.deduplicates)
 
-    def by_id(self) -> Verdict:
+    def by_id(self) -> QueryVerdict:
         delivered: Counter[int] = Counter()
         for lane in self.lanes:
             delivered.update(lane.delivered)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from state.model.entities import TopicPartition
-from streaming.cluster_log import Looked, Spec
+from streaming.cluster_log import OffsetAnswer, Spec
 from tests.memory_log import MemoryCluster
 
 
@@ -14,7 +14,7 @@ class CatchingUp(MemoryCluster):
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
         self.asked += Spec.MAX_TIMESTAMP in times.values()
         for topic in self.topics.values() if self.asked == 2 else ():
             for log in topic.partitions.values():

@@ -18,7 +18,7 @@ from orchestrator.errors import UnknownName, UsageError
 from state.errors import StoreUnavailable
 from state.settings.keys import Query, Tideover
 from state.store.controller_store import ControllerStore
-from streaming.cluster_log import Log
+from streaming.cluster_log import ClusterLog
 from streaming.probe.identities import Identities
 from streaming.secrets import Broken, reveal
 
@@ -96,7 +96,7 @@ class Context:
         """The store's URL without its password."""
         return without_password(self.store_url(), "*****")
 
-    def log(self, cluster: str) -> Log:
+    def log(self, cluster: str) -> ClusterLog:
         """The link to a cluster, shared by all threads; made when first asked for. Raises ``ClusterUndeclared``."""
         with self._lock:
             if self._links is None:

@@ -25,7 +25,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from orchestrator.config.mistakes import worded
+from orchestrator.config.errors import worded
 from orchestrator.errors import ConfigError
 from state.settings.keys import Tideover
 from state.settings.values import contradictions, write_duration

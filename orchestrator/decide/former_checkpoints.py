@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from orchestrator.decide.reconcile import is_put_back
 from state.model.entities import Assignment, Desired, Event, QueryFact, RunState, belongs_to, plain_path
-from state.model.maintenance import Former
+from state.model.maintenance import FormerCheckpoint
 from state.settings.values import write_duration
 
 AGAIN = timedelta(days=1)
@@ -63,13 +63,18 @@ class Whereabouts:
 class JudgedFormer:
     """One former checkpoint, and what becomes of it."""
 
-    former: Former
+    former: FormerCheckpoint
     fate: Disposition
     why: str
 
 
 def judge_formers(
-    found: Whereabouts, formers: Iterable[Former], keep: KeepRules, now: datetime, *, asked_by_hand: bool = False
+    found: Whereabouts,
+    formers: Iterable[FormerCheckpoint],
+    keep: KeepRules,
+    now: datetime,
+    *,
+    asked_by_hand: bool = False,
 ) -> list[JudgedFormer]:
     """Newest first. ``asked_by_hand``: what a runner could not clean a while ago is tried again."""
     newest_first = sorted(formers, key=lambda each: (each.left_epoch, each.checkpoint), reverse=True)
@@ -86,7 +91,7 @@ def judge_formers(
     return judged
 
 
-def _done(former: Former, alive: Collection[str]) -> tuple[Disposition, str]:
+def _done(former: FormerCheckpoint, alive: Collection[str]) -> tuple[Disposition, str]:
     if former.cleaned_at is not None:
         return Disposition.CLEANED, f"{former.files} files deleted; its last batch and its fence are kept"
     if former.is_asked and former.runner in alive:
@@ -112,7 +117,7 @@ def _uncertain(found: Whereabouts) -> str:
     return ""
 
 
-def _needed(found: Whereabouts, former: Former, is_new: bool, keep: KeepRules) -> str:
+def _needed(found: Whereabouts, former: FormerCheckpoint, is_new: bool, keep: KeepRules) -> str:
     in_use = {plain_path(each.checkpoint) for each in (found.assignment, found.fact) if each is not None}
     if plain_path(former.checkpoint) in in_use:
         return f"{former.query} uses it"
@@ -123,7 +128,7 @@ def _needed(found: Whereabouts, former: Former, is_new: bool, keep: KeepRules) -
     return ""
 
 
-def _young(former: Former, keep: KeepRules, now: datetime) -> str:
+def _young(former: FormerCheckpoint, keep: KeepRules, now: datetime) -> str:
     if keep.age is None:
         return "retention.checkpoints is not set"
     age = now - former.left_at
@@ -132,14 +137,14 @@ def _young(former: Former, keep: KeepRules, now: datetime) -> str:
     return f"left {_rounded(age)} ago, kept for {write_duration(keep.age)}" if age < keep.age else ""
 
 
-def _in_vain(found: Whereabouts, former: Former, now: datetime | None) -> str:
+def _in_vain(found: Whereabouts, former: FormerCheckpoint, now: datetime | None) -> str:
     tried_at = former.asked_at if former.refused is not None else None
     if tried_at is not None and now is not None and abs(now - tried_at) < AGAIN:
         return f"runner {former.runner} could not clean it: {former.refused}"
     return "" if found.runner is not None else f"no runner of {former.query} is alive"
 
 
-def _old(former: Former, keep: KeepRules, now: datetime) -> str:
+def _old(former: FormerCheckpoint, keep: KeepRules, now: datetime) -> str:
     more = "" if keep.age is None else f", more than {write_duration(keep.age)}"
     return f"left {_rounded(now - former.left_at)} ago{more}"
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import Assignment, EndSample, Fingerprint, Position, QueryFact, TopicPartition
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from state.settings.keys import Query, Route
 from streaming.resume.model import Rules, Want
 
@@ -178,7 +178,7 @@ def _best_ring(rows: Sequence[Position], offset: int) -> tuple[tuple[Fingerprint
             continue
         reach = row.offset if row.offset <= offset else ring[-1].offset + 1
         if best[1] is None or (reach, len(ring)) >= (best[1], len(best[0])):
-            best = (ring, reach, row.ring.uncommitted if isinstance(row.ring, Ring) else frozenset())
+            best = (ring, reach, row.ring.uncommitted if isinstance(row.ring, Fingerprints) else frozenset())
     return best
 
 

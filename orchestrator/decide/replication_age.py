@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from orchestrator.decide.facts import MoveFacts
+from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.times import instant, iso
 from state.model.entities import EndSample, TopicPartition
-from state.model.maintenance import LATENCIES, Copy, Replication
+from state.model.maintenance import LATENCIES, PartitionCopy, ReplicationSample
 from streaming.cluster_log import TopicFacts
-from streaming.resume.age import Age
+from streaming.resume.age import ReplicationAge
 
 Ends = Mapping[TopicPartition, EndSample]
 
@@ -55,12 +55,12 @@ def counterparts(facts: MoveFacts, keys: Iterable[TopicPartition]) -> dict[Topic
 def replication_of(
     facts: MoveFacts,
     copies: Mapping[TopicPartition, TopicPartition | str],
-    ages: Mapping[TopicPartition, Age] | str,
+    ages: Mapping[TopicPartition, ReplicationAge] | str,
     ends: Ends,
     now: datetime,
     *,
     live: bool,
-) -> Replication:
+) -> ReplicationSample:
     """One sample. ``ages`` are as the source told them now (``live``) or as it was last sampled, or why there are none.
 
     What the source is known to hold is told also where nothing can be compared with it.
@@ -70,7 +70,7 @@ def replication_of(
     for key, copy in copies.items():
         sample = ends.get(key)
         age = None if isinstance(ages, str) else ages.get(key)
-        blank = Copy(
+        blank = PartitionCopy(
             topic=key.topic,
             partition=key.partition,
             target_topic=(facts.topics or {}).get(key.topic),
@@ -90,12 +90,12 @@ def replication_of(
             row = blank._replace(seen_ms=_milliseconds(now)) if live else blank
             rows.append(_row(facts, row, age, lacking.get(key)))
     latencies = {topic: (latency,) for topic, latency in _latencies(facts, rows).items()}
-    return Replication(
+    return ReplicationSample(
         source=facts.source, target=facts.target, sampled_at=now, copies=tuple(rows), latencies=latencies
     )
 
 
-def continued(sample: Replication, before: Replication | None) -> Replication:
+def continued(sample: ReplicationSample, before: ReplicationSample | None) -> ReplicationSample:
     """The sample, with what earlier ones of the same way have told of how late copies are stamped."""
     same = before is not None and (before.source, before.target) == (sample.source, sample.target)
     kept = dict(before.latencies) if before is not None and same else {}
@@ -104,7 +104,7 @@ def continued(sample: Replication, before: Replication | None) -> Replication:
     return replace(sample, latencies=kept)
 
 
-def worst_of(replication: Replication) -> Copy | None:
+def worst_of(replication: ReplicationSample) -> PartitionCopy | None:
     """The copy to look at first: one that is missing altogether, else the oldest; None where no age is known."""
     missing = [copy for copy in replication.copies if copy.is_missing]
     if missing:
@@ -113,7 +113,7 @@ def worst_of(replication: Replication) -> Copy | None:
     return max(known, key=lambda copy: (copy.age_ms or 0, copy.records or 0), default=None)
 
 
-def replication_text(replication: Replication, now: datetime) -> str:
+def replication_text(replication: ReplicationSample, now: datetime) -> str:
     """The sample in one sentence, which names the worst partition and how old the sample is."""
     here, there, worst = replication.source, replication.target, worst_of(replication)
     unknown = [copy for copy in replication.copies if copy.age_ms is None and not copy.is_missing]
@@ -131,7 +131,7 @@ def replication_text(replication: Replication, now: datetime) -> str:
     return f"{'; '.join(parts)}; sampled {_ago(replication.sampled_at, now)}{_seen(replication, now)}"
 
 
-def replication_json(replication: Replication | None, now: datetime) -> dict[str, object] | None:
+def replication_json(replication: ReplicationSample | None, now: datetime) -> dict[str, object] | None:
     """The sample as ``check`` and ``show`` print it."""
     if replication is None:
         return None
@@ -147,7 +147,7 @@ def replication_json(replication: Replication | None, now: datetime) -> dict[str
     }
 
 
-def replication_rows(replication: Replication) -> list[dict[str, object]]:
+def replication_rows(replication: ReplicationSample) -> list[dict[str, object]]:
     """One row a partition, in the words of ``offsets --compare``."""
     return [
         {
@@ -165,7 +165,7 @@ def replication_rows(replication: Replication) -> list[dict[str, object]]:
     ]
 
 
-def _row(facts: MoveFacts, row: Copy, age: Age, lacking: int | None) -> Copy:
+def _row(facts: MoveFacts, row: PartitionCopy, age: ReplicationAge, lacking: int | None) -> PartitionCopy:
     records = lacking if age.records is None else age.records
     row = row._replace(newest_ms=age.source_ms, target_newest_ms=age.newest_ms, records=records)
     if age.error is not None:
@@ -197,7 +197,7 @@ def _lacking(facts: MoveFacts) -> dict[TopicPartition, int]:
     return {key: records for key, records in known if records is not None}
 
 
-def _latencies(facts: MoveFacts, copies: Iterable[Copy]) -> dict[str, int]:
+def _latencies(facts: MoveFacts, copies: Iterable[PartitionCopy]) -> dict[str, int]:
     """The smallest of each topic whose standby stamps records itself, from copies that lack nothing."""
     found: dict[str, int] = {}
     for copy in copies:
@@ -208,7 +208,7 @@ def _latencies(facts: MoveFacts, copies: Iterable[Copy]) -> dict[str, int]:
     return found
 
 
-def _seen(replication: Replication, now: datetime) -> str:
+def _seen(replication: ReplicationSample, now: datetime) -> str:
     """How long ago the source was looked at, where that was before the standby was."""
     seen = min((copy.seen_ms for copy in replication.copies if copy.seen_ms is not None), default=None)
     if seen is None or seen >= _milliseconds(replication.sampled_at):

@@ -10,9 +10,9 @@ raises ``LogTruncationException``. The consent ``gap`` stands for the row ``clos
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.decide.facts import MoveFacts, Reset
 from orchestrator.decide.gates.gate import Gate, answer
 from orchestrator.decide.lookup_wants import is_cut_off, is_made_anew, newest_of
+from orchestrator.decide.move_facts import MoveFacts, Reset
 from state.messages import Offsets
 from state.model.entities import EndSample, Position, TopicPartition
 from streaming.resume.model import Resolution, Target, Want

@@ -6,8 +6,8 @@ upon, only what is judged now.
 
 from collections.abc import Mapping
 
-from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates.automatic import AutomaticFacts
+from orchestrator.decide.move_facts import MoveFacts
 from state.model.cluster_status import ClusterStatus
 from state.store.controller_store import ControllerStore
 

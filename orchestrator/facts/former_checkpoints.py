@@ -14,7 +14,7 @@ from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.reconcile import held_by
 from orchestrator.facts.runner_reports import alive_runners, latest_fact
 from orchestrator.operation.open_operations import open_operation
-from state.model.maintenance import Former
+from state.model.maintenance import FormerCheckpoint
 from state.settings.keys import Retention, Tideover
 from state.store.controller_store import ControllerStore
 
@@ -63,7 +63,7 @@ def ask_to_clean(
     reason: str = "",
     term: int | None = None,
     only: Iterable[str] | None = None,
-) -> list[Former]:
+) -> list[FormerCheckpoint]:
     """Ask a runner for each that goes; those of which it was asked. A person asks without a term.
 
     ``only``: checkpoints that somebody saw and agreed to. Raises ``StaleTerm`` and other ``StoreError``.

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from orchestrator.clock import Clock
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
-from orchestrator.decide.facts import MoveFacts, NamedCluster, StandbyAnswer, choose_fresh, choose_treatment
 from orchestrator.decide.gates.cluster_identity import cluster_identity, named_cluster
 from orchestrator.decide.lookup_wants import rules_of, since_placed, sound_ends, standby_topic, wants_of
+from orchestrator.decide.move_facts import MoveFacts, NamedCluster, StandbyAnswer, choose_fresh, choose_treatment
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.decide.reconcile import held_by
 from orchestrator.decide.unread import Arrival, arrival, shifted
@@ -31,12 +31,12 @@ from state.messages import CheckpointReport, Offsets
 from state.model.entities import EndSample, Operation, OperationKind, Position, RunnerFact, TopicPartition
 from state.settings.keys import Route, Tideover
 from state.store.controller_store import ControllerStore
-from streaming.cluster_log import Log
+from streaming.cluster_log import ClusterLog
 from streaming.errors import ClusterUnreachable, KafkaError, WrongCluster
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Target, Want
 
-Logs = Callable[[str], Log]
+Logs = Callable[[str], ClusterLog]
 """A way to look at a cluster by its name; raises ``ClusterUndeclared`` for one that the configuration has not."""
 
 STANDBY_SECONDS = 3.0
@@ -281,7 +281,7 @@ class FactGatherer:
         wants = wants_of(offsets, positions=positions, ends=ends, route=facts.route)
         return buffered(wants, facts.buffers, positions), ends
 
-    def _read_from(self, facts: MoveFacts) -> Log | None:
+    def _read_from(self, facts: MoveFacts) -> ClusterLog | None:
         """The log that the query reads; None where another cluster has its name since."""
         return self._logs(facts.source) if facts.left is None else None
 

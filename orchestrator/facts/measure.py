@@ -36,10 +36,10 @@ from state.model.entities import Event, Operation, TopicPartition
 from state.settings.keys import MethodName
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Deadline
-from streaming.cluster_log import Log, LogRecord, Spec
+from streaming.cluster_log import ClusterLog, LogRecord, Spec
 from streaming.errors import KafkaError
-from streaming.kafka.tail import read_tails
-from streaming.resolve.ask_many import ask
+from streaming.kafka.last_records import read_last_records
+from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.resolver import resolve
 from streaming.resolve.scan import read_ranges
 from streaming.resume.model import Rules, Want
@@ -56,7 +56,7 @@ def reached_by(operation: Operation, store: ControllerStore) -> Reached | None:
 
 
 def read_again(
-    log: Log, ranges: Mapping[StandbyPartition, tuple[int, int]]
+    log: ClusterLog, ranges: Mapping[StandbyPartition, tuple[int, int]]
 ) -> dict[StandbyPartition, tuple[int, Sequence[LogRecord]]]:
     """The records of each range with its end; what could not be read whole is left out. Raises ``KafkaError``."""
     asked = {TopicPartition(key.topic, key.partition): between for key, between in ranges.items()}
@@ -115,7 +115,7 @@ def _with_exposure(operation: Operation, store: ControllerStore, logs: Logs, sil
 
 
 def _exposed(
-    old: Log, standby: Log, left: list[LeftPartition], asked_at_ms: int
+    old: ClusterLog, standby: ClusterLog, left: list[LeftPartition], asked_at_ms: int
 ) -> dict[StandbyPartition, tuple[int | None, int]]:
     """Data records of the old log between the last record that the standby had, and the time of the look-up.
 
@@ -123,7 +123,7 @@ def _exposed(
     """
     deadline = Deadline.after(READ_SECONDS)
     ends = {TopicPartition(each.key.topic, each.key.partition): each.end for each in left}
-    tails = read_tails(standby, ends, count=TAIL, timeout=deadline.remaining)
+    tails = read_last_records(standby, ends, count=TAIL, timeout=deadline.remaining)
     wants = [
         Want(
             source=each.key.source, topic=each.key.topic, partition=each.key.partition, target_topic=each.topic,
@@ -141,7 +141,9 @@ def _exposed(
         if target.is_proven and target.target_offset is not None and not target.replay_records
     }
     keys = {each.key: TopicPartition(each.topic, each.partition) for each in left if each.key in places}
-    later = ask(old, [(key, time) for key in keys.values() for time in (asked_at_ms + 1, Spec.LATEST)], deadline)
+    later = ask_offsets(
+        old, [(key, time) for key in keys.values() for time in (asked_at_ms + 1, Spec.LATEST)], deadline
+    )
     ranges: dict[TopicPartition, tuple[int, int]] = {}
     for key, there in keys.items():
         after, end = later[there, asked_at_ms + 1], later[there, Spec.LATEST]

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.clock import Clock
-from orchestrator.decide.facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.gates import checks, readiness
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, standby_of
 from orchestrator.decide.gates.readiness import Readiness, ReadinessFacts
 from orchestrator.decide.lookup_wants import newest_of, report_of_fact, since_placed
+from orchestrator.decide.move_facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.operation.plan import plan_json
 from orchestrator.decide.replication_age import counterparts, partitions_of, replication_of
 from orchestrator.facts.gather import FactGatherer, Logs
@@ -17,14 +17,14 @@ from orchestrator.operation.requests import default_target
 from state.messages import CheckpointReport
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import OperationKind, QueryFact, TopicPartition
-from state.model.maintenance import Replication
+from state.model.maintenance import ReplicationSample
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Deadline
 from streaming.cluster_log import TopicFacts
 from streaming.errors import KafkaError
 from streaming.resolve.comparison import ages_since, replication_ages, validate
-from streaming.resume.age import Age
+from streaming.resume.age import ReplicationAge
 from streaming.resume.truncation import Standing
 
 
@@ -110,7 +110,7 @@ def _standby_of(settings: Tideover, query: str, active: str, statuses: Mapping[s
 
 def _replication(
     logs: Logs, store: ControllerStore, facts: MoveFacts, topics: Mapping[str, TopicFacts] | None
-) -> Replication | None:
+) -> ReplicationSample | None:
     """How old the standby's copies are; a few bounded questions to both clusters, or to the standby alone.
 
     A source that did not describe its topics is silent, and then stands as it was last sampled.
@@ -121,7 +121,7 @@ def _replication(
     copies = counterparts(facts, partitions_of(facts, topics or {}, ends))
     asked = {key: copy for key, copy in copies.items() if not isinstance(copy, str)}
     deadline = Deadline.after(DESCRIBE_SECONDS)
-    ages: Mapping[TopicPartition, Age] | str
+    ages: Mapping[TopicPartition, ReplicationAge] | str
     try:
         if topics is not None:
             ages = replication_ages(logs(facts.source), logs(facts.target), asked, deadline)

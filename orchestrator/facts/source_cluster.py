@@ -13,15 +13,15 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from orchestrator.decide.facts import MoveFacts, Reset
 from orchestrator.decide.lookup_wants import newest_of
+from orchestrator.decide.move_facts import MoveFacts, Reset
 from orchestrator.decide.truncation import sampled_standings
 from state.model.entities import EndSample, OperationKind, Position, TopicPartition
 from state.model.fingerprints import LIMIT
 from state.settings.keys import Query, Tideover
-from streaming.cluster_log import Log
+from streaming.cluster_log import ClusterLog
 from streaming.errors import KafkaError
-from streaming.kafka.tail import read_tails
+from streaming.kafka.last_records import read_last_records
 from streaming.resolve.comparison import validate
 from streaming.resume.model import Want
 from streaming.resume.truncation import Goto, Standing
@@ -36,7 +36,7 @@ def has_patterns(query: Query) -> bool:
 
 
 def new_topic_wants(
-    log: Log, settings: Tideover, query: Query, *, source: str, target: str, wants: Sequence[Want]
+    log: ClusterLog, settings: Tideover, query: Query, *, source: str, target: str, wants: Sequence[Want]
 ) -> tuple[Want, ...]:
     """One want for each partition of the topics that match on ``target`` and that no want of their source names.
 
@@ -103,7 +103,7 @@ JUST_NOW = timedelta(seconds=2)
 
 
 def standings_of(
-    log: Log | None,
+    log: ClusterLog | None,
     facts: MoveFacts,
     positions: Sequence[Position],
     ends: Mapping[TopicPartition, EndSample],
@@ -125,7 +125,7 @@ def standings_of(
 
 
 def common_history(
-    log: Log | None, positions: Sequence[Position], resets: Iterable[Reset], committed_only: Collection[str]
+    log: ClusterLog | None, positions: Sequence[Position], resets: Iterable[Reset], committed_only: Collection[str]
 ) -> list[Position]:
     """Positions at the offsets of divergence, with the records before them as the cut log still holds them.
 
@@ -152,10 +152,14 @@ def common_history(
 
 
 def _with_records(
-    log: Log, rows: Sequence[Position], back: Mapping[tuple[str, TopicPartition], int], *, read_committed: bool
+    log: ClusterLog, rows: Sequence[Position], back: Mapping[tuple[str, TopicPartition], int], *, read_committed: bool
 ) -> list[Position]:
     ends = {(key := TopicPartition(row.topic, row.partition)): back[row.source, key] for row in rows}
-    tails = read_tails(log, ends, count=LIMIT, timeout=DESCRIBE_SECONDS, read_committed=read_committed) if rows else {}
+    tails = (
+        read_last_records(log, ends, count=LIMIT, timeout=DESCRIBE_SECONDS, read_committed=read_committed)
+        if rows
+        else {}
+    )
     found = []
     for row in rows:
         key = TopicPartition(row.topic, row.partition)

@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from orchestrator.decide.buffer import Buffer, Measures, buffers_of
-from orchestrator.decide.facts import MoveFacts
+from orchestrator.decide.move_facts import MoveFacts
 from state.errors import Damaged
 from state.model.entities import Assignment, Position
-from state.model.maintenance import Disorder, Replication, TopicDisorder
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.maintenance import Disorder, ReplicationSample, TopicDisorder
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from state.store.controller_store import ControllerStore
 
 
@@ -42,7 +42,7 @@ def _latencies(store: ControllerStore, facts: MoveFacts) -> Mapping[str, Sequenc
     return {topic: known.get(topic) for topic in stamped}
 
 
-def _sample(store: ControllerStore, query: str) -> Replication | None:
+def _sample(store: ControllerStore, query: str) -> ReplicationSample | None:
     """A sample that cannot be read is none: it must not keep a query from being moved."""
     try:
         return store.replication(query)
@@ -90,12 +90,12 @@ class Seen:
     """What steps of a timeline tell, added in their order."""
 
     def __init__(self) -> None:
-        self._tops: dict[Lane, int] = {}
+        self._tops: dict[SourcePartition, int] = {}
         """Of each lane the largest time so far, but no later than the clock when it was seen."""
-        self._offsets: dict[Lane, int] = {}
+        self._offsets: dict[SourcePartition, int] = {}
         self._topics: dict[str, TopicDisorder] = {}
 
-    def add(self, lanes: Sequence[Lane], moments: Iterable[Moment], *, precision_ms: int) -> None:
+    def add(self, lanes: Sequence[SourcePartition], moments: Iterable[Moment], *, precision_ms: int) -> None:
         """Take the steps of one stretch; ``precision_ms`` is what their times may be off."""
         tops = [self._tops.get(lane, NO_TIME) for lane in lanes]
         before: Sequence[int] = [self._offsets.get(lane, NO_TIME) for lane in lanes]
@@ -130,7 +130,7 @@ class Seen:
         self._topics[topic] = known
 
 
-def _spans(lanes: Sequence[Lane]) -> Mapping[str, list[slice]]:
+def _spans(lanes: Sequence[SourcePartition]) -> Mapping[str, list[slice]]:
     """Where the lanes of each topic stand; they are neighbours, once for each source that reads it."""
     spans: dict[str, list[slice]] = {}
     for (_, topic), run in groupby(range(len(lanes)), key=lambda index: (lanes[index].source, lanes[index].topic)):

@@ -8,7 +8,7 @@ from state.model.entities import Event
 from state.model.pins import Pin
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
-from streaming.cluster_log import Log
+from streaming.cluster_log import ClusterLog
 from streaming.errors import WrongCluster
 
 _LOOK_SECONDS = 5.0
@@ -25,7 +25,7 @@ class Successor:
     """Those that stand in the cluster that has it, and are not run in this one."""
 
 
-def successor_of(store: ControllerStore, settings: Tideover, log: Log, cluster: str) -> Successor | None:
+def successor_of(store: ControllerStore, settings: Tideover, log: ClusterLog, cluster: str) -> Successor | None:
     """What answers under a name in place of the cluster that has it; None where that one does.
 
     Raises ``Refused`` where the configuration names yet another one, ``UnknownName`` and ``KafkaError``.

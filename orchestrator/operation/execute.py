@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 import structlog
 
 from orchestrator.clock import Clock
-from orchestrator.decide.facts import UNPROVEN
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import Recheck, recheck
 from orchestrator.decide.gates.gate import is_attended
 from orchestrator.decide.lookup_wants import report_of_fact
+from orchestrator.decide.move_facts import UNPROVEN
 from orchestrator.decide.operation.intents import ANSWER_WITHIN
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, UNFENCED
 from orchestrator.decide.operation.plan import plan_json, prepare_request

@@ -11,7 +11,7 @@ from orchestrator.errors import Refused, UnknownName
 from orchestrator.facts.runner_reports import latest_fact
 from orchestrator.operation.open_operations import open_operation
 from state.model.entities import Event, QueryFact, RunState
-from state.model.maintenance import Remembered
+from state.model.maintenance import RememberedRows
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 
@@ -24,7 +24,7 @@ class Leftover:
     """A query that may be forgotten."""
 
     query: str
-    rows: Remembered
+    rows: RememberedRows
     checkpoint: str | None
     """The one it ran from last; its folder holds the others, too."""
     fact: QueryFact | None
@@ -66,7 +66,7 @@ def leftover_of(store: ControllerStore, settings: Tideover, query: str) -> Lefto
     return Leftover(query=query, rows=rows, checkpoint=assignment.checkpoint if assignment else None, fact=fact)
 
 
-def forget(store: ControllerStore, leftover: Leftover, *, actor: str, reason: str) -> Remembered:
+def forget(store: ControllerStore, leftover: Leftover, *, actor: str, reason: str) -> RememberedRows:
     """Delete it; what went. Raises ``Conflict`` when somebody used the query meanwhile."""
     query, fact = leftover.query, leftover.fact
     event = Event(

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import automatic, checks
 from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
+from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, too_late, watched
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins, stranded
 from orchestrator.facts.automatic import automatic_facts_of

@@ -54,7 +54,7 @@ class Position:
     topic_id: str | None
     ring: Sequence[Fingerprint]
     """Records right before ``offset``, oldest first, at most 256; empty when none could be read. Trackers and stores
-    keep it packed, as ``state.model.fingerprints.Ring``."""
+    keep it packed, as ``state.model.fingerprints.Fingerprints``."""
     dense: bool | None
     """Whether every offset between the previous position and this one held a record that was read; None unknown."""
     tracked_at: datetime
@@ -359,7 +359,7 @@ _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(//(?P<host>[^/]*))?(?P<
 _MADE = re.compile(r"epoch-(?P<epoch>\d+)-(?P<rest>[^/]+)")
 
 
-class Made(NamedTuple):
+class FolderName(NamedTuple):
     """What the name of such a folder tells."""
 
     epoch: int
@@ -382,10 +382,10 @@ def next_folder(target: str, attempts: int) -> str:
     return f"{target}-{attempts + 1}" if attempts == 1 else f"{target.rpartition('-')[0]}-{attempts + 1}"
 
 
-def read_folder(path: str) -> Made | None:
+def read_folder(path: str) -> FolderName | None:
     """What a path or a name tells; None when no move made it."""
     made = _MADE.fullmatch(path.rstrip("/").rpartition("/")[2])
-    return None if made is None else Made(int(made["epoch"]), made["rest"])
+    return None if made is None else FolderName(int(made["epoch"]), made["rest"])
 
 
 def plain_path(path: str) -> str:

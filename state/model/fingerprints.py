@@ -37,7 +37,7 @@ def back(timestamps: Iterable[int], clock_ms: int | None = None) -> int:
     return most
 
 
-class Ring(Sequence[Fingerprint]):
+class Fingerprints(Sequence[Fingerprint]):
     """What is known of the newest records before an offset, oldest first, each offset once; never changes.
 
     Chunks of it may lie apart, where a long batch was read at its end only: a fingerprint keeps its offset, so nothing
@@ -92,7 +92,7 @@ class Ring(Sequence[Fingerprint]):
             return self.packed
         return self.packed + b"".join(map(_OFFSET.pack, kept)) + _COUNT.pack(len(kept), _TAG)
 
-    def merged(self, newer: "Ring", *, limit: int = LIMIT) -> "Ring":
+    def merged(self, newer: "Fingerprints", *, limit: int = LIMIT) -> "Fingerprints":
         """With another's records added, the newest ``limit`` kept; what is in both is taken from the other."""
         if not newer:
             return self[-limit:]
@@ -101,24 +101,28 @@ class Ring(Sequence[Fingerprint]):
         common = self.packed[at:]
         if newer.packed.startswith(common):  # as nearly always: the newer one begins within this one or after it
             whole = self.packed[:at] + newer.packed
-            return Ring(whole, uncommitted)[-limit:] if uncommitted else Ring(whole[-limit * _RECORD.size :])
+            return (
+                Fingerprints(whole, uncommitted)[-limit:]
+                if uncommitted
+                else Fingerprints(whole[-limit * _RECORD.size :])
+            )
         known = {each.offset: each for each in self}
         known |= {each.offset: each for each in newer}
-        return Ring.of((known[offset] for offset in sorted(known)[-limit:]), uncommitted)
+        return Fingerprints.of((known[offset] for offset in sorted(known)[-limit:]), uncommitted)
 
-    def _uncommitted_with(self, newer: "Ring") -> frozenset[int]:
+    def _uncommitted_with(self, newer: "Fingerprints") -> frozenset[int]:
         """Of the records of both; one that is in both was read again, and may have been committed meanwhile."""
         if not self.uncommitted or not self:
             return newer.uncommitted
         oldest, again = self.first, {each.offset for each in newer}
         return newer.uncommitted | {each for each in self.uncommitted if each >= oldest and each not in again}
 
-    def before(self, offset: int, *, limit: int = LIMIT) -> "Ring":
+    def before(self, offset: int, *, limit: int = LIMIT) -> "Fingerprints":
         """The newest ``limit`` records before an offset."""
         end = self._index(offset)
         return self[max(0, end - limit) : end]
 
-    def after(self, offset: int) -> "Ring":
+    def after(self, offset: int) -> "Fingerprints":
         """The records from an offset on."""
         return self[self._index(offset) :]
 
@@ -163,16 +167,16 @@ class Ring(Sequence[Fingerprint]):
     def __getitem__(self, index: int) -> Fingerprint: ...
 
     @overload
-    def __getitem__(self, index: slice) -> "Ring": ...
+    def __getitem__(self, index: slice) -> "Fingerprints": ...
 
-    def __getitem__(self, index: int | slice) -> "Fingerprint | Ring":
+    def __getitem__(self, index: int | slice) -> "Fingerprint | Fingerprints":
         if isinstance(index, int):
             at = range(len(self))[index] * _RECORD.size
             return Fingerprint._make(_RECORD.unpack_from(self.packed, at))
         start, stop, step = index.indices(len(self))
         if step != 1:
             raise ValueError("a ring is cut in one piece")
-        cut = Ring(self.packed[start * _RECORD.size : stop * _RECORD.size])
+        cut = Fingerprints(self.packed[start * _RECORD.size : stop * _RECORD.size])
         if self.uncommitted and cut:
             here = range(cut.first, cut[-1].offset + 1)
             cut.uncommitted = frozenset(each for each in self.uncommitted if each in here)
@@ -180,7 +184,7 @@ class Ring(Sequence[Fingerprint]):
 
     def __eq__(self, other: object) -> bool:
         """Also to a tuple of the same fingerprints."""
-        if isinstance(other, Ring):
+        if isinstance(other, Fingerprints):
             return self.to_bytes() == other.to_bytes()
         return tuple(self) == other
 

@@ -25,7 +25,7 @@ class ReadinessFact:
     sampled_at: datetime
 
 
-class Copy(NamedTuple):
+class PartitionCopy(NamedTuple):
     """One partition of the source and what the standby has of it."""
 
     topic: str
@@ -56,7 +56,7 @@ class Copy(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Replication:
+class ReplicationSample:
     """How old all copies of a query's topics were when they were last sampled.
 
     Both sides are told by the largest timestamp of their logs (KIP-734). It need not be that of the record produced
@@ -67,7 +67,7 @@ class Replication:
     target: str
     sampled_at: datetime
     """When the standby was asked."""
-    copies: tuple[Copy, ...]
+    copies: tuple[PartitionCopy, ...]
     latencies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By topic of the source whose standby stamps its records itself: by how many milliseconds the newest copy was
     stamped after the record's own time, in each of the last samples in which nothing was missing, oldest first."""
@@ -100,7 +100,7 @@ class Disorder:
     measured_at: datetime
 
 
-class Cleaned(NamedTuple):
+class CleanedFiles(NamedTuple):
     """What went of a checkpoint."""
 
     files: int
@@ -108,7 +108,7 @@ class Cleaned(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Former:
+class FormerCheckpoint:
     """A checkpoint that a query has left, by a move or because it was found elsewhere; one row each."""
 
     query: str
@@ -137,7 +137,7 @@ class Former:
         return self.asked_at is not None and self.cleaned_at is None and self.refused is None
 
 
-class Remembered(NamedTuple):
+class RememberedRows(NamedTuple):
     """How many rows the store keeps of one query, its history apart; an operation counts with what belongs to it."""
 
     assignments: int = 0
@@ -153,7 +153,7 @@ class Remembered(NamedTuple):
     """That it has left."""
 
 
-class Pruned(NamedTuple):
+class PrunedRows(NamedTuple):
     """How many rows one round of pruning took; an operation counts with all that belongs to it."""
 
     operations: int = 0

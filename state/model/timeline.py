@@ -41,7 +41,7 @@ _SIGN = 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Lane(NamedTuple):
+class SourcePartition(NamedTuple):
     """A partition as one source of a query reads it."""
 
     source: str
@@ -65,7 +65,7 @@ class Moment(NamedTuple):
 class Steps(NamedTuple):
     """What a stretch holds, unpacked."""
 
-    lanes: tuple[Lane, ...]
+    lanes: tuple[SourcePartition, ...]
     moments: tuple[Moment, ...]
 
     def at(self, time_ms: int) -> Moment | None:
@@ -93,7 +93,7 @@ class Stretch:
         query: str,
         epoch: int,
         cluster: str,
-        lanes: Sequence[Lane],
+        lanes: Sequence[SourcePartition],
         moments: Sequence[Moment],
         *,
         precision_ms: int,
@@ -128,7 +128,7 @@ def instant_of(at_ms: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=at_ms)
 
 
-def pack(lanes: Sequence[Lane], moments: Sequence[Moment], *, precision_ms: int) -> bytes:
+def pack(lanes: Sequence[SourcePartition], moments: Sequence[Moment], *, precision_ms: int) -> bytes:
     """Moments in the order of their times, as few bytes.
 
     Timestamps are rounded down to ``precision_ms`` and disorders up, so that neither is told too well; the rest is
@@ -194,7 +194,7 @@ def unpack(packed: bytes) -> Steps:
     return Steps(lanes, tuple(starmap(Moment, zip(times, *columns, strict=True))))
 
 
-def _check(lanes: Sequence[Lane], moments: Sequence[Moment], precision_ms: int) -> None:
+def _check(lanes: Sequence[SourcePartition], moments: Sequence[Moment], precision_ms: int) -> None:
     if not lanes or not moments:
         raise ValueError("a stretch has at least one lane and one moment")
     last = -1
@@ -213,16 +213,16 @@ def _beats(first: int, beat: int, length: int) -> Iterator[int]:
     return islice(count(first, beat), length)
 
 
-def _grouped(lanes: Sequence[Lane]) -> list[tuple[str, str, list[int]]]:
+def _grouped(lanes: Sequence[SourcePartition]) -> list[tuple[str, str, list[int]]]:
     """Neighbours of one source and topic share its names."""
     runs = groupby(lanes, key=lambda lane: (lane.source, lane.topic))
     return [(source, topic, [lane.partition for lane in run]) for (source, topic), run in runs]
 
 
-def _lanes(grouped: Iterable[tuple[str, str, list[int]]]) -> Iterator[Lane]:
+def _lanes(grouped: Iterable[tuple[str, str, list[int]]]) -> Iterator[SourcePartition]:
     for source, topic, partitions in grouped:
         for partition in partitions:
-            yield Lane(source, topic, partition)
+            yield SourcePartition(source, topic, partition)
 
 
 def _planes(numbers: Iterable[int]) -> Iterator[bytes]:

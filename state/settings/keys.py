@@ -144,7 +144,7 @@ class Spark(Settings):
         return self
 
 
-class Runner(Settings):
+class RunnerSettings(Settings):
     """A process that hosts queries (``tideover run --name``)."""
 
     site: str = "default"
@@ -299,7 +299,7 @@ class Detection(Settings):
         return self.after_kill + self.timeout
 
 
-class Operations(Settings):
+class OperationSettings(Settings):
     """How many queries are moved side by side; they are begun in the order in which they are declared.
 
     The others run on until their turn comes. A move that takes longer than 10 s lets the next one begin.
@@ -341,11 +341,11 @@ class Tideover(Settings):
     clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]
     routes: tuple[Route, ...] = ()
     spark: Spark = Spark()
-    runners: dict[Name, Runner] = Field(default_factory=dict)
+    runners: dict[Name, RunnerSettings] = Field(default_factory=dict)
     queries: dict[Name, Query] = Field(default_factory=dict)
     detection: Detection = Detection()
     policy: Policy = Policy()
-    operations: Operations = Operations()
+    operations: OperationSettings = OperationSettings()
     retention: Retention = Retention()
     timeline: Timeline = Timeline()
     http: Http = Http()

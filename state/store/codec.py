@@ -11,7 +11,7 @@ from enum import Enum
 from itertools import starmap
 
 from state.errors import Damaged
-from state.model.maintenance import Copy, Replication
+from state.model.maintenance import PartitionCopy, ReplicationSample
 
 
 def dumps(value: object) -> str:
@@ -31,7 +31,7 @@ _SHAPE = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def pack(replication: Replication) -> bytes:
+def pack(replication: ReplicationSample) -> bytes:
     """As few bytes."""
     rows = [list(copy) for copy in replication.copies]
     latencies = {topic: list(samples) for topic, samples in replication.latencies.items()}
@@ -40,17 +40,17 @@ def pack(replication: Replication) -> bytes:
     return zlib.compress(json.dumps(shape, separators=(",", ":")).encode())
 
 
-def unpack(packed: bytes) -> Replication:
+def unpack(packed: bytes) -> ReplicationSample:
     """What was packed. Raises ``Damaged``."""
     try:
         shape, source, target, at, rows, latencies = json.loads(zlib.decompress(packed))
         if shape != _SHAPE:
             raise Damaged(f"a sample of replication has the shape {shape}; this program reads {_SHAPE}")
-        return Replication(
+        return ReplicationSample(
             source=source,
             target=target,
             sampled_at=_EPOCH + timedelta(microseconds=at),
-            copies=tuple(starmap(Copy, rows)),
+            copies=tuple(starmap(PartitionCopy, rows)),
             latencies={topic: tuple(samples) for topic, samples in latencies.items()},
         )
     except (ValueError, TypeError, AttributeError, zlib.error) as error:

@@ -22,7 +22,14 @@ from state.model.entities import (
     Step,
     TopicPartition,
 )
-from state.model.maintenance import Disorder, Former, Pruned, ReadinessFact, Remembered, Replication
+from state.model.maintenance import (
+    Disorder,
+    FormerCheckpoint,
+    PrunedRows,
+    ReadinessFact,
+    RememberedRows,
+    ReplicationSample,
+)
 from state.model.pins import Pin
 from state.model.timeline import Stretch
 from state.store.runner_store import RunnerStore
@@ -217,7 +224,7 @@ class ControllerStore(RunnerStore, Protocol):
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
     def keep_readiness(
-        self, fact: ReadinessFact, *, term: int, event: Event, replication: Replication | None = None
+        self, fact: ReadinessFact, *, term: int, event: Event, replication: ReplicationSample | None = None
     ) -> bool:
         """Upsert by query: one transaction. True, and ``event`` appended, when the answer is another than before.
 
@@ -227,7 +234,7 @@ class ControllerStore(RunnerStore, Protocol):
     def readiness(self) -> Sequence[ReadinessFact]:
         """Ordered by query."""
 
-    def replication(self, query: str) -> Replication | None:
+    def replication(self, query: str) -> ReplicationSample | None:
         """The sample that was kept with the query's readiness, if one was. Raises ``Damaged``."""
 
     def keep_disorder(self, disorder: Disorder, *, term: int) -> None:
@@ -236,7 +243,7 @@ class ControllerStore(RunnerStore, Protocol):
     def disorder(self, query: str) -> Disorder | None:
         """What was measured last."""
 
-    def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
+    def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> PrunedRows:
         """Forget what ended before a time in the past: one transaction, at most ``limit`` rows of each kind.
 
         An operation goes with its steps, intents and acknowledgement, unless it is open, or an assignment names it, or
@@ -248,23 +255,25 @@ class ControllerStore(RunnerStore, Protocol):
         a former checkpoint when it was cleaned. Pauses stay: one row a scope, and their end must be known.
         """
 
-    def prunable(self, before: datetime, *, keep: int, limit: int) -> Pruned:
+    def prunable(self, before: datetime, *, keep: int, limit: int) -> PrunedRows:
         """What ``prune`` would take now; changes nothing, and needs no term."""
 
-    def formers(self, query: str | None = None) -> Sequence[Former]:
+    def formers(self, query: str | None = None) -> Sequence[FormerCheckpoint]:
         """Checkpoints that queries have left, also those that were cleaned; ordered by query and ``left_epoch``."""
 
-    def ask_to_clean(self, former: Former, *, runner: str, epoch: int, event: Event, term: int | None = None) -> bool:
+    def ask_to_clean(
+        self, former: FormerCheckpoint, *, runner: str, epoch: int, event: Event, term: int | None = None
+    ) -> bool:
         """Ask a runner to clean a checkpoint, whoever was asked before: one transaction with the event.
 
         A person asks without a term. False, and nothing written, unless the query runs under ``epoch``, no operation
         of it is open, and the row is as ``former`` says.
         """
 
-    def remembered(self, query: str) -> Remembered:
+    def remembered(self, query: str) -> RememberedRows:
         """How much is kept of a query."""
 
-    def forget(self, query: str, *, reported_at: datetime | None, event: Event) -> Remembered:
+    def forget(self, query: str, *, reported_at: datetime | None, event: Event) -> RememberedRows:
         """Delete all of a query but its history, to which the event is appended: one transaction, without a term.
 
         ``reported_at`` is the time of the report that whoever asks saw, None for none: another one now is a

@@ -18,7 +18,7 @@ from state.model.entities import (
     QueryFact,
     RunnerFact,
 )
-from state.model.maintenance import Cleaned, Former
+from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.model.pins import Pin
 from state.model.timeline import Stretch
 
@@ -95,7 +95,7 @@ class RunnerStore(Protocol):
         """
 
     # -- watching --------------------------------------------------------------------------------------------------
-    def see(self, probe_reports: Iterable[ProbeReport]) -> None:
+    def save_probe_reports(self, probe_reports: Iterable[ProbeReport]) -> None:
         """Upsert by (cluster, viewpoint), in one transaction; an older probe report never replaces a newer one.
 
         One that claims to come from the future (a clock was set back since) is replaced by any that comes.
@@ -112,10 +112,10 @@ class RunnerStore(Protocol):
         """Ordered by cluster."""
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
-    def to_clean(self, runner: str) -> Sequence[Former]:
+    def to_clean(self, runner: str) -> Sequence[FormerCheckpoint]:
         """What this runner shall clean, in the order in which it was asked."""
 
-    def report_cleaned(self, former: Former, outcome: Cleaned | str, *, event: Event) -> bool:
+    def report_cleaned(self, former: FormerCheckpoint, outcome: CleanedFiles | str, *, event: Event) -> bool:
         """A runner's answer: what went, or the sentence why it did not; one transaction with the event.
 
         False, and nothing written, unless the row still asks what ``former`` does.

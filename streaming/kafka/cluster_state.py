@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.model.entities import TopicPartition
-from streaming.probe.report import Health
+from streaming.probe.result import Health
 
 _CHART_SECONDS = 5.0
 """How long a chart stands at least."""
@@ -21,7 +21,7 @@ _STALE_PARTITIONS_A_SECOND = 2000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chart:
+class ClusterState:
     """The topics of interest as metadata told them."""
 
     heard_at: float
@@ -51,14 +51,14 @@ class Chart:
 
 
 @dataclass(kw_only=True, slots=True)
-class Memory:
+class ProbeMemory:
     """What the looks at one cluster share, also where each has connections of its own; last writer wins."""
 
     answered: bool = False
     """Whether this cluster ever answered this process."""
     metadata: Any = None
     """The newest metadata response, without topics: so that a new network knows more than the configured servers."""
-    chart: Chart | None = None
+    chart: ClusterState | None = None
     is_stale: bool = False
     """Whether a broker did not answer as the chart says."""
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Memory:
     turn: int = 0
     """Counts looks, so that each asks for other partitions."""
 
-    def standing_chart(self, now: float) -> Chart | None:
+    def standing_chart(self, now: float) -> ClusterState | None:
         """The chart, while it stands."""
         if self.chart is None:
             return None
@@ -77,7 +77,9 @@ class Memory:
         return self.chart if now - self.chart.heard_at < stands else None
 
 
-def draw(topics: Iterable[Any], live: Iterable[int], limits: Mapping[str, int], *, heard_at: float) -> Chart:
+def state_of_cluster(
+    topics: Iterable[Any], live: Iterable[int], limits: Mapping[str, int], *, heard_at: float
+) -> ClusterState:
     """Draw the chart of a metadata response's topics, with nothing made in between: it is thousands of partitions."""
     brokers, led, missing = set(live), dict[int, list[TopicPartition]](), list[str]()
     partitions = leaderless = under_replicated = under_min_isr = 0
@@ -98,7 +100,7 @@ def draw(topics: Iterable[Any], live: Iterable[int], limits: Mapping[str, int], 
                 led[leader] = [TopicPartition(name, partition.partition_index)]
             under_replicated += in_sync < len(replicas)
             under_min_isr += in_sync < limit
-    return Chart(
+    return ClusterState(
         heard_at=heard_at,
         brokers=frozenset(brokers),
         led={broker: tuple(led[broker]) for broker in sorted(led)},

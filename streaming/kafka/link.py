@@ -1,4 +1,4 @@
-"""A bounded link to one Kafka cluster: the port ``streaming.cluster_log.Log``, answered by real brokers.
+"""A bounded link to one Kafka cluster: the port ``streaming.cluster_log.ClusterLog``, answered by real brokers.
 
 It is built on the library's protocol and network layer, not on its consumer and admin clients: those answer "no
 record" for a partition without a leader, lose all answers over one partition's error, may create topics, and may wait
@@ -20,13 +20,13 @@ from typing import Self
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Tideover
 from streaming.clocks import Deadline
-from streaming.cluster_log import Entries, Entry, EpochEnd, Fetched, Looked, Segments, TopicFacts
+from streaming.cluster_log import Entries, Entry, EpochEnd, Fetched, OffsetAnswer, Segments, TopicFacts
 from streaming.errors import ClusterUndeclared
-from streaming.kafka.metadata import Contact, Metadata
+from streaming.kafka.metadata import AnyBroker, Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions
 from streaming.kafka.requests import epochs as leader_epochs
-from streaming.kafka.requests import fetch, offsets, segments
+from streaming.kafka.requests import fetch, list_offsets, segments
 from streaming.kafka.requests.records import parts, whole
 from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
@@ -72,7 +72,7 @@ class Link:
         """``identify`` is asked by every connection; where it raises ``WrongCluster``, every question does."""
         self._name = name
         self._network = Network(library_settings(cluster), Credentials(cluster.security), identify)
-        self._metadata = Metadata(self._network, Contact(self._network, name))
+        self._metadata = Metadata(self._network, AnyBroker(self._network, name))
         self._partitions = Partitions(self._network, self._metadata)
 
     def __repr__(self) -> str:
@@ -106,15 +106,15 @@ class Link:
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
         """Look up one time or ``Spec`` per partition, all leaders in parallel, retried within ``timeout`` seconds.
 
         Raises ValueError, before anything is sent, for a negative time that is no ``Spec``; ClusterUnreachable and
         CredentialRefused when the leaders cannot even be named.
         """
-        offsets.require_times(times.values())
+        list_offsets.require_times(times.values())
         with Collector.held_back(len(times)):
-            question = offsets.inquiry(times, read_committed=read_committed)
+            question = list_offsets.partition_request(times, read_committed=read_committed)
             return self._partitions.ask(question, times, Deadline.after(timeout))
 
     def fetch(
@@ -129,7 +129,7 @@ class Link:
 
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
-        question = fetch.inquiry(starts, until or {}, read_committed=read_committed)
+        question = fetch.partition_request(starts, until or {}, read_committed=read_committed)
         return self._partitions.ask(question, starts, Deadline.after(timeout))
 
     def segments(
@@ -141,14 +141,14 @@ class Link:
         and CredentialRefused when the leaders cannot even be named.
         """
         segments.require(times.values(), limit)
-        return self._partitions.ask(segments.inquiry(times, limit), times, Deadline.after(timeout))
+        return self._partitions.ask(segments.partition_request(times, limit), times, Deadline.after(timeout))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
         """Where one leader epoch per partition ends (KIP-320), all leaders in parallel, retried within ``timeout``.
 
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
-        return self._partitions.ask(leader_epochs.inquiry(epochs), epochs, Deadline.after(timeout))
+        return self._partitions.ask(leader_epochs.partition_request(epochs), epochs, Deadline.after(timeout))
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
         """Read from ``(offset, max bytes)`` of one partition, with keys and values.
@@ -156,7 +156,7 @@ class Link:
         Raises ClusterUnreachable and CredentialRefused when the leader cannot even be named.
         """
         starts = {partition: start}
-        question = fetch.inquiry(starts, {}, read_committed=False, mark=whole)
+        question = fetch.partition_request(starts, {}, read_committed=False, mark=whole)
         fetched = self._partitions.ask(question, starts, Deadline.after(timeout))[partition]
         return Entries(
             records=tuple(Entry(record.offset, *parts(record.digest)) for record in fetched.records),

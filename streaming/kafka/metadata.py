@@ -23,7 +23,7 @@ from streaming.kafka.errors import (
     silent,
     unknown_partition,
 )
-from streaming.kafka.network import Network, Node, Question, metadata_request
+from streaming.kafka.network import BrokerRequest, Network, Node, metadata_request
 from streaming.kafka.security import refusal
 
 _FIRST_PAUSE_SECONDS = 0.02
@@ -43,7 +43,7 @@ def pauses() -> Callable[[Deadline], None]:
     return pause
 
 
-class Contact:
+class AnyBroker:
     """Questions that any broker can answer."""
 
     def __init__(self, network: Network, cluster: str) -> None:
@@ -61,13 +61,13 @@ class Contact:
         if home is not None:
             # A home that went silent may use half of the time; the others get the rest.
             first = deadline.soonest(max(_PATIENCE_SECONDS, deadline.remaining / 2))
-            outcome = self._network.ask([Question(home, make_request())], first)[0]
+            outcome = self._network.ask([BrokerRequest(home, make_request())], first)[0]
             if _is_response(outcome):
                 return outcome
         while True:
             node, outcomes = self._find_home(deadline)
             if node is not None:
-                outcome = self._network.ask([Question(node, make_request())], deadline)[0]
+                outcome = self._network.ask([BrokerRequest(node, make_request())], deadline)[0]
                 if _is_response(outcome):
                     return outcome
                 outcomes = {node: outcome}
@@ -82,7 +82,7 @@ class Contact:
 
     def _find_home(self, deadline: Deadline) -> tuple[Node | None, dict[Node, Any]]:
         nodes = self._network.nodes
-        winner, outcomes = self._network.race([Question(node, metadata_request([])) for node in nodes], deadline)
+        winner, outcomes = self._network.race([BrokerRequest(node, metadata_request([])) for node in nodes], deadline)
         if winner is None:
             return None, dict(zip(nodes, outcomes, strict=True))
         self._network.learn_brokers(outcomes[winner])
@@ -133,7 +133,7 @@ class Leaders:
 class Metadata:
     """The leaders of the topics asked about so far; a topic found stale is asked again before its next use."""
 
-    def __init__(self, network: Network, contact: Contact) -> None:
+    def __init__(self, network: Network, contact: AnyBroker) -> None:
         self._network = network
         self._contact = contact
         self._leaders: dict[str, Leaders] = {}

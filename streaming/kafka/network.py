@@ -92,7 +92,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library 
 
     async def _connect(self, node: Any, conn: Any, **more: Any) -> None:
         self.milestones[node.node_id] = Milestones(time.monotonic())
-        conn.__class__, conn.identify = _Introduced, self._identify  # the library makes its connections itself
+        conn.__class__, conn.identify = _IdentityChecked, self._identify  # the library makes its connections itself
         await super()._connect(node, conn, **more)
         if conn.connected:
             self._reach(node, ready=time.monotonic())
@@ -152,7 +152,7 @@ class Connections(KafkaConnectionManager):  # type: ignore[misc]  # the library 
         return sock
 
 
-class _Introduced(KafkaConnection):  # type: ignore[misc]  # the library ships no types for it
+class _IdentityChecked(KafkaConnection):  # type: ignore[misc]  # the library ships no types for it
     """A connection whose broker names its cluster before any question goes to it.
 
     The leaders that are remembered are of the cluster that named them: a question to the same address that reached
@@ -175,7 +175,7 @@ class _Introduced(KafkaConnection):  # type: ignore[misc]  # the library ships n
             self._init_complete()
 
 
-class _LastWords:
+class _LastBytes:
     """Hands on what a broker said right before it hung up: the library drops it, and with it why we were refused."""
 
     _end: Exception | None = None
@@ -187,11 +187,11 @@ class _LastWords:
         return (data, None) if data else (b"", self._end)
 
 
-class _Transport(_LastWords, KafkaTCPTransport):  # type: ignore[misc]  # the library ships no types for it
+class _Transport(_LastBytes, KafkaTCPTransport):  # type: ignore[misc]  # the library ships no types for it
     """A plain connection."""
 
 
-class _TlsTransport(_LastWords, KafkaSSLTransport):  # type: ignore[misc]  # the library ships no types for it
+class _TlsTransport(_LastBytes, KafkaSSLTransport):  # type: ignore[misc]  # the library ships no types for it
     """A TLS transport whose handshake ends in time even if the other side never speaks."""
 
     async def handshake_by(self, timeout_at: float | None) -> None:
@@ -210,7 +210,7 @@ def _words(error: OSError) -> str:
     return f"{errno.errorcode.get(error.errno or 0, 'error')} {(error.strerror or str(error)).lower()}"
 
 
-__all__ = ["Answers", "Milestones", "Network", "Node", "Question"]
+__all__ = ["BrokerAnswers", "BrokerRequest", "Milestones", "Network", "Node"]
 
 # A dead broker is our callers' news: the library's own lines would tell each attempt at level ERROR.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -219,14 +219,14 @@ _CLOSING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class BrokerRequest:
     """One request for one broker; a request object serves once."""
 
     node: Node
     request: Any
 
 
-class Answers:
+class BrokerAnswers:
     """What has come so far of several questions; filled by the loop's thread, waited for by the caller's."""
 
     def __init__(self, count: int, *, first_success_ends: bool) -> None:
@@ -295,7 +295,9 @@ class Network:
         self._identify(metadata.cluster_id)
         self._connections.cluster.update_metadata(metadata)
 
-    def ask(self, questions: Sequence[Question], deadline: Deadline, *, patience: float | None = None) -> list[Any]:
+    def ask(
+        self, questions: Sequence[BrokerRequest], deadline: Deadline, *, patience: float | None = None
+    ) -> list[Any]:
         """Send all at once; return, by the deadline, a response, an exception or None (no answer) for each.
 
         With ``patience`` the wait ends after so many seconds if anybody has answered by then: a silent broker among
@@ -307,7 +309,7 @@ class Network:
             answers.wait(deadline)
         return list(answers.outcomes)
 
-    def race(self, questions: Sequence[Question], deadline: Deadline) -> tuple[int | None, list[Any]]:
+    def race(self, questions: Sequence[BrokerRequest], deadline: Deadline) -> tuple[int | None, list[Any]]:
         """Send all at once and return when the first response is in, with its index; slower connections are closed."""
         answers = self._send(questions, deadline, first_success_ends=True)
         answers.wait(deadline)
@@ -325,8 +327,10 @@ class Network:
         with contextlib.suppress(RuntimeError):  # the thread still sits in a name look-up: it ends by itself after it
             self._loop.close()
 
-    def _send(self, questions: Sequence[Question], deadline: Deadline, *, first_success_ends: bool) -> Answers:
-        answers = Answers(len(questions), first_success_ends=first_success_ends)
+    def _send(
+        self, questions: Sequence[BrokerRequest], deadline: Deadline, *, first_success_ends: bool
+    ) -> BrokerAnswers:
+        answers = BrokerAnswers(len(questions), first_success_ends=first_success_ends)
 
         def send() -> None:
             for index, question in enumerate(questions):
@@ -338,7 +342,7 @@ class Network:
     def _note_thread(self) -> None:
         self._thread = threading.current_thread()
 
-    def _send_one(self, question: Question, deadline: Deadline, take: Any) -> None:
+    def _send_one(self, question: BrokerRequest, deadline: Deadline, take: Any) -> None:
         milliseconds = max(1, int(deadline.remaining * 1000))
         try:
             self._connections.forget_failures(question.node)

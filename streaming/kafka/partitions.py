@@ -14,7 +14,7 @@ from streaming.cluster_log import PartitionError
 from streaming.errors import ClusterUnreachable
 from streaming.kafka.errors import DESCRIBE, broken, explained, no_leader, refuse_strangers, silent, unknown_partition
 from streaming.kafka.metadata import Metadata, pauses
-from streaming.kafka.network import Network, Question
+from streaming.kafka.network import BrokerRequest, Network
 
 T = TypeVar("T")
 Reply = tuple[TopicPartition, T | PartitionError]
@@ -29,7 +29,7 @@ def by_count(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Inquiry(Generic[T]):
+class PartitionRequest(Generic[T]):
     """One kind of question to leaders."""
 
     request: Callable[[list[TopicPartition]], Any]
@@ -51,7 +51,7 @@ class Partitions:
         self._metadata = metadata
 
     def ask(
-        self, inquiry: Inquiry[T], wanted: Collection[TopicPartition], deadline: Deadline
+        self, inquiry: PartitionRequest[T], wanted: Collection[TopicPartition], deadline: Deadline
     ) -> dict[TopicPartition, T]:
         """Return an answer for each partition, in the wanted order.
 
@@ -81,12 +81,12 @@ class Partitions:
 
     def _questions(
         self,
-        inquiry: Inquiry[T],
+        inquiry: PartitionRequest[T],
         pending: list[TopicPartition],
         failures: dict[TopicPartition, PartitionError],
         began: float,
         deadline: Deadline,
-    ) -> list[tuple[list[TopicPartition], Question]]:
+    ) -> list[tuple[list[TopicPartition], BrokerRequest]]:
         """Group the partitions by leader, noting those that have none."""
         topics = self._metadata.leaders({partition.topic for partition in pending}, deadline)
         groups: dict[int, list[TopicPartition]] = {}
@@ -102,15 +102,15 @@ class Partitions:
             else:
                 groups.setdefault(node, []).append(each)
         return [
-            (chunk, Question(node, inquiry.request(chunk)))
+            (chunk, BrokerRequest(node, inquiry.request(chunk)))
             for node, group in groups.items()
             for chunk in inquiry.chunks(group)
         ]
 
     def _collect(
         self,
-        inquiry: Inquiry[T],
-        questions: list[tuple[list[TopicPartition], Question]],
+        inquiry: PartitionRequest[T],
+        questions: list[tuple[list[TopicPartition], BrokerRequest]],
         answers: dict[TopicPartition, T],
         failures: dict[TopicPartition, PartitionError],
         deadline: Deadline,

@@ -23,15 +23,15 @@ from state.settings.keys import Cluster, Tideover
 from streaming.clocks import Deadline
 from streaming.cluster_log import PartitionError, Spec
 from streaming.errors import CredentialRefused, KafkaError, WrongCluster
-from streaming.kafka.cluster_state import Chart, Memory, draw
+from streaming.kafka.cluster_state import ClusterState, ProbeMemory, state_of_cluster
 from streaming.kafka.errors import DESCRIBE, in_words, is_denied, no_acl, refuse_strangers
 from streaming.kafka.metadata import config_request, topic_error
-from streaming.kafka.network import Milestones, Network, Node, Question, metadata_request
+from streaming.kafka.network import BrokerRequest, Milestones, Network, Node, metadata_request
 from streaming.kafka.probe_faults import summed, trouble_of
-from streaming.kafka.requests import offsets
+from streaming.kafka.requests import list_offsets
 from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
-from streaming.probe.report import ClusterProbe, Health, Passed, Sight, Trouble
+from streaming.probe.result import ClusterProbe, Health, LayerPassed, ProbeFailure, ProbeResult
 from streaming.spark.query.kafka_options import topics_of
 
 _LEAST_PATIENCE_SECONDS = 0.25
@@ -55,7 +55,7 @@ T = TypeVar("T")
 class _Met(Exception):
     """The look ends here."""
 
-    def __init__(self, trouble: Trouble) -> None:
+    def __init__(self, trouble: ProbeFailure) -> None:
         super().__init__(trouble.text)
         self.trouble = trouble
 
@@ -67,7 +67,7 @@ class _Course:
     began: float
     deadline: Deadline
     cluster_id: str | None = None
-    passed: list[Passed] = field(default_factory=list)
+    passed: list[LayerPassed] = field(default_factory=list)
 
     def connected(self, stones: Milestones | None) -> float:
         """Note the layers that a connection reached; returns when the last of them was."""
@@ -76,12 +76,12 @@ class _Course:
         kept, last = stones.began < self.began, stones.began
         for layer, when in ((Layer.TCP, stones.tcp), (Layer.SECURITY, stones.ready)):
             if when is not None:
-                self.passed.append(Passed(layer=layer, ms=0.0 if kept else (when - last) * 1000, kept=kept))
+                self.passed.append(LayerPassed(layer=layer, ms=0.0 if kept else (when - last) * 1000, kept=kept))
                 last = when
         return self.began if kept else last
 
     def answered(self, layer: Layer, since: float, *, kept: bool = False) -> None:
-        self.passed.append(Passed(layer=layer, ms=(time.monotonic() - since) * 1000, kept=kept))
+        self.passed.append(LayerPassed(layer=layer, ms=(time.monotonic() - since) * 1000, kept=kept))
 
 
 class Probe:
@@ -93,7 +93,7 @@ class Probe:
         *,
         name: str,
         topics: Collection[str],
-        memory: Memory,
+        memory: ProbeMemory,
         identify: Identify = anyone,
     ) -> None:
         self._cluster = cluster
@@ -105,11 +105,11 @@ class Probe:
         self._retired: list[Network] = []
         self._home: Node | None = None
 
-    def look(self, timeout: float) -> Sight:
+    def run(self, timeout: float) -> ProbeResult:
         """One look within ``timeout`` seconds; never raises for what a cluster or our settings do."""
         began = time.monotonic()
         course = _Course(began, Deadline(began + timeout))
-        trouble: Trouble | None = None
+        trouble: ProbeFailure | None = None
         health: Health | None = None
         try:
             metadata = self._ask_home(course) or self._ask_all(course)
@@ -119,17 +119,17 @@ class Probe:
         except _Met as met:
             trouble = met.trouble
         except WrongCluster as wrong:
-            trouble = Trouble(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
+            trouble = ProbeFailure(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
             course.cluster_id = wrong.seen
         except CredentialRefused as refused:
-            trouble = Trouble(kind="credential", text=str(refused), fault=Fault.OURS, retriable=False)
+            trouble = ProbeFailure(kind="credential", text=str(refused), fault=Fault.OURS, retriable=False)
         except KafkaError as error:
-            trouble = Trouble(kind="closed", text=str(error), fault=Fault.HERE, retriable=True)
+            trouble = ProbeFailure(kind="closed", text=str(error), fault=Fault.HERE, retriable=True)
         ended, seen = time.monotonic(), self._memory.chart
         for network in self._retired:
             network.close()
         self._retired = [network for network in self._retired if not network.is_over]
-        return Sight(
+        return ProbeResult(
             began=began,
             seconds=ended - began,
             passed=tuple(course.passed),
@@ -164,7 +164,7 @@ class Probe:
         if self._home is None or self._network is None:
             return None
         patience = course.deadline.soonest(max(_LEAST_PATIENCE_SECONDS, course.deadline.remaining / 2))
-        outcome = self._network.ask([Question(self._home, metadata_request([]))], patience)[0]
+        outcome = self._network.ask([BrokerRequest(self._home, metadata_request([]))], patience)[0]
         if _is_response(outcome):
             return self._answered(self._network, self._home, outcome, course)
         self._retired.append(self._network)  # what follows shall not wait on connections that may be as stuck
@@ -178,7 +178,7 @@ class Probe:
         """
         network = self._connect()
         nodes = network.nodes
-        winner, outcomes = network.race([Question(node, metadata_request([])) for node in nodes], course.deadline)
+        winner, outcomes = network.race([BrokerRequest(node, metadata_request([])) for node in nodes], course.deadline)
         if winner is not None:
             self._home = nodes[winner]
             return self._answered(network, self._home, outcomes[winner], course)
@@ -193,21 +193,21 @@ class Probe:
         self._memory.metadata, self._memory.answered = metadata, True
         return metadata
 
-    def _see_leaders(self, network: Network, metadata: Any, course: _Course) -> Chart:
+    def _see_leaders(self, network: Network, metadata: Any, course: _Course) -> ClusterState:
         """The chart, drawn anew where it is due. Raises ``_Met``."""
         memory, now = self._memory, time.monotonic()
         standing = memory.standing_chart(now)
         chart = standing
         if chart is None:
             live = [broker.node_id for broker in metadata.brokers]
-            chart = self._draw(network, live, course) if self._topics else draw([], live, {}, heard_at=now)
+            chart = self._draw(network, live, course) if self._topics else state_of_cluster([], live, {}, heard_at=now)
             memory.chart, memory.is_stale = chart, False
         course.answered(Layer.LEADERS, now, kept=standing is not None)
         return chart
 
-    def _draw(self, network: Network, live: Sequence[int], course: _Course) -> Chart:
+    def _draw(self, network: Network, live: Sequence[int], course: _Course) -> ClusterState:
         home = self._home if self._home is not None else live[0]
-        outcome = network.ask([Question(home, metadata_request(self._topics))], course.deadline)[0]
+        outcome = network.ask([BrokerRequest(home, metadata_request(self._topics))], course.deadline)[0]
         if not _is_response(outcome):
             refuse_strangers([outcome])
             raise _Met(summed(self._troubles(network, [home], [outcome])))
@@ -217,7 +217,7 @@ class Probe:
             raise _Met(_not_allowed(refused))
         existing = [topic.name for topic in outcome.topics if topic.name not in failed]
         self._learn_limits(network, home, existing, course)
-        return draw(outcome.topics, live, self._memory.limits, heard_at=time.monotonic())
+        return state_of_cluster(outcome.topics, live, self._memory.limits, heard_at=time.monotonic())
 
     def _learn_limits(self, network: Network, home: Node, topics: Sequence[str], course: _Course) -> None:
         """What ``acks=all`` needs, asked once a minute where we may; not to know it is no fault of the cluster's."""
@@ -229,7 +229,7 @@ class Probe:
             return
         memory.limits_at = now
         patience = course.deadline.soonest(min(_LIMITS_PATIENCE_SECONDS, course.deadline.remaining / 2))
-        outcome = network.ask([Question(home, config_request(topics, [_MIN_IN_SYNC]))], patience)[0]
+        outcome = network.ask([BrokerRequest(home, config_request(topics, [_MIN_IN_SYNC]))], patience)[0]
         if _is_response(outcome):
             memory.limits = {
                 result.resource_name: int(config.value)
@@ -238,13 +238,13 @@ class Probe:
                 if config.name == _MIN_IN_SYNC and str(config.value).isdigit()
             }
 
-    def _read(self, network: Network, chart: Chart, course: _Course, timeout: float) -> Health:
+    def _read(self, network: Network, chart: ClusterState, course: _Course, timeout: float) -> Health:
         """Ask every broker; each leader for the ends of some partitions. Raises ``_Met``."""
         since = time.monotonic()
         self._memory.turn += 1
         asked = _some(sorted(chart.brokers), _MOST_BROKERS, self._memory.turn)
         reads = {broker: _some(chart.led.get(broker, ()), _READ_PARTITIONS, self._memory.turn) for broker in asked}
-        questions = [Question(broker, _end_request(reads[broker])) for broker in asked]
+        questions = [BrokerRequest(broker, _end_request(reads[broker])) for broker in asked]
         outcomes = dict(
             zip(asked, network.ask(questions, course.deadline, patience=timeout * _READ_PATIENCE), strict=True)
         )
@@ -265,7 +265,7 @@ class Probe:
 
     def _judge_reads(self, wanted: Sequence[TopicPartition], response: Any) -> tuple[int, int]:
         """How many of a leader's partitions were read, and how many it could not read. Raises ``_Met``."""
-        replies: Mapping[TopicPartition, object] = dict(offsets.replies(response))
+        replies: Mapping[TopicPartition, object] = dict(list_offsets.replies(response))
         read = failed = 0
         for partition in wanted:
             reply = replies.get(partition)
@@ -284,9 +284,9 @@ class Probe:
         stones = [each for node in nodes if (each := network.milestones(node)) is not None]
         course.connected(max(stones, key=lambda each: (each.tcp is not None, each.ready is not None), default=None))
 
-    def _troubles(self, network: Network, nodes: Sequence[Node], outcomes: Sequence[Any]) -> list[Trouble]:
+    def _troubles(self, network: Network, nodes: Sequence[Node], outcomes: Sequence[Any]) -> list[ProbeFailure]:
         """One for each address: a broker can be known as a server of the configuration and by its number."""
-        troubles: dict[str, Trouble] = {}
+        troubles: dict[str, ProbeFailure] = {}
         for node, outcome in zip(nodes, outcomes, strict=True):
             address = network.address(node)
             trouble = trouble_of(outcome, address, answered_before=self._memory.answered)
@@ -300,12 +300,12 @@ def _end_request(partitions: Sequence[TopicPartition]) -> Any:
     if not partitions:
         return metadata_request([])
     times = dict.fromkeys(partitions, int(Spec.LATEST))
-    return offsets.inquiry(times, read_committed=False).request(list(partitions))
+    return list_offsets.partition_request(times, read_committed=False).request(list(partitions))
 
 
-def _not_allowed(topics: Sequence[str]) -> Trouble:
+def _not_allowed(topics: Sequence[str]) -> ProbeFailure:
     text = no_acl(DESCRIBE, topics)
-    return Trouble(kind="permission", text=text, fault=Fault.OURS, retriable=False)
+    return ProbeFailure(kind="permission", text=text, fault=Fault.OURS, retriable=False)
 
 
 def _some(items: Sequence[T], count: int, turn: int) -> Sequence[T]:
@@ -339,7 +339,7 @@ def probes_on(
 
 
 def _opening(settings: Tideover, identities: Identities, cluster: str, topics: Collection[str]) -> OpenProbe:
-    memory = Memory()
+    memory = ProbeMemory()
     return lambda: Probe(
         settings.clusters[cluster], name=cluster, topics=topics, memory=memory, identify=identities.of(cluster)
     )

@@ -12,7 +12,7 @@ from state.model.cluster_status import Fault
 from streaming.errors import CredentialRefused
 from streaming.kafka.errors import in_words, silent
 from streaming.kafka.security import refusal
-from streaming.probe.report import Trouble
+from streaming.probe.result import ProbeFailure
 
 _HERE = {
     errno.ENETUNREACH: "network",
@@ -39,42 +39,44 @@ _ALIVE = frozenset({"credential", "permission", "version", "protocol"})
 _UNKNOWN_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
 
 
-def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> Trouble:
+def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> ProbeFailure:
     """Classify what came instead of one broker's response; ``None`` is silence.
 
     ``answered_before``: this cluster has answered this process, so its names and our credentials were right once.
     """
     if isinstance(outcome, CredentialRefused):
-        return Trouble(kind="credential", text=str(outcome), fault=Fault.OURS, retriable=False)
+        return ProbeFailure(kind="credential", text=str(outcome), fault=Fault.OURS, retriable=False)
     text = f"{address}: {in_words(outcome)}"
     reason = refusal(outcome)
     if reason is not None:
         kind = "permission" if isinstance(outcome, errors.AuthorizationError) else "credential"
-        return Trouble(kind=kind, text=f"{address} refuses us: {reason}", fault=Fault.OURS, retriable=False)
+        return ProbeFailure(kind=kind, text=f"{address} refuses us: {reason}", fault=Fault.OURS, retriable=False)
     if silent(outcome):
-        return Trouble(kind="silent", text=text, fault=Fault.THEIRS, retriable=True)
+        return ProbeFailure(kind="silent", text=text, fault=Fault.THEIRS, retriable=True)
     if isinstance(outcome, errors.UnsupportedVersionError):
         text = f"{address}: the broker is too old for this request"
-        return Trouble(kind="version", text=text, fault=Fault.OURS, retriable=False)
+        return ProbeFailure(kind="version", text=text, fault=Fault.OURS, retriable=False)
     if isinstance(outcome, errors.InvalidReceiveError):
         text = f"{address} does not speak Kafka, or not as configured under security ({in_words(outcome)})"
-        return Trouble(kind="protocol", text=text, fault=Fault.OURS, retriable=False)
+        return ProbeFailure(kind="protocol", text=text, fault=Fault.OURS, retriable=False)
     cause = _cause(outcome)
     if isinstance(cause, socket.gaierror):
         return _name_trouble(cause, text, answered_before=answered_before)
     # OpenSSL counts its errors by itself: its 1 is no EPERM
     number = cause.errno if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) else None
     if number in _HERE:
-        return Trouble(kind=_HERE[number], text=text, fault=Fault.HERE, retriable=True)
+        return ProbeFailure(kind=_HERE[number], text=text, fault=Fault.HERE, retriable=True)
     theirs = _THEIRS.get(number or 0)
     if theirs == "reset" or (theirs is None and isinstance(outcome, errors.KafkaConnectionError)):
         return _hung_up(address, answered_before=answered_before)
     if theirs is not None:
-        return Trouble(kind=theirs, text=text, fault=Fault.THEIRS, retriable=True)
-    return Trouble(kind="error", text=text, fault=Fault.THEIRS, retriable=bool(getattr(outcome, "retriable", True)))
+        return ProbeFailure(kind=theirs, text=text, fault=Fault.THEIRS, retriable=True)
+    return ProbeFailure(
+        kind="error", text=text, fault=Fault.THEIRS, retriable=bool(getattr(outcome, "retriable", True))
+    )
 
 
-def summed(troubles: Iterable[Trouble]) -> Trouble:
+def summed(troubles: Iterable[ProbeFailure]) -> ProbeFailure:
     """One trouble for a cluster none of whose brokers answered.
 
     A broker that refuses us lives, so its word comes first. What brokers themselves did outweighs what could not even
@@ -90,23 +92,23 @@ def summed(troubles: Iterable[Trouble]) -> Trouble:
         if matching:
             first = matching[0]
             text = "; ".join(dict.fromkeys(each.text for each in matching))
-            return Trouble(kind=first.kind, text=text, fault=first.fault, retriable=first.retriable)
-    return Trouble(kind="silent", text="no broker is known", fault=Fault.OURS, retriable=False)
+            return ProbeFailure(kind=first.kind, text=text, fault=first.fault, retriable=first.retriable)
+    return ProbeFailure(kind="silent", text="no broker is known", fault=Fault.OURS, retriable=False)
 
 
-def _hung_up(address: str, *, answered_before: bool) -> Trouble:
+def _hung_up(address: str, *, answered_before: bool) -> ProbeFailure:
     if answered_before:
-        return Trouble(kind="reset", text=f"{address} closed the connection", fault=Fault.THEIRS, retriable=True)
+        return ProbeFailure(kind="reset", text=f"{address} closed the connection", fault=Fault.THEIRS, retriable=True)
     text = f"{address} closes every connection and has never answered: it may expect TLS, SASL or neither"
-    return Trouble(kind="protocol", text=text, fault=Fault.OURS, retriable=True)
+    return ProbeFailure(kind="protocol", text=text, fault=Fault.OURS, retriable=True)
 
 
-def _name_trouble(cause: socket.gaierror, text: str, *, answered_before: bool) -> Trouble:
+def _name_trouble(cause: socket.gaierror, text: str, *, answered_before: bool) -> ProbeFailure:
     if cause.errno not in _UNKNOWN_NAME:
-        return Trouble(kind="resolver", text=text, fault=Fault.HERE, retriable=True)
+        return ProbeFailure(kind="resolver", text=text, fault=Fault.HERE, retriable=True)
     if answered_before:  # in some networks a name goes with the process behind it
-        return Trouble(kind="name", text=text, fault=Fault.THEIRS, retriable=True)
-    return Trouble(kind="name", text=text, fault=Fault.OURS, retriable=False)
+        return ProbeFailure(kind="name", text=text, fault=Fault.THEIRS, retriable=True)
+    return ProbeFailure(kind="name", text=text, fault=Fault.OURS, retriable=False)
 
 
 def _cause(outcome: Any) -> BaseException | None:

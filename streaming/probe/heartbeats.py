@@ -21,9 +21,9 @@ from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.model.entities import TopicPartition
 from state.settings.keys import Detection
 from streaming.clocks import Clocks
-from streaming.cluster_log import Log, Spec
+from streaming.cluster_log import ClusterLog, Spec
 from streaming.errors import CredentialRefused, KafkaError
-from streaming.kafka.tail import read_tails
+from streaming.kafka.last_records import read_last_records
 
 _KEPT = 8
 """Gaps between heartbeats that are remembered; the longest of them is the usual one."""
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Patience:
+class HeartbeatLimits:
     """How late what is expected may be, in seconds."""
 
     heartbeat: float
@@ -45,10 +45,10 @@ class Patience:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Carried:
+class ReplicatedHeartbeats:
     """What is known of the heartbeats of one route; pure. Seconds are of the monotonic clock."""
 
-    patience: Patience
+    patience: HeartbeatLimits
     tried: float | None = None
     """When the topic was last asked for; None before the first time."""
     looked: float | None = None
@@ -64,7 +64,7 @@ class Carried:
     text: str = ""
     fault: Fault | None = None
 
-    def found(self, newest_ms: int | None, *, began: float, ended: float) -> "Carried":
+    def found(self, newest_ms: int | None, *, began: float, ended: float) -> "ReplicatedHeartbeats":
         """The topic was read; after a long pause nobody knows when what is new arrived."""
         told = replace(self, tried=ended, looked=began, misses=0, text="", fault=None)
         if newest_ms is None or newest_ms == self.newest_ms:
@@ -73,7 +73,7 @@ class Carried:
             return replace(told, newest_ms=newest_ms, seen=None, gaps=())
         return replace(told, newest_ms=newest_ms, seen=ended, gaps=(*self.gaps, *self._gap(newest_ms, ended))[-_KEPT:])
 
-    def missed(self, text: str, fault: Fault, at: float) -> "Carried":
+    def missed(self, text: str, fault: Fault, at: float) -> "ReplicatedHeartbeats":
         """The topic could not be read: that says nothing of the source."""
         return replace(self, tried=at, misses=self.misses + 1, text=text, fault=fault)
 
@@ -107,10 +107,10 @@ class Carried:
         return (told if self.looked - self.seen <= told <= seen + ended - self.looked else seen,)
 
 
-def patience(detection: Detection) -> Patience:
+def patience(detection: Detection) -> HeartbeatLimits:
     """What follows from how often one looks, and how long a look may take."""
     interval, timeout = detection.interval.total_seconds(), detection.timeout.total_seconds()
-    return Patience(heartbeat=interval, reading=interval + 2 * timeout)
+    return HeartbeatLimits(heartbeat=interval, reading=interval + 2 * timeout)
 
 
 class Heartbeats:
@@ -121,7 +121,7 @@ class Heartbeats:
         source: str,
         target: str,
         topic: str,
-        open_log: Callable[[str], Log],
+        open_log: Callable[[str], ClusterLog],
         detection: Detection,
         clocks: Clocks | None = None,
     ) -> None:
@@ -131,11 +131,11 @@ class Heartbeats:
         self._open_log = open_log
         self._interval = detection.interval.total_seconds()
         self._timeout = detection.timeout.total_seconds()
-        self._log: Log | None = None
+        self._log: ClusterLog | None = None
         self._ends: dict[TopicPartition, int] = {}
         self._newest_ms: int | None = None
         self._clocks = clocks or Clocks()
-        self._carried = Carried(patience=patience(detection))
+        self._carried = ReplicatedHeartbeats(patience=patience(detection))
         self._defect: str | None = None
         """The defect of ours that was told last; one that stays is told once."""
         self._over = threading.Event()
@@ -215,7 +215,7 @@ class Heartbeats:
             self._ends = {}
             raise KafkaError(f"cannot read the end of {self._topic} on {self._target}: {failed.text}")
         moved = {partition: end for partition, end in ends.items() if end != self._ends[partition]}
-        tails = read_tails(self._log, moved, count=1, timeout=self._timeout)
+        tails = read_last_records(self._log, moved, count=1, timeout=self._timeout)
         came: list[int] = []
         for partition, tail in tails.items():
             if tail.error is None:

@@ -18,7 +18,7 @@ import structlog
 from state.model.cluster_status import Fault
 from state.settings.keys import Detection
 from streaming.clocks import Clocks
-from streaming.probe.report import ClusterProbe, Sight, Trouble, Window
+from streaming.probe.result import ClusterProbe, ProbeFailure, ProbeResult, Window
 
 _STARVED_SECONDS = 0.5
 _LEAVING = 3
@@ -135,7 +135,7 @@ class Prober:
         eye = kept
         try:
             eye = eye or self._open_probe()
-            sight = eye.look(self._timeout)
+            sight = eye.run(self._timeout)
         except Exception as error:  # noqa: BLE001 - a thread's edge: a defect of ours says nothing of the cluster
             self._log.exception("a probe failed")
             sight = _broken(began, self._clocks.monotonic(), error)
@@ -152,19 +152,21 @@ class Prober:
             with self._lock:
                 self._leaving.append(eye)
 
-    def _take(self, sight: Sight) -> None:
+    def _take(self, sight: ProbeResult) -> None:
         self._window = self._window.after(sight)
 
 
-def _stuck(now: float, count: int) -> Sight:
+def _stuck(now: float, count: int) -> ProbeResult:
     text = f"{count} name look-ups on this host have not returned"
-    return Sight(began=now, seconds=0.0, trouble=Trouble(kind="stuck", text=text, fault=Fault.HERE, retriable=True))
+    return ProbeResult(
+        began=now, seconds=0.0, trouble=ProbeFailure(kind="stuck", text=text, fault=Fault.HERE, retriable=True)
+    )
 
 
-def _broken(began: float, ended: float, error: Exception) -> Sight:
+def _broken(began: float, ended: float, error: Exception) -> ProbeResult:
     text = f"the probe itself failed: {type(error).__name__}: {error}"
-    return Sight(
+    return ProbeResult(
         began=began,
         seconds=ended - began,
-        trouble=Trouble(kind="internal", text=text, fault=Fault.HERE, retriable=True),
+        trouble=ProbeFailure(kind="internal", text=text, fault=Fault.HERE, retriable=True),
     )

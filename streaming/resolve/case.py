@@ -7,8 +7,8 @@ from datetime import datetime
 from state.model.entities import EndSample, TopicPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
-from streaming.cluster_log import Log, Looked, PartitionError, Segments, Spec, TopicFacts
-from streaming.resolve.ask_many import Question, ask
+from streaming.cluster_log import ClusterLog, OffsetAnswer, PartitionError, Segments, Spec, TopicFacts
+from streaming.resolve.batched_lookups import Question, ask_offsets
 from streaming.resolve.scan import Scan
 from streaming.resume.methods.content_search import Found, NoPlace
 from streaming.resume.model import Rules, Want
@@ -17,23 +17,23 @@ from streaming.resume.sent_again import NOTHING, Resent
 
 
 @dataclass(kw_only=True, slots=True)
-class Asked:
+class Lookup:
     """One resolution: of whom, under which rules, by when, and what came back."""
 
-    log: Log
+    log: ClusterLog
     rules: Rules
     old_ends: Mapping[TopicPartition, EndSample]
     now: datetime
     deadline: Deadline
     facts: Mapping[str, TopicFacts] = field(default_factory=dict)
-    answers: dict[Question, Looked] = field(default_factory=dict)
-    visible: dict[Question, Looked] = field(default_factory=dict)
+    answers: dict[Question, OffsetAnswer] = field(default_factory=dict)
+    visible: dict[Question, OffsetAnswer] = field(default_factory=dict)
     segments: dict[Question, Segments] = field(default_factory=dict)
 
     def ask(self, questions: Iterable[Question]) -> None:
         """Ask what was not asked before."""
         new = [question for question in questions if question not in self.answers]
-        self.answers |= ask(self.log, new, self.deadline)
+        self.answers |= ask_offsets(self.log, new, self.deadline)
 
     def error(self, key: TopicPartition) -> PartitionError | None:
         """The error that leaves a partition without begin or end."""

@@ -4,29 +4,29 @@ from collections.abc import Mapping, Sequence
 
 from state.model.entities import EndSample, Position, TopicPartition
 from streaming.clocks import Deadline
-from streaming.cluster_log import EpochEnd, Log, Looked, PartitionError, Spec
-from streaming.resolve.ask_many import LATE, ask, ask_epoch_ends, ask_newest
-from streaming.resume.age import Age, age, age_at
-from streaming.resume.truncation import LogNow, Standing, judge
+from streaming.cluster_log import ClusterLog, EpochEnd, OffsetAnswer, PartitionError, Spec
+from streaming.resolve.batched_lookups import LATE, ask_epoch_ends, ask_newest, ask_offsets
+from streaming.resume.age import ReplicationAge, age_at, replication_age
+from streaming.resume.truncation import LogNow, Standing, judge_log
 
 _BOUNDS = (Spec.LATEST, Spec.EARLIEST)
 
 
 def replication_ages(
-    source: Log, standby: Log, copies: Mapping[TopicPartition, TopicPartition], deadline: Deadline
-) -> dict[TopicPartition, Age]:
+    source: ClusterLog, standby: ClusterLog, copies: Mapping[TopicPartition, TopicPartition], deadline: Deadline
+) -> dict[TopicPartition, ReplicationAge]:
     """How old each copy is, by the source's partition; ``copies`` names the standby's. Raises ``KafkaError``.
 
     The standby is asked first: what is copied meanwhile makes an age too large, never too small.
     """
     theirs = ask_newest(standby, copies.values(), deadline)
-    bounds = ask(source, [(key, spec) for spec in _BOUNDS for key in copies], deadline)
+    bounds = ask_offsets(source, [(key, spec) for spec in _BOUNDS for key in copies], deadline)
     ours = ask_newest(source, copies, deadline)
     newest = {key: theirs[copy] for key, copy in copies.items()}
     later = {key: looked.timestamp_ms + 1 for key, looked in newest.items() if looked.timestamp_ms is not None}
-    after = ask(source, later.items(), deadline)
+    after = ask_offsets(source, later.items(), deadline)
     return {
-        key: age(
+        key: replication_age(
             here=ours[key],
             there=newest[key],
             begin=bounds[key, Spec.EARLIEST],
@@ -39,10 +39,10 @@ def replication_ages(
 
 def ages_since(
     samples: Mapping[TopicPartition, EndSample],
-    standby: Log,
+    standby: ClusterLog,
     copies: Mapping[TopicPartition, TopicPartition],
     deadline: Deadline,
-) -> dict[TopicPartition, Age]:
+) -> dict[TopicPartition, ReplicationAge]:
     """How old each copy is beside a source that is silent, as that was last sampled. Raises ``KafkaError``.
 
     Partitions without a sample are left out.
@@ -52,7 +52,7 @@ def ages_since(
     return {key: age_at(samples[key], theirs[copy]) for key, copy in sampled.items()}
 
 
-def validate(log: Log, positions: Sequence[Position], *, timeout: float) -> tuple[Standing, ...]:
+def validate(log: ClusterLog, positions: Sequence[Position], *, timeout: float) -> tuple[Standing, ...]:
     """What became of each position, in their order, within ``timeout`` seconds; ``log`` is where they were read.
 
     One partition may be asked for several positions and several epochs. Raises ``KafkaError`` when the cluster cannot
@@ -64,7 +64,7 @@ def validate(log: Log, positions: Sequence[Position], *, timeout: float) -> tupl
     # Epochs before ends: what is appended while we ask must not make a cut log look long enough.
     asked = [(_key(position), epoch) for position in positions if (epoch := position.leader_epoch) is not None]
     epochs = ask_epoch_ends(log, asked, deadline)
-    bounds = ask(log, [(key, spec) for spec in (Spec.LATEST, Spec.EARLIEST) for key in keys], deadline)
+    bounds = ask_offsets(log, [(key, spec) for spec in (Spec.LATEST, Spec.EARLIEST) for key in keys], deadline)
     standings = []
     for position in positions:
         key, epoch = _key(position), position.leader_epoch
@@ -73,11 +73,13 @@ def validate(log: Log, positions: Sequence[Position], *, timeout: float) -> tupl
         end, begin = bounds[key, Spec.LATEST], bounds[key, Spec.EARLIEST]
         epoch_end = None if epoch is None else epochs[key, epoch]
         now = error or _log_now(begin, end, topic.topic_id if topic else None, epoch_end)
-        standings.append(judge(position, now))
+        standings.append(judge_log(position, now))
     return tuple(standings)
 
 
-def _log_now(begin: Looked, end: Looked, topic_id: str | None, epoch_end: EpochEnd | None) -> LogNow | PartitionError:
+def _log_now(
+    begin: OffsetAnswer, end: OffsetAnswer, topic_id: str | None, epoch_end: EpochEnd | None
+) -> LogNow | PartitionError:
     if begin.offset is None or end.offset is None:
         return begin.error or end.error or LATE
     return LogNow(topic_id=topic_id, begin=begin.offset, end=end.offset, epoch_end=epoch_end)

@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from state.model.entities import TopicPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
-from streaming.cluster_log import Entries, Entry, Log, LogRecord, Spec
+from streaming.cluster_log import ClusterLog, Entries, Entry, LogRecord, Spec
 from streaming.errors import KafkaError
-from streaming.resolve.ask_many import ask
-from streaming.resolve.case import Asked, Case
+from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.case import Case, Lookup
 from streaming.resolve.scan import read_ranges
-from streaming.resume import notes, topics
+from streaming.resume import notes, topic_checks
 from streaming.resume.methods import same_offset, synced
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.offset_syncs import Sync, Syncs
@@ -40,7 +40,7 @@ _PARTITION = struct.Struct(">i")
 _OFFSETS = struct.Struct(">qq")
 
 
-def read_syncs(log: Log, topic: str, deadline: Deadline) -> Mapping[TopicPartition, Syncs] | str:
+def read_syncs(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[TopicPartition, Syncs] | str:
     """Return the syncs by old topic and partition, or in one sentence why they could not be had.
 
     Half a topic would hide that the standby was made anew, so it counts as nothing. Never raises for the cluster's
@@ -53,9 +53,9 @@ def read_syncs(log: Log, topic: str, deadline: Deadline) -> Mapping[TopicPartiti
     return f"{topic}: {known}" if isinstance(known, str) else known
 
 
-def _known(log: Log, topic: str, deadline: Deadline) -> Mapping[TopicPartition, Syncs] | str:
+def _known(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[TopicPartition, Syncs] | str:
     key = TopicPartition(topic, 0)
-    ends = ask(log, [(key, Spec.LATEST), (key, Spec.EARLIEST)], deadline)
+    ends = ask_offsets(log, [(key, Spec.LATEST), (key, Spec.EARLIEST)], deadline)
     begin, end = ends[key, Spec.EARLIEST], ends[key, Spec.LATEST]
     if begin.offset is None or end.offset is None:
         error = begin.error or end.error
@@ -66,14 +66,14 @@ def _known(log: Log, topic: str, deadline: Deadline) -> Mapping[TopicPartition, 
         return records
     written: dict[TopicPartition, list[Sync]] = defaultdict(list)
     for record in records:
-        parsed = parse(record)
+        parsed = parse_sync(record)
         if parsed is None:
             return f"the record at offset {record.offset} is no offset sync of MirrorMaker 2"
         written[parsed[0]].append(parsed[1])
     return {partition: Syncs.of(syncs) for partition, syncs in written.items()}
 
 
-def parse(record: Entry) -> tuple[TopicPartition, Sync] | None:
+def parse_sync(record: Entry) -> tuple[TopicPartition, Sync] | None:
     """Return one offset sync, or None where the record is none."""
     key, value = record.key, record.value
     if key is None or value is None or len(key) < _LENGTH.size or len(value) != _OFFSETS.size:
@@ -92,7 +92,7 @@ def parse(record: Entry) -> tuple[TopicPartition, Sync] | None:
     return TopicPartition(name, partition), Sync(upstream, downstream)
 
 
-def _read(log: Log, key: TopicPartition, first: int, end: int, deadline: Deadline) -> list[Entry] | str:
+def _read(log: ClusterLog, key: TopicPartition, first: int, end: int, deadline: Deadline) -> list[Entry] | str:
     """The records from ``first`` up to ``end``, or why not."""
     records: list[Entry] = []
     size, failures = _FIRST_BYTES, 0
@@ -115,7 +115,7 @@ def _is_stuck(got: Entries, first: int) -> bool:
     return got.error is not None or (got.next_offset <= first and not got.needs_bytes)
 
 
-def prove_copies(run: Asked, cases: Sequence[Case]) -> None:
+def prove_copies(run: Lookup, cases: Sequence[Case]) -> None:
     """Compare what is remembered with the standby's records at the same offsets; what is proven needs no search."""
     if not run.rules.keeps_offsets or MethodName.IDENTITY not in run.rules.methods:
         return
@@ -142,7 +142,7 @@ def prove_copies(run: Asked, cases: Sequence[Case]) -> None:
             case.alignment = proof
 
 
-def add_syncs(run: Asked, cases: Sequence[Case]) -> None:
+def add_syncs(run: Lookup, cases: Sequence[Case]) -> None:
     """Give each partition that content did not place what the replicator wrote of it.
 
     Where content contradicts, a remembered record is not where it should be, the syncs must prove themselves first.
@@ -162,14 +162,14 @@ def add_syncs(run: Asked, cases: Sequence[Case]) -> None:
 
 
 def _is_open(case: Case, *, by_content: bool) -> bool:
-    return not by_content or (isinstance(case.alignment, NoPlace) and case.alignment.cause not in topics.BEHIND)
+    return not by_content or (isinstance(case.alignment, NoPlace) and case.alignment.cause not in topic_checks.BEHIND)
 
 
 def _is_mismatch(case: Case) -> bool:
     return isinstance(case.alignment, NoPlace) and case.alignment.cause is Cause.MISMATCH
 
 
-def _confirm(run: Asked, cases: Sequence[Case]) -> None:
+def _confirm(run: Lookup, cases: Sequence[Case]) -> None:
     """Look at the records that syncs speak of: times survive a replicator that changes keys or values."""
     wanted: dict[TopicPartition, list[int]] = defaultdict(list)
     for case in cases:
@@ -182,7 +182,7 @@ def _confirm(run: Asked, cases: Sequence[Case]) -> None:
 
 
 def _read_offsets(
-    run: Asked, wanted: Mapping[TopicPartition, Sequence[int]]
+    run: Lookup, wanted: Mapping[TopicPartition, Sequence[int]]
 ) -> Mapping[TopicPartition, tuple[LogRecord, ...] | None]:
     """The standby's records from the first wanted offset to the last, in one go for all partitions."""
     ranges = {key: (min(offsets), max(offsets) + 1) for key, offsets in wanted.items() if offsets}

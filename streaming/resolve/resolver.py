@@ -15,23 +15,23 @@ from datetime import datetime
 from state.model.entities import EndSample, Fingerprint, TopicPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
-from streaming.cluster_log import Log, Spec
-from streaming.resolve.after_place import look_behind
-from streaming.resolve.ask_many import Question, ask, ask_segments
-from streaming.resolve.case import Asked, Case
+from streaming.cluster_log import ClusterLog, Spec
+from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segments
+from streaming.resolve.case import Case, Lookup
 from streaming.resolve.evidence import add_syncs, prove_copies
 from streaming.resolve.scan import SKEW_MS, Scan, scan
-from streaming.resume import notes, topics
-from streaming.resume.facts import Facts
+from streaming.resolve.sent_again_scan import count_sent_again
+from streaming.resume import notes, topic_checks
 from streaming.resume.gaps import admitted, better, committed, is_countable
 from streaming.resume.methods import segment
-from streaming.resume.methods.choose import Question as Choice
+from streaming.resume.methods.choose import MethodInput as Choice
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
-from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.methods.timestamp import asked_time, common_time
 from streaming.resume.model import Resolution, Rules, Target, Want
 from streaming.resume.offset_syncs import Syncs
 from streaming.resume.position import normalised, nothing_read
+from streaming.resume.standby_lookup import StandbyLookup
 from streaming.resume.target import failed_target, in_order, target
 
 Group = tuple[str, str, str]
@@ -39,7 +39,7 @@ Group = tuple[str, str, str]
 
 
 def resolve(
-    log: Log,
+    log: ClusterLog,
     wants: Sequence[Want],
     rules: Rules,
     *,
@@ -55,7 +55,7 @@ def resolve(
     """
     began, deadline = time.monotonic(), Deadline.after(timeout)
     facts = log.describe(sorted({want.target_topic for want in wants}), timeout=deadline.remaining)
-    run = Asked(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
+    run = Lookup(log=log, rules=rules, old_ends=old_ends, now=now, deadline=deadline, facts=facts)
     targets: list[Target] = []
     cases: list[Case] = []
     counts: dict[str, tuple[int, int]] = {}
@@ -63,8 +63,8 @@ def resolve(
     for group, members in _groups(wants, old_ends).items():
         topic = facts.get(group[2])
         if topic is None or topic.error is not None or not topic.partitions:
-            missing |= {group[2]: None} if topics.is_missing(topic) else {}
-            targets += [failed_target(want, rules, topics.error_of(topic)) for want in members]
+            missing |= {group[2]: None} if topic_checks.is_missing(topic) else {}
+            targets += [failed_target(want, rules, topic_checks.error_of(topic)) for want in members]
             continue
         old = max(want.partition for want in members) + 1
         if old < len(topic.partitions):
@@ -96,7 +96,7 @@ def _groups(wants: Sequence[Want], old_ends: Mapping[TopicPartition, EndSample])
     return groups
 
 
-def _case(run: Asked, want: Want) -> Case:
+def _case(run: Lookup, want: Want) -> Case:
     old = run.old(want)
     return Case(
         want=want,
@@ -107,21 +107,21 @@ def _case(run: Asked, want: Want) -> Case:
     )
 
 
-def _grown_cases(run: Asked, members: Sequence[Want]) -> list[Case]:
+def _grown_cases(run: Lookup, members: Sequence[Want]) -> list[Case]:
     """A topic with more partitions on the standby: perhaps only added ones, of which nothing was read."""
     known = {want.partition for want in members}
-    spread = topics.spread(members, len(run.facts[members[0].target_topic].partitions))
+    spread = topic_checks.spread(members, len(run.facts[members[0].target_topic].partitions))
     return [_case(run, want) for want in members] + [
         replace(_case(run, want), added=True, note=notes.ADDED) for want in spread if want.partition not in known
     ]
 
 
-def _common_cases(run: Asked, members: Sequence[Want], note: str) -> list[Case]:
+def _common_cases(run: Lookup, members: Sequence[Want], note: str) -> list[Case]:
     """A topic whose partitions do not match: the smallest T of the old ones, for every partition of the standby."""
     (time, buffer_ms), total = common_time(members, run.rules), sum(want.offset for want in members)
     alignment = NoPlace(Cause.REPARTITIONED)
     cases = []
-    for want in topics.spread(members, len(run.facts[members[0].target_topic].partitions)):
+    for want in topic_checks.spread(members, len(run.facts[members[0].target_topic].partitions)):
         key = TopicPartition(want.target_topic, want.partition)
         shared = replace(want, timestamp_ms=time, buffer_ms=buffer_ms)
         cases.append(
@@ -130,12 +130,12 @@ def _common_cases(run: Asked, members: Sequence[Want], note: str) -> list[Case]:
     return cases
 
 
-def _answer(run: Asked, cases: list[Case]) -> list[Target]:
+def _answer(run: Lookup, cases: list[Case]) -> list[Target]:
     keys = dict.fromkeys(case.key for case in cases)
     run.ask((key, Spec.LATEST) for key in keys)
     if run.rules.committed_only:
         visible = {case.key: None for case in cases if case.want.source in run.rules.committed_only}
-        run.visible = ask(run.log, [(key, Spec.LATEST) for key in visible], run.deadline, read_committed=True)
+        run.visible = ask_offsets(run.log, [(key, Spec.LATEST) for key in visible], run.deadline, read_committed=True)
     run.ask((key, Spec.EARLIEST) for key in keys)
     whole = [case for case in cases if run.error(case.key) is None]
     _ask_times(run, whole)
@@ -143,14 +143,14 @@ def _answer(run: Asked, cases: list[Case]) -> list[Target]:
     _align(run, whole)
     for case in whole:
         if case.scan is not None:
-            found = topics.expired(case.scan.outcome, case.want, run.answers.get((case.key, 0)))
+            found = topic_checks.expired(case.scan.outcome, case.want, run.answers.get((case.key, 0)))
             if isinstance(found, Found) and case.want.source in run.rules.committed_only:
                 behind = run.bound(case.key, Spec.LATEST) - found.offset
                 found = admitted(found, case.scan.ring, case.scan.search.records, behind=behind)
             case.alignment = found
     add_syncs(run, whole)
     whole = _regroup(run, whole)
-    look_behind(run, whole)
+    count_sent_again(run, whole)
     _ask_segments(run, whole)
     broken = [case for case in cases if run.error(case.key) is not None]
     return [_target(run, case) for case in whole] + [
@@ -158,7 +158,7 @@ def _answer(run: Asked, cases: list[Case]) -> list[Target]:
     ]
 
 
-def _ask_times(run: Asked, cases: Iterable[Case]) -> None:
+def _ask_times(run: Lookup, cases: Iterable[Case]) -> None:
     """T - buffer of each, the newest time, and the oldest one kept where retention may have worked."""
     questions: list[Question] = []
     for case in cases:
@@ -171,7 +171,7 @@ def _ask_times(run: Asked, cases: Iterable[Case]) -> None:
     run.ask(questions)
 
 
-def _ask_segments(run: Asked, cases: Iterable[Case]) -> None:
+def _ask_segments(run: Lookup, cases: Iterable[Case]) -> None:
     """Where times may not be asked for, or this broker cannot tell them and never will."""
     if MethodName.SEGMENT not in run.rules.methods:
         return
@@ -183,13 +183,13 @@ def _ask_segments(run: Asked, cases: Iterable[Case]) -> None:
     run.segments = ask_segments(run.log, asked, run.deadline, limit=segment.ASKED)
 
 
-def _segment_time(run: Asked, case: Case) -> int:
+def _segment_time(run: Lookup, case: Case) -> int:
     return asked_time(case.want.timestamp_ms, segment.buffer_of(case.want, run.rules)) or 0
 
 
-def _align(run: Asked, cases: Iterable[Case]) -> None:
+def _align(run: Lookup, cases: Iterable[Case]) -> None:
     """Look for every remembered place by content; also where only time may decide, for it measures the replay."""
-    lows: dict[Question, list[tuple[Case, Ring]]] = defaultdict(list)
+    lows: dict[Question, list[tuple[Case, FingerprintMatcher]]] = defaultdict(list)
     for case in cases:
         if case.alignment is not None:
             continue
@@ -207,9 +207,9 @@ def _align(run: Asked, cases: Iterable[Case]) -> None:
     _align_committed(run, [case for case in cases if case.scan is not None])
 
 
-def _align_committed(run: Asked, cases: Iterable[Case]) -> None:
+def _align_committed(run: Lookup, cases: Iterable[Case]) -> None:
     """Where the place is not proven, look for it once more: the standby may lack what was read and not committed."""
-    again: list[tuple[Case, Ring, Question]] = []
+    again: list[tuple[Case, FingerprintMatcher, Question]] = []
     for case in cases:
         known, outcome = committed(case.want), case.scan.outcome if case.scan else None
         if known and not run.is_compacted(case.key.topic) and not (isinstance(outcome, Found) and outcome.exact):
@@ -223,8 +223,8 @@ def _align_committed(run: Asked, cases: Iterable[Case]) -> None:
             case.alignment, case.scan = None, former
 
 
-def _ring(run: Asked, case: Case, records: Sequence[Fingerprint] | None = None) -> Ring:
-    return Ring(
+def _ring(run: Lookup, case: Case, records: Sequence[Fingerprint] | None = None) -> FingerprintMatcher:
+    return FingerprintMatcher(
         case.want.ring if records is None else records,
         run.rules.context,
         timed=not run.asks_append_time(case.key.topic),
@@ -233,7 +233,7 @@ def _ring(run: Asked, case: Case, records: Sequence[Fingerprint] | None = None) 
     )
 
 
-def _low_time(run: Asked, topic: str, ring: Ring) -> int:
+def _low_time(run: Lookup, topic: str, ring: FingerprintMatcher) -> int:
     """A record's own time never looks up a place after it, so the largest of the last K bounds the place from below."""
     if run.is_compacted(topic):
         return max(0, min(record.timestamp_ms for record in ring.records))
@@ -241,7 +241,7 @@ def _low_time(run: Asked, topic: str, ring: Ring) -> int:
     return max(0, newest - (SKEW_MS if run.asks_append_time(topic) else 0))
 
 
-def _scan(run: Asked, case: Case, ring: Ring, question: Question) -> Scan | None:
+def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question) -> Scan | None:
     looked, topic = run.answers[question], case.key.topic
     if looked.error is not None:
         case.alignment = NoPlace(Cause.ERROR, notes.failed(looked.error))
@@ -265,7 +265,7 @@ def _scan(run: Asked, case: Case, ring: Ring, question: Question) -> Scan | None
     return case.scan
 
 
-def _regroup(run: Asked, cases: list[Case]) -> list[Case]:
+def _regroup(run: Lookup, cases: list[Case]) -> list[Case]:
     """Where one partition of a topic is a mismatch, its partitioner may differ: the whole topic goes by common time."""
     groups: dict[Group, list[Case]] = defaultdict(list)
     for case in cases:
@@ -277,29 +277,29 @@ def _regroup(run: Asked, cases: list[Case]) -> list[Case]:
             kept += _common_cases(run, [case.want for case in members if not case.added], against)
             continue
         for case in members:
-            case.alignment = topics.behind(case.alignment, run.bound(case.key, Spec.LATEST))
+            case.alignment = topic_checks.behind(case.alignment, run.bound(case.key, Spec.LATEST))
         kept += members
     _ask_times(run, kept)
     return kept
 
 
-def _against(run: Asked, group: Group, members: Sequence[Case]) -> str:
+def _against(run: Lookup, group: Group, members: Sequence[Case]) -> str:
     """Why the standby's partitions are not taken for the old ones' copies, one to one; empty if they are."""
     count = len(run.facts[group[2]].partitions)
     old = [case for case in members if not case.added]
-    if len(old) < len(members) and not all(topics.is_partner(case.want, case.alignment) for case in old):
+    if len(old) < len(members) and not all(topic_checks.is_partner(case.want, case.alignment) for case in old):
         return notes.repartitioned(len({case.key.partition for case in old}), count)
     unknown = [case for case in old if case.partner and not isinstance(case.syncs, Syncs)]
-    stranger = topics.mismatch((case.key.partition, case.alignment) for case in unknown)
+    stranger = topic_checks.mismatch((case.key.partition, case.alignment) for case in unknown)
     return "" if stranger is None or count == 1 else notes.unaligned(stranger)
 
 
-def _target(run: Asked, case: Case) -> Target:
+def _target(run: Lookup, case: Case) -> Target:
     key = case.key
     time = asked_time(case.want.timestamp_ms, run.rules.buffer_of(case.want))
     first = run.answers.get((key, 0))
     assert case.alignment is not None
-    facts = Facts(
+    facts = StandbyLookup(
         begin=run.bound(key, Spec.EARLIEST),
         end=run.end(key, case.want.source),
         log_end=run.bound(key, Spec.LATEST),
@@ -319,7 +319,7 @@ def _target(run: Asked, case: Case) -> Target:
     return target(choice, run.old(case.want) if case.partner else None, ever_read=case.ever_read, note=case.note)
 
 
-def _earliest(run: Asked) -> dict[TopicPartition, int]:
+def _earliest(run: Lookup) -> dict[TopicPartition, int]:
     return {
         key: looked.timestamp_ms
         for (key, time), looked in run.answers.items()

@@ -16,18 +16,18 @@ from dataclasses import dataclass, field
 
 from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
-from streaming.cluster_log import OFFSET, Fetched, Log, LogRecord
-from streaming.resolve.ask_many import ask
+from streaming.cluster_log import OFFSET, ClusterLog, Fetched, LogRecord
+from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resume.gaps import PartialSearch, move_on, stay
 from streaming.resume.methods.content_search import LOOK_AHEAD, Cause, Found, NeedMore, NoPlace, Outcome, Search
-from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 """Partition to the offsets ``[first, last)``."""
 
 
 def read_ranges(
-    log: Log, ranges: Ranges, *, limit: int, timeout: float
+    log: ClusterLog, ranges: Ranges, *, limit: int, timeout: float
 ) -> dict[TopicPartition, tuple[LogRecord, ...] | None]:
     """The records of each range; None where an error, the deadline or ``limit`` records of a partition came between.
 
@@ -93,7 +93,7 @@ class Scan:
     """One alignment under way. ``search`` starts at ``start``; ``gap`` old records lie between ring and checkpoint."""
 
     key: TopicPartition
-    ring: Ring
+    ring: FingerprintMatcher
     begin: int
     begin_ms: int | None = None
     """Time of the first record that retention has left; None unknown, or nothing was deleted."""
@@ -104,7 +104,7 @@ class Scan:
     append_time: bool
     gap: int
     dense: bool
-    read: Ring | None = None
+    read: FingerprintMatcher | None = None
     """All records read, where ``ring`` has only those that a replicator of committed records copies."""
     start: int = field(init=False)
     search: Search = field(init=False)
@@ -154,7 +154,7 @@ class Scan:
 _BY_CLOCK = frozenset({Cause.LAGS, Cause.MISMATCH})
 
 
-def scan(log: Log, scans: Iterable[Scan], deadline: Deadline) -> None:
+def scan(log: ClusterLog, scans: Iterable[Scan], deadline: Deadline) -> None:
     """Give every scan an ``outcome``. One partition may be scanned several times, for several positions."""
     todo = list(scans)
     for item in todo:
@@ -242,10 +242,10 @@ def _bridge(item: Scan, found: Found) -> Found | NeedMore:
     return move_on(found, item.gap, item.ring, item.search.records, read_to=item.next, end=item.end)
 
 
-def _restart_earlier(log: Log, items: list[Scan], deadline: Deadline) -> None:
+def _restart_earlier(log: ClusterLog, items: list[Scan], deadline: Deadline) -> None:
     """The standby's own clock stamped these records: look the lower bound up again, allowing for its skew."""
     asked = [(item.key, max(0, item.lo_time_ms - SKEW_MS)) for item in items]
-    answers = ask(log, asked, deadline)
+    answers = ask_offsets(log, asked, deadline)
     for item, question in zip(items, asked, strict=True):
         item.append_time = True
         looked = answers[question]

@@ -7,11 +7,11 @@ and a replicator keeps it. So an age is a good sign that a partition is copied, 
 from dataclasses import KW_ONLY, dataclass
 
 from state.model.entities import EndSample
-from streaming.cluster_log import Looked, PartitionError
+from streaming.cluster_log import OffsetAnswer, PartitionError
 
 
 @dataclass(frozen=True, slots=True)
-class Age:
+class ReplicationAge:
     """How far one partition of the standby is behind, in time and in offsets of the source."""
 
     source_ms: int | None
@@ -28,7 +28,9 @@ class Age:
     """Whether the error is the standby's."""
 
 
-def age(*, here: Looked, there: Looked, begin: Looked, end: Looked, after: Looked | None) -> Age:
+def replication_age(
+    *, here: OffsetAnswer, there: OffsetAnswer, begin: OffsetAnswer, end: OffsetAnswer, after: OffsetAnswer | None
+) -> ReplicationAge:
     """Compare the largest timestamps ``here`` (source) and ``there`` (standby).
 
     ``begin`` and ``end`` bound the source's log; ``after`` is its first record later than the standby's largest
@@ -39,13 +41,13 @@ def age(*, here: Looked, there: Looked, begin: Looked, end: Looked, after: Looke
     if failed is not None:
         return _unknown(here.timestamp_ms, there, failed)
     if end.offset is None or begin.offset is None:
-        return Age(here.timestamp_ms, there.timestamp_ms, seconds=None, records=None)
+        return ReplicationAge(here.timestamp_ms, there.timestamp_ms, seconds=None, records=None)
     if here.timestamp_ms is None:
-        return Age(None, there.timestamp_ms, seconds=0.0, records=0)
+        return ReplicationAge(None, there.timestamp_ms, seconds=0.0, records=0)
     if there.timestamp_ms is None:
-        return Age(here.timestamp_ms, None, seconds=None, records=end.offset - begin.offset)
+        return ReplicationAge(here.timestamp_ms, None, seconds=None, records=end.offset - begin.offset)
     first = end.offset if after is None or after.offset is None else after.offset
-    return Age(
+    return ReplicationAge(
         here.timestamp_ms,
         there.timestamp_ms,
         seconds=_seconds(here.timestamp_ms, there.timestamp_ms),
@@ -53,7 +55,7 @@ def age(*, here: Looked, there: Looked, begin: Looked, end: Looked, after: Looke
     )
 
 
-def age_at(sample: EndSample, there: Looked) -> Age:
+def age_at(sample: EndSample, there: OffsetAnswer) -> ReplicationAge:
     """Compare a source as it was last sampled, because it is silent now, with the standby's largest timestamp.
 
     What the standby lacks of it in offsets is known only where it holds nothing, or there was nothing to copy.
@@ -61,9 +63,9 @@ def age_at(sample: EndSample, there: Looked) -> Age:
     if there.error is not None:
         return _unknown(sample.newest_timestamp_ms, there, there)
     if sample.begin == sample.end:
-        return Age(None, there.timestamp_ms, seconds=0.0, records=0)
+        return ReplicationAge(None, there.timestamp_ms, seconds=0.0, records=0)
     newest = sample.newest_timestamp_ms
-    return Age(
+    return ReplicationAge(
         newest,
         there.timestamp_ms,
         seconds=None if newest is None or there.timestamp_ms is None else _seconds(newest, there.timestamp_ms),
@@ -71,9 +73,11 @@ def age_at(sample: EndSample, there: Looked) -> Age:
     )
 
 
-def _unknown(here_ms: int | None, there: Looked, failed: Looked) -> Age:
+def _unknown(here_ms: int | None, there: OffsetAnswer, failed: OffsetAnswer) -> ReplicationAge:
     by_standby = failed is there
-    return Age(here_ms, there.timestamp_ms, seconds=None, records=None, error=failed.error, by_standby=by_standby)
+    return ReplicationAge(
+        here_ms, there.timestamp_ms, seconds=None, records=None, error=failed.error, by_standby=by_standby
+    )
 
 
 def _seconds(here_ms: int, there_ms: int) -> float:

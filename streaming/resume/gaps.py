@@ -27,7 +27,7 @@ from dataclasses import replace
 from streaming.cluster_log import OFFSET, LogRecord
 from streaming.resume import notes
 from streaming.resume.methods.content_search import NEED_MORE, Found, NeedMore, NoPlace, Outcome, Search
-from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Want
 
 
@@ -41,7 +41,7 @@ def stay(found: Found, gap: int) -> Found:
 
 
 def move_on(
-    found: Found, gap: int, ring: Ring, records: Sequence[LogRecord], *, read_to: int, end: int
+    found: Found, gap: int, ring: FingerprintMatcher, records: Sequence[LogRecord], *, read_to: int, end: int
 ) -> Found | NeedMore:
     """Move ``found`` on by ``gap`` records of the standby, of which ``records`` were read, up to ``read_to``."""
     if found.missing:
@@ -59,7 +59,7 @@ def move_on(
     return _judged(moved, ring, after)
 
 
-def _judged(moved: Found, ring: Ring, after: Sequence[LogRecord]) -> Found:
+def _judged(moved: Found, ring: FingerprintMatcher, after: Sequence[LogRecord]) -> Found:
     """Not exact if the gap may hold copies sent again: each of them means one record less passed over."""
     keys = {(record.digest, 0 if record.append_time else record.timestamp_ms) for record in after}
     again = len(after) - len(keys) + sum(ring.newest(record) >= 0 for record in after)
@@ -98,7 +98,9 @@ class PartialSearch(Search):
     The answer comes at the end of the log, for only then is it known which the standby lacks.
     """
 
-    def __init__(self, ring: Ring, read: Ring, *, lo: int, end: int, cut: bool = False) -> None:
+    def __init__(
+        self, ring: FingerprintMatcher, read: FingerprintMatcher, *, lo: int, end: int, cut: bool = False
+    ) -> None:
         super().__init__(ring, lo=lo, end=end, cut=cut)
         self._read = read
 
@@ -107,7 +109,7 @@ class PartialSearch(Search):
         if next_offset < self.end:
             return NEED_MORE
         there = {index for record in self.records for index in self._read.indices(record)}
-        sure = {record.offset for record in self.ring.records}
+        sure = {record.offset for record in self.matcher.records}
         held = [each for i, each in enumerate(self._read.records) if each.offset in sure or i in there]
         search = Search(self._read.holding(held), lo=self.lo, end=self.end, cut=self.cut)
         found = search.feed(self.records, self.end)
@@ -143,7 +145,7 @@ def better(whole: Found | NoPlace | None, partial: Found | NoPlace | None) -> bo
     return partial.exact and whole.missing != 0 and partial.offset <= whole.offset
 
 
-def admitted(found: Found, ring: Ring, records: Sequence[LogRecord], *, behind: int) -> Found:
+def admitted(found: Found, ring: FingerprintMatcher, records: Sequence[LogRecord], *, behind: int) -> Found:
     """A read_committed query's place; not exact where aborted records lie before it as ordinary ones.
 
     ``behind``: how many records the standby holds behind the place.

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from streaming.cluster_log import PartitionError
-from streaming.resume.facts import Facts
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
+from streaming.resume.standby_lookup import StandbyLookup
 
 NO_TIMESTAMP = "no time of a consumed record is known, so the standby cannot be searched by time"
 NOTHING_READ = "nothing was read yet: resumed at the start of the standby's log"
@@ -73,7 +73,7 @@ def failed(error: PartitionError) -> str:
     return f"{error.name}: {error.text}{again}"
 
 
-def no_match(time_ms: int, facts: Facts, now: datetime, *, idle: bool | None) -> str:
+def no_match(time_ms: int, facts: StandbyLookup, now: datetime, *, idle: bool | None) -> str:
     """Why the standby has no record at or after a time; in each case the query resumes at the standby's end."""
     if time_ms > now.timestamp() * 1000:
         return f"{future(time_ms)}: resumed at the standby's end"

@@ -27,7 +27,7 @@ from itertools import accumulate
 from state.model.entities import Fingerprint
 from state.model.fingerprints import back
 from streaming.cluster_log import LogRecord
-from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Want
 
 IN_A_ROW = 4
@@ -69,7 +69,7 @@ def read_until_ms(records: Sequence[Fingerprint]) -> int:
 class Behind:
     """The standby's records behind a place, all of them up to its end, held against those that were read before it."""
 
-    def __init__(self, ring: Ring, records: Sequence[LogRecord]) -> None:
+    def __init__(self, ring: FingerprintMatcher, records: Sequence[LogRecord]) -> None:
         self.records = records
         self._ring = ring
         self._top_ms = max(record.timestamp_ms for record in ring.records)

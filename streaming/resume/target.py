@@ -14,12 +14,12 @@ from state.model.entities import EndSample, Fingerprint
 from state.settings.keys import MethodName
 from streaming.cluster_log import OFFSET, PartitionError
 from streaming.resume import notes
-from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.methods import segment
-from streaming.resume.methods.choose import Question, choose
+from streaming.resume.methods.choose import MethodInput, choose
 from streaming.resume.methods.content_search import Cause, Found, NoPlace, is_retention
 from streaming.resume.model import Rules, Target, Want
 from streaming.resume.sent_again import remembered
+from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +33,9 @@ class Forecast:
     note: str = ""
 
 
-def forecast(want: Want, place: Place, facts: Facts, old: EndSample | None, *, ever_read: int) -> Forecast:
+def forecast(
+    want: Want, place: ResumeOffset, facts: StandbyLookup, old: EndSample | None, *, ever_read: int
+) -> Forecast:
     """Weigh a chosen place. ``old`` is the last sample of the old partition's end, if any.
 
     ``ever_read`` bounds the replay: the old offset, or the sum of a topic's old offsets where partitions do not match.
@@ -50,11 +52,11 @@ def forecast(want: Want, place: Place, facts: Facts, old: EndSample | None, *, e
     )
 
 
-def _later(found: Found | None, facts: Facts) -> int | None:
+def _later(found: Found | None, facts: StandbyLookup) -> int | None:
     return None if found is None or found.missing is None else found.missing + facts.resent.later
 
 
-def set_back(cost: Forecast, records: int, room: int) -> Forecast:
+def set_back_cost(cost: Forecast, records: int, room: int) -> Forecast:
     """The forecast of a position that was set back by so many offsets, where the standby has ``room`` records ahead.
 
     What was read of the old log behind the place it parts may have been copied before it was cut, and may not.
@@ -65,7 +67,7 @@ def set_back(cost: Forecast, records: int, room: int) -> Forecast:
     return replace(cost, replay_records=replay, note=notes.joined(cost.note, notes.UNPROVEN_BOUND if replay else ""))
 
 
-def _replay(place: Place, facts: Facts, ever_read: int) -> tuple[int | None, str]:
+def _replay(place: ResumeOffset, facts: StandbyLookup, ever_read: int) -> tuple[int | None, str]:
     found = facts.alignment
     if not isinstance(found, Found) or found.repeats is None:
         known = () if place.repeats is None else (place.repeats,)
@@ -80,7 +82,7 @@ def _replay(place: Place, facts: Facts, ever_read: int) -> tuple[int | None, str
     return once + resent.records, resent.note
 
 
-def data_records(facts: Facts, first: int, last: int) -> int:
+def data_records(facts: StandbyLookup, first: int, last: int) -> int:
     """Data records in ``[first, last)``: counted where they were read, offsets subtracted before that."""
     if facts.scanned_from is None or last <= facts.scanned_from:
         return last - first
@@ -89,7 +91,9 @@ def data_records(facts: Facts, first: int, last: int) -> int:
     return unread + bisect_left(facts.scanned, last, key=OFFSET) - start
 
 
-def exposure(want: Want, found: Found | None, facts: Facts, old: EndSample | None) -> tuple[int | None, float | None]:
+def exposure(
+    want: Want, found: Found | None, facts: StandbyLookup, old: EndSample | None
+) -> tuple[int | None, float | None]:
     """Records and seconds by which the standby is behind what was last seen of the old cluster."""
     if old is None:
         return None, None
@@ -106,14 +110,14 @@ def exposure(want: Want, found: Found | None, facts: Facts, old: EndSample | Non
     return max(0, ahead_there - ahead_here, 1 if seconds else 0), seconds
 
 
-def target(question: Question, old: EndSample | None, *, ever_read: int, note: str) -> Target:
+def target(question: MethodInput, old: EndSample | None, *, ever_read: int, note: str) -> Target:
     """Choose one partition's place and weigh it."""
     want, facts = question.want, question.facts
     place = choose(question)
-    if isinstance(place, Place):
+    if isinstance(place, ResumeOffset):
         cost = forecast(want, place, facts, old, ever_read=ever_read)
         if want.read_to is not None and not want.lost:
-            cost = set_back(cost, want.read_to - want.offset, facts.end - place.offset)
+            cost = set_back_cost(cost, want.read_to - want.offset, facts.end - place.offset)
             note = notes.joined(note, notes.set_back(want.read_to, want.offset))
         exact = place.exact and cost.replay_records == 0
     else:
@@ -129,8 +133,8 @@ def target(question: Question, old: EndSample | None, *, ever_read: int, note: s
         buffer_ms=_buffer(want, place, question.rules),
         target_topic=want.target_topic,
         target_partition=want.partition,
-        target_offset=place.offset if isinstance(place, Place) else None,
-        method=place.method.value if isinstance(place, Place) else None,
+        target_offset=place.offset if isinstance(place, ResumeOffset) else None,
+        method=place.method.value if isinstance(place, ResumeOffset) else None,
         exact=exact,
         begin=facts.begin,
         end=facts.end,
@@ -139,12 +143,12 @@ def target(question: Question, old: EndSample | None, *, ever_read: int, note: s
         exposure_records=cost.exposure_records,
         exposure_seconds=cost.exposure_seconds,
         note=notes.joined(note, place.note, cost.note),
-        error=None if isinstance(place, Place) else _error(facts),
+        error=None if isinstance(place, ResumeOffset) else _error(facts),
         expired=is_retention(facts.alignment) or _emptied(question),
         later=remembered(want, cost.replay_later_records),
         last=_last(want, facts) + facts.resent.seen,
         after_last=0 if want.ring_offset is None else want.offset - want.ring_offset,
-        sent_again=isinstance(place, Place) and place.exact and facts.resent.records != 0,
+        sent_again=isinstance(place, ResumeOffset) and place.exact and facts.resent.records != 0,
     )
 
 
@@ -179,16 +183,16 @@ def in_order(targets: Iterable[Target], wants: Sequence[Want]) -> tuple[Target, 
     return tuple(sorted(targets, key=lambda t: (rank[t.source], t.target_topic, t.target_partition)))
 
 
-def _last(want: Want, facts: Facts) -> tuple[Fingerprint, ...]:
+def _last(want: Want, facts: StandbyLookup) -> tuple[Fingerprint, ...]:
     """The ring, unless it is of other partitions, of a log that was cut, or nobody knows what was read after it."""
     mixed = isinstance(facts.alignment, NoPlace) and facts.alignment.cause is Cause.REPARTITIONED
     whole = want.ring_offset == want.offset or want.dense is True
     return want.ring if whole and not mixed and want.read_to is None else ()
 
 
-def _buffer(want: Want, place: Place | Unheld, rules: Rules) -> int:
+def _buffer(want: Want, place: ResumeOffset | NotApplicable, rules: Rules) -> int:
     """X as the method that decided went by it."""
-    by_segment = isinstance(place, Place) and place.method is MethodName.SEGMENT
+    by_segment = isinstance(place, ResumeOffset) and place.method is MethodName.SEGMENT
     return segment.buffer_of(want, rules) if by_segment else rules.buffer_of(want)
 
 
@@ -197,12 +201,12 @@ def _read_to(want: Want) -> int:
     return want.offset if want.read_to is None else want.read_to
 
 
-def _emptied(question: Question) -> bool:
+def _emptied(question: MethodInput) -> bool:
     """Whether the standby has deleted all it had, although unread records are known to have followed the position."""
     return question.facts.begin == question.facts.end > 0 and question.idle is False
 
 
-def _error(facts: Facts) -> str | None:
+def _error(facts: StandbyLookup) -> str | None:
     if facts.by_time is not None and facts.by_time.error is not None:
         return facts.by_time.error.name
     if isinstance(facts.alignment, NoPlace) and facts.alignment.cause in (Cause.ERROR, Cause.DEADLINE):

@@ -118,7 +118,7 @@ class Standing:
         return SITUATIONS.get(self.finding)
 
 
-def judge(position: Position, log: LogNow | PartitionError) -> Standing:
+def judge_log(position: Position, log: LogNow | PartitionError) -> Standing:
     """Compare a position with the log that it was read from.
 
     As Kafka's consumer does when it validates a position (``SubscriptionState.maybeCompleteValidation``): an epoch

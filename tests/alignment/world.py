@@ -11,8 +11,8 @@ from state.model.entities import EndSample, TopicPartition
 from state.model.fingerprints import LIMIT
 from state.settings.keys import Cluster, MethodName
 from streaming.cluster_log import Spec
+from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
-from streaming.kafka.tail import read_tails
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Rules, Target, Want
 from tests.alignment.cases import Case
@@ -171,7 +171,9 @@ class Filled:
     def _want(self, east: Link, case: Case, number: int, among: Sequence[int]) -> Want:
         position = self.chance.choice(among)
         key = TopicPartition(case.topic, number)
-        tail = read_tails(east, {key: position}, count=LIMIT, timeout=_TIMEOUT, read_committed=case.read_committed)[key]
+        tail = read_last_records(
+            east, {key: position}, count=LIMIT, timeout=_TIMEOUT, read_committed=case.read_committed
+        )[key]
         assert tail.error is None, tail
         return Want(
             source=_SOURCE,

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from state.store.preconditions import CONTROLLER
 from state.store.sql.migrate import open_store, upgrade_store
+from state.store.write_checks import CONTROLLER
 from tests.contract import samples
 
 

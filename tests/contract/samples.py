@@ -24,10 +24,10 @@ from state.model.entities import (
     RunState,
     Step,
 )
-from state.model.maintenance import Copy, Disorder, ReadinessFact, Replication, TopicDisorder
+from state.model.maintenance import Disorder, PartitionCopy, ReadinessFact, ReplicationSample, TopicDisorder
 from state.model.pins import Pin
 from state.store.controller_store import ControllerStore
-from state.store.preconditions import CONTROLLER
+from state.store.write_checks import CONTROLLER
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 TTL = timedelta(seconds=30)
@@ -286,17 +286,17 @@ def readiness(**change: Any) -> ReadinessFact:
     return ReadinessFact(**(values | change))
 
 
-def replication(**change: Any) -> Replication:
+def replication(**change: Any) -> ReplicationSample:
     values: dict[str, Any] = {
         "source": "east",
         "target": "west",
         "sampled_at": AT,
         "copies": (
-            Copy("orders", 0, "east.orders", 5_000, 4_000, 1_000, 3, 6_000, ""),
-            Copy("orders", 1, None, None, None, None, None, None, "the route to west has no such topic"),
+            PartitionCopy("orders", 0, "east.orders", 5_000, 4_000, 1_000, 3, 6_000, ""),
+            PartitionCopy("orders", 1, None, None, None, None, None, None, "the route to west has no such topic"),
         ),
     }
-    return Replication(**(values | change))
+    return ReplicationSample(**(values | change))
 
 
 def disorder(**change: Any) -> Disorder:

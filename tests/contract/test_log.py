@@ -1,4 +1,4 @@
-"""What every ``Log`` promises, asked of the cluster in memory and of the link to brokers made of sockets."""
+"""What every ``ClusterLog`` promises, asked of the cluster in memory and of the link to brokers made of sockets."""
 
 import socket
 import time
@@ -10,14 +10,14 @@ import pytest
 from state.model.entities import Fingerprint, TopicPartition
 from state.settings.keys import Cluster, Security, Tideover
 from streaming.clocks import Deadline
-from streaming.cluster_log import Log, Spec
+from streaming.cluster_log import ClusterLog, Spec
 from streaming.errors import ClusterUnreachable, CredentialRefused, WrongCluster
+from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
-from streaming.kafka.requests import offsets
+from streaming.kafka.requests import list_offsets
 from streaming.kafka.requests.records import digest
-from streaming.kafka.tail import read_tails
 from streaming.probe.identities import Identities
-from streaming.resolve.ask_many import ask
+from streaming.resolve.batched_lookups import ask_offsets
 from tests.fakecluster import BASE_MS, EPOCH_STARTS, SEGMENT_RECORDS, STEP_MS, FakeCluster, silent_server
 from tests.memory_log import MemoryCluster
 from tests.segments import RECORDS, over_segments, written_at
@@ -52,8 +52,8 @@ def memory() -> MemoryCluster:
 
 
 @pytest.fixture(params=["memory", "link"])
-def log(request: pytest.FixtureRequest) -> Log:
-    answer: Log = memory() if request.param == "memory" else request.getfixturevalue("link")
+def log(request: pytest.FixtureRequest) -> ClusterLog:
+    answer: ClusterLog = memory() if request.param == "memory" else request.getfixturevalue("link")
     return answer
 
 
@@ -74,13 +74,13 @@ def log(request: pytest.FixtureRequest) -> Log:
     ],
 )
 def test_a_time_is_the_first_offset_at_or_after_it(
-    log: Log, asked: int, offset: int | None, timestamp: int | None
+    log: ClusterLog, asked: int, offset: int | None, timestamp: int | None
 ) -> None:
     for answer in log.offsets(dict.fromkeys(PARTITIONS, asked), timeout=60).values():
         assert (answer.offset, answer.timestamp_ms, answer.error) == (offset, timestamp, None)
 
 
-def test_a_negative_time_is_refused(log: Log) -> None:
+def test_a_negative_time_is_refused(log: ClusterLog) -> None:
     with pytest.raises(ValueError, match="-4"):
         log.offsets({PARTITIONS[0]: -4}, timeout=60)
 
@@ -92,10 +92,10 @@ def test_a_negative_time_is_refused_before_any_request(link: Link, fake: FakeClu
     assert fake.asked == []
 
 
-def test_one_partition_may_be_asked_for_several_times_at_once(log: Log) -> None:
+def test_one_partition_may_be_asked_for_several_times_at_once(log: ClusterLog) -> None:
     times = [BASE_MS, BASE_MS + 5 * STEP_MS, Spec.LATEST, BASE_MS]
     questions = [(partition, time) for time in times for partition in PARTITIONS]
-    answers = ask(log, questions, Deadline.after(5))
+    answers = ask_offsets(log, questions, Deadline.after(5))
     assert len(answers) == 3 * len(PARTITIONS)
     for (_, asked), looked in answers.items():
         assert looked.error is None
@@ -105,14 +105,19 @@ def test_one_partition_may_be_asked_for_several_times_at_once(log: Log) -> None:
 def test_a_read_committed_question_uses_a_version_that_knows_isolation() -> None:
     """Version 1 has no isolation level: an older broker would answer what an open transaction wrote (KIP-98)."""
     for time_ms, oldest in ((BASE_MS, 2), (Spec.LATEST, 2), (Spec.MAX_TIMESTAMP, 7)):
-        request = offsets.inquiry({PARTITIONS[0]: time_ms}, read_committed=True).request(PARTITIONS[:1])
+        request = list_offsets.partition_request({PARTITIONS[0]: time_ms}, read_committed=True).request(PARTITIONS[:1])
         assert (request.isolation_level, request._min_version) == (1, oldest)
-    assert offsets.inquiry({PARTITIONS[0]: BASE_MS}, read_committed=False).request(PARTITIONS[:1]).isolation_level == 0
+    assert (
+        list_offsets.partition_request({PARTITIONS[0]: BASE_MS}, read_committed=False)
+        .request(PARTITIONS[:1])
+        .isolation_level
+        == 0
+    )
 
 
 def test_the_same_partition_twice_in_one_request_is_an_error_of_the_protocol(link: Link, fake: FakeCluster) -> None:
     """``INVALID_REQUEST`` (42) is what the separate requests avoid (KIP-79)."""
-    twice = offsets.inquiry({PARTITIONS[0]: BASE_MS}, read_committed=False)
+    twice = list_offsets.partition_request({PARTITIONS[0]: BASE_MS}, read_committed=False)
     answers = link._partitions.ask(
         replace(twice, chunks=lambda partitions: [partitions * 2]), [PARTITIONS[0]], Deadline.after(2)
     )
@@ -121,7 +126,7 @@ def test_the_same_partition_twice_in_one_request_is_an_error_of_the_protocol(lin
     assert (error.name, error.retriable) == ("INVALID_REQUEST", False)
 
 
-def test_missing_partitions_do_not_hide_the_answers_of_others(log: Log) -> None:
+def test_missing_partitions_do_not_hide_the_answers_of_others(log: ClusterLog) -> None:
     strangers = [TopicPartition("t", 99), TopicPartition("nowhere", 0)]
     answers = log.offsets(dict.fromkeys([*PARTITIONS, *strangers], Spec.LATEST), timeout=60)
     assert [answers[partition].offset for partition in PARTITIONS] == [RECORDS] * 6
@@ -129,7 +134,7 @@ def test_missing_partitions_do_not_hide_the_answers_of_others(log: Log) -> None:
     assert [error and (error.name, error.retriable) for error in errors] == [("UNKNOWN_TOPIC_OR_PARTITION", False)] * 2
 
 
-def test_a_topic_is_described_and_a_missing_one_is_told(log: Log) -> None:
+def test_a_topic_is_described_and_a_missing_one_is_told(log: ClusterLog) -> None:
     facts = log.describe(["t", "nowhere"], timeout=60)
     assert sorted(facts["t"].partitions) == [0, 1, 2, 3, 4, 5]
     assert facts["t"].topic_id
@@ -139,7 +144,7 @@ def test_a_topic_is_described_and_a_missing_one_is_told(log: Log) -> None:
     assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-def test_all_topics_are_named(log: Log) -> None:
+def test_all_topics_are_named(log: ClusterLog) -> None:
     assert set(log.names(timeout=60)) == {"t"}
 
 
@@ -149,7 +154,7 @@ def test_names_lists_no_internal_topic_and_creates_none(link: Link, fake: FakeCl
     assert fake.created == []
 
 
-def test_a_fetch_gives_the_records_from_the_wanted_offset_on(log: Log) -> None:
+def test_a_fetch_gives_the_records_from_the_wanted_offset_on(log: ClusterLog) -> None:
     fetched = log.fetch(dict.fromkeys(PARTITIONS, (990, 1 << 20)), timeout=60)
     for answer in fetched.values():
         assert [(record.offset, record.digest) for record in answer.records] == [
@@ -158,13 +163,13 @@ def test_a_fetch_gives_the_records_from_the_wanted_offset_on(log: Log) -> None:
         assert (answer.next_offset, answer.high_watermark, answer.log_start) == (RECORDS, RECORDS, 0)
 
 
-def test_a_fetch_with_too_little_room_asks_for_more(log: Log) -> None:
+def test_a_fetch_with_too_little_room_asks_for_more(log: ClusterLog) -> None:
     answer = log.fetch({PARTITIONS[0]: (7, 20)}, timeout=60)[PARTITIONS[0]]
     assert (answer.records, answer.next_offset) == ((), 7)
     assert answer.needs_bytes > 20
 
 
-def test_a_fetch_may_leave_out_what_is_not_wanted(log: Log) -> None:
+def test_a_fetch_may_leave_out_what_is_not_wanted(log: ClusterLog) -> None:
     starts = dict.fromkeys(PARTITIONS[:2], (100, 1 << 20))
     answers = log.fetch(starts, until={PARTITIONS[0]: 110}, timeout=60)
     assert [record.offset for record in answers[PARTITIONS[0]].records] == list(range(100, 110))
@@ -172,7 +177,7 @@ def test_a_fetch_may_leave_out_what_is_not_wanted(log: Log) -> None:
     assert answers[PARTITIONS[1]].next_offset == RECORDS
 
 
-def test_a_fetch_outside_the_log_is_an_error_of_its_partition_alone(log: Log) -> None:
+def test_a_fetch_outside_the_log_is_an_error_of_its_partition_alone(log: ClusterLog) -> None:
     starts = {PARTITIONS[0]: (RECORDS + 1, 1000), PARTITIONS[1]: (0, 1000)}
     answers = log.fetch(starts, timeout=60)
     error = answers[PARTITIONS[0]].error
@@ -183,8 +188,8 @@ def test_a_fetch_outside_the_log_is_an_error_of_its_partition_alone(log: Log) ->
 
 
 @pytest.mark.parametrize("end", [0, 1, 31, 32, 33, 500, RECORDS])
-def test_a_tail_holds_the_records_right_before_its_end(log: Log, end: int) -> None:
-    for tail in read_tails(log, dict.fromkeys(PARTITIONS, end), count=32, timeout=60).values():
+def test_a_tail_holds_the_records_right_before_its_end(log: ClusterLog, end: int) -> None:
+    for tail in read_last_records(log, dict.fromkeys(PARTITIONS, end), count=32, timeout=60).values():
         start = max(0, end - 32)
         assert tail.records == tuple(
             Fingerprint(offset, BASE_MS + offset * STEP_MS, digest(None, b"%d" % offset))
@@ -194,15 +199,15 @@ def test_a_tail_holds_the_records_right_before_its_end(log: Log, end: int) -> No
 
 
 @pytest.mark.parametrize(("known", "start"), [(0, 468), (468, 468), (490, 490), (499, 499), (500, 500), (600, 500)])
-def test_a_tail_reaches_back_to_what_is_known(log: Log, known: int, start: int) -> None:
+def test_a_tail_reaches_back_to_what_is_known(log: ClusterLog, known: int, start: int) -> None:
     ends = dict.fromkeys(PARTITIONS, 500)
-    for tail in read_tails(log, ends, count=32, known=dict.fromkeys(PARTITIONS, known), timeout=60).values():
+    for tail in read_last_records(log, ends, count=32, known=dict.fromkeys(PARTITIONS, known), timeout=60).values():
         assert [record.offset for record in tail.records] == list(range(start, 500))
         assert (tail.start, tail.dense, tail.error) == (start, True, None)
 
 
-def test_a_tail_beyond_the_end_is_an_error(log: Log) -> None:
-    tail = read_tails(log, {PARTITIONS[0]: RECORDS + 500}, count=32, timeout=60)[PARTITIONS[0]]
+def test_a_tail_beyond_the_end_is_an_error(log: ClusterLog) -> None:
+    tail = read_last_records(log, {PARTITIONS[0]: RECORDS + 500}, count=32, timeout=60)[PARTITIONS[0]]
     assert tail.records == ()
     assert tail.error is not None
 
@@ -213,13 +218,13 @@ def test_a_tail_beyond_the_end_is_an_error(log: Log) -> None:
     ids=["an old one", "one without records", "the one before", "the leader's own", "a later one"],
 )
 def test_a_leader_epoch_ends_where_the_next_one_begins(
-    log: Log, asked: int, epoch: int | None, end: int | None
+    log: ClusterLog, asked: int, epoch: int | None, end: int | None
 ) -> None:
     for answer in log.epoch_ends(dict.fromkeys(PARTITIONS, asked), timeout=60).values():
         assert (answer.leader_epoch, answer.end_offset, answer.error) == (epoch, end, None)
 
 
-def test_an_epoch_of_what_does_not_exist_is_an_error_of_its_partition_alone(log: Log) -> None:
+def test_an_epoch_of_what_does_not_exist_is_an_error_of_its_partition_alone(log: ClusterLog) -> None:
     answers = log.epoch_ends({PARTITIONS[0]: 0, TopicPartition("t", 99): 0}, timeout=60)
     error = answers[TopicPartition("t", 99)].error
     assert answers[PARTITIONS[0]].end_offset == 300
@@ -228,7 +233,7 @@ def test_an_epoch_of_what_does_not_exist_is_an_error_of_its_partition_alone(log:
 
 
 @pytest.fixture(params=["memory", "link"])
-def old_log(request: pytest.FixtureRequest) -> Iterator[Log]:
+def old_log(request: pytest.FixtureRequest) -> Iterator[ClusterLog]:
     """A log whose brokers still answer segment-level searches, as Kafka 3.9."""
     if request.param == "memory":
         yield memory()
@@ -239,19 +244,19 @@ def old_log(request: pytest.FixtureRequest) -> Iterator[Log]:
 
 @over_segments
 def test_segments_are_named_newest_first_and_minus_one_is_the_latest(
-    old_log: Log, asked: int, limit: int, offsets: tuple[int, ...]
+    old_log: ClusterLog, asked: int, limit: int, offsets: tuple[int, ...]
 ) -> None:
     answers = old_log.segments(dict.fromkeys(PARTITIONS, asked), limit=limit, timeout=60)
     assert {(answer.offsets, answer.error) for answer in answers.values()} == {(offsets, None)}
 
 
 @pytest.mark.parametrize(("asked", "limit"), [(Spec.MAX_TIMESTAMP, 1), (-4, 1), (0, 0)])
-def test_a_segment_question_that_cannot_be_answered_is_refused(old_log: Log, asked: int, limit: int) -> None:
+def test_a_segment_question_that_cannot_be_answered_is_refused(old_log: ClusterLog, asked: int, limit: int) -> None:
     with pytest.raises(ValueError, match=r"segment|-4"):
         old_log.segments({PARTITIONS[0]: asked}, limit=limit, timeout=60)
 
 
-def test_an_error_of_one_partition_does_not_hide_the_segments_of_others(old_log: Log) -> None:
+def test_an_error_of_one_partition_does_not_hide_the_segments_of_others(old_log: ClusterLog) -> None:
     answers = old_log.segments({PARTITIONS[0]: -1, TopicPartition("t", 99): -1}, timeout=60)
     error = answers[TopicPartition("t", 99)].error
     assert answers[PARTITIONS[0]].offsets == (1000,)
@@ -295,7 +300,7 @@ def test_a_newer_broker_is_not_asked_for_segments_in_a_changed_protocol(fake: Fa
 def test_a_tail_steps_back_over_a_hole() -> None:
     cluster = memory()
     cluster.compact("t", 0, range(600, 990))
-    tail = read_tails(cluster, {PARTITIONS[0]: RECORDS}, count=32, timeout=60)[PARTITIONS[0]]
+    tail = read_last_records(cluster, {PARTITIONS[0]: RECORDS}, count=32, timeout=60)[PARTITIONS[0]]
     assert [record.offset for record in tail.records] == [*range(578, 600), *range(990, 1000)]
     assert (tail.start, tail.dense, tail.error) == (578, False, None)
 
@@ -304,7 +309,7 @@ def test_a_tail_steps_back_over_a_hole_no_further_than_to_what_is_known() -> Non
     cluster = memory()
     cluster.compact("t", 0, range(600, 990))
     known = {PARTITIONS[0]: 595}
-    tail = read_tails(cluster, {PARTITIONS[0]: RECORDS}, count=32, known=known, timeout=60)[PARTITIONS[0]]
+    tail = read_last_records(cluster, {PARTITIONS[0]: RECORDS}, count=32, known=known, timeout=60)[PARTITIONS[0]]
     assert [record.offset for record in tail.records] == [*range(595, 600), *range(990, 1000)]
     assert (tail.start, tail.dense, tail.error) == (595, False, None)
 
@@ -312,14 +317,14 @@ def test_a_tail_steps_back_over_a_hole_no_further_than_to_what_is_known() -> Non
 def test_a_tail_gives_up_on_a_hole_that_is_too_wide() -> None:
     cluster = memory()
     cluster.skip("t", 0, 100_000)
-    tail = read_tails(cluster, {PARTITIONS[0]: RECORDS + 100_000}, count=32, timeout=60)[PARTITIONS[0]]
+    tail = read_last_records(cluster, {PARTITIONS[0]: RECORDS + 100_000}, count=32, timeout=60)[PARTITIONS[0]]
     assert (tail.records, tail.dense, tail.error) == ((), False, None)
 
 
 def test_a_tail_stops_at_the_begin_of_the_log() -> None:
     cluster = memory()
     cluster.retain("t", 0, 990)
-    tail = read_tails(cluster, {PARTITIONS[0]: RECORDS}, count=32, timeout=60)[PARTITIONS[0]]
+    tail = read_last_records(cluster, {PARTITIONS[0]: RECORDS}, count=32, timeout=60)[PARTITIONS[0]]
     assert ([record.offset for record in tail.records], tail.start) == (list(range(990, RECORDS)), 990)
     assert tail.dense
 

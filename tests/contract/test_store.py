@@ -10,7 +10,7 @@ import pytest
 from state.errors import Conflict, StaleTerm
 from state.model.entities import RESIGNED, Desired, OperationKind, Phase
 from state.store.controller_store import ControllerStore
-from state.store.preconditions import CONTROLLER
+from state.store.write_checks import CONTROLLER
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, TTL, held, term_of
 

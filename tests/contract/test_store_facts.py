@@ -9,9 +9,9 @@ import pytest
 
 from state.errors import Conflict, StaleTerm
 from state.model.entities import IntentKind, IntentState, Phase, RunState, TopicPartition
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from state.store.controller_store import ControllerStore
-from state.store.preconditions import KEPT_BATCHES
+from state.store.write_checks import KEPT_BATCHES
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of
 
@@ -140,10 +140,10 @@ def test_a_ring_comes_back_as_it_went_in(store: ControllerStore, length: int) ->
 
 
 def test_which_records_of_a_ring_were_not_committed_comes_back(store: ControllerStore) -> None:
-    saved = samples.position(ring=Ring.of(samples.ring(32, 2**40), [2**40 - 3, 2**40 - 1]))
+    saved = samples.position(ring=Fingerprints.of(samples.ring(32, 2**40), [2**40 - 3, 2**40 - 1]))
     store.save_positions([saved])
     (found,) = store.positions("revenue")
-    assert Ring.of(found.ring).uncommitted == {2**40 - 1, 2**40 - 3}
+    assert Fingerprints.of(found.ring).uncommitted == {2**40 - 1, 2**40 - 3}
     assert found == saved
 
 

@@ -7,8 +7,8 @@ import pytest
 from state.errors import Conflict, StaleTerm
 from state.model.automation import Pause
 from state.model.entities import Phase, RunState
-from state.model.maintenance import Pruned, Remembered
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.maintenance import PrunedRows, RememberedRows
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of
@@ -17,8 +17,8 @@ from tests.contract.test_store_upkeep import closed
 DAY = timedelta(days=1)
 LATER = AT + DAY
 AT_MS = int(AT.timestamp() * 1000)
-LANES = (Lane("orders", "orders", 0),)
-WHOLE = Remembered(
+LANES = (SourcePartition("orders", "orders", 0),)
+WHOLE = RememberedRows(
     assignments=1,
     operations=1,
     requests=1,
@@ -59,16 +59,16 @@ def test_a_query_is_forgotten_whole_and_its_neighbour_is_not_touched(store: Cont
     fill(store, "gone", term)
     fill(store, "stays", term)
     told = len(store.history())
-    assert (store.remembered("gone"), store.remembered("never")) == (WHOLE, Remembered())
+    assert (store.remembered("gone"), store.remembered("never")) == (WHOLE, RememberedRows())
     event = samples.event(query="gone", operation=None, text="gone is forgotten")
     assert store.forget("gone", reported_at=reported(store, "gone"), event=event) == WHOLE
-    assert (store.remembered("gone"), store.remembered("stays")) == (Remembered(), WHOLE)
+    assert (store.remembered("gone"), store.remembered("stays")) == (RememberedRows(), WHOLE)
     assert (store.assignment("gone"), store.positions("gone"), store.timeline("gone")) == (None, [], [])
     assert (store.steps("op-gone"), store.intents("op-gone"), store.acknowledgements("gone")) == ([], [], [])
     assert len(store.steps("op-stays")) == 1
     assert store.request("r-gone") is None
     assert [each.text for each in store.history()][told:] == ["gone is forgotten"], "and every line of before stays"
-    assert store.forget("gone", reported_at=None, event=event) == Remembered()
+    assert store.forget("gone", reported_at=None, event=event) == RememberedRows()
     assert store.adopt(samples.assignment(query="gone")).epoch == 1, "a new query"
 
 
@@ -107,8 +107,8 @@ def test_the_name_of_a_runner_goes_when_nothing_names_it(store: ControllerStore)
     store.adopt(samples.assignment(runner="assigned"))
     store.report_query(samples.fact(runner="reported"))
     term = term_of(store)
-    assert store.prune(store.now() - DAY, keep=1, limit=10, term=term) == Pruned(), "they are young"
-    assert store.prune(store.now() - timedelta(microseconds=1), keep=1, limit=10, term=term) == Pruned(runners=1)
+    assert store.prune(store.now() - DAY, keep=1, limit=10, term=term) == PrunedRows(), "they are young"
+    assert store.prune(store.now() - timedelta(microseconds=1), keep=1, limit=10, term=term) == PrunedRows(runners=1)
     assert [fact.runner for fact in store.runners()] == ["assigned", "reported"]
 
 
@@ -118,12 +118,12 @@ def test_reports_and_positions_stay_with_their_assignment(store: ControllerStore
         store.report_query(samples.fact(query=query))
         store.save_positions([samples.position(query=query, partition=number) for number in range(3)])
     term = term_of(store)
-    assert store.prune(AT + DAY, keep=1, limit=2, term=term) == Pruned(reports=1, positions=2)
-    assert store.prune(AT + DAY, keep=1, limit=2, term=term) == Pruned(positions=1)
+    assert store.prune(AT + DAY, keep=1, limit=2, term=term) == PrunedRows(reports=1, positions=2)
+    assert store.prune(AT + DAY, keep=1, limit=2, term=term) == PrunedRows(positions=1)
     assert (len(store.positions("revenue")), store.positions("gone")) == (3, [])
     assert [fact.query for fact in store.query_facts()] == ["revenue"]
     store.save_positions([samples.position(query="gone", tracked_at=LATER)])
-    assert store.prune(LATER, keep=1, limit=2, term=term) == Pruned()
+    assert store.prune(LATER, keep=1, limit=2, term=term) == PrunedRows()
 
 
 def test_the_end_of_a_partition_goes_when_no_query_reads_it(store: ControllerStore) -> None:
@@ -137,7 +137,7 @@ def test_the_end_of_a_partition_goes_when_no_query_reads_it(store: ControllerSto
     ]
     store.save_ends(ends)
     term = term_of(store)
-    assert store.prune(LATER, keep=1, limit=10, term=term) == Pruned(ends=1)
+    assert store.prune(LATER, keep=1, limit=10, term=term) == PrunedRows(ends=1)
     assert {key.topic for key in store.ends(read.cluster)} == {read.topic, "young"}
 
 
@@ -146,7 +146,7 @@ def test_a_verdict_that_nobody_gives_again_goes(store: ControllerStore) -> None:
     for cluster, at in (("east", LATER), ("gone", AT)):
         status = samples.status(cluster=cluster, decided_at=at, term=term)
         store.record_status(status, term=term, event=samples.event(at=LATER))
-    assert store.prune(LATER, keep=1, limit=10, term=term) == Pruned(cluster_statuses=1)
+    assert store.prune(LATER, keep=1, limit=10, term=term) == PrunedRows(cluster_statuses=1)
     assert [status.cluster for status in store.cluster_statuses()] == ["east"]
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from state.errors import Conflict, StaleTerm
 from state.model.entities import Desired, Phase
-from state.model.maintenance import Cleaned, Former, Pruned
+from state.model.maintenance import CleanedFiles, FormerCheckpoint, PrunedRows
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of
 
 BASE, NEW = "/checkpoints/revenue", "/checkpoints/revenue/epoch-2-op-1"
-LEFT = Former(query="revenue", checkpoint=BASE, placed_epoch=1, left_epoch=2, left_at=AT, operation="op-1")
+LEFT = FormerCheckpoint(query="revenue", checkpoint=BASE, placed_epoch=1, left_epoch=2, left_at=AT, operation="op-1")
 TOLD = samples.event(text="asked")
 ANSWER = samples.event(text="answered")
 
@@ -69,7 +69,7 @@ def test_a_checkpoint_in_use_again_is_no_former_one(store: ControllerStore) -> N
     moved(store)
     runs = samples.assignment(epoch=7, placed_epoch=6, checkpoint=f"{BASE}/", operation=None)
     assert store.reconcile(runs, from_epoch=2, event=samples.event(at=AT + SECOND))
-    left = Former(
+    left = FormerCheckpoint(
         query="revenue", checkpoint=NEW, placed_epoch=2, left_epoch=7, left_at=AT + SECOND, operation=None
     )  # fmt: skip
     assert store.formers() == [left]
@@ -97,11 +97,11 @@ def test_one_runner_is_asked_and_answers_once(store: ControllerStore) -> None:
     assert asked.asked_at is not None
     assert asked.asked_at >= before
     assert (store.to_clean("b"), asked.is_asked) == ([], True)
-    assert store.report_cleaned(asked, Cleaned(12, 3_000), event=ANSWER)
+    assert store.report_cleaned(asked, CleanedFiles(12, 3_000), event=ANSWER)
     (cleaned,) = store.formers()
     assert (cleaned.files, cleaned.bytes, cleaned.refused, cleaned.is_asked) == (12, 3_000, None, False)
     assert cleaned.cleaned_at is not None
-    assert not store.report_cleaned(asked, Cleaned(0, 0), event=ANSWER)
+    assert not store.report_cleaned(asked, CleanedFiles(0, 0), event=ANSWER)
     assert not store.ask_to_clean(cleaned, runner="b", epoch=2, event=TOLD)
     assert (told(store).count("asked"), told(store).count("answered")) == (1, 1)
 
@@ -114,7 +114,7 @@ def test_who_could_not_says_why_and_another_may_be_asked(store: ControllerStore)
     (refused,) = store.formers()
     assert (refused.refused, refused.cleaned_at, store.to_clean("a")) == ("it is not fenced", None, [])
     assert store.ask_to_clean(refused, runner="b", epoch=2, event=TOLD)
-    assert not store.report_cleaned(first, Cleaned(1, 1), event=ANSWER), "b was asked since"
+    assert not store.report_cleaned(first, CleanedFiles(1, 1), event=ANSWER), "b was asked since"
     (second,) = store.to_clean("b")
     assert second.refused is None
 
@@ -160,7 +160,7 @@ def test_a_row_goes_by_age_once_its_checkpoint_was_cleaned(store: ControllerStor
     term = moved(store)
     assert store.prune(store.now() - SECOND, keep=1, limit=10, term=term).checkpoints == 0, "however old it is"
     store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
-    store.report_cleaned(store.to_clean("a")[0], Cleaned(1, 1), event=ANSWER)
+    store.report_cleaned(store.to_clean("a")[0], CleanedFiles(1, 1), event=ANSWER)
     assert store.prune(store.now() - SECOND, keep=1, limit=10, term=term).checkpoints == 0, "it is young"
     assert store.prune(store.now() - timedelta(microseconds=1), keep=1, limit=10, term=term).checkpoints == 1
     assert store.formers() == []
@@ -169,13 +169,13 @@ def test_a_row_goes_by_age_once_its_checkpoint_was_cleaned(store: ControllerStor
 def test_prunable_tells_the_counts_and_deletes_nothing(store: ControllerStore) -> None:
     term = moved(store)
     store.ask_to_clean(LEFT, runner="a", epoch=2, event=samples.event(operation=None))
-    store.report_cleaned(store.to_clean("a")[0], Cleaned(1, 1), event=samples.event(operation=None))
+    store.report_cleaned(store.to_clean("a")[0], CleanedFiles(1, 1), event=samples.event(operation=None))
     before = store.now() - timedelta(microseconds=1)
-    wanted = Pruned(events=2, checkpoints=1)
+    wanted = PrunedRows(events=2, checkpoints=1)
     for _ in range(2):
         assert store.prunable(before, keep=1, limit=10) == wanted
     assert len(store.formers()) == 1
     assert store.prune(before, keep=1, limit=10, term=term) == wanted
-    assert store.prunable(before, keep=1, limit=10) == Pruned()
+    assert store.prunable(before, keep=1, limit=10) == PrunedRows()
     with pytest.raises(ValueError, match="past"):
         store.prunable(store.now() + SECOND, keep=1, limit=1)

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from state.errors import StaleTerm
 from state.store.controller_store import ControllerStore
-from state.store.preconditions import CONTROLLER
 from state.store.sql.schema import leases
 from state.store.sql.store import SqlStore
+from state.store.write_checks import CONTROLLER
 from tests.contract import samples
 from tests.contract.samples import TTL, term_of
 from tests.memory_store import MemoryStore

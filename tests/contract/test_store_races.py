@@ -12,12 +12,12 @@ import sqlalchemy as sa
 
 from state.errors import StaleTerm
 from state.model.entities import Phase
-from state.store.preconditions import CONTROLLER
 from state.store.sql.engine import make_engines
 from state.store.sql.history import append
 from state.store.sql.migrate import open_store
 from state.store.sql.schema import leases
 from state.store.sql.store import SqlStore
+from state.store.write_checks import CONTROLLER
 from tests.contract import samples
 from tests.contract.samples import held, term_of
 

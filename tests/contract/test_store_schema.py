@@ -89,7 +89,7 @@ def filled(opened: SqlStore) -> SqlStore:
     opened.record(samples.operation(), term=term, intents=asked)
     opened.report(samples.intent(id="intent-3", state="done", result={}, ended_at=AT))
     opened.report_query(samples.fact())
-    opened.see([samples.probe_report()])
+    opened.save_probe_reports([samples.probe_report()])
     opened.record_status(samples.status(term=term), term=term, event=samples.event())
     opened.prune(AT, keep=1, limit=1, term=term)
     return opened

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from state.errors import StaleTerm
-from state.model.timeline import NO_TIME, Lane, Moment, Steps, Stretch
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Steps, Stretch
 from state.store.controller_store import ControllerStore
 from tests.contract.samples import term_of
 
 DAY, HOUR, MINUTE, MILLISECOND = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(milliseconds=1)
-LANES = (Lane("orders", "orders", 0), Lane("orders", "orders", 1))
+LANES = (SourcePartition("orders", "orders", 0), SourcePartition("orders", "orders", 1))
 NOW_MS = int(datetime.now(UTC).timestamp()) * 1000
 NOW = datetime.fromtimestamp(NOW_MS / 1000, UTC)
 

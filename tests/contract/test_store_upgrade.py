@@ -10,12 +10,12 @@ from alembic import command
 from alembic.script import ScriptDirectory
 
 from state.errors import Conflict, SchemaNewer, SchemaOlder, StaleTerm, StoreError, StoreUnavailable
-from state.store.preconditions import CONTROLLER
 from state.store.sql import migrate
 from state.store.sql.engine import Engines, make_engines
 from state.store.sql.migrate import building, copy_store, open_store, schema_of, upgrade_store
 from state.store.sql.schema import VERSION_TABLE
 from state.store.sql.store import HEAD
+from state.store.write_checks import CONTROLLER
 from tests.contract import samples
 from tests.contract.samples import AT, TTL, held
 from tests.contract.test_store_races import outputs, racer

@@ -7,14 +7,14 @@ import pytest
 from state.errors import StaleTerm
 from state.model.automation import Acknowledgement
 from state.model.entities import Phase
-from state.model.maintenance import Pruned
+from state.model.maintenance import PrunedRows
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of
 
 DAY = timedelta(days=1)
 LATER = AT + DAY
-NOTHING = Pruned()
+NOTHING = PrunedRows()
 
 
 def closed(
@@ -101,7 +101,7 @@ def test_the_last_measure_of_disorder_stands(store: ControllerStore) -> None:
     stale, term = term, term_of(store, "another")
     with pytest.raises(StaleTerm):
         store.keep_disorder(samples.disorder(), term=stale)
-    assert store.prune(LATER, keep=1, limit=10, term=term) == Pruned(disorders=1)
+    assert store.prune(LATER, keep=1, limit=10, term=term) == PrunedRows(disorders=1)
     assert (store.disorder("late"), store.disorder("revenue")) == (None, moved)
 
 
@@ -110,7 +110,7 @@ def test_an_operation_goes_with_all_that_belongs_to_it(store: ControllerStore) -
     term = term_of(store)
     for number in range(3):
         closed(store, term, f"x{number}", days=number)
-    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == Pruned(operations=1, events=2)
+    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == PrunedRows(operations=1, events=2)
     assert names(store) == ["x1", "x2"]
     assert (store.steps("x0"), store.intents("x0")) == ([], [])
     assert [given.operation for given in store.acknowledgements("late")] == ["x2", "x1"]
@@ -146,9 +146,9 @@ def test_lines_of_history_go_by_age_and_numbers_are_never_given_again(store: Con
     term = term_of(store)
     for number in range(3):
         store.note(samples.event(at=AT + number * SECOND, operation=None, text=str(number)))
-    assert store.prune(AT + 2 * SECOND, keep=1, limit=10, term=term) == Pruned(events=2)
+    assert store.prune(AT + 2 * SECOND, keep=1, limit=10, term=term) == PrunedRows(events=2)
     assert told(store) == ["2"]
-    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == Pruned(events=1)
+    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == PrunedRows(events=1)
     store.note(samples.event(operation=None))
     assert [event.sequence for event in store.history()] == [4]
     assert [event.sequence for event in store.history(after=3)] == [4]
@@ -175,10 +175,10 @@ def test_requests_go_when_they_are_over_and_never_while_they_wait(store: Control
 
 def test_pruning_removes_sightings_and_readiness_that_nobody_renews(store: ControllerStore) -> None:
     term = term_of(store)
-    store.see([samples.probe_report(), samples.probe_report(viewpoint="runner:a", seen_at=LATER)])
+    store.save_probe_reports([samples.probe_report(), samples.probe_report(viewpoint="runner:a", seen_at=LATER)])
     for query, at in (("revenue", LATER), ("gone", AT)):
         store.keep_readiness(samples.readiness(query=query, sampled_at=at), term=term, event=samples.event(at=LATER))
-    assert store.prune(LATER, keep=1, limit=10, term=term) == Pruned(probe_reports=1, readiness=1)
+    assert store.prune(LATER, keep=1, limit=10, term=term) == PrunedRows(probe_reports=1, readiness=1)
     assert [seen.viewpoint for seen in store.probe_reports()] == ["runner:a"]
     assert [fact.query for fact in store.readiness()] == ["revenue"]
 
@@ -190,8 +190,8 @@ def test_one_round_takes_no_more_than_it_may_and_the_oldest_first(store: Control
         closed(store, term, f"x{number}", days=number)
         store.ask(samples.request(id=f"r{number}", created_at=at))
         store.answer(f"r{number}", term=term, refused="no")
-        store.see([samples.probe_report(viewpoint=f"runner:{number}", seen_at=at)])
-    assert store.prune(AT + 30 * DAY, keep=1, limit=2, term=term) == Pruned(
+        store.save_probe_reports([samples.probe_report(viewpoint=f"runner:{number}", seen_at=at)])
+    assert store.prune(AT + 30 * DAY, keep=1, limit=2, term=term) == PrunedRows(
         operations=2, requests=2, probe_reports=2, events=2
     )
     assert names(store) == ["x2", "x3", "x4"]
@@ -219,6 +219,6 @@ def test_pruning_with_an_earlier_time_than_before_is_harmless(store: ControllerS
     """Somebody chose to keep more from now on: what is gone is gone, and the rest stays."""
     term = held(store)
     store.note(samples.event(operation=None, text="alone"))
-    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == Pruned(events=1)
+    assert store.prune(AT + DAY, keep=1, limit=10, term=term) == PrunedRows(events=1)
     assert store.prune(AT, keep=1, limit=10, term=term) == NOTHING
     assert told(store) == ["revenue is held"]

@@ -23,28 +23,28 @@ def test_sightings_come_back_as_they_were_reported_one_for_each_viewpoint(store:
         cluster_id=samples.EAST_ID, due_at=AT + HOUR, voided_at=AT - HOUR, layers_ms={"tcp": 0.0, "security": 2.125},
     )  # fmt: skip
     unseen = samples.probe_report(cluster="west", layer=None, latency_ms=None)
-    store.see([unseen, refused])
-    store.see([samples.probe_report()])
+    store.save_probe_reports([unseen, refused])
+    store.save_probe_reports([samples.probe_report()])
     assert store.probe_reports() == [samples.probe_report(), refused, unseen]
     assert store.probe_reports("west") == [unseen]
     assert store.probe_reports("north") == []
-    store.see([])
+    store.save_probe_reports([])
 
 
 def test_an_older_sighting_never_replaces_a_newer_one(store: ControllerStore) -> None:
     newer = samples.probe_report(seen_at=AT + SECOND, instance="one-2")
-    store.see([newer])
-    store.see([samples.probe_report()])
+    store.save_probe_reports([newer])
+    store.save_probe_reports([samples.probe_report()])
     assert store.probe_reports() == [newer]
     same_time = samples.probe_report(seen_at=AT + SECOND, text="again")
-    store.see([same_time])
+    store.save_probe_reports([same_time])
     assert store.probe_reports() == [same_time]
 
 
 def test_a_sighting_from_before_a_clock_was_set_back_gives_way(store: ControllerStore) -> None:
-    store.see([samples.probe_report(seen_at=store.now() + HOUR)])
+    store.save_probe_reports([samples.probe_report(seen_at=store.now() + HOUR)])
     now = samples.probe_report(seen_at=store.now())
-    store.see([now])
+    store.save_probe_reports([now])
     assert store.probe_reports() == [now]
 
 
@@ -53,7 +53,7 @@ def test_viewpoints_that_report_at_once_do_not_lock_each_other_out(store: Contro
         for number in range(5):
             order = 1 if viewpoint % 2 else -1
             clusters = ("east", "west")[::order]
-            store.see(
+            store.save_probe_reports(
                 samples.probe_report(cluster=cluster, viewpoint=f"runner:{viewpoint % 3}", seen_at=AT + number * SECOND)
                 for cluster in clusters
             )

@@ -34,7 +34,7 @@ AREAS = (
         "steps",
         ("orchestrator/decide/operation/step.py", "orchestrator/decide/operation/intents.py",
          "orchestrator/decide/operation/post_commit.py", "orchestrator/decide/operation/snapshot.py",
-         "orchestrator/decide/gates/gate.py", "orchestrator/decide/facts.py"),
+         "orchestrator/decide/gates/gate.py", "orchestrator/decide/move_facts.py"),
         ("tests/unit/test_phases_decided.py", "tests/unit/test_situation.py", "tests/unit/test_treatment.py",
          "tests/simulation/test_landing.py", "tests/simulation/test_consents.py"),
     ),
@@ -47,7 +47,7 @@ AREAS = (
     Area(
         "fence",
         ("streaming/spark/runner/fence.py", "streaming/spark/runner/supervisor.py",
-         "streaming/spark/checkpoint/log_fence.py", "streaming/spark/query/run.py",
+         "streaming/spark/checkpoint/log_fence.py", "streaming/spark/query/query_run.py",
          "streaming/spark/query/callbacks.py"),
         ("tests/unit/test_fence.py", "tests/unit/test_plant.py", "tests/unit/test_hosted.py",
          "tests/unit/test_run.py", "tests/unit/test_run_pieces.py"),
@@ -60,13 +60,13 @@ AREAS = (
     Area(
         "resume",
         ("streaming/resume/*.py", "streaming/resume/methods/*.py", "streaming/resolve/scan.py",
-         "streaming/resolve/after_place.py", "streaming/spark/tracking/track.py",
+         "streaming/resolve/sent_again_scan.py", "streaming/spark/tracking/track.py",
          "state/model/fingerprints.py", "orchestrator/decide/lookup_wants.py"),
         ("tests/unit/resume", "tests/unit/test_wants.py", "tests/unit/test_ring.py", "tests/unit/test_track.py"),
     ),
     Area(
         "store",
-        ("state/store/preconditions.py", "state/store/sql/operations.py", "state/store/sql/store.py",
+        ("state/store/write_checks.py", "state/store/sql/operations.py", "state/store/sql/store.py",
          "state/store/sql/reports.py"),
         ("tests/contract",),
     ),

@@ -26,10 +26,10 @@ from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, Run
 from state.settings.keys import Cluster
 from state.store.sql.migrate import open_store
 from streaming.kafka.link import Link
-from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.runner.hosting import Subject
 from streaming.spark.tracking.reading import EndSampler, read_ends
-from streaming.spark.tracking.track import Track
+from streaming.spark.tracking.track import RunProgress
 from tests.topics import make_topic
 from tests.waiting import until
 
@@ -155,7 +155,7 @@ class Stage:
     def track(self) -> None:
         """As a runner does with one committed batch of each query."""
         self.config.write_text(json.dumps(self.settings), encoding="utf-8")
-        tracks = [Track(Subject(name, 1, "east", f"/nowhere/{name}")) for name in self.queries]
+        tracks = [RunProgress(Subject(name, 1, "east", f"/nowhere/{name}")) for name in self.queries]
         for track in tracks:
             ends = self.ends[track.subject.query]
             track.see(Batch(id=7, offsets=ends, committed=True, planned_after=0.0))

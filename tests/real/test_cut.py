@@ -18,7 +18,7 @@ from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
-from streaming.spark.runner.runner_probe import Lookout
+from streaming.spark.runner.runner_probe import RunnerProbe
 from tests.fakecluster import BASE_MS, STEP_MS, FakeCluster
 from tests.namespace import Namespace, cabled
 from tests.waiting import PROCESS_SECONDS, until
@@ -106,7 +106,7 @@ def test_a_cut_cluster_is_unreachable_from_here_until_nobody_sees_it(tmp_path: P
         settings = load(str(config)).settings
         ports = {"east": list(east.ports.values()), "west": list(west.ports.values())}
         with closing(open_store(f"sqlite:///{tmp_path / 't.db'}")) as store, cabled(ports) as place:
-            lookout = Lookout("a", "1", probes_on(settings, Identities(settings)), store, settings.detection)
+            lookout = RunnerProbe("a", "1", probes_on(settings, Identities(settings)), store, settings.detection)
             lookout.begin()
             with closing(lookout), controller(config, place):
                 await_verdict(store, "east", Verdict.UP)

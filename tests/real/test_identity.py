@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.watch import ClusterWatch, Observer
+from orchestrator.cluster_watch import ClusterWatch, Observer
 from state.model.cluster_status import Verdict
 from state.model.entities import QueryFact, RunState
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
-from state.store.preconditions import CONTROLLER
 from state.store.sql.migrate import open_store
+from state.store.write_checks import CONTROLLER
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
 from tests.broker import new_cluster_id, running_broker

@@ -17,14 +17,14 @@ from state.model.fingerprints import back
 from state.settings.keys import Cluster, MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import Fetched, Spec
+from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
-from streaming.kafka.requests.offsets import inquiry
+from streaming.kafka.requests.list_offsets import partition_request
 from streaming.kafka.requests.records import digest
-from streaming.kafka.tail import read_tails
-from streaming.resolve.ask_many import ask
+from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.comparison import replication_ages, validate
 from streaming.resolve.resolver import resolve
-from streaming.resume.age import Age
+from streaming.resume.age import ReplicationAge
 from streaming.resume.model import Rules, Want
 from streaming.resume.truncation import Finding
 from tests.broker import running_broker
@@ -128,12 +128,12 @@ def test_a_partition_asked_for_twice_is_answered_twice(link: Link, bootstrap: st
     create(bootstrap, "twice")
     produce(bootstrap, "twice", numbered(5))
     key = TopicPartition("twice", 0)
-    once = inquiry({key: BASE_MS}, read_committed=False)
+    once = partition_request({key: BASE_MS}, read_committed=False)
     refused = link._partitions.ask(replace(once, chunks=lambda asked: [asked * 2]), [key], Deadline.after(10))[key]
     assert refused.error is not None
     assert (refused.error.name, refused.offset) == ("INVALID_REQUEST", None)
     times = (BASE_MS, BASE_MS + 3_000)
-    answers = ask(link, [(key, time_ms) for time_ms in times], Deadline.after(10))
+    answers = ask_offsets(link, [(key, time_ms) for time_ms in times], Deadline.after(10))
     assert [(answers[key, time_ms].offset, answers[key, time_ms].error) for time_ms in times] == [(0, None), (3, None)]
 
 
@@ -146,7 +146,7 @@ def test_the_age_of_a_copy_is_told_by_the_largest_time_of_each_side(link: Link, 
     key, empty = TopicPartition("aged", 0), TopicPartition("aged-empty", 0)
     copy = TopicPartition("aged-copy", 0)
     behind = replication_ages(link, link, {key: copy}, Deadline.after(10))[key]
-    assert behind == Age(BASE_MS + 9_000, BASE_MS + 4_000, seconds=5.0, records=3)
+    assert behind == ReplicationAge(BASE_MS + 9_000, BASE_MS + 4_000, seconds=5.0, records=3)
     assert replication_ages(link, link, {key: empty}, Deadline.after(10))[key].records == 4
     assert replication_ages(link, link, {empty: key}, Deadline.after(10))[empty].seconds == 0.0
     nowhere = replication_ages(link, link, {key: TopicPartition("nowhere", 0)}, Deadline.after(10))[key]
@@ -299,7 +299,7 @@ def test_a_tail_steps_back_over_markers_and_aborted_records(link: Link, transact
     assert end is not None
     for position in [0, 1, 2, 7, *random.Random(5).sample(range(end), 20), end]:
         before = [Fingerprint(r.offset, r.timestamp_ms, r.digest) for r in records if r.offset < position]
-        tail = read_tails(link, {partition: position}, count=32, timeout=60)[partition]
+        tail = read_last_records(link, {partition: position}, count=32, timeout=60)[partition]
         assert tail.error is None
         assert tail.records == tuple(before[-32:])
         assert tail.dense == (len(tail.records) == position - tail.start)
@@ -311,9 +311,9 @@ def test_a_tail_stops_where_retention_has_cut_the_log(link: Link, admin: AdminCl
     for future in admin.delete_records([TheirPartition("retained", 0, 90)]).values():
         future.result(120)
     partition = TopicPartition("retained", 0)
-    tail = read_tails(link, {partition: 100}, count=32, timeout=60)[partition]
+    tail = read_last_records(link, {partition: 100}, count=32, timeout=60)[partition]
     assert ([record.offset for record in tail.records], tail.start, tail.dense) == (list(range(90, 100)), 90, True)
-    gone = read_tails(link, {partition: 80}, count=32, timeout=60)[partition]
+    gone = read_last_records(link, {partition: 80}, count=32, timeout=60)[partition]
     assert (gone.records, gone.error) == ((), None)
     assert link.offsets({partition: Spec.EARLIEST}, timeout=60)[partition].offset == 90
 
@@ -370,7 +370,7 @@ def test_one_link_serves_several_threads(link: Link, bootstrap: str) -> None:
             looked = link.offsets(dict.fromkeys(partitions, Spec.LATEST), timeout=60)
             wrong.extend(answer for answer in looked.values() if answer.offset != 0)
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    threads = [threading.Thread(target=ask_offsets) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

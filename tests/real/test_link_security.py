@@ -9,10 +9,10 @@ import pytest
 from state.model.cluster_status import Fault, Layer
 from state.settings.keys import Cluster, Security
 from streaming.errors import CredentialRefused
-from streaming.kafka.cluster_state import Memory
+from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
-from streaming.probe.report import Sight
+from streaming.probe.result import ProbeResult
 from tests.broker import running_broker
 from tests.certificates import make_certificates
 
@@ -103,16 +103,16 @@ def test_sasl_with_what_the_broker_does_not_take_is_our_fault(sasl: str, mechani
 
 
 # -- the layered look ----------------------------------------------------------------------------------------------
-def probe(address: str, **security: Any) -> Sight:
+def probe(address: str, **security: Any) -> ProbeResult:
     cluster = Cluster(bootstrap=(address,), security=Security.model_validate(security))
-    each = Probe(cluster, name="east", topics=(), memory=Memory())
+    each = Probe(cluster, name="east", topics=(), memory=ProbeMemory())
     try:
-        return each.look(60.0)
+        return each.run(60.0)
     finally:
         each.close()
 
 
-def assert_ours(sight: Sight) -> None:
+def assert_ours(sight: ProbeResult) -> None:
     assert sight.trouble is not None
     assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("credential", Fault.OURS, False)
     assert sight.seconds < 45, "a refusal is no silence"

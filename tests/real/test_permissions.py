@@ -17,11 +17,11 @@ from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Detection, MethodName, Security, Tideover
 from streaming.cluster_log import Spec
-from streaming.kafka.cluster_state import Memory
+from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
 from streaming.probe.heartbeats import Heartbeats
-from streaming.probe.report import Sight
+from streaming.probe.result import ProbeResult
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Rules, Target, Want
 from tests.certificates import make_certificates
@@ -69,15 +69,15 @@ def login(broker: Guarded, user: str, password: str) -> Cluster:
 
 
 @contextmanager
-def looking(cluster: Cluster, *topics: str) -> Iterator[Callable[[], Sight]]:
-    probe = Probe(cluster, name="east", topics=topics, memory=Memory())
+def looking(cluster: Cluster, *topics: str) -> Iterator[Callable[[], ProbeResult]]:
+    probe = Probe(cluster, name="east", topics=topics, memory=ProbeMemory())
     try:
-        yield lambda: probe.look(60.0)
+        yield lambda: probe.run(60.0)
     finally:
         probe.close()
 
 
-def refused(sight: Sight) -> str:
+def refused(sight: ProbeResult) -> str:
     """What a look says that was refused."""
     assert sight.trouble is not None
     assert (sight.trouble.fault, sight.trouble.retriable) == (Fault.OURS, False), sight.trouble

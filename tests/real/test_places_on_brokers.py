@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.facts.timestamp_disorder import measure_disorder
 from orchestrator.lease import NAME
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from tests.broker import running_broker
 from tests.real.standbys import EACH, NOW, READ, SECONDS, SYNCS, T0_MS, Side, Stage
 
@@ -92,7 +92,7 @@ def ask(stage: Stage) -> None:
 
 def consume(stage: Stage) -> None:
     """The timeline of two hours in which ``mixed`` was read, a record at a time, as a controller measured it."""
-    lanes, moments = [Lane("orders", "mixed", number) for number in range(2)], []
+    lanes, moments = [SourcePartition("orders", "mixed", number) for number in range(2)], []
     for step in range(2 * READ + 1):
         ends = [(step + 1) // 2, step // 2]
         read = [stage.east.held["mixed", number][max(0, end - 32) : end] for number, end in enumerate(ends)]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession, functions
 
-from streaming.spark.query.callbacks import Gate, gated
+from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.jvm import detach, java_context
-from streaming.spark.query.run import Run
+from streaming.spark.query.query_run import Run
 from tests.jars import connector_jars
 from tests.waiting import until
 
@@ -45,7 +45,7 @@ def writing_run(session: SparkSession, folder: Path) -> Run:
     late = functions.udf(write_late, "long", useArrow=False)
     frame = session.readStream.format("rate").option("rowsPerSecond", "1").load().select(late("value"))
     writer = frame.writeStream.format("noop").option("checkpointLocation", (folder / "checkpoint").as_uri())
-    return Run.start(session, writer, Gate())
+    return Run.start(session, writer, CallbackGate())
 
 
 def failed_run(session: SparkSession, folder: Path, *, callback: bool) -> Run:
@@ -55,7 +55,7 @@ def failed_run(session: SparkSession, folder: Path, *, callback: bool) -> Run:
         raise ValueError(f"no price of {number}\nsee the list")
 
     priced = functions.udf(price, "long", useArrow=False)
-    gate = Gate()
+    gate = CallbackGate()
     rate = session.readStream.format("rate").option("numPartitions", "1").load()  # so that it is asked of 0 first
     writer = rate.select(priced("value")).writeStream
     with gated(gate):
@@ -86,7 +86,7 @@ def test_a_start_leaves_no_listener_behind(session: SparkSession, tmp_path: Path
         own = session.newSession()
         frame = own.readStream.format("rate").load()
         writer = frame.writeStream.format("noop").option("checkpointLocation", (tmp_path / name).as_uri())
-        run = Run.start(own, writer, Gate())
+        run = Run.start(own, writer, CallbackGate())
         during = bus.listeners().size()
         run.begin_stop()
         until(lambda: run.unrest() is None)

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
 from streaming.spark.errors import PipelineMisfit
-from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import dry_writer, prepare_writer
 from streaming.spark.runner.hosting import Hosting
 from tests.contract.test_readme import block
@@ -92,7 +92,7 @@ def hosting(session: SparkSession, function: str, **more: Any) -> Hosting:
     return Hosting(
         settings=settings, runner="a", instance="one", spark_master="local[1]", application_id="app", base=Path("/"),
         here=cast(Any, None), session=session, files=cast(Any, None), store=cast(Any, None),
-        watch=cast(Any, None),
+        listener=cast(Any, None),
     )  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def prepared(known: Hosting) -> None:
         query="q", epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster="east", runner="a", checkpoint="/c",
         starting_offsets=None, operation=None, changed_at=datetime(2026, 3, 1, tzinfo=UTC),
     )  # fmt: skip
-    prepare_writer(known, row, Gate())
+    prepare_writer(known, row, CallbackGate())
     dry_writer(known, "q", "west", {}, {})
 
 

@@ -12,9 +12,9 @@ from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from state.model.entities import OperationKind, Position, TopicPartition
 from state.settings.keys import Cluster
-from streaming.cluster_log import Log, Spec
+from streaming.cluster_log import ClusterLog, Spec
+from streaming.kafka.last_records import read_last_records
 from streaming.kafka.link import Link
-from streaming.kafka.tail import read_tails
 from streaming.resolve.comparison import validate
 from streaming.resume.truncation import Finding, Standing, truncation_of
 from tests.real.brokers import Brokers
@@ -85,7 +85,7 @@ def test_records_lost_by_an_unclean_election_are_found_in_a_longer_log(
 
 def remembered(link: Link, offset: int) -> Position:
     """The position of a reader that has come so far, as a tracker keeps it."""
-    tail = read_tails(link, {KEY: offset}, count=32, timeout=60)[KEY]
+    tail = read_last_records(link, {KEY: offset}, count=32, timeout=60)[KEY]
     assert (tail.error, tail.leader_epoch is None) == (None, False)
     return Position(
         query="revenue", epoch=1, cluster="east", source="orders", topic="orders", partition=0, batch=7,
@@ -100,12 +100,12 @@ def planned(link: Link, position: Position) -> Any:
     world = World(settings(groups={"policy": {"on_no_match": "closest"}}), partitions=1)
     west = world.clusters["west"]
     west.create("orders", 1)
-    for record in read_tails(link, {KEY: 100}, count=256, timeout=60)[KEY].records:
+    for record in read_last_records(link, {KEY: 100}, count=256, timeout=60)[KEY].records:
         west.append("orders", 0, record.timestamp_ms, record.digest)
     world.checkpoints["/cp/revenue"].offsets = {"orders": {"orders": {"0": position.offset}}}
     world.runner.live()
     world.store.save_positions([position])
-    logs: dict[str, Log] = {"east": link, "west": west}
+    logs: dict[str, ClusterLog] = {"east": link, "west": west}
     gatherer = FactGatherer(store=world.store, settings=world.settings, logs=logs.__getitem__, clock=world.clock)
     return plan_query(gatherer, OperationKind.SWITCHOVER, position.query, "west")
 

@@ -138,7 +138,7 @@ def hosting(spark: SparkSession, clusters: tuple[Cluster, Cluster], tmp_path: Pa
     return Hosting(
         settings=settings, runner="b", instance="one", spark_master="local[2]", application_id="app", base=tmp_path,
         here=cast(Any, None), session=spark, files=LocalFiles(), store=MemoryStore(lambda: datetime.now(UTC)),
-        watch=cast(Any, None),
+        listener=cast(Any, None),
     )  # fmt: skip
 
 

@@ -20,16 +20,16 @@ from confluent_kafka.admin import AdminClient
 from lab import configuration, faults, topics
 from lab.faults import FAULTS
 from lab.world import TOPIC, World
+from orchestrator.cluster_watch import ClusterWatch, Observer
 from orchestrator.config.load import load
-from orchestrator.watch import ClusterWatch, Observer
 from state.model.cluster_status import ClusterStatus, Verdict
 from state.model.entities import EndSample, TopicPartition
 from state.settings.keys import Cluster, Detection, Tideover
 from state.store.controller_store import ControllerStore
-from state.store.preconditions import CONTROLLER
 from state.store.sql.migrate import open_store
+from state.store.write_checks import CONTROLLER
 from streaming.cluster_log import Spec
-from streaming.kafka.cluster_state import Memory
+from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import OpenProbe, Probe, probes_on
 from streaming.probe.identities import Identities
@@ -164,7 +164,7 @@ def test_a_replicated_heartbeat_speaks_for_a_cluster_that_only_we_cannot_see(
 ) -> None:
     with silent_server() as nowhere:
         dark = Cluster(bootstrap=(nowhere,))
-        memory = Memory()
+        memory = ProbeMemory()
         blind = {"east": lambda: Probe(dark, name="east", topics=["orders"], memory=memory)}
         with controller(world.config, tmp_path, blind, interval_seconds=3.0) as watch:  # so late may a heartbeat be
             replicator = "replicator:east->west"

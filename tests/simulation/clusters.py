@@ -8,7 +8,7 @@ from state.model.entities import Fingerprint, TopicPartition
 from streaming.cluster_log import LogRecord
 from streaming.errors import ClusterUnreachable, CredentialRefused
 from streaming.probe.identities import Identify, anyone
-from streaming.probe.report import Health, Trouble
+from streaming.probe.result import Health, ProbeFailure
 from tests.memory_log import MemoryCluster, MemoryPartition
 
 WHOLE = Health(
@@ -88,7 +88,9 @@ class Cluster(MemoryCluster):
 class Through(MemoryCluster):
     """A cluster as one place sees it, through a network that may be cut for this place alone."""
 
-    def __init__(self, cluster: Cluster, trouble: Callable[[], Trouble | None], identify: Identify = anyone) -> None:
+    def __init__(
+        self, cluster: Cluster, trouble: Callable[[], ProbeFailure | None], identify: Identify = anyone
+    ) -> None:
         super().__init__(cluster.name)
         self._identify = identify
         self._cluster = cluster

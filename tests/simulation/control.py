@@ -3,12 +3,12 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from orchestrator.cluster_watch import ClusterWatch
 from orchestrator.controller import STEP_SECONDS, Controller, assemble
 from orchestrator.errors import NotLeading
 from orchestrator.lease import Leadership
 from orchestrator.operation.execute import STORE_PAUSE_SECONDS, Executor
 from orchestrator.operation.scheduler import Scheduler, _defect
-from orchestrator.watch import ClusterWatch
 from state.errors import StaleTerm, StoreUnavailable, TideoverError
 from state.store.controller_store import ControllerStore
 from tests.simulation.looks import CREDENTIAL, NO_NETWORK, REFUSED, SILENT, Looks

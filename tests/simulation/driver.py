@@ -28,7 +28,7 @@ from state.messages import (
 )
 from state.model.cluster_status import ProbeReport
 from state.model.entities import Assignment, Intent, IntentKind, IntentState, QueryFact, RunnerFact, RunState
-from streaming.spark.runner.assignments import Refrain, Start, Stop, decide_runs, may_run
+from streaming.spark.runner.assignments import Skip, Start, Stop, decide_runs, may_run
 from tests.simulation.looks import Looks
 from tests.simulation.sink import Sink
 from tests.simulation.stores import AwayStore, Crash
@@ -114,7 +114,7 @@ class Driver:
         if self.looks.live():
             self._quietly(self._report_looks)
         while self._reports and self._reports[0][0] <= now:
-            self._quietly(lambda: self.store.see(self._reports.pop(0)[1]))
+            self._quietly(lambda: self.store.save_probe_reports(self._reports.pop(0)[1]))
         if now < self._due:
             return
         self._due = now + OBEY_SECONDS
@@ -202,7 +202,7 @@ class Driver:
         if run.error is None:
             self.world.starts.append(row)
 
-    def _refrain(self, action: Refrain) -> None:
+    def _refrain(self, action: Skip) -> None:
         row = action.assignment
         if any(self._is_active(run) for run in self.ended if run.row.query == row.query):
             return

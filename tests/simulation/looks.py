@@ -7,7 +7,7 @@ timeout, during which others begin, never more than a full row of them.
 import math
 from dataclasses import dataclass, field, replace
 
-from orchestrator.watch import ProbeWindows
+from orchestrator.cluster_watch import ProbeWindows
 from state.model.cluster_status import Fault, Layer, ProbeReport
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clocks, store_time
@@ -15,14 +15,14 @@ from streaming.errors import WrongCluster
 from streaming.probe.heartbeats import Heartbeats
 from streaming.probe.identities import Identities
 from streaming.probe.prober import Pace
-from streaming.probe.report import Passed, Sight, Trouble, Window, probe_report
+from streaming.probe.result import LayerPassed, ProbeFailure, ProbeResult, Window, probe_report
 from tests.simulation.clusters import Through
 from tests.simulation.world import START, World
 
-REFUSED = Trouble(kind="refused", text="connection refused", fault=Fault.THEIRS, retriable=True)
-SILENT = Trouble(kind="silent", text="no answer in 1 s", fault=Fault.THEIRS, retriable=True)
-CREDENTIAL = Trouble(kind="credential", text="SASL authentication failed", fault=Fault.OURS, retriable=False)
-NO_NETWORK = Trouble(kind="unreachable", text="no network on this host", fault=Fault.HERE, retriable=True)
+REFUSED = ProbeFailure(kind="refused", text="connection refused", fault=Fault.THEIRS, retriable=True)
+SILENT = ProbeFailure(kind="silent", text="no answer in 1 s", fault=Fault.THEIRS, retriable=True)
+CREDENTIAL = ProbeFailure(kind="credential", text="SASL authentication failed", fault=Fault.OURS, retriable=False)
+NO_NETWORK = ProbeFailure(kind="unreachable", text="no network on this host", fault=Fault.HERE, retriable=True)
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class Looks:
     world: World
     viewpoint: str
     instance: str
-    blocked: dict[str, Trouble] = field(default_factory=dict)
+    blocked: dict[str, ProbeFailure] = field(default_factory=dict)
     """What stands between this process and a cluster, whatever the cluster's own state."""
     proven: dict[str, float] = field(default_factory=dict)
     """By cluster, when a query last proved that it lives."""
@@ -90,12 +90,12 @@ class Looks:
         self._idle_until = self._next_begin()
         return began
 
-    def _stranger(self, cluster: str) -> Trouble | None:
+    def _stranger(self, cluster: str) -> ProbeFailure | None:
         """What a look meets that is answered by another cluster than the one that has the name."""
         try:
             self.identities.check(cluster, self.world.clusters[cluster].cluster_id)
         except WrongCluster as wrong:
-            return Trouble(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
+            return ProbeFailure(kind="identity", text=str(wrong), fault=Fault.OURS, retriable=False)
         return None
 
     def _next_begin(self) -> float:
@@ -106,13 +106,13 @@ class Looks:
         due = min(now + pace.remaining for pace in self._paces.values())
         return min(due, *self._hear_at, math.inf) - 1e-6
 
-    def glance(self) -> ProbeWindows:
-        """As ``Observer.glance``."""
+    def latest(self) -> ProbeWindows:
+        """As ``Observer.latest``."""
         self.live()
         return ProbeWindows(at=self.world.clock.passed, windows=dict(self._windows))
 
     def probe_reports(self, store: ControllerStore) -> list[ProbeReport]:
-        """What is seen now, as ``Observer.probe_reports`` and ``Lookout.probe_reports``."""
+        """What is seen now, as ``Observer.probe_reports`` and ``RunnerProbe.probe_reports``."""
         self.live()
         at = store_time(store, self.world.clock.monotonic)
         seen = [route.probe_report(self.instance, at) for route in self._routes]
@@ -146,8 +146,8 @@ class Looks:
                 still.append(began)
                 continue
             met = trouble or (SILENT if there.silent else self._stranger(cluster))
-            passed = () if met else (Passed(layer=Layer.METADATA, ms=1.0), Passed(layer=Layer.READ, ms=1.0))
-            sight = Sight(
+            passed = () if met else (LayerPassed(layer=Layer.METADATA, ms=1.0), LayerPassed(layer=Layer.READ, ms=1.0))
+            sight = ProbeResult(
                 began=began,
                 seconds=min(waited, timeout),
                 passed=passed,

@@ -43,8 +43,8 @@ def test_verdicts_at_rest_are_renewed_only_as_often_as_readers_need() -> None:
     world, store, site = at_work()
     pass_time(world, MINUTE, site)
     rounds = MINUTE / 2
-    assert rounds - 2 <= store.asked["see"] <= rounds + 2
-    assert store.asked["record_status"] == 2 * store.asked["see"]
+    assert rounds - 2 <= store.asked["save_probe_reports"] <= rounds + 2
+    assert store.asked["record_status"] == 2 * store.asked["save_probe_reports"]
     assert store.asked["probe_reports"] <= rounds + 2
     assert store.asked["assignments"] == 0, "nobody is down: no query has to leave"
     oldest = min(status.decided_at for status in world.store.cluster_statuses())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from state.model.entities import RunState
-from state.model.maintenance import Cleaned
+from state.model.maintenance import CleanedFiles
 from tests.simulation.conftest import CONFIG
 from tests.simulation.test_cli import Terminal, run, run_json
 from tests.simulation.test_cli_programs import keys, said
@@ -79,7 +79,7 @@ def test_a_runner_that_could_not_says_why(moved: World, capsys: pytest.CaptureFi
     code, out, _ = run(capsys, "clean", *NOW, "--yes")
     assert code == 1
     assert "runner a could not clean it: no fence holds /cp/revenue" in out
-    moved.runner.cleans = Cleaned(0, 0)
+    moved.runner.cleans = CleanedFiles(0, 0)
     assert run(capsys, "clean", *NOW, "--yes")[0] == 0, "a person may ask again at once"
 
 

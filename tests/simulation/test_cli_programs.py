@@ -15,7 +15,7 @@ from orchestrator.errors import Refused
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError, StoreUnavailable
 from state.model.entities import OperationKind, Request
-from state.store.sql.operations import Requests
+from state.store.sql.operations import RequestTable
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.world import World
 
@@ -123,13 +123,13 @@ def test_a_move_that_was_cut_off_is_unknown_and_names_the_way_on(
 def test_a_store_that_is_lost_while_it_is_asked_may_have_the_request(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = Requests.ask
+    write = RequestTable.ask
 
-    def lost(store: Requests, request: Request, *, term: int | None = None) -> None:
+    def lost(store: RequestTable, request: Request, *, term: int | None = None) -> None:
         write(store, request, term=term)
         raise StoreUnavailable("the connection was lost")
 
-    monkeypatch.setattr(Requests, "ask", lost)
+    monkeypatch.setattr(RequestTable, "ask", lost)
     code, told = run_json(capsys, "failover", "revenue", "--to", "west", "--yes")
     assert code == 3
     assert isinstance(told, dict)

@@ -25,7 +25,7 @@ from state.model.automation import AUTOMATIC, EVERY
 from state.model.cluster_status import ClusterStatus, Verdict
 from state.model.entities import Event, Operation, OperationKind, Phase
 from state.store.sql.migrate import open_store
-from state.store.sql.operations import Assignments, Automation
+from state.store.sql.operations import AssignmentTable, AutomationTables
 from state.store.sql.store import SqlStore
 from tests.contract import samples
 from tests.memory_store import MemoryStore
@@ -98,10 +98,10 @@ def test_a_pause_is_shown_until_it_is_resumed_and_told_in_the_history(
 @pytest.mark.parametrize(
     ("part", "write", "words"),
     [
-        (Automation, "pause", ("pause", "revenue")),
-        (Automation, "resume", ("resume", "revenue")),
-        (Automation, "acknowledge", ("ack", "revenue")),
-        (Assignments, "reconcile", ("reconcile", "revenue", "--yes")),
+        (AutomationTables, "pause", ("pause", "revenue")),
+        (AutomationTables, "resume", ("resume", "revenue")),
+        (AutomationTables, "acknowledge", ("ack", "revenue")),
+        (AssignmentTable, "reconcile", ("reconcile", "revenue", "--yes")),
     ],
 )
 def test_a_store_that_is_lost_at_the_write_may_have_kept_it(

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from state.store.sql.store import SqlStore
 from tests.simulation.test_cli import run, run_json
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import World
 
-LANES = (Lane("orders", "clicks", 0), Lane("orders", "orders", 0))
+LANES = (SourcePartition("orders", "clicks", 0), SourcePartition("orders", "orders", 0))
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 

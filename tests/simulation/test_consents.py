@@ -2,9 +2,9 @@
 
 import pytest
 
-from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import Gate
+from orchestrator.decide.move_facts import MoveFacts
 from state.model.entities import Phase, Request
 from tests.simulation.control import scheduler, see_to
 from tests.simulation.world import World, settings
@@ -67,7 +67,7 @@ def test_a_consent_that_comes_while_the_gates_judge_counts(monkeypatch: pytest.M
             scheduler(world, lead).take()
         return judged
 
-    monkeypatch.setattr(checks, "judge", consent)
+    monkeypatch.setattr(checks, "judge_move", consent)
     request, lead = world.request(), world.lead()
     assert lead.take()
     see_to(world, scheduler(world, lead), 20)

@@ -99,7 +99,7 @@ def test_a_cluster_that_a_runner_still_sees_is_not_left() -> None:
     site = controller(world)
 
     def runner_sees_it() -> None:
-        world.store.see([seen_by_runner(world)])
+        world.store.save_probe_reports([seen_by_runner(world)])
 
     world.clock.lives.append(runner_sees_it)
     calm(world, site)

@@ -20,7 +20,7 @@ from orchestrator.lease import NAME
 from state.errors import StaleTerm, StoreUnavailable
 from state.model.cluster_status import Verdict
 from state.model.entities import OperationKind, Phase
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from state.settings.keys import Timeline
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
@@ -286,7 +286,7 @@ def test_orphaned_timelines_go_by_the_longest_configured_time(
     now_ms = int(world.store.now().timestamp() * 1000)
     for hours in (60, 50, 40, 31, 29):
         moment = Moment(now_ms - hours * 3_600_000, [hours], [NO_TIME], [0])
-        stretch = Stretch.of("former", 1, "east", [Lane("orders", "orders", 0)], [moment], precision_ms=1)
+        stretch = Stretch.of("former", 1, "east", [SourcePartition("orders", "orders", 0)], [moment], precision_ms=1)
         world.store.save_timeline(stretch, keep=7 * DAY)
     assert keeper(world, lambda: None).prune_timelines() == 0
     term = lead(world)
@@ -297,7 +297,7 @@ def test_orphaned_timelines_go_by_the_longest_configured_time(
 # -- disorder ----------------------------------------------------------------------------------------------------------
 def consumed(world: World, *, steps: int, back_seconds: int) -> None:
     """A timeline of so many minutes up to now, in which times once went back."""
-    now_ms, lane = int(world.store.now().timestamp() * 1000), Lane("orders", "orders", 0)
+    now_ms, lane = int(world.store.now().timestamp() * 1000), SourcePartition("orders", "orders", 0)
     moments = []
     for step in range(steps):
         at_ms = now_ms - (steps - step) * 60_000

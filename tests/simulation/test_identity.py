@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.cli.context import Context as CliWorld
-from orchestrator.decide.facts import MoveFacts, NamedCluster
+from orchestrator.decide.move_facts import MoveFacts, NamedCluster
 from orchestrator.errors import Refused, UnknownName
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.accept_cluster import accept, successor_of

@@ -44,7 +44,7 @@ from state.model.entities import (
     RunnerFact,
     RunState,
 )
-from state.model.maintenance import Cleaned, Former
+from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from tests.memory_store import MemoryStore
@@ -171,7 +171,7 @@ def already_run(target: str) -> Failure:
     return Failure(kind=ALREADY_RUN, text=f"{target} has been run since it was made")
 
 
-def _told_of(former: Former) -> Event:
+def _told_of(former: FormerCheckpoint) -> Event:
     return Event(
         sequence=None, at=START, kind="cleaned", query=former.query, operation=None, epoch=former.left_epoch,
         actor="runner", text=f"{former.checkpoint} is cleaned",
@@ -206,7 +206,7 @@ class FakeRunner:
     runs: dict[str, Assignment] = field(default_factory=dict)
     handled: list[str] = field(default_factory=list)
     cleaned: list[str] = field(default_factory=list)
-    cleans: Cleaned | str = field(default_factory=lambda: Cleaned(12, 3_000))
+    cleans: CleanedFiles | str = field(default_factory=lambda: CleanedFiles(12, 3_000))
     """What it says of each checkpoint that it is to clean."""
     announced: set[tuple[str, int, str]] = field(default_factory=set)
     _told: dict[str, tuple[object, float]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.decide.buffer import Buffer, Measures, buffered, buffers_of, reach
 from state.model.entities import Fingerprint
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from state.model.maintenance import Disorder, TopicDisorder
 from streaming.resume.model import Want
 from tests.contract import samples
@@ -26,7 +26,7 @@ def ring(*times: int) -> tuple[Fingerprint, ...]:
 
 def position(*times: int, **changes: Any) -> Any:
     values: dict[str, Any] = {"query": "q", "topic": "t", "cluster": "east", "epoch": 1, "tracked_at": NOW}
-    return samples.position(**{**values, "ring": Ring.of(ring(*times)), **changes})
+    return samples.position(**{**values, "ring": Fingerprints.of(ring(*times)), **changes})
 
 
 def kept(disorder_ms: int = 31_000, steps: int = 1_440, hours: float = 24) -> Disorder:

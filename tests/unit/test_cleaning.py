@@ -12,14 +12,14 @@ import pytest
 
 from state.errors import StoreUnavailable
 from state.model.entities import Desired
-from state.model.maintenance import Cleaned, Former
+from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.settings.keys import Tideover
 from streaming.process import own_identity
 from streaming.spark.checkpoint import log_fence
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.runner import cleaning as module
-from streaming.spark.runner.cleaning import Cleaning
-from streaming.spark.runner.hosting import Hosting, NoWatch
+from streaming.spark.runner.cleaning import CheckpointCleaner
+from streaming.spark.runner.hosting import Hosting, NoListener
 from tests.checkpoints import CheckpointFolder
 from tests.contract import samples
 from tests.memory_store import MemoryStore
@@ -41,20 +41,20 @@ class Runner:
         moved = samples.assignment(epoch=2, placed_epoch=2, checkpoint=self.active)
         assert self.store.reconcile(moved, from_epoch=1, event=samples.event())
         self.hosted: list[object] = []
-        self.cleaning = Cleaning(self.hosting(folder), lambda _: cast(Any, self.hosted))
+        self.cleaning = CheckpointCleaner(self.hosting(folder), lambda _: cast(Any, self.hosted))
 
     def hosting(self, folder: Path) -> Hosting:
         return Hosting(
             settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=folder,
-            here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store, watch=NoWatch(),
+            here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store, listener=NoListener(),
         )  # fmt: skip
 
-    def ask(self) -> Sequence[Former]:
+    def ask(self) -> Sequence[FormerCheckpoint]:
         (former,) = self.store.formers()
         assert self.store.ask_to_clean(former, runner="a", epoch=2, event=samples.event(text="asked"))
         return self.store.to_clean("a")
 
-    def take(self) -> Former:
+    def take(self) -> FormerCheckpoint:
         """Ask, have it done, and return what the store says of it then."""
         self.cleaning.take(self.ask())
         self.finish()
@@ -174,10 +174,10 @@ def test_one_that_hangs_keeps_the_next_waiting_and_nothing_is_begun_twice(
     begun: list[str] = []
     goes_on = Event()
 
-    def hang(_files: object, checkpoint: str) -> Cleaned:
+    def hang(_files: object, checkpoint: str) -> CleanedFiles:
         begun.append(checkpoint)
         assert goes_on.wait(WAIT)
-        return Cleaned(1, 1)
+        return CleanedFiles(1, 1)
 
     monkeypatch.setattr(module, "clean", hang)
     asked = runner.ask()
@@ -193,7 +193,7 @@ def test_one_that_hangs_keeps_the_next_waiting_and_nothing_is_begun_twice(
 
 
 def test_an_error_of_hadoop_is_told_in_one_line(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_files: object, _checkpoint: str) -> Cleaned:
+    def fail(_files: object, _checkpoint: str) -> CleanedFiles:
         raise ValueError("the name node is in safe mode")
 
     monkeypatch.setattr(module, "clean", fail)

@@ -7,14 +7,14 @@ import pytest
 
 from orchestrator.facts.timestamp_disorder import SINCE, Seen, measure_disorder
 from state.model.maintenance import TopicDisorder
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from tests.contract.samples import AT
 from tests.memory_store import MemoryStore
 from tests.unit.test_gates import ASSIGNMENT
 
 MINUTE = timedelta(minutes=1)
 AT_MS = int(AT.timestamp()) * 1000
-ONE, TWO, OTHER = Lane("s", "t", 0), Lane("s", "t", 1), Lane("s", "u", 0)
+ONE, TWO, OTHER = SourcePartition("s", "t", 0), SourcePartition("s", "t", 1), SourcePartition("s", "u", 0)
 
 
 def steps(*of: tuple[int, int, int], begin: int = 1_000) -> list[Moment]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from state.model.entities import TopicPartition
-from streaming.cluster_log import Looked, PartitionError, Spec
+from streaming.cluster_log import OffsetAnswer, PartitionError, Spec
 from streaming.spark.tracking.reading import EndSampler
 from tests.memory_log import MemoryCluster
 from tests.replicas import CatchingUp, hold_back
@@ -22,10 +22,10 @@ class FallingSilent(MemoryCluster):
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
         found = dict(super().offsets(times, read_committed=read_committed, timeout=timeout))
         if self.error is not None and times.get(SECOND) == Spec.MAX_TIMESTAMP:
-            found[SECOND] = Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=self.error)
+            found[SECOND] = OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=self.error)
         return found
 
 

@@ -17,12 +17,12 @@ from state.model.entities import Assignment, Desired, Intent, IntentKind, Intent
 from state.settings.keys import Tideover, Timeline
 from streaming.process import own_identity
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.errors import FileVanished
 from streaming.spark.query.launch import FileSink
 from streaming.spark.runner import intents as module
 from streaming.spark.runner.hosting import Hosting, Subject
-from streaming.spark.runner.intents import Errands, Turns
+from streaming.spark.runner.intents import IntentWorker, QueryLocks
 from streaming.spark.tracking.tracker import Tracker
 from tests.checkpoints import CheckpointFolder
 from tests.memory_log import MemoryCluster
@@ -98,13 +98,13 @@ class Runner:
         self.tracker = Tracker(lambda _: self.cluster, self.store, folder / "spool", lambda: NOW, lambda _: Timeline())
         hosting = Hosting(
             settings=SETTINGS, runner="a", instance="one", spark_master="local[4]", application_id="app", base=folder,
-            here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store, watch=self.tracker,
+            here=own_identity(), session=cast(Any, None), files=LocalFiles(), store=self.store, listener=self.tracker,
             now=lambda: NOW,
         )  # fmt: skip
         self.run = Ended(self.folder)
         self.hosted = [cast(Any, self.run)]
         sinks = cast(Any, SimpleNamespace(sink=lambda _row: self.run.sink))
-        self.errands = Errands(hosting, lambda _: self.hosted, sinks)
+        self.errands = IntentWorker(hosting, lambda _: self.hosted, sinks)
 
     def goes_on_until_it_ends(self, batches: int = 2) -> None:
         """What the tracker hears of the run: so many batches, and that it is over."""
@@ -230,7 +230,7 @@ def test_a_fence_waits_for_nothing_that_hangs(runner: Runner, monkeypatch: pytes
 
 def test_copies_take_turns_but_for_one_that_takes_long() -> None:
     now = [0.0]
-    turns, go_on, inside = Turns(2, 10.0, lambda: now[0]), Event(), threading.Semaphore(0)
+    turns, go_on, inside = QueryLocks(2, 10.0, lambda: now[0]), Event(), threading.Semaphore(0)
 
     def copy() -> None:
         with turns.one():

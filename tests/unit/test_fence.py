@@ -17,7 +17,7 @@ from streaming.process import Identity, is_gone, own_identity, started_at
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import release
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink
-from streaming.spark.runner.fence import Guard, fence
+from streaming.spark.runner.fence import FenceContext, fence
 from tests.checkpoints import CheckpointFolder
 
 HERE = replace(own_identity(), host=f"{socket.gethostname()}/4026531836/5a3e92c1")
@@ -64,7 +64,7 @@ def fenced(
     master_ui: str | None = None,
     file_sink: Path | None = None,
 ) -> FenceReport:
-    guard = Guard(
+    guard = FenceContext(
         instance="mine", here=HERE, spark=Spark(master_ui=master_ui), files=LocalFiles(), knows=lambda _: True
     )
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
@@ -103,7 +103,7 @@ def test_a_host_that_has_booted_since_proves_it(folder: Path) -> None:
 
 def test_a_boot_id_under_a_possibly_shared_name_proves_nothing(folder: Path) -> None:
     container = replace(HERE, host="runner-a-0/4026532201")
-    guard = Guard(instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
+    guard = FenceContext(instance="mine", here=container, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
     hosting = process(host=container.host, boot_id="of another node")
     request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
     report = fence(guard, request, [], DECLARED, lambda: UNKNOWN_SINK)

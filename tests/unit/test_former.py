@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from state.messages import PrepareRequest, ReleaseRequest
-from state.model.maintenance import Cleaned
+from state.model.maintenance import CleanedFiles
 from streaming.spark.checkpoint import log_fence as planting
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import LocalFiles
@@ -46,7 +46,7 @@ def test_state_and_old_entries_go_and_the_last_batch_and_the_fence_stay(left: Ch
     assert sorted(after) == STAYS
     assert after.items() - before.items() == {(CLEANED, after[CLEANED])}
     gone = before.keys() - after.keys()
-    assert found == Cleaned(len(gone), sum(len(before[name].encode()) for name in gone))
+    assert found == CleanedFiles(len(gone), sum(len(before[name].encode()) for name in gone))
     assert holder(FILES, str(left.path)) == FENCE
 
 
@@ -62,7 +62,7 @@ def test_cleaned_once_more_it_answers_the_same(left: CheckpointFolder) -> None:
     first, after = clean(FILES, str(left.path)), left.files()
     assert clean(FILES, str(left.path)) == first
     assert left.files() == after
-    assert clean(FILES, str(left.path / "none")) == Cleaned(0, 0)
+    assert clean(FILES, str(left.path / "none")) == CleanedFiles(0, 0)
 
 
 class Killed(BaseException):

@@ -17,7 +17,7 @@ from orchestrator.decide.former_checkpoints import (
     judge_formers,
 )
 from state.model.entities import Desired, RunState, belongs_to, plain_path
-from state.model.maintenance import Former
+from state.model.maintenance import FormerCheckpoint
 from tests.contract.samples import assignment, fact
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -38,10 +38,10 @@ HERE = Whereabouts(
 )
 
 
-def former(epoch: int, age: timedelta = 30 * DAY, **change: Any) -> Former:
+def former(epoch: int, age: timedelta = 30 * DAY, **change: Any) -> FormerCheckpoint:
     """Placed by an epoch, and left by the next; epoch 1 is the folder itself."""
     checkpoint = BASE if epoch == 1 else f"{BASE}/epoch-{epoch}-op-{epoch}"
-    left = Former(
+    left = FormerCheckpoint(
         query="revenue", checkpoint=checkpoint, placed_epoch=epoch, left_epoch=epoch + 1, left_at=NOW - age,
         operation=f"op-{epoch + 1}",
     )  # fmt: skip

@@ -13,7 +13,7 @@ from state.model.entities import TopicPartition
 from state.settings.keys import Detection
 from streaming.clocks import Clocks
 from streaming.cluster_log import Fetched, PartitionError
-from streaming.probe.heartbeats import Carried, Heartbeats, Patience
+from streaming.probe.heartbeats import HeartbeatLimits, Heartbeats, ReplicatedHeartbeats
 from tests.memory_log import MemoryCluster
 from tests.sights import START, at
 from tests.waiting import until
@@ -26,9 +26,9 @@ def ms(seconds: float) -> int:
     return int(at(seconds).timestamp() * 1000)
 
 
-def carried(*found: tuple[float, float | None]) -> Carried:
+def carried(*found: tuple[float, float | None]) -> ReplicatedHeartbeats:
     """Each: when the topic was read, and the time of the newest heartbeat that was found."""
-    state = Carried(patience=Patience(heartbeat=0.5, reading=2.0))
+    state = ReplicatedHeartbeats(patience=HeartbeatLimits(heartbeat=0.5, reading=2.0))
     for when, newest in found:
         state = state.found(None if newest is None else ms(newest), began=when, ended=when)
     return state

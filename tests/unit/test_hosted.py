@@ -23,9 +23,9 @@ from streaming.spark.checkpoint.log_fence import plant
 from streaming.spark.errors import PipelineRaised, SparkMissing
 from streaming.spark.query.session import Liveness
 from streaming.spark.runner import supervisor as module
-from streaming.spark.runner.hosting import Hosting, NoWatch
+from streaming.spark.runner.hosting import Hosting, NoListener
 from streaming.spark.runner.runner import Runner
-from streaming.spark.runner.supervisor import Hosted
+from streaming.spark.runner.supervisor import QuerySupervisor
 from tests.memory_store import MemoryStore
 from tests.waiting import until
 
@@ -93,7 +93,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.store = FragileStore(lambda: NOW)
         self.runs: list[FakeRun] = []
-        self.all: list[Hosted] = []
+        self.all: list[QuerySupervisor] = []
         self.folder = folder
         self.strange: str | None = None
         """Why the query may not be read where its row says."""
@@ -134,14 +134,14 @@ class Stage:
         return Hosting(
             settings=settings, runner="a", instance="one", spark_master="local[4]", application_id="app",
             base=self.folder, here=HERE, session=cast(Any, None), files=LocalFiles(), store=self.store,
-            watch=NoWatch(), stranger=lambda row: self.strange, now=lambda: NOW,
+            listener=NoListener(), stranger=lambda row: self.strange, now=lambda: NOW,
         )  # fmt: skip
 
-    def hosted(self, epoch: int = 1, before: tuple[Hosted, ...] = (), place: str = "") -> Hosted:
+    def hosted(self, epoch: int = 1, before: tuple[QuerySupervisor, ...] = (), place: str = "") -> QuerySupervisor:
         """Hosted under a row that the store has by now, from the checkpoint of before or another."""
         row = replace(ROW, epoch=epoch, checkpoint=str(self.folder / place))
         self.store.force(assignments, row)
-        self.all.append(Hosted(self.hosting, row, before))
+        self.all.append(QuerySupervisor(self.hosting, row, before))
         return self.all[-1]
 
 
@@ -153,7 +153,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(module, "prepare_writer", lambda *_: (None, None))
     monkeypatch.setattr(module, "file_sink", lambda *_: None)
     monkeypatch.setattr(module, "Run", SimpleNamespace(start=known.start))
-    monkeypatch.setattr(module, "Watch", lambda *_: SimpleNamespace(look=lambda: None, committed_any=False))
+    monkeypatch.setattr(module, "RunMonitor", lambda *_: SimpleNamespace(poll=lambda: None, committed_any=False))
     yield known
     known.store.away = False
     for run in known.runs:
@@ -240,8 +240,8 @@ def test_a_run_whose_cluster_is_another_one_is_stopped_and_looked_at_no_more(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[str | None] = []
-    seeing = SimpleNamespace(look=lambda: looks.append(stage.strange), committed_any=True)
-    monkeypatch.setattr(module, "Watch", lambda *_: seeing)
+    seeing = SimpleNamespace(poll=lambda: looks.append(stage.strange), committed_any=True)
+    monkeypatch.setattr(module, "RunMonitor", lambda *_: seeing)
     hosted = stage.hosted()
     hosted.begin()
     until(lambda: looks)
@@ -436,7 +436,7 @@ def test_every_log_line_about_a_query_names_its_epoch_and_operation(
         runner._obey([held, stranger])
         until(lambda: is_said(lines, "query stopped"))
         monkeypatch.setattr(module, "prepare_writer", raises)
-        monkeypatch.setattr(Hosted, "_require_row", lambda _: None)
+        monkeypatch.setattr(QuerySupervisor, "_require_row", lambda _: None)
         runner._obey([fails])
         until(lambda: is_said(lines, "query failed"))
         runner._obey([replace(fails, epoch=4, desired=Desired.HELD, operation="op-5")])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lab.judge import Verdict, judge_by_id, judge_by_sums, weigh
+from lab.judge import QueryVerdict, judge_by_id, judge_by_sums, weigh
 from lab.ledger import IDS_PER_RUN, UNKNOWN_OFFSET, Sent
 from lab.truth import Held, Topic, Truth, in_order
 
@@ -31,12 +31,12 @@ def truth(*, standby: Iterable[Held], tail: Iterable[Held] = (), acked: Iterable
 TEN = truth(standby=[held(identity, 37 + identity) for identity in range(1, 11)])
 
 
-def windowed(of: Truth, delivered: Iterable[int], *, deduplicates: bool = False) -> Verdict:
+def windowed(of: Truth, delivered: Iterable[int], *, deduplicates: bool = False) -> QueryVerdict:
     rows = {ORDERS: {0: sum(map(weigh, delivered))}}
     return judge_by_sums(of, rows, WINDOW_MS, deduplicates=deduplicates)
 
 
-def faults(verdict: Verdict) -> tuple[int, int]:
+def faults(verdict: QueryVerdict) -> tuple[int, int]:
     return verdict.lost, verdict.duplicated
 
 

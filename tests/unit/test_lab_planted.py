@@ -7,7 +7,7 @@ import os
 import random
 from collections import Counter
 
-from lab.judge import Verdict
+from lab.judge import QueryVerdict
 from tests.planted import IN_DELIVERIES, MISTAKES, Planted, world
 
 TRIALS = 500
@@ -19,7 +19,7 @@ def drawn(number: int, seed: int = SEED) -> Planted:
     return world(seed + number, returns=number % 3 == 0, goes_back=number % 3 == 1)
 
 
-def is_right(verdict: Verdict, planted: Planted) -> bool:
+def is_right(verdict: QueryVerdict, planted: Planted) -> bool:
     """Nothing is lost, and nothing came twice but what the replicator brought late."""
     return not verdict.lost and verdict.duplicated == planted.repeats
 

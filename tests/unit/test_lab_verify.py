@@ -12,7 +12,7 @@ import pytest
 
 from lab import verify
 from lab.errors import ClusterSilent, LabError, NoSink, Unjudgeable
-from lab.judge import Verdict, judge_by_id, weigh
+from lab.judge import QueryVerdict, judge_by_id, weigh
 from lab.ledger import IDS_PER_RUN
 from lab.truth import Held, Truth
 from lab.verify import Verifier
@@ -70,7 +70,7 @@ def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clusters:
             made.ask(self._at[0])
             self.held = [Held(each, 0, 40 + number, 0) for number, each in enumerate(made.held[self._at])]
 
-    monkeypatch.setattr(verify, "Log", Log)
+    monkeypatch.setattr(verify, "TopicReader", Log)
     monkeypatch.setattr("lab.topics.names", made.names)
     return made
 
@@ -108,7 +108,7 @@ def sink(clusters: Clusters, delivered: Mapping[str, Iterable[int]]) -> None:
 ONE, TWO, THREE, FOUR = (run * IDS_PER_RUN for run in (1, 2, 3, 4))
 
 
-def found(verdict: Verdict) -> tuple[int, int, int]:
+def found(verdict: QueryVerdict) -> tuple[int, int, int]:
     return verdict.acked, verdict.lost, verdict.duplicated
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from streaming.clocks import Clocks, Onward
+from streaming.clocks import Clocks, ForwardClock
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -17,11 +17,13 @@ class Host:
     passed: float = 0.0
     ahead: float = 0.0
 
-    def clock(self) -> Onward:
-        return Onward(Clocks(monotonic=lambda: self.passed, wall=lambda: NOON.timestamp() + self.passed + self.ahead))
+    def clock(self) -> ForwardClock:
+        return ForwardClock(
+            Clocks(monotonic=lambda: self.passed, wall=lambda: NOON.timestamp() + self.passed + self.ahead)
+        )
 
 
-def read(host: Host, clock: Onward, passed: float, ahead: float = 0.0) -> float:
+def read(host: Host, clock: ForwardClock, passed: float, ahead: float = 0.0) -> float:
     """Seconds after noon that the clock tells, so many after the host began."""
     host.passed, host.ahead = passed, ahead
     return (clock() - NOON).total_seconds()

@@ -14,11 +14,11 @@ from kafka import errors
 from state.model.cluster_status import Fault, Layer
 from state.settings.keys import Cluster, Security, Tideover
 from streaming.kafka import probe as module
-from streaming.kafka.cluster_state import Memory, draw
+from streaming.kafka.cluster_state import ProbeMemory, state_of_cluster
 from streaming.kafka.probe import Probe
 from streaming.kafka.probe_faults import summed, trouble_of
 from streaming.probe.identities import Identities
-from streaming.probe.report import Sight, Trouble
+from streaming.probe.result import ProbeFailure, ProbeResult
 from tests.fakecluster import FakeCluster, silent_server
 
 NOT_AUTHORIZED, STORAGE_ERROR = 29, 56
@@ -42,7 +42,7 @@ class Watcher:
     def __init__(self, *bootstrap: str, topics: tuple[str, ...] = ("t",), **security: Any) -> None:
         self.cluster = Cluster(bootstrap=bootstrap, security=Security.model_validate(security))
         self.topics = topics
-        self.memory = Memory()
+        self.memory = ProbeMemory()
         self.identities = Identities(
             Tideover.model_validate({"store": "sqlite://", "clusters": {"east": self.cluster}})
         )
@@ -54,8 +54,8 @@ class Watcher:
         )
         return self.probe
 
-    def look(self, timeout: float = 30.0) -> Sight:
-        return self.probe.look(timeout)
+    def run(self, timeout: float = 30.0) -> ProbeResult:
+        return self.probe.run(timeout)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def watcher(fake: FakeCluster) -> Iterator[Watcher]:
 
 
 def test_every_layer_answers_with_its_time_and_the_connection_is_kept(watcher: Watcher) -> None:
-    first, second = watcher.look(), watcher.look()
+    first, second = watcher.run(), watcher.run()
     layers = [Layer.TCP, Layer.SECURITY, Layer.METADATA, Layer.LEADERS, Layer.READ]
     for sight, kept in ((first, []), (second, [Layer.TCP, Layer.SECURITY, Layer.LEADERS])):
         assert sight.ok
@@ -85,16 +85,16 @@ def test_every_layer_answers_with_its_time_and_the_connection_is_kept(watcher: W
 def test_a_hung_server_does_not_hold_a_look_up(fake: FakeCluster) -> None:
     with silent_server() as hung:
         watcher = Watcher(hung, *fake.bootstrap)
-        sight = watcher.look(60.0)
+        sight = watcher.run(60.0)
         assert sight.ok
         assert sight.seconds < 30, "nobody waits for the server that hangs"
         watcher.probe.close()
 
 
 def test_one_of_three_that_refuses_or_falls_silent_is_a_cluster_that_limps(fake: FakeCluster, watcher: Watcher) -> None:
-    assert watcher.look().ok
+    assert watcher.run().ok
     fake.hung.add(1)
-    for sight in (watcher.look(10.0), watcher.look(10.0), watcher.fresh().look(10.0)):
+    for sight in (watcher.run(10.0), watcher.run(10.0), watcher.fresh().run(10.0)):
         assert sight.ok, sight.trouble
         assert sight.health is not None
         assert (sight.health.brokers_silent, sight.health.unreadable) == (1, 2)
@@ -102,7 +102,7 @@ def test_one_of_three_that_refuses_or_falls_silent_is_a_cluster_that_limps(fake:
     fake.hung.clear()
     fake.kill(1)
     for _ in range(2):
-        sight = watcher.look()
+        sight = watcher.run()
         assert sight.ok, sight.trouble
         assert sight.health is not None
         assert (sight.health.brokers_silent, sight.health.unreadable) == (1, 2)
@@ -113,8 +113,8 @@ def test_two_lost_brokers_of_three_fail_a_probe_only_if_nothing_is_readable(fake
     fake.topics["one"] = 2  # led by brokers 0 and 1
     for node in (0, 1):
         fake.kill(node)
-    assert limping.look().ok, "broker 2 still leads two partitions"
-    sight = blind.look()
+    assert limping.run().ok, "broker 2 still leads two partitions"
+    sight = blind.run()
     assert sight.trouble is not None
     assert (sight.trouble.kind, sight.trouble.fault, sight.layer) == ("refused", Fault.THEIRS, Layer.LEADERS)
     limping.probe.close()
@@ -122,11 +122,11 @@ def test_two_lost_brokers_of_three_fail_a_probe_only_if_nothing_is_readable(fake
 
 
 def test_a_killed_cluster_is_refused_at_once(fake: FakeCluster, watcher: Watcher) -> None:
-    assert watcher.look().ok
+    assert watcher.run().ok
     for node in fake.ports:
         fake.kill(node)
     for probe in (watcher.probe, watcher.fresh()):
-        sight = probe.look(30.0)
+        sight = probe.run(30.0)
         assert sight.trouble is not None
         assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("refused", Fault.THEIRS, True)
         assert sight.seconds < 15, "a refusal is not waited for"
@@ -134,25 +134,25 @@ def test_a_killed_cluster_is_refused_at_once(fake: FakeCluster, watcher: Watcher
 
 
 def test_a_frozen_cluster_is_silent_for_the_whole_time_and_no_longer(fake: FakeCluster, watcher: Watcher) -> None:
-    assert watcher.look().ok
+    assert watcher.run().ok
     fake.hung.update(fake.ports)
     for probe in (watcher.probe, watcher.fresh()):
-        sight = probe.look(0.6)
+        sight = probe.run(0.6)
         assert sight.trouble is not None
         assert (sight.trouble.kind, sight.trouble.fault, sight.layer) == ("silent", Fault.THEIRS, Layer.TCP)
         assert 0.6 <= sight.seconds < 30, "it does not wait as long as the server is silent"
         probe.close()
     fake.hung.clear()
-    assert watcher.fresh().look(30.0).ok
+    assert watcher.fresh().run(30.0).ok
 
 
 @pytest.mark.parametrize("brokers", [1, 3])
 def test_kept_connections_that_are_stuck_are_replaced_within_the_same_look(brokers: int) -> None:
     with FakeCluster({"t": 6}, brokers=brokers) as fake:
         watcher = Watcher(*fake.bootstrap)
-        assert watcher.look().ok
+        assert watcher.run().ok
         fake.deafen()
-        sight = watcher.look(10.0)
+        sight = watcher.run(10.0)
         assert sight.ok, sight.trouble
         assert sight.health is not None
         assert (sight.health.brokers_silent, sight.health.unreadable) == (0, 0)
@@ -164,7 +164,7 @@ def test_kept_connections_that_are_stuck_are_replaced_within_the_same_look(broke
 def test_an_idle_topic_and_a_missing_one_are_no_ailment(fake: FakeCluster) -> None:
     fake.records = 0
     watcher = Watcher(*fake.bootstrap, topics=("t", "nowhere"))
-    sight = watcher.look()
+    sight = watcher.run()
     assert sight.ok
     assert sight.layer is Layer.READ
     assert sight.text == "topic nowhere does not exist"
@@ -178,7 +178,7 @@ def test_leaderless_and_under_replicated_partitions_are_counted(fake: FakeCluste
     fake.min_in_sync = 3
     fake.errors[("t", 5)] = STORAGE_ERROR
     watcher = Watcher(*fake.bootstrap)
-    sight = watcher.look()
+    sight = watcher.run()
     assert sight.ok
     assert sight.health is not None
     assert (sight.health.leaderless, sight.health.under_replicated, sight.health.under_min_isr) == (2, 6, 6)
@@ -187,19 +187,19 @@ def test_leaderless_and_under_replicated_partitions_are_counted(fake: FakeCluste
 
 
 def test_a_leader_that_has_moved_is_found_at_the_next_look(fake: FakeCluster, watcher: Watcher) -> None:
-    assert watcher.look().ok
+    assert watcher.run().ok
     fake.not_leader[("t", 3)] = 1
-    sight = watcher.look()
+    sight = watcher.run()
     assert sight.health is not None
     assert sight.health.unreadable == 0, "its old leader lives"
     asked = sum(1 for _, key, _ in fake.asked if key == 3)
-    assert watcher.look().ok
+    assert watcher.run().ok
     assert sum(1 for _, key, _ in fake.asked if key == 3) > asked + 1, "the chart is drawn anew"
 
 
-def charted(partitions: int) -> Memory:
+def charted(partitions: int) -> ProbeMemory:
     """A cluster whose chart was drawn at 100 on the monotonic clock."""
-    return Memory(chart=replace(draw([], [1], {}, heard_at=100.0), partitions=partitions))
+    return ProbeMemory(chart=replace(state_of_cluster([], [1], {}, heard_at=100.0), partitions=partitions))
 
 
 @pytest.mark.parametrize(
@@ -212,13 +212,13 @@ def test_a_wider_cluster_keeps_its_metadata_longer_and_costs_no_more(
     for memory.is_stale, seconds in ((False, well), (True, stale)):
         assert memory.standing_chart(100.0 + seconds * 1.01) is None
         assert memory.standing_chart(100.0 + seconds * 0.99) is memory.chart
-    assert Memory().standing_chart(100.0) is None
+    assert ProbeMemory().standing_chart(100.0) is None
 
 
 def test_a_topic_that_we_may_not_read_is_ours_to_mend(fake: FakeCluster, watcher: Watcher) -> None:
     fake.errors[("t", 0)] = NOT_AUTHORIZED
-    sight = watcher.look()
-    assert sight.trouble == Trouble(
+    sight = watcher.run()
+    assert sight.trouble == ProbeFailure(
         kind="permission", text="our user has no ACL that allows Describe on topic t", fault=Fault.OURS, retriable=False
     )  # fmt: skip
 
@@ -236,7 +236,7 @@ def test_last_words_before_a_hang_up_are_heard_and_a_stranger_is_ours() -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        sight = watcher.look()
+        sight = watcher.run()
         thread.join()
         watcher.probe.close()
     assert sight.trouble is not None
@@ -245,7 +245,7 @@ def test_last_words_before_a_hang_up_are_heard_and_a_stranger_is_ours() -> None:
 
 def test_a_certificate_that_cannot_be_loaded_is_ours_to_mend(fake: FakeCluster, tmp_path: object) -> None:
     watcher = Watcher(*fake.bootstrap, protocol="SSL", ca=f"{tmp_path}/nowhere.pem")
-    sight = watcher.look()
+    sight = watcher.run()
     assert sight.trouble is not None
     assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("credential", Fault.OURS, False)
 
@@ -307,27 +307,27 @@ def test_a_refusal_means_alive_and_dead_outweighs_untried() -> None:
 def test_another_cluster_under_the_name_is_our_mistake_and_never_down(
     fake: FakeCluster, watcher: Watcher, kept: bool
 ) -> None:
-    assert watcher.look().cluster_id == "fake"
+    assert watcher.run().cluster_id == "fake"
     fake.cluster_id = "other"
     if not kept:
         fake.hang_up()
     for _ in range(2):
-        sight = watcher.look()
+        sight = watcher.run()
         assert sight.trouble is not None
         assert (sight.trouble.kind, sight.trouble.fault, sight.trouble.retriable) == ("identity", Fault.OURS, False)
         assert (sight.cluster_id, sight.health) == ("other", None)
         assert sight.text == "east leads to cluster other, but led to cluster fake before"
     fake.cluster_id = "fake"
     watcher.fresh()
-    assert watcher.look().ok
+    assert watcher.run().ok
 
 
 def test_a_leader_of_another_cluster_is_no_leader_of_ours(fake: FakeCluster, watcher: Watcher) -> None:
-    assert watcher.look().ok
+    assert watcher.run().ok
     home = str(watcher.probe._home)
     fake.strangers = {node for node in fake.ports if not home.endswith(str(node))}
     fake.hang_up(*fake.strangers)
-    sight = watcher.look()
+    sight = watcher.run()
     assert sight.trouble is not None
     assert sight.trouble.kind == "identity"
     assert (sight.layer, sight.cluster_id) == (Layer.LEADERS, "other")

@@ -12,7 +12,7 @@ from state.model.cluster_status import Fault
 from state.settings.keys import Detection
 from streaming.clocks import Clocks
 from streaming.probe.prober import Pace, Prober
-from streaming.probe.report import Passed, Sight, Window
+from streaming.probe.result import LayerPassed, ProbeResult, Window
 from tests.sights import TROUBLES
 from tests.waiting import until
 
@@ -109,7 +109,7 @@ class FakeProbe:
     world: World
     number: int
 
-    def look(self, timeout: float) -> Sight:
+    def run(self, timeout: float) -> ProbeResult:
         began = self.world.time.monotonic()
         with self.world.lock:
             self.world.busy += 1
@@ -130,8 +130,8 @@ class FakeProbe:
         with self.world.lock:
             self.world.busy -= 1
         trouble = TROUBLES["silent"] if mood == "starved" else TROUBLES.get(mood)
-        passed: tuple[Passed, ...] = ()
-        return Sight(began=began, seconds=self.world.time.monotonic() - began, passed=passed, trouble=trouble)
+        passed: tuple[LayerPassed, ...] = ()
+        return ProbeResult(began=began, seconds=self.world.time.monotonic() - began, passed=passed, trouble=trouble)
 
     def close(self) -> None:
         with self.world.lock:

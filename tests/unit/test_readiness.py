@@ -9,20 +9,20 @@ import pytest
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.readiness import READINESS_GATES, ReadinessFacts, judge_readiness
 from state.model.entities import TopicPartition
-from state.model.maintenance import Copy, Replication
+from state.model.maintenance import PartitionCopy, ReplicationSample
 from streaming.resume.truncation import Finding, Standing
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, query, reset, resolution, topic
 
 KEY = TopicPartition("t", 0)
 
 
-def copy(partition: int = 0, age_ms: int | None = 0, records: int | None = 0, **changes: Any) -> Copy:
-    made = Copy("t", partition, "t", 5_000, 5_000 - (age_ms or 0), age_ms, records, 5_000, "")
+def copy(partition: int = 0, age_ms: int | None = 0, records: int | None = 0, **changes: Any) -> PartitionCopy:
+    made = PartitionCopy("t", partition, "t", 5_000, 5_000 - (age_ms or 0), age_ms, records, 5_000, "")
     return made._replace(**changes)
 
 
-def copies(*found: Copy) -> ReadinessFacts:
-    seen = Replication(source="east", target="west", sampled_at=NOW - timedelta(seconds=2), copies=found)
+def copies(*found: PartitionCopy) -> ReadinessFacts:
+    seen = ReplicationSample(source="east", target="west", sampled_at=NOW - timedelta(seconds=2), copies=found)
     return replace(READY, replication=seen)
 
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 from state.model.entities import TopicPartition
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from streaming.cluster_log import Fetched
-from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.runner.hosting import Subject
 from streaming.spark.tracking.reading import read_ends
-from streaming.spark.tracking.track import Track
+from streaming.spark.tracking.track import RunProgress
 from tests.memory_log import MemoryCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,17 +48,17 @@ def append(to: MemoryCluster, offsets: Iterable[int]) -> None:
         to.append("orders", 0, 1_000 + offset, offset.to_bytes(16))
 
 
-def track(query: str, batch: int, end: int) -> Track:
-    made = Track(Subject(query, 1, "east", f"/{query}"))
+def track(query: str, batch: int, end: int) -> RunProgress:
+    made = RunProgress(Subject(query, 1, "east", f"/{query}"))
     see(made, batch, end)
     return made
 
 
-def see(known: Track, batch: int, end: int) -> None:
+def see(known: RunProgress, batch: int, end: int) -> None:
     known.see(Batch(id=batch, offsets={"orders": {"orders": {"0": end}}}, committed=True))
 
 
-def ring(of: Track) -> list[int]:
+def ring(of: RunProgress) -> list[int]:
     return [each.offset for each in of.positions(NOW, {}, {})[-1].ring]
 
 
@@ -113,8 +113,8 @@ def in_a_transaction(log: CountingCluster, offsets: Iterable[int], *, is_open: b
     held.stable = min(chosen) if is_open else None
 
 
-def tracked(committed_only: frozenset[str], end: int) -> Track:
-    made = Track(Subject("one", 1, "east", "/one", committed_only))
+def tracked(committed_only: frozenset[str], end: int) -> RunProgress:
+    made = RunProgress(Subject("one", 1, "east", "/one", committed_only))
     see(made, 7, end)
     return made
 
@@ -133,7 +133,7 @@ def test_which_of_them_were_not_committed_is_remembered_too() -> None:
     in_a_transaction(log, range(90, 96))
     read_ends(log, [one], timeout=1)
     (position,) = one.positions(NOW, {}, {})
-    assert Ring.of(position.ring).uncommitted == frozenset(range(90, 96))
+    assert Fingerprints.of(position.ring).uncommitted == frozenset(range(90, 96))
 
 
 def test_records_of_an_open_transaction_are_remembered_by_who_has_read_them() -> None:

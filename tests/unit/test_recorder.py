@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from state.errors import StoreUnavailable
 from state.model.entities import TopicPartition
-from state.model.fingerprints import Ring
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch
+from state.model.fingerprints import Fingerprints
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch
 from state.settings.keys import Timeline
 from streaming.spark.runner.hosting import Subject
 from streaming.spark.tracking import timeline_recorder
-from streaming.spark.tracking.timeline_recorder import Recorder
-from streaming.spark.tracking.track import Place
+from streaming.spark.tracking.timeline_recorder import TimelineRecorder
+from streaming.spark.tracking.track import TrackedPartition
 from tests.memory_store import MemoryStore
 
 EAST = Subject("revenue", 1, "east", "/checkpoints/revenue")
@@ -49,13 +49,16 @@ class Run:
     world: "World"
     subject: Subject = EAST
     partitions: int = 1
-    ring: Ring = field(default_factory=Ring)
+    ring: Fingerprints = field(default_factory=Fingerprints)
     asked: int = 0
 
-    def consumed(self) -> Mapping[Place, tuple[int, Ring]]:
+    def consumed(self) -> Mapping[TrackedPartition, tuple[int, Fingerprints]]:
         self.asked += 1
         return {
-            Place("orders", TopicPartition("orders", number)): (self.world.consumed(self.world.now), self.ring)
+            TrackedPartition("orders", TopicPartition("orders", number)): (
+                self.world.consumed(self.world.now),
+                self.ring,
+            )
             for number in range(self.partitions)
         }
 
@@ -70,8 +73,8 @@ class World:
         self.settings = Timeline(**timeline)
         self.recorder = self.fresh()
 
-    def fresh(self) -> Recorder:
-        return Recorder(self.store, lambda _: self.settings, lambda: self.now)
+    def fresh(self) -> TimelineRecorder:
+        return TimelineRecorder(self.store, lambda _: self.settings, lambda: self.now)
 
     @staticmethod
     def consumed(at: datetime) -> int:
@@ -79,7 +82,7 @@ class World:
 
     def go(self, seconds: float, *runs: Run, every: float = 1.0) -> None:
         for _ in range(round(seconds / every)):
-            self.recorder.look(runs, self.tick)
+            self.recorder.record(runs, self.tick)
             self.now += timedelta(seconds=every)
             self.tick += every
 
@@ -228,11 +231,13 @@ def test_times_and_their_disorder_are_those_of_the_records_before_the_offset() -
     stamps = [START_MS - 5000, START_MS - 1000, START_MS - 3000]
     once_late = [START_MS - 5000 + number - 700 * (number == 10) for number in range(32)]
     rings = {
-        "of the far future": Ring.of([(0, START_MS * 9, bytes(16)), (1, START_MS - 4000, bytes(16))]),
-        "in disorder": Ring.of((number, stamp, bytes(16)) for number, stamp in enumerate(stamps)),
-        "late at the tenth place": Ring.of((number, stamp, bytes(16)) for number, stamp in enumerate(once_late)),
-        "without times": Ring.of([(0, -1, bytes(16))]),
-        "nothing read": Ring(),
+        "of the far future": Fingerprints.of([(0, START_MS * 9, bytes(16)), (1, START_MS - 4000, bytes(16))]),
+        "in disorder": Fingerprints.of((number, stamp, bytes(16)) for number, stamp in enumerate(stamps)),
+        "late at the tenth place": Fingerprints.of(
+            (number, stamp, bytes(16)) for number, stamp in enumerate(once_late)
+        ),
+        "without times": Fingerprints.of([(0, -1, bytes(16))]),
+        "nothing read": Fingerprints(),
     }
     told = {}
     for name, ring in rings.items():
@@ -258,7 +263,7 @@ def test_nothing_is_taken_before_a_batch_is_committed() -> None:
     assert world.stored() == []
     run.partitions = 1
     world.go(2, run)
-    assert [each.steps().lanes for each in world.stored()] == [(Lane("orders", "orders", 0),)]
+    assert [each.steps().lanes for each in world.stored()] == [(SourcePartition("orders", "orders", 0),)]
 
 
 @given(
@@ -276,7 +281,7 @@ def test_after_any_death_no_timeline_answer_lies_past_the_truth(
         times += [world.now, world.now - timedelta(seconds=seconds / 2)]
         match event:
             case "look":
-                world.recorder.look([run], world.tick)
+                world.recorder.record([run], world.tick)
             case "kill":
                 world.recorder = world.fresh()
             case "end":

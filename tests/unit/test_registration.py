@@ -13,7 +13,7 @@ from streaming.process import own_identity
 from streaming.spark.errors import NameTaken
 from streaming.spark.runner import registration
 from streaming.spark.runner.hosting import Hosting
-from streaming.spark.runner.registration import STALE_AFTER, Registration, TakeOver, clear_name
+from streaming.spark.runner.registration import STALE_AFTER, NameTakeover, Registration, clear_name
 from tests.memory_store import MemoryStore
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -24,7 +24,7 @@ OTHER = RunnerFact(
 )  # fmt: skip
 DEAD_HERE = replace(OTHER, host=HERE.host, boot_id=HERE.boot_id, pid=HERE.pid, pid_started=HERE.pid_started + 1)
 ALIVE_HERE = replace(DEAD_HERE, pid_started=HERE.pid_started)
-CONSENT = TakeOver(actor="ann@office", reason="host one was switched off")
+CONSENT = NameTakeover(actor="ann@office", reason="host one was switched off")
 
 
 class Clock:
@@ -66,7 +66,7 @@ def test_a_dead_process_of_this_host_loses_its_name_at_once(fact: RunnerFact, si
 @pytest.mark.parametrize("silent", [timedelta(0), SILENT])
 @pytest.mark.parametrize("consent", [None, CONSENT])
 def test_a_live_process_of_this_host_keeps_the_name_however_silent_it_is(
-    silent: timedelta, consent: TakeOver | None
+    silent: timedelta, consent: NameTakeover | None
 ) -> None:
     store = store_with(ALIVE_HERE, silent=silent)
     with pytest.raises(NameTaken, match=f"already running as pid {HERE.pid}") as refused:

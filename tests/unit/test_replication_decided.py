@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.facts import MoveFacts
+from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.replication_age import (
     continued,
     counterparts,
@@ -18,10 +18,10 @@ from orchestrator.decide.replication_age import (
 )
 from state.errors import Damaged
 from state.model.entities import EndSample, TopicPartition
-from state.model.maintenance import LATENCIES, Copy, Replication
+from state.model.maintenance import LATENCIES, PartitionCopy, ReplicationSample
 from state.store.codec import pack, unpack
 from streaming.cluster_log import PartitionError
-from streaming.resume.age import Age
+from streaming.resume.age import ReplicationAge
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, resolution, topic
 
 KEY, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -40,22 +40,22 @@ def sample(**changes: Any) -> EndSample:
     return EndSample(**{**values, **changes})
 
 
-def age(here: int | None, there: int | None, seconds: float | None, records: int | None, **more: Any) -> Age:
-    return Age(here, there, seconds=seconds, records=records, **more)
+def age(here: int | None, there: int | None, seconds: float | None, records: int | None, **more: Any) -> ReplicationAge:
+    return ReplicationAge(here, there, seconds=seconds, records=records, **more)
 
 
-def row(facts: MoveFacts, of: Age | None, *, live: bool = True) -> Copy:
+def row(facts: MoveFacts, of: ReplicationAge | None, *, live: bool = True) -> PartitionCopy:
     ages = {} if of is None else {KEY: of}
     (found,) = replication_of(facts, {KEY: KEY}, ages, {KEY: sample()}, NOW, live=live).copies
     return found
 
 
-def replication(*copies: Copy) -> Replication:
-    return Replication(source="east", target="west", sampled_at=NOW, copies=copies)
+def replication(*copies: PartitionCopy) -> ReplicationSample:
+    return ReplicationSample(source="east", target="west", sampled_at=NOW, copies=copies)
 
 
-def copy(partition: int = 0, age_ms: int | None = 0, records: int | None = 0, **changes: Any) -> Copy:
-    made = Copy("t", partition, "t", 5_000, 5_000 - (age_ms or 0), age_ms, records, NOW_MS, "")
+def copy(partition: int = 0, age_ms: int | None = 0, records: int | None = 0, **changes: Any) -> PartitionCopy:
+    made = PartitionCopy("t", partition, "t", 5_000, 5_000 - (age_ms or 0), age_ms, records, NOW_MS, "")
     return made._replace(**changes)
 
 
@@ -107,7 +107,7 @@ def test_a_partition_has_its_copy_or_the_reason_why_not(facts: MoveFacts, found:
     ],
 )  # fmt: skip
 def test_an_age_is_told_or_why_it_is_not_known(
-    facts: MoveFacts, of: Age | None, age_ms: int | None, records: int | None, note: str
+    facts: MoveFacts, of: ReplicationAge | None, age_ms: int | None, records: int | None, note: str
 ) -> None:
     found = row(facts, of)
     assert (found.age_ms, found.records, found.note) == (age_ms, records, note)
@@ -134,7 +134,7 @@ def test_a_source_that_is_silent_stands_as_it_was_sampled() -> None:
     ],
 )
 def test_how_late_a_standby_stamps_is_told_where_its_copy_is_whole(
-    facts: MoveFacts, of: Age, latencies: dict[str, tuple[int, ...]]
+    facts: MoveFacts, of: ReplicationAge, latencies: dict[str, tuple[int, ...]]
 ) -> None:
     assert replication_of(facts, {KEY: KEY}, {KEY: of}, {KEY: sample()}, NOW, live=True).latencies == latencies
 
@@ -166,7 +166,7 @@ def test_samples_of_the_same_way_go_on_and_are_bounded() -> None:
     ],
 )  # fmt: skip
 def test_the_sentence_names_the_worst_copy_and_the_age_of_the_sample(
-    copies: tuple[Copy, ...], worst: str | None, text: str
+    copies: tuple[PartitionCopy, ...], worst: str | None, text: str
 ) -> None:
     seen, later = replication(*copies), NOW + timedelta(seconds=12)
     found = worst_of(seen)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from state.model.entities import Fingerprint
-from state.model.fingerprints import LIMIT, Ring, back
+from state.model.fingerprints import LIMIT, Fingerprints, back
 
 offsets = some.integers(0, 2**62)
 records = some.lists(
@@ -19,17 +19,17 @@ records = some.lists(
 chunks = some.sets(some.integers(0, 2_000), max_size=40).map(sorted)
 
 
-def ring(of: Iterable[int]) -> Ring:
-    return Ring.of(Fingerprint(offset, 1_000 + offset, offset.to_bytes(16)) for offset in of)
+def ring(of: Iterable[int]) -> Fingerprints:
+    return Fingerprints.of(Fingerprint(offset, 1_000 + offset, offset.to_bytes(16)) for offset in of)
 
 
 @given(records)
 def test_any_ring_is_unpacked_as_it_was_packed(records: tuple[Fingerprint, ...]) -> None:
-    packed = Ring.of(records)
+    packed = Fingerprints.of(records)
     assert packed == records
     assert tuple(packed) == records
     assert [packed[index] for index in range(len(packed))] == list(records)
-    assert Ring(packed.packed) == packed
+    assert Fingerprints(packed.packed) == packed
     assert hash(packed) == hash(records)
 
 
@@ -38,19 +38,19 @@ def test_any_ring_is_unpacked_as_it_was_packed(records: tuple[Fingerprint, ...])
 )
 def test_a_ring_that_is_none_is_refused(records: list[tuple[int, int, bytes]]) -> None:
     with pytest.raises(ValueError, match="ascending offsets and digests of 16 bytes"):
-        Ring.of(records)
+        Fingerprints.of(records)
 
 
 def test_a_part_of_a_fingerprint_is_refused() -> None:
     with pytest.raises(ValueError, match="33 bytes"):
-        Ring(bytes(33))
+        Fingerprints(bytes(33))
 
 
 @given(some.lists(chunks, max_size=12), some.integers(0, 2_000), some.integers(0, 2_000))
 def test_a_ring_keeps_the_newest_offsets_in_order_whatever_the_chunks_were(
     chunks: list[list[int]], begin: int, end: int
 ) -> None:
-    whole = Ring()
+    whole = Fingerprints()
     for chunk in chunks:
         whole = whole.merged(ring(chunk))
     kept = sorted({offset for chunk in chunks for offset in chunk})[-LIMIT:]
@@ -62,11 +62,13 @@ def test_a_ring_keeps_the_newest_offsets_in_order_whatever_the_chunks_were(
 
 def test_the_newest_time_is_the_largest_wherever_it_stands() -> None:
     for times, newest in (((5, 9, 7), 9), ((9, 5, 7), 9), ((5, 7, 9), 9), ((), None)):
-        assert Ring.of(Fingerprint(i, time, bytes(16)) for i, time in enumerate(times)).newest_timestamp == newest
+        assert (
+            Fingerprints.of(Fingerprint(i, time, bytes(16)) for i, time in enumerate(times)).newest_timestamp == newest
+        )
 
 
 def test_a_record_read_again_replaces_its_fingerprint() -> None:
-    other = Ring.of([Fingerprint(2, 7, bytes(16)), Fingerprint(4, 7, bytes(16))])
+    other = Fingerprints.of([Fingerprint(2, 7, bytes(16)), Fingerprint(4, 7, bytes(16))])
     assert [each.timestamp_ms for each in ring([1, 2, 3, 5]).merged(other)] == [1_001, 7, 1_003, 7, 1_005]
 
 
@@ -94,9 +96,9 @@ def test_times_went_back_from_the_largest_so_far(times: tuple[int, ...], most: i
 
 
 def test_a_ring_keeps_which_of_its_records_were_not_committed() -> None:
-    known = Ring.of(ring([1, 2, 3, 5]), [2, 5])
-    assert Ring.from_bytes(known.to_bytes()) == known
-    assert Ring.from_bytes(known.to_bytes()).uncommitted == {2, 5}
+    known = Fingerprints.of(ring([1, 2, 3, 5]), [2, 5])
+    assert Fingerprints.from_bytes(known.to_bytes()) == known
+    assert Fingerprints.from_bytes(known.to_bytes()).uncommitted == {2, 5}
     assert known.before(5).uncommitted == {2}
     assert known.after(3).uncommitted == {5}
     assert known != ring([1, 2, 3, 5])
@@ -105,11 +107,11 @@ def test_a_ring_keeps_which_of_its_records_were_not_committed() -> None:
 @pytest.mark.parametrize("offsets", [[], [7], [7, 8, 9, 10, 11]])
 def test_a_ring_with_nothing_uncommitted_is_kept_as_before(offsets: list[int]) -> None:
     assert ring(offsets).to_bytes() == ring(offsets).packed
-    assert Ring.from_bytes(ring(offsets).packed) == ring(offsets)
+    assert Fingerprints.from_bytes(ring(offsets).packed) == ring(offsets)
 
 
 def test_a_record_that_is_read_again_as_committed_is_no_longer_uncommitted() -> None:
-    known = Ring.of(ring([1, 2, 3]), [2, 3]).merged(Ring.of(ring([3, 4]), [4]))
+    known = Fingerprints.of(ring([1, 2, 3]), [2, 3]).merged(Fingerprints.of(ring([3, 4]), [4]))
     assert known.uncommitted == {2, 4}
     assert known.merged(ring(range(5, 5 + LIMIT - 1))).uncommitted == {4}
 
@@ -117,4 +119,4 @@ def test_a_record_that_is_read_again_as_committed_is_no_longer_uncommitted() -> 
 @pytest.mark.parametrize("stored", [b"\x01", bytes(32) + b"\x02\x00\x01", bytes(35)])
 def test_bytes_that_are_no_ring_are_refused(stored: bytes) -> None:
     with pytest.raises((ValueError, struct.error)):
-        Ring.from_bytes(stored)
+        Fingerprints.from_bytes(stored)

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from streaming.spark.errors import SparkMissing
-from streaming.spark.query.callbacks import Gate
-from streaming.spark.query.run import Run, unfinished
+from streaming.spark.query.callbacks import CallbackGate
+from streaming.spark.query.query_run import Run, unfinished
 
 RUN = "1c7e"
 IN_BATCH = ("write", "addBatch", "runBatch")
@@ -62,8 +62,8 @@ def session(root: Any = None, events: Sequence[str] = (), *, ended: bool = False
     return SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: context)))
 
 
-def run(query: Query, of: Any = None, gate: Gate | None = None) -> Run:
-    return Run(of or session(), cast(Any, query), gate or Gate())
+def run(query: Query, of: Any = None, gate: CallbackGate | None = None) -> Run:
+    return Run(of or session(), cast(Any, query), gate or CallbackGate())
 
 
 def test_a_run_with_nothing_left_is_quiet() -> None:
@@ -87,7 +87,7 @@ def test_a_run_is_not_quiet_while_it_is_active() -> None:
 
 
 def test_a_run_is_not_quiet_while_a_callback_is_inside() -> None:
-    gate, said = Gate(), []
+    gate, said = CallbackGate(), []
     known = run(Query(), gate=gate)
     gate.watch(lambda _frame, _batch: said.append(known.unrest()))(cast(Any, None), 1)
     assert said == ["1 foreachBatch callback is still running"]

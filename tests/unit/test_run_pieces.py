@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame
 from state.messages import SinkState
 from state.settings.keys import Cluster, Route, Sasl, Security, Tideover
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.tail import Batch, Follower
+from streaming.spark.checkpoint.follower import Batch, Follower
 from streaming.spark.errors import RunFenced
-from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.kafka_options import cluster_options, overridden, pattern_of, source_options, topics_of
-from streaming.spark.query.run import in_batch
+from streaming.spark.query.query_run import in_batch
 from streaming.spark.runner.hosting import absolute
 from streaming.spark.runner.query_report import Totals, rows_by_source
 from tests.checkpoints import CheckpointFolder, orders
@@ -49,7 +49,7 @@ FRAME = cast(DataFrame, None)
 
 # -- gate ----------------------------------------------------------------------------------------------------------
 def test_a_closed_gate_lets_no_callback_start() -> None:
-    gate, calls = Gate(), []
+    gate, calls = CallbackGate(), []
     guarded = gate.watch(lambda _frame, batch: calls.append(batch))
     guarded(FRAME, 1)
     gate.close()
@@ -60,7 +60,7 @@ def test_a_closed_gate_lets_no_callback_start() -> None:
 
 
 def test_a_run_knows_whether_the_sink_has_the_batch_it_planned() -> None:
-    gate = Gate()
+    gate = CallbackGate()
 
     frame: Any = SimpleNamespace()
 
@@ -78,7 +78,7 @@ def test_a_run_knows_whether_the_sink_has_the_batch_it_planned() -> None:
 
 
 def test_a_callback_inside_a_closing_gate_counts_until_it_is_out() -> None:
-    gate, inside, leave = Gate(), threading.Event(), threading.Event()
+    gate, inside, leave = CallbackGate(), threading.Event(), threading.Event()
 
     def slow(_frame: object, _batch: int) -> None:
         inside.set()
@@ -95,7 +95,7 @@ def test_a_callback_inside_a_closing_gate_counts_until_it_is_out() -> None:
 
 
 def test_an_error_of_a_callback_is_kept_in_one_line() -> None:
-    gate = Gate()
+    gate = CallbackGate()
 
     def broken(_frame: object, _batch: int) -> None:
         raise sqlite3.OperationalError("database is locked\nat line 7")
@@ -107,7 +107,7 @@ def test_an_error_of_a_callback_is_kept_in_one_line() -> None:
 
 
 def test_a_callback_that_a_fence_cut_short_says_so_without_its_traceback() -> None:
-    gate = Gate()
+    gate = CallbackGate()
 
     def cancelled(_frame: object, _batch: int) -> None:
         gate.close()
@@ -168,33 +168,33 @@ def test_batches_are_seen_in_order_planned_before_committed(tmp_path: Path) -> N
     folder.commit(1)
     follower = Follower(LocalFiles(), str(tmp_path), DECLARED)
     assert (follower.committed, follower.data_batch) == (1, 2)
-    assert follower.look() == [Batch(id=1, offsets={"orders": orders(1)}, committed=True)]
+    assert follower.poll() == [Batch(id=1, offsets={"orders": orders(1)}, committed=True)]
     folder.plan(2)
-    assert follower.look() == [Batch(id=2, offsets={"orders": orders(2)}, committed=False)]
+    assert follower.poll() == [Batch(id=2, offsets={"orders": orders(2)}, committed=False)]
     folder.commit(2)
     folder.commit(3)
-    assert [(batch.id, batch.committed) for batch in follower.look()] == [(3, False), (2, True), (3, True)]
-    assert follower.look() == []
+    assert [(batch.id, batch.committed) for batch in follower.poll()] == [(3, False), (2, True), (3, True)]
+    assert follower.poll() == []
 
 
 def test_batches_that_were_purged_between_two_looks_are_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streaming.spark.checkpoint.tail._LIST_SECONDS", 0.0)
+    monkeypatch.setattr("streaming.spark.checkpoint.follower._LIST_SECONDS", 0.0)
     folder = CheckpointFolder(tmp_path)
     folder.commit(0)
     follower = Follower(LocalFiles(), str(tmp_path), DECLARED)
-    follower.look()
+    follower.poll()
     for batch in range(150, 153):
         folder.commit(batch)
     (tmp_path / "offsets" / "0").unlink()
     (tmp_path / "commits" / "0").unlink()
-    planned, committed = follower.look()
+    planned, committed = follower.poll()
     assert (planned.id, planned.committed, planned.planned_after) == (152, False, None)
     assert committed == Batch(id=152, offsets={"orders": orders(152)}, committed=True)
-    assert follower.look() == []
+    assert follower.poll() == []
     folder.commit(153)
-    assert [(batch.id, batch.committed) for batch in follower.look()] == [(153, False), (153, True)]
+    assert [(batch.id, batch.committed) for batch in follower.poll()] == [(153, False), (153, True)]
 
 
 def test_an_empty_bridge_batch_is_not_the_first_that_can_hold_data(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_an_empty_bridge_batch_is_not_the_first_that_can_hold_data(tmp_path: Pat
 
 def test_a_checkpoint_that_does_not_exist_yet_begins_with_batch_0(tmp_path: Path) -> None:
     follower = Follower(LocalFiles(), str(tmp_path / "new"), DECLARED)
-    assert (follower.committed, follower.data_batch, follower.look()) == (None, 0, [])
+    assert (follower.committed, follower.data_batch, follower.poll()) == (None, 0, [])
 
 
 def test_a_planted_entry_is_not_a_batch(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_planted_entry_is_not_a_batch(tmp_path: Path) -> None:
     folder.commit(0)
     folder.write("offsets/1", "fenced by tideover: epoch 2, operation op: this checkpoint is being moved")
     follower = Follower(LocalFiles(), str(tmp_path), DECLARED)
-    assert [batch.id for batch in follower.look()] == [0]
+    assert [batch.id for batch in follower.poll()] == [0]
 
 
 # -- names and options ---------------------------------------------------------------------------------------------

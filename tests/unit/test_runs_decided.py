@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from state.model.entities import Assignment, Desired
-from streaming.spark.runner.assignments import Refrain, Start, Stop, decide_runs, may_run
+from streaming.spark.runner.assignments import Skip, Start, Stop, decide_runs, may_run
 from streaming.spark.runner.supervisor import pause_seconds
 
 ROW = Assignment(
@@ -63,7 +63,7 @@ def test_a_query_whose_row_is_gone_goes_on() -> None:
 
 def test_a_row_that_went_back_to_an_old_epoch_is_never_started() -> None:
     (refrain,) = decide_runs("a", [ROW], {}, {"revenue": 4})
-    assert isinstance(refrain, Refrain)
+    assert isinstance(refrain, Skip)
     assert refrain.why(is_held=True) == (
         "the store says epoch 3 of revenue, but said 4 before: the store was restored from an older backup; "
         "tideover reconcile revenue"

@@ -11,7 +11,7 @@ from state.model.cluster_status import Fault
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Security
 from streaming.errors import CredentialRefused
-from streaming.kafka.cluster_state import Memory
+from streaming.kafka.cluster_state import ProbeMemory
 from streaming.kafka.link import Link
 from streaming.kafka.probe import Probe
 from streaming.kafka.security import Credentials, refusal
@@ -65,9 +65,9 @@ def test_a_secret_that_went_away_is_ours_to_mend_by_every_path(tmp_path: Path) -
         pytest.raises(CredentialRefused, match=r"east: the password .* is not a file"),
     ):
         link.describe(["t"], timeout=60)
-    probe = Probe(cluster, name="east", topics=(), memory=Memory())
+    probe = Probe(cluster, name="east", topics=(), memory=ProbeMemory())
     try:
-        trouble = probe.look(5).trouble
+        trouble = probe.run(5).trouble
     finally:
         probe.close()
     assert trouble is not None

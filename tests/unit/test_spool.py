@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from state.model.entities import EndSample, Fingerprint, Position
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from streaming.spark.runner.service import STATE, spool_folder
 from streaming.spark.tracking.spool import Spool, Spooled
 
@@ -45,10 +45,10 @@ KEPT = Spooled().merged([POSITION], [SAMPLE])
 
 
 def test_which_records_were_not_committed_is_kept(tmp_path: Path) -> None:
-    kept = replace(POSITION, ring=Ring.of(POSITION.ring, [99]))
+    kept = replace(POSITION, ring=Fingerprints.of(POSITION.ring, [99]))
     Spool(tmp_path / "east.spool").save(Spooled((kept,)))
     (found,) = Spool(tmp_path / "east.spool").load().positions
-    assert Ring.of(found.ring).uncommitted == {99}
+    assert Fingerprints.of(found.ring).uncommitted == {99}
 
 
 def test_another_process_reads_what_was_kept(tmp_path: Path) -> None:

@@ -9,9 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.errors import Damaged
-from state.model.timeline import NO_TIME, Lane, Moment, Steps, Stretch, instant_of, pack, unpack
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Steps, Stretch, instant_of, pack, unpack
 
-LANES = (Lane("clicks", "clicks", 0), Lane("orders", "orders", 0), Lane("orders", "orders", 1), Lane("x", "orders", 1))
+LANES = (
+    SourcePartition("clicks", "clicks", 0),
+    SourcePartition("orders", "orders", 0),
+    SourcePartition("orders", "orders", 1),
+    SourcePartition("x", "orders", 1),
+)
 AT_MS = 1_767_225_600_000
 LATEST_MS = 253_402_300_799_999
 
@@ -89,7 +94,7 @@ def test_a_time_is_looked_up_as_in_a_brokers_time_index(asked: int, entry: tuple
 
 
 def test_a_partition_that_does_not_move_costs_next_to_nothing() -> None:
-    lanes = [Lane("orders", "orders", number) for number in range(100)]
+    lanes = [SourcePartition("orders", "orders", number) for number in range(100)]
     still = [Moment(AT_MS + 60_000 * k, [7] * 100, [AT_MS - 5] * 100, [0] * 100) for k in range(60)]
     assert len(pack(lanes, still, precision_ms=600)) < 60 * 100 // 10
 

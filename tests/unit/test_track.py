@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from state.model.entities import EndSample, Fingerprint, Position, TopicPartition
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from streaming.cluster_log import TopicFacts
-from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.runner.hosting import Subject
-from streaming.spark.tracking.track import Place, Track, read_until
+from streaming.spark.tracking.track import RunProgress, TrackedPartition, read_until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SUBJECT = Subject("revenue", 3, "east", "/checkpoints/revenue")
 PARTITION = TopicPartition("orders", 0)
-PLACE = Place("orders", PARTITION)
-OTHER = Place("orders", TopicPartition("orders", 1))
+PLACE = TrackedPartition("orders", PARTITION)
+OTHER = TrackedPartition("orders", TopicPartition("orders", 1))
 
 
 def prints(offsets: Iterable[int]) -> list[Fingerprint]:
@@ -33,12 +33,12 @@ def batch(
     )
 
 
-def newest(track: Track, samples: dict[TopicPartition, EndSample] | None = None) -> dict[int, Position]:
+def newest(track: RunProgress, samples: dict[TopicPartition, EndSample] | None = None) -> dict[int, Position]:
     return {each.batch: each for each in track.positions(NOW, samples or {}, {}) if each.partition == 0}
 
 
 def test_batches_of_an_earlier_run_are_told_again_only_if_read_again() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, other=50, committed=True, inherited=True))
     track.see(batch(8, 120, other=60, inherited=True))
     assert track.positions(NOW, {}, {}) == [], "a dead cluster must not cost the rings that are stored"
@@ -51,7 +51,7 @@ def test_batches_of_an_earlier_run_are_told_again_only_if_read_again() -> None:
 
 
 def test_a_run_that_begins_again_does_not_tell_what_was_there_as_its_own() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     for _ in range(3):  # a query that fails on a dead cluster is started again and again
         track.see(batch(7, 100, committed=True, inherited=True))
         track.see(batch(8, 120, inherited=True))
@@ -59,7 +59,7 @@ def test_a_run_that_begins_again_does_not_tell_what_was_there_as_its_own() -> No
 
 
 def test_a_position_has_a_ring_only_if_the_log_was_read_at_its_offset() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.learn(PLACE, 100, prints(range(68, 100)))
     track.see(batch(8, 120))
@@ -69,7 +69,7 @@ def test_a_position_has_a_ring_only_if_the_log_was_read_at_its_offset() -> None:
 
 
 def test_batches_not_read_in_time_are_told_so_that_the_gap_is_counted() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(6, 80, committed=True))
     track.see(batch(7, 100, committed=True))
     track.learn(PLACE, 100, prints(range(68, 100)))
@@ -89,14 +89,14 @@ def track_end(number: int) -> int:
 
 
 def test_a_committed_batch_is_read_first_and_a_planned_one_before_it_commits() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 120))
     assert track.unread() == [{PLACE: 100}, {PLACE: 120}]
 
 
 def test_an_idle_partition_is_not_read_again() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.learn(PLACE, 100, prints(range(68, 100)))
     track.see(batch(8, 100, committed=True))
@@ -105,7 +105,7 @@ def test_an_idle_partition_is_not_read_again() -> None:
 
 
 def test_a_position_is_told_again_only_when_more_is_known() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(6, 90, committed=True))
     track.see(batch(7, 100, other=50))
     assert set(newest(track)) == {6, 7}
@@ -117,7 +117,7 @@ def test_a_position_is_told_again_only_when_more_is_known() -> None:
 
 
 def test_a_row_count_is_told_only_of_where_it_says_something() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(6, 90, committed=True, other=10))
     track.see(batch(7, 100, committed=True, other=110))
     track.learn(PLACE, 100, prints(range(80, 100)))
@@ -128,7 +128,7 @@ def test_a_row_count_is_told_only_of_where_it_says_something() -> None:
 
 
 def test_a_position_told_again_keeps_its_time() -> None:
-    track, later = Track(SUBJECT), NOW + timedelta(seconds=1)
+    track, later = RunProgress(SUBJECT), NOW + timedelta(seconds=1)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 200, committed=True))
     track.positions(NOW, {}, {})
@@ -139,7 +139,7 @@ def test_a_position_told_again_keeps_its_time() -> None:
 
 
 def test_only_records_that_are_new_are_to_be_read() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     assert track.known(PLACE, 100) == 0
     track.learn(PLACE, 100, prints(range(68, 100)), leader_epoch=3)
@@ -151,7 +151,7 @@ def test_only_records_that_are_new_are_to_be_read() -> None:
 
 
 def test_an_end_that_was_read_in_part_does_not_bound_the_next_reading() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.learn(PLACE, 100, prints([99]), whole=False)
     assert track.known(PLACE, 110) == 0
@@ -159,7 +159,7 @@ def test_an_end_that_was_read_in_part_does_not_bound_the_next_reading() -> None:
 
 def test_after_a_change_of_leaders_what_was_known_is_read_again() -> None:
     """An unclean one may have put other records in its place."""
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.learn(PLACE, 100, prints(range(68, 100)), leader_epoch=3)
     track.see(batch(8, 110))
@@ -173,7 +173,7 @@ def test_after_a_change_of_leaders_what_was_known_is_read_again() -> None:
 
 
 def test_a_way_whose_every_record_was_read_is_dense() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 110, committed=True))
     track.learn(PLACE, 110, prints(range(78, 110)))
@@ -181,7 +181,7 @@ def test_a_way_whose_every_record_was_read_is_dense() -> None:
 
 
 def test_a_hole_in_what_was_read_is_not_dense() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 200, committed=True))
     track.learn(PLACE, 200, prints(offset for offset in range(160, 200) if offset != 190))
@@ -189,13 +189,13 @@ def test_a_hole_in_what_was_read_is_not_dense() -> None:
 
 
 def test_the_first_batch_that_is_seen_says_nothing_about_the_way_there() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     assert newest(track)[7].dense is None
 
 
 def test_a_row_count_proves_a_dead_cluster_dense_if_all_is_read_once() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 200, committed=True))
     track.count(8, {"orders": 100})
@@ -208,7 +208,7 @@ def test_a_row_count_proves_a_dead_cluster_dense_if_all_is_read_once() -> None:
 
 def test_a_row_count_alone_proves_nothing() -> None:
     """A sink that reads its source twice counts 50 records between 100 markers as 100 rows."""
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.see(batch(8, 200, committed=True))
     track.count(8, {"orders": 100})
@@ -216,7 +216,7 @@ def test_a_row_count_alone_proves_nothing() -> None:
 
 
 def test_a_row_count_that_does_not_match_takes_the_trust_away() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     for number, (end, rows) in enumerate([(100, 0), (200, 100), (300, 200), (400, 100)]):
         track.see(batch(number, end, committed=True))
         track.count(number, {"orders": rows})
@@ -240,7 +240,7 @@ def test_an_idle_partition_counts_as_read_until_it_was_sampled() -> None:
 
 
 def test_consumed_is_what_was_committed_and_never_what_is_only_planned() -> None:
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     assert track.consumed() == {}
     track.see(batch(7, 100))
     assert track.consumed() == {}
@@ -248,12 +248,12 @@ def test_consumed_is_what_was_committed_and_never_what_is_only_planned() -> None
     track.learn(PLACE, 100, prints(range(40, 100)))
     track.see(batch(8, 120))
     track.learn(PLACE, 120, prints(range(100, 120)))
-    assert track.consumed() == {PLACE: (100, Ring.of(prints(range(68, 100))))}
+    assert track.consumed() == {PLACE: (100, Fingerprints.of(prints(range(68, 100))))}
 
 
 def test_a_position_names_the_leader_epoch_of_its_last_record() -> None:
     """Not that of the leader of now (KIP-320): with a newer one a log that was cut since would confirm its own loss."""
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     track.learn(PLACE, 100, prints(range(68, 100)), leader_epoch=3)
     track.see(batch(8, 110))
@@ -271,7 +271,7 @@ def test_a_position_names_the_leader_epoch_of_its_last_record() -> None:
 
 def test_a_position_names_the_topic_id_under_which_it_was_read() -> None:
     """By it alone a topic that was made anew under its old name is known (KIP-516)."""
-    track = Track(SUBJECT)
+    track = RunProgress(SUBJECT)
     track.see(batch(7, 100, committed=True))
     facts = TopicFacts(
         name="orders", topic_id="T1", partitions={}, timestamp_type="CreateTime", cleanup_policy="delete"

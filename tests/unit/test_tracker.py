@@ -16,13 +16,13 @@ from state.errors import StoreUnavailable
 from state.model.entities import Assignment, Desired, EndSample, Position
 from state.settings.keys import Timeline
 from state.store.sql.schema import assignments
-from streaming.cluster_log import Log, TopicFacts
+from streaming.cluster_log import ClusterLog, TopicFacts
 from streaming.errors import ClusterUnreachable, WrongCluster
-from streaming.spark.checkpoint.tail import Batch
-from streaming.spark.runner.hosting import Ended, Subject
+from streaming.spark.checkpoint.follower import Batch
+from streaming.spark.runner.hosting import EndedRun, Subject
 from streaming.spark.tracking import tracker as module
 from streaming.spark.tracking.spool import Spool
-from streaming.spark.tracking.timeline_recorder import Recorder
+from streaming.spark.tracking.timeline_recorder import TimelineRecorder
 from streaming.spark.tracking.tracker import ClusterTracker, _Needed, _Over, _Seen, _Word
 from tests.memory_log import MemoryCluster
 from tests.memory_store import MemoryStore
@@ -58,7 +58,7 @@ class FragileStore(MemoryStore):
         super().save_ends(samples)
 
 
-def no_log(_cluster: str) -> Log:
+def no_log(_cluster: str) -> ClusterLog:
     raise AssertionError("the cluster is not asked in this test")
 
 
@@ -83,7 +83,7 @@ def world(folder: Path) -> tuple[FragileStore, ClusterTracker]:
 
 
 def tracker(store: FragileStore, folder: Path) -> ClusterTracker:
-    recorder = Recorder(store, lambda _: Timeline(), lambda: NOW)
+    recorder = TimelineRecorder(store, lambda _: Timeline(), lambda: NOW)
     return ClusterTracker("east", no_log, store, Spool(folder / "east.spool"), recorder, lambda: NOW)
 
 
@@ -186,12 +186,12 @@ def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Pa
     store.adopt(ROW)
     hangs, is_over = threading.Event(), threading.Event()
 
-    def hang(_cluster: str) -> Log:
+    def hang(_cluster: str) -> ClusterLog:
         hangs.set()
         is_over.wait(60.0)
         raise ClusterUnreachable
 
-    recorder = Recorder(store, lambda _: Timeline(), lambda: NOW)
+    recorder = TimelineRecorder(store, lambda _: Timeline(), lambda: NOW)
     running = ClusterTracker("east", hang, store, Spool(tmp_path / "east.spool"), recorder, lambda: NOW)
     running.tell(seen(4))
     running.start()
@@ -214,9 +214,9 @@ def east(records: int) -> MemoryCluster:
     return cluster
 
 
-def reading(store: FragileStore, folder: Path, cluster: Log) -> ClusterTracker:
+def reading(store: FragileStore, folder: Path, cluster: ClusterLog) -> ClusterTracker:
     store.adopt(ROW)
-    recorder = Recorder(store, lambda _: Timeline(), lambda: NOW)
+    recorder = TimelineRecorder(store, lambda _: Timeline(), lambda: NOW)
     return ClusterTracker("east", lambda _: cluster, store, Spool(folder / "east.spool"), recorder, lambda: NOW)
 
 
@@ -224,7 +224,7 @@ def last_batch(number: int, *planned: int, epoch: int | None = SUBJECT.epoch) ->
     batches = [
         Batch(id=each, offsets=seen(each).batch.offsets, committed=each == number) for each in (number, *planned)
     ]
-    return _Needed(Ended(SUBJECT.query, SUBJECT.checkpoint, epoch, tuple(batches)), threading.Event())
+    return _Needed(EndedRun(SUBJECT.query, SUBJECT.checkpoint, epoch, tuple(batches)), threading.Event())
 
 
 def remembered(store: FragileStore) -> dict[int, int | None]:
@@ -270,7 +270,7 @@ def test_a_silent_cluster_is_asked_once_and_costs_nothing_remembered(tmp_path: P
     for query in ("revenue", "refunds"):
         subject = replace(SUBJECT, query=query)
         running._take(_Over(subject))
-        ended = Ended(query, SUBJECT.checkpoint, SUBJECT.epoch, (seen(4).batch, seen(5).batch))
+        ended = EndedRun(query, SUBJECT.checkpoint, SUBJECT.epoch, (seen(4).batch, seen(5).batch))
         running._take(_Needed(ended, threading.Event()))
     assert len(asked) == 1
     assert remembered(store)[4] == 39

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.decide.lookup_wants import since_placed, sound_ends, standby_topic, wants_of
 from state.model.entities import Assignment, Desired, EndSample, Fingerprint, Position, TopicPartition
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from state.settings.keys import Route
 from streaming.resume.model import Want
 
@@ -53,7 +53,7 @@ def test_current_tracking_gives_the_ring_at_the_position() -> None:
 
 
 def test_which_of_the_records_were_not_committed_is_asked_with_them() -> None:
-    read = Ring.of((Fingerprint(number, number * 10, bytes(16)) for number in range(10, 20)), [18, 19])
+    read = Fingerprints.of((Fingerprint(number, number * 10, bytes(16)) for number in range(10, 20)), [18, 19])
     assert want(20, [replace(row(7, 20), ring=read)]).uncommitted == {18, 19}
     assert want(20, [row(7, 20, range(10, 20))]).uncommitted == frozenset()
 

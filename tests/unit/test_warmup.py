@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.spark.query import warmup
 from streaming.spark.query.launch import FileSinks
-from streaming.spark.query.warmup import Host, Told, await_batch, begin_warmup
+from streaming.spark.query.warmup import QueryHosts, WarmupListener, await_batch, begin_warmup
 from streaming.spark.runner.hosting import Hosting
 
 
@@ -72,8 +72,10 @@ def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event)
     monkeypatch.setattr(warmup, "warm_up", tries)
     hosting = cast(Hosting, SimpleNamespace(runner="a"))
     monkeypatch.setattr(warmup, "rehearse", tries.rehearse)
-    host = cast(Host, SimpleNamespace(has_settled=lambda: True))
-    begin_warmup(hosting, host, cast(FileSinks, None), cast(Told, SimpleNamespace(set_warm=tries.told.set)), over)
+    host = cast(QueryHosts, SimpleNamespace(has_settled=lambda: True))
+    begin_warmup(
+        hosting, host, cast(FileSinks, None), cast(WarmupListener, SimpleNamespace(set_warm=tries.told.set)), over
+    )
     for thread in threading.enumerate():
         if thread.name == "warm-up":
             thread.join(60.0)

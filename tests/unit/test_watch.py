@@ -11,11 +11,11 @@ from structlog.testing import capture_logs
 from state.messages import CheckpointReport
 from state.settings.keys import Query
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.query import run as module
-from streaming.spark.query.run import Watch
+from streaming.spark.query import query_run as module
+from streaming.spark.query.query_run import RunMonitor
 from streaming.spark.query.session import polling_delay_ms
 from streaming.spark.runner.hosting import Subject
-from streaming.spark.runner.query_report import bound
+from streaming.spark.runner.query_report import logger_about
 
 
 @dataclass
@@ -30,7 +30,7 @@ class FakeFollower:
     committed: int | None = None
     data_batch = 0
 
-    def look(self) -> list[object]:
+    def poll(self) -> list[object]:
         return []
 
 
@@ -64,9 +64,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return known
 
 
-def watch_of(run: FakeRun, ledger: FakeLedger) -> Watch:
+def watch_of(run: FakeRun, ledger: FakeLedger) -> RunMonitor:
     subject = Subject("q", 1, "east", "/c")
-    watch = Watch(cast(Any, None), subject, cast(Any, run), cast(Any, FakeFollower()), cast(Any, ledger), bound({}))
+    watch = RunMonitor(
+        cast(Any, None), subject, cast(Any, run), cast(Any, FakeFollower()), cast(Any, ledger), logger_about({})
+    )
     watch._reported = 99.5  # half a second ago
     return watch
 
@@ -74,10 +76,10 @@ def watch_of(run: FakeRun, ledger: FakeLedger) -> Watch:
 def test_the_first_wait_is_told_without_waiting_for_the_next_report(clock: Clock) -> None:
     run, ledger = FakeRun(), FakeLedger()
     watch = watch_of(run, ledger)
-    watch.look()
+    watch.poll()
     assert ledger.said == []
     run.is_waiting = True
-    watch.look()
+    watch.poll()
     assert ledger.said == ["waiting", "report"]
 
 
@@ -85,7 +87,7 @@ def test_later_waits_are_told_once_a_second(clock: Clock) -> None:
     run, ledger = FakeRun(is_waiting=True), FakeLedger()
     watch = watch_of(run, ledger)
     for _ in range(20):
-        watch.look()
+        watch.poll()
         clock.now += 0.1
     assert ledger.said == ["waiting", "report"] * 2
 
@@ -97,7 +99,7 @@ def test_a_checkpoint_that_cannot_be_inspected_is_told_with_whom_it_is_about(tmp
     subject = Subject("q", 2, "east", str(tmp_path))
     fakes: tuple[Any, ...] = (FakeRun(is_waiting=True), follower, FakeLedger())
     with capture_logs() as lines:
-        Watch(cast(Any, hosting), subject, *fakes, bound(about)).look()  # type: ignore[call-arg] # three fakes in a row
+        RunMonitor(cast(Any, hosting), subject, *fakes, logger_about(about)).poll()  # type: ignore[call-arg] # three fakes in a row
     (line,) = lines
     assert line["event"] == "checkpoint cannot be inspected"
     assert about.items() <= line.items()

@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from orchestrator.watch import ClusterWatch, Observer
+from orchestrator.cluster_watch import ClusterWatch, Observer
 from state.errors import StaleTerm
 from state.model.cluster_status import Verdict
 from state.settings.keys import Tideover
-from state.store.preconditions import CONTROLLER
+from state.store.write_checks import CONTROLLER
 from streaming.probe.identities import Identities
-from streaming.probe.report import Sight
-from streaming.spark.checkpoint.tail import Batch
+from streaming.probe.result import ProbeResult
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.runner.hosting import Subject
-from streaming.spark.runner.runner_probe import Lookout
+from streaming.spark.runner.runner_probe import RunnerProbe
 from tests.contract import samples
 from tests.memory_log import MemoryCluster
 from tests.memory_store import MemoryStore
@@ -55,9 +55,9 @@ class WorldProbe:
     def __init__(self, world: World, who: str, cluster: str) -> None:
         self._world, self._place = world, (who, cluster)
 
-    def look(self, timeout: float) -> Sight:
+    def run(self, timeout: float) -> ProbeResult:
         dark = self._place in self._world.dark
-        return Sight(began=time.monotonic(), seconds=0.0, trouble=TROUBLES["refused"] if dark else None)
+        return ProbeResult(began=time.monotonic(), seconds=0.0, trouble=TROUBLES["refused"] if dark else None)
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -83,9 +83,9 @@ def watching(world: World, store: MemoryStore) -> Iterator[ClusterWatch]:
 
 
 @pytest.fixture
-def lookout(world: World, store: MemoryStore) -> Iterator[Lookout]:
+def lookout(world: World, store: MemoryStore) -> Iterator[RunnerProbe]:
     eyes = {"east": lambda: world.eye("runner", "east")}
-    lookout = Lookout("a", "1", eyes, store, SETTINGS.detection)
+    lookout = RunnerProbe("a", "1", eyes, store, SETTINGS.detection)
     lookout.begin()
     yield lookout
     lookout.close()
@@ -102,7 +102,7 @@ def verdicts(watching: ClusterWatch, term: int) -> tuple[Verdict, ...]:
 
 
 def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
-    world: World, store: MemoryStore, watching: ClusterWatch, lookout: Lookout
+    world: World, store: MemoryStore, watching: ClusterWatch, lookout: RunnerProbe
 ) -> None:
     term = term_of(store)
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
@@ -119,7 +119,7 @@ def test_a_cluster_that_dies_for_all_is_down_and_history_tells_how(
 
 
 def test_a_cluster_that_only_this_controller_cannot_see_is_never_down(
-    world: World, store: MemoryStore, watching: ClusterWatch, lookout: Lookout
+    world: World, store: MemoryStore, watching: ClusterWatch, lookout: RunnerProbe
 ) -> None:
     term = term_of(store)
     until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP) and len(store.probe_reports("east")) >= 2)
@@ -168,7 +168,7 @@ def test_another_controller_of_the_same_name_is_heard_and_told_of_once(
     namesake = ClusterWatch(store, SETTINGS, observer, identities=Identities(SETTINGS), actor="controller one")
     term = term_of(store)
     before = samples.probe_report(viewpoint="controller:one", instance="0", seen_at=store.now(), last_ok_at=store.now())
-    store.see([before])
+    store.save_probe_reports([before])
     with capture_logs() as logs:
         until(lambda: verdicts(watching, term) == (Verdict.UP, Verdict.UP))
         assert logs == [], "who had the name before this process is none"
@@ -196,7 +196,7 @@ def test_another_controller_of_the_same_name_is_heard_and_told_of_once(
 
 
 def test_a_planned_batch_is_evidence_where_the_runners_probes_fail(
-    world: World, store: MemoryStore, watching: ClusterWatch, lookout: Lookout
+    world: World, store: MemoryStore, watching: ClusterWatch, lookout: RunnerProbe
 ) -> None:
     term = term_of(store)
     subject = Subject("revenue", 1, "east", "/checkpoints/revenue")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.verdict import Judgement, judge_cluster
 from state.model.cluster_status import Layer
 from state.settings.keys import Detection
-from streaming.probe.report import KEPT, Passed, Window
+from streaming.probe.result import KEPT, LayerPassed, Window
 from tests.sights import at, row, seen, sight, window
 
 
@@ -71,7 +71,7 @@ def test_a_sighting_names_only_the_clusters_own_failures_without_a_break() -> No
 
 
 def test_a_sighting_keeps_the_time_of_each_layer_that_answered() -> None:
-    passed = (Passed(layer=Layer.TCP, ms=0.0, kept=True), Passed(layer=Layer.SECURITY, ms=2.12345))
+    passed = (LayerPassed(layer=Layer.TCP, ms=0.0, kept=True), LayerPassed(layer=Layer.SECURITY, ms=2.12345))
     stuck = seen(window(replace(sight(0, "silent"), passed=passed)))
     assert stuck is not None
     assert (stuck.layers_ms, stuck.layer, stuck.kind) == ({"tcp": 0.0, "security": 2.123}, Layer.SECURITY, "silent")

@@ -13,7 +13,7 @@ from orchestrator.decide.former_checkpoints import Disposition, JudgedFormer, Ke
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, UnknownName, UsageError
 from orchestrator.facts.former_checkpoints import ask_to_clean, judged_of, keep_of
-from state.model.maintenance import Former
+from state.model.maintenance import FormerCheckpoint
 from state.settings.values import parse_duration
 from state.store.controller_store import ControllerStore
 
@@ -115,7 +115,7 @@ def _names(ctx: Context, queries: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(queries)) or known
 
 
-def _await(store: ControllerStore, given: Sequence[Former], seconds: float) -> None:
+def _await(store: ControllerStore, given: Sequence[FormerCheckpoint], seconds: float) -> None:
     """Until each runner has answered. Raises ``OutcomeUnknown`` when the time is up."""
     clock = SystemClock()
     deadline = clock.monotonic() + seconds

@@ -11,7 +11,7 @@ from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import ExitCode, UnknownName, UsageError
 from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
-from streaming.cluster_log import Log, Looked, Spec
+from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec
 from streaming.errors import KafkaError
 from streaming.resolve.comparison import replication_ages
 
@@ -139,14 +139,14 @@ def _compared(
 
 
 def _show_segments(
-    log: Log, topic: str, partitions: list[int], time: int, limit: int, deadline: Deadline, output: str
+    log: ClusterLog, topic: str, partitions: list[int], time: int, limit: int, deadline: Deadline, output: str
 ) -> int:
     asked = dict.fromkeys((TopicPartition(topic, number) for number in partitions), int(time))
     answers = log.segments(asked, limit=limit, timeout=deadline.remaining)
     found = []
     for key in asked:
         error = answers[key].error
-        row = _row(key, time, Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error))
+        row = _row(key, time, OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=error))
         found.append(
             {("offsets" if name == "offset" else name): value for name, value in row.items()}
             | {"offsets": list(answers[key].offsets)}
@@ -164,7 +164,7 @@ def _time(text: str) -> int:
         raise UsageError(str(error)) from None
 
 
-def _partitions(log: Log, cluster: str, topic: str, partition: int | None, deadline: Deadline) -> list[int]:
+def _partitions(log: ClusterLog, cluster: str, topic: str, partition: int | None, deadline: Deadline) -> list[int]:
     facts = log.describe([topic], timeout=deadline.remaining).get(topic)
     if facts is not None and facts.error is not None and facts.error.name != "UNKNOWN_TOPIC_OR_PARTITION":
         raise KafkaError(f"cannot describe topic {topic!r} on {cluster}: {facts.error.name}: {facts.error.text}")
@@ -177,7 +177,7 @@ def _partitions(log: Log, cluster: str, topic: str, partition: int | None, deadl
     return [partition]
 
 
-def _row(key: TopicPartition, time: int, answer: Looked | None) -> dict[str, object]:
+def _row(key: TopicPartition, time: int, answer: OffsetAnswer | None) -> dict[str, object]:
     error = "no answer" if answer is None else answer.error.name if answer.error else None
     return {
         "topic": key.topic,

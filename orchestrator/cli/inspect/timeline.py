@@ -9,10 +9,10 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import UsageError
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch, instant_of
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch, instant_of
 
 Row = dict[str, object]
-Wanted = Callable[[Lane], bool]
+Wanted = Callable[[SourcePartition], bool]
 
 PLACE = ("source", "topic", "partition", "epoch", "cluster")
 AT_COLUMNS = (*PLACE, "at", "offset", "timestamp_ms", "disorder_ms")
@@ -56,7 +56,7 @@ def timeline(
     if ctx.store.assignment(query) is None:
         ctx.query(query)
 
-    def wanted(lane: Lane) -> bool:
+    def wanted(lane: SourcePartition) -> bool:
         return topic in {None, lane.topic} and partition in {None, lane.partition}
 
     found: list[Row]
@@ -94,7 +94,7 @@ def _steps(stretch: Stretch, wanted: Wanted) -> Iterator[Row]:
         yield from _rows(stretch, steps.lanes, moment, wanted)
 
 
-def _rows(stretch: Stretch, lanes: Iterable[Lane], moment: Moment, wanted: Wanted) -> Iterator[Row]:
+def _rows(stretch: Stretch, lanes: Iterable[SourcePartition], moment: Moment, wanted: Wanted) -> Iterator[Row]:
     columns = (lanes, moment.offsets, moment.timestamps, moment.disorders)
     for lane, offset, timestamp_ms, disorder_ms in zip(*columns, strict=True):
         if not wanted(lane):
@@ -109,7 +109,7 @@ def _rows(stretch: Stretch, lanes: Iterable[Lane], moment: Moment, wanted: Wante
         }
 
 
-def _place(stretch: Stretch, lane: Lane) -> Row:
+def _place(stretch: Stretch, lane: SourcePartition) -> Row:
     return {**lane._asdict(), "epoch": stretch.epoch, "cluster": stretch.cluster}
 
 
@@ -140,8 +140,8 @@ class _Span:
 
 def _spans(stretches: Iterable[Stretch], wanted: Wanted) -> list[Row]:
     """One row a partition of each epoch."""
-    places: dict[tuple[int, str, Lane], Row] = {}
-    found: dict[tuple[int, str, Lane], _Span] = {}
+    places: dict[tuple[int, str, SourcePartition], Row] = {}
+    found: dict[tuple[int, str, SourcePartition], _Span] = {}
     for stretch in stretches:
         lanes, moments = stretch.steps()
         for index, lane in enumerate(lanes):

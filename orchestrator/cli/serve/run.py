@@ -56,9 +56,9 @@ def run(ctx: Context, name: str, take_over: str | None, log: str) -> int:
     if take_over is not None and not take_over.strip():
         raise click.BadParameter("say how you know that the other process has ended", param_hint="--take-over")
     from streaming.logging_setup import set_up_logs  # imported when needed: what follows loads Spark
-    from streaming.spark.runner.registration import TakeOver
+    from streaming.spark.runner.registration import NameTakeover
     from streaming.spark.runner.service import run_runner
 
     set_up_logs(log)
-    consent = None if take_over is None else TakeOver(actor=this_person(), reason=take_over.strip())
+    consent = None if take_over is None else NameTakeover(actor=this_person(), reason=take_over.strip())
     return run_runner(ctx.settings, name, store=ctx.store, base=ctx.base, take_over=consent)

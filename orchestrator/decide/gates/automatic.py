@@ -23,9 +23,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import Gate, answer
+from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.decide.times import iso
 from state.model.automation import AUTOMATIC, Pause

@@ -8,9 +8,9 @@ look before anything is stopped, the plan, the operation, and a standing readine
 from collections.abc import Callable, Iterable
 
 from orchestrator.decide import truncation
-from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import cluster_identity, loss, preconditions
 from orchestrator.decide.gates.gate import Gate
+from orchestrator.decide.move_facts import MoveFacts
 
 GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.store_current,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from orchestrator.decide.facts import MoveFacts, NamedCluster
 from orchestrator.decide.gates.gate import Gate, answer
+from orchestrator.decide.move_facts import MoveFacts, NamedCluster
 from orchestrator.decide.verdict import stale_after
 from state.model.cluster_status import ProbeReport
 from state.model.pins import Pin, strange

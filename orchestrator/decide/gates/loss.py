@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
+from orchestrator.decide.move_facts import MoveFacts
 from state.model.entities import TopicPartition
 from state.settings.keys import Sink
 from streaming.resume.model import Target

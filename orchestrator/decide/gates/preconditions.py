@@ -5,8 +5,8 @@ Which runner acts for a query; pure.
 
 from collections.abc import Iterable
 
-from orchestrator.decide.facts import PENDING, UNPROVEN, MoveFacts
 from orchestrator.decide.gates.gate import Gate, answer
+from orchestrator.decide.move_facts import PENDING, UNPROVEN, MoveFacts
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text, stranger
 from state.model.entities import Assignment, RunnerFact
 from state.settings.keys import Query

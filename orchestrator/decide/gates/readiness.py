@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
 from orchestrator.decide.gates.loss import BY_TIME, comparable
+from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
 from state.model.entities import TopicPartition
-from state.model.maintenance import Replication
+from state.model.maintenance import ReplicationSample
 from streaming.cluster_log import TopicFacts
 from streaming.resume.truncation import Finding, truncation_of
 
@@ -27,7 +27,7 @@ class ReadinessFacts:
     facts: MoveFacts
     """As a plan gathers them, from what the runners last reported."""
     now: datetime
-    replication: Replication | None
+    replication: ReplicationSample | None
     """How old the standby's copies are; None where nothing is replicated."""
     topics: Mapping[str, TopicFacts]
     """The query's topics as the cluster in use describes them; empty when it does not answer."""
@@ -41,7 +41,7 @@ class Readiness:
     target: str
     """Where the query would go."""
     gates: tuple[Gate, ...]
-    replication: Replication | None
+    replication: ReplicationSample | None
 
     @property
     def ready(self) -> bool | None:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.decide.facts import MoveFacts
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.loss import possibly_replayed, replayed
+from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.outcome import (
     MOST_REMEMBERED,
     LeftBehind,

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from state.model.entities import Fingerprint
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from state.model.maintenance import TopicDisorder
 from state.model.pins import Placement
 
@@ -130,14 +130,14 @@ class Placements(TypeDecorator[tuple[Placement, ...]]):
         return tuple(Placement(*each) for each in value)
 
 
-class Packed(TypeDecorator[Ring]):
+class Packed(TypeDecorator[Fingerprints]):
     """A ring of fingerprints, kept as it lies in memory."""
 
     impl = sa.LargeBinary
     cache_ok = True
 
     def process_bind_param(self, value: Sequence[Fingerprint] | None, dialect: Dialect) -> bytes:
-        return Ring.of(value or ()).to_bytes()
+        return Fingerprints.of(value or ()).to_bytes()
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> Ring:
-        return Ring.from_bytes(bytes(value))
+    def process_result_value(self, value: Any, dialect: Dialect) -> Fingerprints:
+        return Fingerprints.from_bytes(bytes(value))

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from state.store.preconditions import CONTROLLER, refuse_stale
 from state.store.sql.columns import Instant
 from state.store.sql.engine import Engines, translated
 from state.store.sql.schema import leases
+from state.store.write_checks import CONTROLLER, refuse_stale
 
 
 class Noun(Protocol):

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from state.model.entities import Event
 from state.model.timeline import Stretch
-from state.store.preconditions import KEPT_STRETCHES, check_kept, check_pruned
 from state.store.sql.database import Part, newest_last, upsert, values_of
 from state.store.sql.schema import history, timelines
+from state.store.write_checks import KEPT_STRETCHES, check_kept, check_pruned
 
 _APPENDED = sa.insert(history).inline()
 _ORDER_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtext('tideover.history'))")
@@ -33,7 +33,7 @@ def append(connection: sa.Connection, events: Iterable[Event]) -> None:
         connection.execute(_APPENDED, row)
 
 
-class History(Part):
+class HistoryTable(Part):
     """Events, numbered in the order in which they became visible."""
 
     def note(self, event: Event, *, term: int | None = None) -> None:
@@ -60,7 +60,7 @@ def _newest(*narrowed: str) -> sa.Select[Any]:
 _NEWEST_FIRST = (timelines.c.begin.desc(), timelines.c.epoch.desc(), timelines.c.cluster.desc())
 
 
-class Timelines(Part):
+class TimelineTable(Part):
     """A few rows a day and query, each of them large."""
 
     def save_timeline(self, stretch: Stretch, *, keep: timedelta) -> None:

@@ -7,10 +7,17 @@ from typing import Any
 import sqlalchemy as sa
 
 from state.model.entities import Assignment, Desired, Event
-from state.model.maintenance import Cleaned, Disorder, Former, Pruned, ReadinessFact, Remembered, Replication
+from state.model.maintenance import (
+    CleanedFiles,
+    Disorder,
+    FormerCheckpoint,
+    PrunedRows,
+    ReadinessFact,
+    RememberedRows,
+    ReplicationSample,
+)
 from state.model.pins import Pin
 from state.store.codec import pack, unpack
-from state.store.preconditions import PLACED, check_pruned, left_by, refuse_forgetting
 from state.store.sql.database import Part, upsert, values_of
 from state.store.sql.engine import translated
 from state.store.sql.history import append
@@ -36,15 +43,16 @@ from state.store.sql.schema import (
     steps,
     timelines,
 )
+from state.store.write_checks import PLACED, check_pruned, left_by, refuse_forgetting
 
 _OF_AN_OPERATION = (acknowledgements, intents, steps)
 
 
-class Upkeep(Part):
+class MaintenanceTables(Part):
     """One row of readiness a query; pruning in bounded rounds, the oldest rows first."""
 
     def keep_readiness(
-        self, fact: ReadinessFact, *, term: int, event: Event, replication: Replication | None = None
+        self, fact: ReadinessFact, *, term: int, event: Event, replication: ReplicationSample | None = None
     ) -> bool:
         with self._leading(term) as connection:
             stands = connection.execute(
@@ -62,7 +70,7 @@ class Upkeep(Part):
     def readiness(self) -> Sequence[ReadinessFact]:
         return self._rows(ReadinessFact, sa.select(*_FACT).order_by(readiness.c.query))
 
-    def replication(self, query: str) -> Replication | None:
+    def replication(self, query: str) -> ReplicationSample | None:
         kept = sa.select(readiness.c.replication).where(readiness.c.query == query)
         with translated(), self._engines.read.connect() as connection:
             packed = connection.execute(kept).scalar()
@@ -75,20 +83,20 @@ class Upkeep(Part):
     def disorder(self, query: str) -> Disorder | None:
         return self._row(Disorder, sa.select(disorders).where(disorders.c.query == query))
 
-    def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> Pruned:
+    def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> PrunedRows:
         with self._leading(term) as connection:
             return self._prune_round(connection, before, keep, limit)
 
-    def prunable(self, before: datetime, *, keep: int, limit: int) -> Pruned:
+    def prunable(self, before: datetime, *, keep: int, limit: int) -> PrunedRows:
         with self._writing() as connection:  # what goes with an operation is known only once that is gone
             found = self._prune_round(connection, before, keep, limit)
             connection.rollback()
             return found
 
-    def _prune_round(self, connection: sa.Connection, before: datetime, keep: int, limit: int) -> Pruned:
+    def _prune_round(self, connection: sa.Connection, before: datetime, keep: int, limit: int) -> PrunedRows:
         check_pruned(before, self._at(connection), keep=keep, limit=limit)
         self._move_on(connection, before)
-        return Pruned(
+        return PrunedRows(
             operations=_prune_operations(connection, before, keep, limit),
             requests=_prune(connection, requests, "created_at", before, limit, over=_is_over),
             probe_reports=_prune(connection, probe_reports, "seen_at", before, limit),
@@ -216,12 +224,12 @@ _OF_A_QUERY = {
 }
 
 
-class Forgetting(Part):
+class QueryForgetting(Part):
     """A query that is not declared any more."""
 
-    def remembered(self, query: str) -> Remembered:
+    def remembered(self, query: str) -> RememberedRows:
         with translated(), self._engines.read.connect() as connection:
-            return Remembered(
+            return RememberedRows(
                 **{
                     name: connection.execute(
                         sa.select(sa.func.count()).select_from(column.table).where(column == query)
@@ -230,7 +238,7 @@ class Forgetting(Part):
                 }
             )
 
-    def forget(self, query: str, *, reported_at: datetime | None, event: Event) -> Remembered:
+    def forget(self, query: str, *, reported_at: datetime | None, event: Event) -> RememberedRows:
         of_query = sa.select(operations.c.id).where(operations.c.query == query)
         with self._writing() as connection:
             held = sa.select(assignments.c.query).where(assignments.c.query == query).with_for_update()
@@ -250,7 +258,7 @@ class Forgetting(Part):
                     rest = sa.update(pins).where(pins.c.cluster == pin.cluster)
                     connection.execute(rest.values(former=pin.without(query).former))
             append(connection, [event])
-            return Remembered(**gone)
+            return RememberedRows(**gone)
 
 
 _IS_ASKED = sa.and_(formers.c.asked_at.is_not(None), formers.c.cleaned_at.is_(None), formers.c.refused.is_(None))
@@ -268,14 +276,16 @@ class FormerWriter(Part):
             connection.execute(sa.delete(formers).where(_is(wanted.query, wanted.checkpoint.rstrip("/"))))
 
 
-class Formers(Part):
+class FormerTable(Part):
     """Asked, answered."""
 
-    def formers(self, query: str | None = None) -> Sequence[Former]:
+    def formers(self, query: str | None = None) -> Sequence[FormerCheckpoint]:
         found = sa.select(formers).order_by(formers.c.query, formers.c.left_epoch, formers.c.checkpoint)
-        return self._rows(Former, found if query is None else found.where(formers.c.query == query))
+        return self._rows(FormerCheckpoint, found if query is None else found.where(formers.c.query == query))
 
-    def ask_to_clean(self, former: Former, *, runner: str, epoch: int, event: Event, term: int | None = None) -> bool:
+    def ask_to_clean(
+        self, former: FormerCheckpoint, *, runner: str, epoch: int, event: Event, term: int | None = None
+    ) -> bool:
         runs = sa.select(assignments.c.checkpoint).where(
             assignments.c.query == former.query,
             assignments.c.epoch == epoch,
@@ -295,11 +305,11 @@ class Formers(Part):
             append(connection, [event])
             return True
 
-    def to_clean(self, runner: str) -> Sequence[Former]:
+    def to_clean(self, runner: str) -> Sequence[FormerCheckpoint]:
         found = sa.select(formers).where(formers.c.runner == runner, _IS_ASKED)
-        return self._rows(Former, found.order_by(formers.c.asked_at, formers.c.query, formers.c.checkpoint))
+        return self._rows(FormerCheckpoint, found.order_by(formers.c.asked_at, formers.c.query, formers.c.checkpoint))
 
-    def report_cleaned(self, former: Former, outcome: Cleaned | str, *, event: Event) -> bool:
+    def report_cleaned(self, former: FormerCheckpoint, outcome: CleanedFiles | str, *, event: Event) -> bool:
         with self._writing() as connection:
             cleaned = {} if isinstance(outcome, str) else {"cleaned_at": self._at(connection), **outcome._asdict()}
             values = cleaned or {"refused": outcome}
@@ -313,7 +323,7 @@ def _is(query: str, checkpoint: str) -> sa.ColumnElement[bool]:
     return sa.and_(formers.c.query == query, formers.c.checkpoint == checkpoint)
 
 
-def _stands(former: Former) -> sa.ColumnElement[bool]:
+def _stands(former: FormerCheckpoint) -> sa.ColumnElement[bool]:
     """Whether the row is as somebody saw it: neither left again nor asked for since."""
     return sa.and_(
         _is(former.query, former.checkpoint),

@@ -26,10 +26,10 @@ import sqlalchemy as sa
 from state.errors import Conflict, SchemaOlder
 from state.model.entities import RESIGNED
 from state.store.controller_store import ControllerStore
-from state.store.preconditions import term_step
 from state.store.sql.engine import PATIENCE, Engines, Tell, make_engines, translated
 from state.store.sql.schema import leases, operations
 from state.store.sql.store import HEAD, SqlStore, refuse_other_schema, schema_version
+from state.store.write_checks import term_step
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -10,7 +10,20 @@ from sqlalchemy.sql.dml import ReturningInsert
 from state.errors import Conflict
 from state.model.automation import Acknowledgement, Pause
 from state.model.entities import Assignment, Desired, Event, Intent, IntentState, Operation, Phase, Request, Step
-from state.store.preconditions import (
+from state.store.sql.database import Insert, Part, changing, insert_into, upsert, values_of
+from state.store.sql.history import append
+from state.store.sql.maintenance import FormerWriter
+from state.store.sql.schema import (
+    acknowledgements,
+    assignments,
+    intents,
+    operations,
+    pauses,
+    query_facts,
+    requests,
+    steps,
+)
+from state.store.write_checks import (
     check_adopted,
     check_answer,
     check_asked,
@@ -26,26 +39,13 @@ from state.store.preconditions import (
     refuse_other_request,
     refuse_stranger,
 )
-from state.store.sql.database import Insert, Part, changing, insert_into, upsert, values_of
-from state.store.sql.history import append
-from state.store.sql.maintenance import FormerWriter
-from state.store.sql.schema import (
-    acknowledgements,
-    assignments,
-    intents,
-    operations,
-    pauses,
-    query_facts,
-    requests,
-    steps,
-)
 
 _UNANSWERED = sa.and_(requests.c.operation.is_(None), requests.c.refused.is_(None))
 _OPEN = sa.select(requests).where(_UNANSWERED).order_by(requests.c.created_at, requests.c.id)
 """Made once: it is asked ten times a second, and making it costs more than asking."""
 
 
-class Requests(Part):
+class RequestTable(Part):
     """Requests, taken by the leading controller."""
 
     def ask(self, request: Request, *, term: int | None = None) -> None:
@@ -82,7 +82,7 @@ class Requests(Part):
                 append(connection, [event])
 
 
-class Automation(Part):
+class AutomationTables(Part):
     """Pauses by scope, acknowledgements by operation."""
 
     def pause(self, pause: Pause, *, event: Event) -> None:
@@ -179,7 +179,7 @@ class OperationWriter(Part):
 _STEPS = sa.select(steps).where(steps.c.operation == sa.bindparam("of")).order_by(steps.c.sequence)
 
 
-class Operations(OperationWriter):
+class OperationTables(OperationWriter):
     """Operations, and their steps in order."""
 
     def operation(self, operation_id: str) -> Operation | None:
@@ -231,7 +231,7 @@ class Operations(OperationWriter):
         return self._rows(Step, _STEPS, {"of": operation_id})
 
 
-class Intents(Part):
+class IntentTable(Part):
     """What runners shall do, and what they answered."""
 
     def intents(self, operation_id: str) -> Sequence[Intent]:
@@ -266,7 +266,7 @@ _PLACING = sa.update(assignments).where(
 )
 
 
-class Assignments(OperationWriter, FormerWriter, Part):
+class AssignmentTable(OperationWriter, FormerWriter, Part):
     """Adopt, hold, place, reconcile."""
 
     def assignments(self) -> Sequence[Assignment]:

@@ -14,12 +14,12 @@ from functools import cache
 import sqlalchemy as sa
 
 from state.model.entities import EndSample, Position, TopicPartition
-from state.model.fingerprints import Ring
-from state.store.preconditions import CLOCKS_APART, KEPT_BATCHES, is_newer
+from state.model.fingerprints import Fingerprints
 from state.store.sql.columns import Instant, bind_instant
 from state.store.sql.database import Part
 from state.store.sql.engine import host_time
 from state.store.sql.schema import ends, positions
+from state.store.write_checks import CLOCKS_APART, KEPT_BATCHES, is_newer
 
 CHUNK_ROWS = 5_000
 
@@ -110,7 +110,7 @@ _FORGET_FORMER = sa.text(
 ).bindparams(sa.bindparam("tracked_at", type_=Instant()))
 
 
-class Positions(Part):
+class PositionTables(Part):
     """Bulk in, and a few reads."""
 
     def save_positions(self, positions: Iterable[Position]) -> None:
@@ -179,7 +179,7 @@ def _position_row(position: Position, dialect: str) -> tuple[object, ...]:
         position.timestamp_ms,
         position.leader_epoch,
         position.topic_id,
-        Ring.of(position.ring).to_bytes(),
+        Fingerprints.of(position.ring).to_bytes(),
         position.dense,
         bind_instant(position.tracked_at, dialect),
     )

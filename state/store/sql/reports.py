@@ -9,17 +9,17 @@ from sqlalchemy.sql.dml import ReturningInsert
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.model.entities import Assignment, Event, Operation, QueryFact, RunnerFact, RunState
 from state.model.pins import Pin
-from state.store.preconditions import check_believed, refuse_moving
 from state.store.sql.columns import Instant
 from state.store.sql.database import Insert, Part, changing, insert_into, values_of
 from state.store.sql.history import append
 from state.store.sql.schema import assignments, cluster_statuses, operations, pins, probe_reports, query_facts, runners
+from state.store.write_checks import check_believed, refuse_moving
 
 _REGISTERED = sa.select(runners.c.instance).where(runners.c.runner == sa.bindparam("runner")).with_for_update(read=True)
 """Locked until the end, so that nobody takes the name over between the look and the write."""
 
 
-class Facts(Part):
+class ReportTables(Part):
     """One row a runner, one row a query."""
 
     def register(self, fact: RunnerFact) -> RunnerFact | None:
@@ -72,7 +72,7 @@ _EVERY_PIN = sa.select(pins).order_by(pins.c.cluster)
 """Made once: it runs all the time."""
 
 
-class Pins(Part):
+class PinTable(Part):
     """One row a name."""
 
     def pin(self, pin: Pin, *, event: Event) -> Pin:
@@ -110,10 +110,10 @@ _STANDING = sa.select(cluster_statuses.c.verdict, cluster_statuses.c.since).wher
 )
 
 
-class ProbeReports(Part):
+class ProbeTables(Part):
     """One row a viewpoint, one row a verdict."""
 
-    def see(self, probe_reports: Iterable[ProbeReport]) -> None:
+    def save_probe_reports(self, probe_reports: Iterable[ProbeReport]) -> None:
         ordered = sorted(probe_reports, key=lambda each: (each.cluster, each.viewpoint))  # rows are locked in one order
         if not ordered:
             return

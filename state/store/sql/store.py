@@ -10,16 +10,16 @@ from sqlalchemy.sql.dml import ReturningInsert
 from state.errors import SchemaNewer, SchemaOlder
 from state.model.entities import RESIGNED, Lease
 from state.store.controller_store import ControllerStore
-from state.store.preconditions import LEASE_TTLS_AHEAD, term_step
 from state.store.sql.columns import Instant
 from state.store.sql.database import Part, insert_into
 from state.store.sql.engine import translated
-from state.store.sql.history import History, Timelines
-from state.store.sql.maintenance import Forgetting, Formers, Upkeep
-from state.store.sql.operations import Assignments, Automation, Intents, Operations, Requests
-from state.store.sql.positions import Positions
-from state.store.sql.reports import Facts, Pins, ProbeReports
+from state.store.sql.history import HistoryTable, TimelineTable
+from state.store.sql.maintenance import FormerTable, MaintenanceTables, QueryForgetting
+from state.store.sql.operations import AssignmentTable, AutomationTables, IntentTable, OperationTables, RequestTable
+from state.store.sql.positions import PositionTables
+from state.store.sql.reports import PinTable, ProbeTables, ReportTables
 from state.store.sql.schema import VERSION_TABLE, leases
+from state.store.write_checks import LEASE_TTLS_AHEAD, term_step
 
 HEAD = "0005"
 """The version that this program writes; a test holds it to the newest file of ``state.migrations``."""
@@ -59,7 +59,7 @@ def refuse_other_schema(found: str | None) -> None:
     )
 
 
-class Leading(Part):
+class LeaseTable(Part):
     """Who leads, and since which term."""
 
     def now(self) -> datetime:
@@ -143,21 +143,21 @@ _LED = sa.select(leases).where(leases.c.name == sa.bindparam("lease"))
 
 
 class SqlStore(
-    Leading,
-    Requests,
-    Assignments,
-    Operations,
-    Intents,
-    Facts,
-    Positions,
-    Timelines,
-    Automation,
-    ProbeReports,
-    Pins,
-    Upkeep,
-    Formers,
-    Forgetting,
-    History,
+    LeaseTable,
+    RequestTable,
+    AssignmentTable,
+    OperationTables,
+    IntentTable,
+    ReportTables,
+    PositionTables,
+    TimelineTable,
+    AutomationTables,
+    ProbeTables,
+    PinTable,
+    MaintenanceTables,
+    FormerTable,
+    QueryForgetting,
+    HistoryTable,
     ControllerStore,
 ):
     """A store in SQLite or PostgreSQL; ``state.store.sql.migrate.open_store`` opens one."""

@@ -13,13 +13,13 @@ from state.model.entities import TopicPartition
 from streaming.cluster_log import EpochEnd, PartitionError
 from streaming.kafka.errors import code_error
 from streaming.kafka.metadata import by_topic, known
-from streaming.kafka.partitions import Inquiry, Reply
+from streaming.kafka.partitions import PartitionRequest, Reply
 
 _OLDEST_VERSION = 2  # answers of version 0 lack the epoch that an end belongs to
 _NEWEST_VERSION = 4
 
 
-def inquiry(epochs: Mapping[TopicPartition, int]) -> Inquiry[EpochEnd]:
+def partition_request(epochs: Mapping[TopicPartition, int]) -> PartitionRequest[EpochEnd]:
     """Return the question for these epochs, one per partition."""
 
     def request(partitions: list[TopicPartition]) -> Any:
@@ -45,7 +45,7 @@ def inquiry(epochs: Mapping[TopicPartition, int]) -> Inquiry[EpochEnd]:
             max_version=_NEWEST_VERSION,
         )
 
-    return Inquiry(request=request, replies=_replies, failure=_failure)
+    return PartitionRequest(request=request, replies=_replies, failure=_failure)
 
 
 def _replies(response: Any) -> Iterator[Reply[EpochEnd]]:

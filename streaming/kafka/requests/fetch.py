@@ -13,7 +13,7 @@ from state.model.entities import TopicPartition
 from streaming.cluster_log import Fetched, PartitionError
 from streaming.kafka.errors import READ, code_error
 from streaming.kafka.metadata import by_topic, known
-from streaming.kafka.partitions import Inquiry, Reply
+from streaming.kafka.partitions import PartitionRequest, Reply
 from streaming.kafka.requests.records import Mark, decode, digest
 
 _REQUEST_BYTES = 32 << 20
@@ -23,13 +23,13 @@ _OLDEST_VERSION = 4  # the first that can carry record batches with headers and 
 _NEWEST_VERSION = 12
 
 
-def inquiry(
+def partition_request(
     starts: Mapping[TopicPartition, tuple[int, int]],
     until: Mapping[TopicPartition, int],
     *,
     read_committed: bool,
     mark: Mark = digest,
-) -> Inquiry[Fetched]:
+) -> PartitionRequest[Fetched]:
     """Return the question for these ``(offset, max bytes)``; what comes from ``until`` on is left unread.
 
     ``mark`` makes of key and value what the records carry as their digest.
@@ -69,7 +69,7 @@ def inquiry(
             max_version=_NEWEST_VERSION,
         )
 
-    return Inquiry(
+    return PartitionRequest(
         chunks=_by_bytes(starts),
         request=request,
         replies=lambda response: _replies(response, starts, until, read_committed=read_committed, mark=mark),

@@ -10,8 +10,8 @@ from typing import Any
 from state.model.entities import TopicPartition
 from streaming.cluster_log import PartitionError, Segments, Spec
 from streaming.kafka.errors import code_error
-from streaming.kafka.partitions import Inquiry, Reply
-from streaming.kafka.requests.offsets import list_offsets, require_times
+from streaming.kafka.partitions import PartitionRequest, Reply
+from streaming.kafka.requests.list_offsets import list_offsets, require_times
 
 _VERSION = 0
 
@@ -25,10 +25,10 @@ def require(times: Collection[int], limit: int) -> None:
         raise ValueError(f"the number of segments must be at least 1, not {limit}")
 
 
-def inquiry(times: Mapping[TopicPartition, int], limit: int) -> Inquiry[Segments]:
+def partition_request(times: Mapping[TopicPartition, int], limit: int) -> PartitionRequest[Segments]:
     """Return the question for these times, one per partition, at most ``limit`` offsets each."""
 
-    return Inquiry(
+    return PartitionRequest(
         request=lambda partitions: list_offsets(partitions, times, oldest=_VERSION, newest=_VERSION, limit=limit),
         replies=_replies,
         failure=_failure,

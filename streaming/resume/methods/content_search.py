@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from streaming.cluster_log import OFFSET, LogRecord
-from streaming.resume.methods.fingerprint_match import Fit, Ring, Walk
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher, Fit, Walk
 
 THIN = 4
 """A context cut off by the start of what was read counts only with so many records."""
@@ -96,8 +96,10 @@ class Search:
     ``cut``: the first record that is fed is the first that retention has left.
     """
 
-    def __init__(self, ring: Ring, *, lo: int, end: int, compacted: bool = False, cut: bool = False) -> None:
-        self.ring = ring
+    def __init__(
+        self, ring: FingerprintMatcher, *, lo: int, end: int, compacted: bool = False, cut: bool = False
+    ) -> None:
+        self.matcher = ring
         self.lo = lo
         self.end = end
         self.records: list[LogRecord] = []
@@ -137,19 +139,19 @@ class Search:
         if not self._begins_unknown:
             return found
         before = bisect_left(self.records, found.offset, key=OFFSET)
-        return self._expired() if before <= self.ring.unbroken or self._begins_unread() else found
+        return self._expired() if before <= self.matcher.unbroken or self._begins_unread() else found
 
     def _begins_unread(self) -> bool:
         """Whether the first record that retention has left may be unread."""
         if not self._begins_unknown:
             return False
         first = self.records[0]
-        return self.ring.may_be_unread(first.timestamp_ms, append_time=first.append_time)
+        return self.matcher.may_be_unread(first.timestamp_ms, append_time=first.append_time)
 
     @property
     def _begins_unknown(self) -> bool:
         """Whether the first record that retention has left is none of those remembered."""
-        return self.cut and bool(self.records) and self.ring.newest(self.records[0]) < 0
+        return self.cut and bool(self.records) and self.matcher.newest(self.records[0]) < 0
 
     def _expired(self) -> NoPlace:
         return NoPlace(Cause.RETENTION, f"{self.records[0].offset} is the first record left, and was not read")
@@ -160,11 +162,11 @@ class Search:
         An aborted transaction that was sent again with the same times looks so. The true copy then follows within as
         many records as the holes are wide; if an equal one does, the place is safe, but not exact.
         """
-        last = at + 1 + min(self.ring.hidden, LOOK_AHEAD)
+        last = at + 1 + min(self.matcher.hidden, LOOK_AHEAD)
         if len(self.records) < last and not is_end:
             return NEED_MORE
-        newest = len(self.ring.records) - 1
-        equal = [record.offset for record in self.records[at + 1 : last] if self.ring.is_same(record, newest)]
+        newest = len(self.matcher.records) - 1
+        equal = [record.offset for record in self.records[at + 1 : last] if self.matcher.is_same(record, newest)]
         if not equal or found.repeats is None:
             return found
         repeats = max(found.repeats, equal[-1] + 1 - found.offset)
@@ -172,23 +174,23 @@ class Search:
 
     def _candidate(self) -> Outcome:
         """Judge the records not yet looked at that equal the last consumed one; the earliest that fits wins."""
-        seen, digest, lo, newest = self.records, self.ring.last.digest, self._floor, len(self.ring.records) - 1
+        seen, digest, lo, newest = self.records, self.matcher.last.digest, self._floor, len(self.matcher.records) - 1
         first, self._checked = self._checked, len(seen)
         for at in range(first, len(seen)):
             record = seen[at]
             if record.digest != digest or record.offset < lo:
                 continue
-            walk = self.ring.fit(seen, at, newest)
+            walk = self.matcher.fit(seen, at, newest)
             if walk.fit is Fit.NO or self._is_beset(at, walk):
-                if self._rejected is None and self.ring.is_same(record, newest):
+                if self._rejected is None and self.matcher.is_same(record, newest):
                     self._rejected = record.offset + 1
                 continue
             if self._is_vetoed(record):
                 return self._first_seen(self._accepted(record, walk))
-            if walk.fit is Fit.CUT and walk.agreed < min(THIN, self.ring.context):
-                return NoPlace(Cause.THIN, f"{walk.agreed} of {self.ring.context} records")
+            if walk.fit is Fit.CUT and walk.agreed < min(THIN, self.matcher.context):
+                return NoPlace(Cause.THIN, f"{walk.agreed} of {self.matcher.context} records")
             found = self._accepted(record, walk)
-            if self.ring.hidden:
+            if self.matcher.hidden:
                 self._pending = found, at
                 return NEED_MORE
             return found
@@ -200,27 +202,27 @@ class Search:
         Few records agree by chance; of what lay before all of them nothing is known, but that it is older. What fills a
         hole of the old offsets is as old as the last of them.
         """
-        if walk.agreed < len(self.ring.records) or self.records[at].append_time:
+        if walk.agreed < len(self.matcher.records) or self.records[at].append_time:
             return False
-        youngest = max(record.timestamp_ms for record in self.ring.records)
+        youngest = max(record.timestamp_ms for record in self.matcher.records)
         here = self.records[bisect_left(self.records, self.lo, key=OFFSET) : at]
-        times = [each.timestamp_ms for each in here if each.timestamp_ms >= youngest and self.ring.newest(each) < 0]
-        return max(times, default=youngest) > youngest or len(times) > self.ring.hidden
+        times = [each.timestamp_ms for each in here if each.timestamp_ms >= youngest and self.matcher.newest(each) < 0]
+        return max(times, default=youngest) > youngest or len(times) > self.matcher.hidden
 
     def _is_vetoed(self, record: LogRecord) -> bool:
         """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""
         if self._rejected is None:
             return False
-        return self.ring.holed or (self.ring.last_is_unique and not record.append_time)
+        return self.matcher.holed or (self.matcher.last_is_unique and not record.append_time)
 
     def _accepted(self, record: LogRecord, walk: Walk) -> Found:
-        back, open_ended = self.ring.twins(walk, append_time=record.append_time)
-        demanded = TRUSTED if record.append_time or self.ring.holed else THIN
-        short = walk.agreed < demanded or (record.append_time and not self.ring.is_told_apart(walk.agreed))
-        short = short and not self.ring.is_whole
+        back, open_ended = self.matcher.twins(walk, append_time=record.append_time)
+        demanded = TRUSTED if record.append_time or self.matcher.holed else THIN
+        short = walk.agreed < demanded or (record.append_time and not self.matcher.is_told_apart(walk.agreed))
+        short = short and not self.matcher.is_whole
         if not back and not short:
             return Found(record.offset + 1)
-        repeats = None if open_ended or short or self.ring.holed else back
+        repeats = None if open_ended or short or self.matcher.holed else back
         return Found(record.offset + 1, exact=False, repeats=repeats, note=AMBIGUOUS)
 
     def _first_seen(self, fitting: Found | None) -> Found:
@@ -242,7 +244,7 @@ class Search:
         for record in self.records[first:]:
             if record.append_time:
                 return NoPlace(Cause.COMPACTED_APPEND_TIME)
-            index = self.ring.newest(record)
+            index = self.matcher.newest(record)
             if index >= 0 and record.offset >= self._floor:
                 self._survivors.setdefault(index, record.offset + 1)
         return NEED_MORE
@@ -256,10 +258,10 @@ class Search:
                 return self._first_seen(None)
             return NoPlace(Cause.MISMATCH, f"an equal record at {self._rejected - 1} has other records around it")
         if self.records:
-            at, newest = len(self.records) - 1, len(self.ring.records) - 1
-            for index in self.ring.indices(self.records[at]):
+            at, newest = len(self.records) - 1, len(self.matcher.records) - 1
+            for index in self.matcher.indices(self.records[at]):
                 if self._is_at_home(at, index):
-                    missing = self.ring.last.offset - self.ring.records[index].offset
+                    missing = self.matcher.last.offset - self.matcher.records[index].offset
                     note = MISSING_BOUND if missing > newest - index else ""
                     return Found(self.end, exact=missing == 0, missing=missing, note=note)
         return NoPlace(Cause.MISMATCH) if self.lo < self.end else self._lagging()
@@ -277,20 +279,20 @@ class Search:
     def _is_older_twin(self, offset: int) -> bool:
         """Whether a record that equals the last one read is the copy of an older equal one, in that one's company."""
         at = bisect_left(self.records, offset, key=OFFSET)
-        return any(self._is_at_home(at, index) for index in self.ring.indices(self.records[at])[1:])
+        return any(self._is_at_home(at, index) for index in self.matcher.indices(self.records[at])[1:])
 
     def _is_at_home(self, at: int, index: int) -> bool:
-        walk = self.ring.fit(self.records, at, index)
-        return walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, len(self.ring.records)))
+        walk = self.matcher.fit(self.records, at, index)
+        return walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, len(self.matcher.records)))
 
     def _newest_survivor(self) -> Outcome:
         if not self._survivors:
             return NoPlace(Cause.COMPACTED) if self.lo < self.end else self._lagging()
-        newest = len(self.ring.records) - 1
+        newest = len(self.matcher.records) - 1
         index = max(self._survivors)
         place = self._survivors[index]
         here = [record for record in self.records if self.lo <= record.offset < place]
-        stranger = self.ring.stranger(here)
+        stranger = self.matcher.stranger(here)
         if stranger is not None:
             return NoPlace(
                 Cause.MISMATCH, f"{stranger.offset} is among the records read or before them, but is not one of them"

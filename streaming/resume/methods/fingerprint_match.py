@@ -44,7 +44,7 @@ WIDEST = 128
 """So many of the last records count at most."""
 
 
-class Ring:
+class FingerprintMatcher:
     """One partition's remembered records, oldest first, indexed for the walk; the last ``context`` of them count.
 
     Where just so many end a run that stood in the log before, more count: as many as no other run in the ring ends
@@ -76,10 +76,10 @@ class Ring:
         self._top_ms = max(record.timestamp_ms for record in self.records)
         self._young_ms = median_low(record.timestamp_ms for record in self.records) - disorder_ms
 
-    def holding(self, records: Sequence[Fingerprint]) -> "Ring":
+    def holding(self, records: Sequence[Fingerprint]) -> "FingerprintMatcher":
         """The same with other records."""
         context, timed, begin, disorder_ms = self._asked
-        return Ring(records, context, timed=timed, begin=begin, disorder_ms=disorder_ms)
+        return FingerprintMatcher(records, context, timed=timed, begin=begin, disorder_ms=disorder_ms)
 
     @property
     def last_is_unique(self) -> bool:

@@ -10,10 +10,10 @@ from datetime import datetime
 
 from state.settings.keys import MethodName
 from streaming.resume import notes
-from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.methods.content_search import Found, is_retention
 from streaming.resume.methods.timestamp import asked_time
 from streaming.resume.model import Rules, Want
+from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
 ASKED = 2
 """Offsets to ask for: the newest may be the log's end."""
@@ -24,17 +24,17 @@ def buffer_of(want: Want, rules: Rules) -> int:
     return max(rules.buffer_ms, rules.buffer_of(want))
 
 
-def place(want: Want, rules: Rules, facts: Facts, now: datetime) -> Place | Unheld:
+def place(want: Want, rules: Rules, facts: StandbyLookup, now: datetime) -> ResumeOffset | NotApplicable:
     """The newest segment that is old enough, or the begin, clamped to the snapshot and to what content has proven."""
     time = asked_time(want.timestamp_ms, buffer_of(want, rules))
     if time is None:
-        return Unheld(note=notes.NO_TIMESTAMP)
+        return NotApplicable(note=notes.NO_TIMESTAMP)
     if facts.segments is None:
-        return Unheld(note="")
+        return NotApplicable(note="")
     if facts.segments.error is not None:
-        return Unheld(note=notes.failed(facts.segments.error))
+        return NotApplicable(note=notes.failed(facts.segments.error))
     if time > now.timestamp() * 1000:
-        return Unheld(note=notes.future(time))
+        return NotApplicable(note=notes.future(time))
     bases = [offset for offset in facts.segments.offsets if offset < facts.end]
     offset = min(max(max(bases, default=facts.begin), facts.begin), facts.end)
     note = notes.SEGMENT if bases else notes.NO_SEGMENT
@@ -42,4 +42,4 @@ def place(want: Want, rules: Rules, facts: Facts, now: datetime) -> Place | Unhe
         offset, note = max(facts.begin, facts.alignment.offset), notes.joined(note, notes.TIME_PAST_CONTENT)
     if is_retention(facts.alignment):
         offset, note = facts.begin, notes.ONLY_YOUNGER
-    return Place(method=MethodName.SEGMENT, offset=offset, note=note)
+    return ResumeOffset(method=MethodName.SEGMENT, offset=offset, note=note)

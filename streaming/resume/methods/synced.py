@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from state.settings.keys import MethodName
 from streaming.cluster_log import LogRecord
 from streaming.resume import notes
-from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.methods.content_search import Found, is_retention
 from streaming.resume.model import Want
 from streaming.resume.offset_syncs import Syncs
+from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
 WITNESSES = 2
 """So many records that syncs speak of must be where they say, if the content of a partition speaks against it."""
@@ -41,16 +41,18 @@ def _is_of_time(record: LogRecord, time_ms: int) -> bool:
     return not record.append_time and record.timestamp_ms == time_ms
 
 
-def place(want: Want, facts: Facts) -> Place | Unheld:
+def place(want: Want, facts: StandbyLookup) -> ResumeOffset | NotApplicable:
     """Clamp the sync's answer to the snapshot, and never go past a place that content has proven."""
     syncs = facts.syncs
     if not isinstance(syncs, Syncs):
-        return Unheld(note=syncs)
+        return NotApplicable(note=syncs)
     found = syncs.translate(want.offset)
     if found is None:
-        return Unheld(note=notes.before_syncs(want.offset, syncs.front[0].upstream) if syncs.front else notes.NO_SYNC)
+        return NotApplicable(
+            note=notes.before_syncs(want.offset, syncs.front[0].upstream) if syncs.front else notes.NO_SYNC
+        )
     if found > facts.log_end:
-        return Unheld(note=notes.SYNC_AHEAD)
+        return NotApplicable(note=notes.SYNC_AHEAD)
     note, offset = "", found
     if isinstance(facts.alignment, Found) and facts.alignment.offset < offset:
         offset, note = facts.alignment.offset, notes.SYNC_PAST_CONTENT
@@ -62,4 +64,4 @@ def place(want: Want, facts: Facts) -> Place | Unheld:
     elif offset < facts.begin:
         note = notes.SYNC_EXPIRED
     repeats = syncs.repeats(want.offset) if offset == found else None
-    return Place(method=MethodName.SYNCED, offset=max(facts.begin, offset), repeats=repeats, note=note)
+    return ResumeOffset(method=MethodName.SYNCED, offset=max(facts.begin, offset), repeats=repeats, note=note)

@@ -10,9 +10,9 @@ from datetime import datetime
 
 from state.settings.keys import MethodName
 from streaming.resume import notes
-from streaming.resume.facts import Facts, Place, Unheld
 from streaming.resume.methods.content_search import Found, is_retention
 from streaming.resume.model import Rules, Want
+from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
 
 def asked_time(timestamp_ms: int | None, buffer_ms: int) -> int | None:
@@ -32,16 +32,18 @@ def common_time(wants: Iterable[Want], rules: Rules) -> tuple[int | None, int]:
     return min(known, key=lambda each: each[0] - each[1])
 
 
-def place(want: Want, rules: Rules, facts: Facts, now: datetime, *, idle: bool | None) -> Place | Unheld:
+def place(
+    want: Want, rules: Rules, facts: StandbyLookup, now: datetime, *, idle: bool | None
+) -> ResumeOffset | NotApplicable:
     """Clamp the look-up's answer to the snapshot, and never go past a place that content has proven.
 
     ``idle``: whether nothing followed the position on the old cluster when its end was last sampled; None unknown.
     """
     time = asked_time(want.timestamp_ms, rules.buffer_of(want))
     if time is None or facts.by_time is None:
-        return Unheld(note=notes.NO_TIMESTAMP)
+        return NotApplicable(note=notes.NO_TIMESTAMP)
     if facts.by_time.error is not None:
-        return Unheld(note=notes.failed(facts.by_time.error))
+        return NotApplicable(note=notes.failed(facts.by_time.error))
     found = facts.by_time.offset
     note = ""
     if found is None:
@@ -57,4 +59,4 @@ def place(want: Want, rules: Rules, facts: Facts, now: datetime, *, idle: bool |
         # What is left begins with unread records, so T, which may be the time of a look, has nothing to say.
         offset = facts.begin
         note = notes.ONLY_YOUNGER
-    return Place(method=MethodName.TIMESTAMP, offset=offset, note=note)
+    return ResumeOffset(method=MethodName.TIMESTAMP, offset=offset, note=note)

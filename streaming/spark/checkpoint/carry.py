@@ -41,7 +41,7 @@ from streaming.spark.checkpoint.log_text import (
     source_offsets,
 )
 from streaming.spark.checkpoint.operators import (
-    Moved,
+    MovedMetadata,
     is_versioned_metadata,
     move_metadata,
     newest_entries,
@@ -279,7 +279,7 @@ def _shared(files: CheckpointFiles, state: str, chosen: frozenset[str]) -> froze
 
 def _named_schemas(
     files: CheckpointFiles, request: PrepareRequest, state: Mapping[str, int], batch: int
-) -> dict[str, Moved]:
+) -> dict[str, MovedMetadata]:
     """The operators' metadata that names schemas by their paths, for the new checkpoint, by path below ``state/``."""
     entries = newest_entries(state, batch).values()
     found = {path: join(request.checkpoint, "state", path) for path in entries}

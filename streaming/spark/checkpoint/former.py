@@ -11,7 +11,7 @@ asked again, it goes on; asked once more when all is done, it answers the same.
 
 from pydantic import BaseModel, ConfigDict
 
-from state.model.maintenance import Cleaned
+from state.model.maintenance import CleanedFiles
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_fence import holder
 from streaming.spark.checkpoint.read import CLEANED, is_cleaned, newest_commit
@@ -30,7 +30,7 @@ class _Mark(BaseModel):
     bytes: int
 
 
-def clean(files: CheckpointFiles, checkpoint: str) -> Cleaned:
+def clean(files: CheckpointFiles, checkpoint: str) -> CleanedFiles:
     """Delete what nobody needs of it; what went, since the first try.
 
     Raises ``NotFenced`` where a start would not fail, for then the query may run from it; ``LinkedElsewhere`` where the
@@ -38,7 +38,7 @@ def clean(files: CheckpointFiles, checkpoint: str) -> Cleaned:
     """
     names = files.list_names(checkpoint)
     if not names:
-        return Cleaned(0, 0)
+        return CleanedFiles(0, 0)
     _refuse_links(files, checkpoint)
     if holder(files, checkpoint) is None:
         raise NotFenced(f"{checkpoint} has no fence: a query may be using it")
@@ -48,7 +48,7 @@ def clean(files: CheckpointFiles, checkpoint: str) -> Cleaned:
         files.delete(join(checkpoint, tree), recursive=True)
     for entry in entries:
         files.delete(entry)
-    return Cleaned(mark.files, mark.bytes)
+    return CleanedFiles(mark.files, mark.bytes)
 
 
 def _refuse_links(files: CheckpointFiles, checkpoint: str) -> None:

@@ -123,7 +123,7 @@ _PATHS = ("stateSchemaFilePaths", "stateSchemaFilePath")
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedMetadata:
     """An operator's metadata for another folder."""
 
     content: bytes
@@ -154,7 +154,7 @@ def is_versioned_metadata(path: str) -> bool:
     return _ENTRY.fullmatch(path) is not None or _SCHEMA.fullmatch(path) is not None
 
 
-def move_metadata(content: bytes, where: str, target: str) -> Moved:
+def move_metadata(content: bytes, where: str, target: str) -> MovedMetadata:
     """Let an operator's metadata name the same schemas below another checkpoint; the rest stays as Spark wrote it.
 
     Raises ``MalformedEntry`` when it names a file that is not of a checkpoint's state.
@@ -176,7 +176,7 @@ def move_metadata(content: bytes, where: str, target: str) -> Moved:
             schemas |= {file for _, file in moved}
             store[key] = [path for path, _ in moved] if isinstance(named, list) else moved[0][0]
     written = json.dumps(value | {"stateStoreInfo": stores}, separators=(",", ":"), ensure_ascii=False)
-    return Moved(f"{version}\n{written}".encode(), frozenset(schemas))
+    return MovedMetadata(f"{version}\n{written}".encode(), frozenset(schemas))
 
 
 def _moved(path: str, where: str, target: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from streaming.spark.query.jvm import cause_of
 BatchFunction = Callable[[DataFrame, int], None]
 
 
-class Gate:
+class CallbackGate:
     """Lets the callbacks of one run through until it is closed; knows how many are inside."""
 
     def __init__(self) -> None:
@@ -118,11 +118,11 @@ class Gate:
                 self._running -= 1
 
 
-_gate: ContextVar[Gate | None] = ContextVar("tideover_gate", default=None)
+_gate: ContextVar[CallbackGate | None] = ContextVar("tideover_gate", default=None)
 
 
 @contextlib.contextmanager
-def gated(gate: Gate) -> Iterator[None]:
+def gated(gate: CallbackGate) -> Iterator[None]:
     """Send every ``foreachBatch`` function that is set inside this block, in this thread, through the gate."""
     _install()
     token = _gate.set(gate)

@@ -25,7 +25,7 @@ from pydantic import SecretStr
 from pyspark.sql import DataFrame, SparkSession
 
 from state.settings.keys import Cluster, Query, Sasl, Security, Source, Tideover
-from streaming.cluster_log import Log, TopicFacts
+from streaming.cluster_log import ClusterLog, TopicFacts
 from streaming.errors import CredentialRefused, KafkaError
 from streaming.secrets import Broken, reveal
 from streaming.spark.query.pipeline import SOURCE_OPTION
@@ -87,7 +87,7 @@ _GUESS = 4
 _ASK_SECONDS = 1.0
 
 
-def count_partitions(settings: Tideover, runner: str, open_log: Callable[[str], Log]) -> int:
+def count_partitions(settings: Tideover, runner: str, open_log: Callable[[str], ClusterLog]) -> int:
     """Ask each cluster once; a source counts as it is on its home, else on the next cluster that answers.
 
     What counts is tasks: those that a source's ``minPartitions`` asks for, where these are more.
@@ -127,7 +127,7 @@ def _topics(settings: Tideover, runner: str, cluster: str) -> set[str]:
     }
 
 
-def _describe(open_log: Callable[[str], Log], cluster: str, topics: set[str]) -> Mapping[str, TopicFacts]:
+def _describe(open_log: Callable[[str], ClusterLog], cluster: str, topics: set[str]) -> Mapping[str, TopicFacts]:
     try:
         return open_log(cluster).describe(topics, timeout=_ASK_SECONDS)
     except KafkaError:

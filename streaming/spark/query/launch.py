@@ -11,7 +11,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from state.model.entities import Assignment
 from state.settings.keys import Cluster, Query
 from streaming.spark.checkpoint.log_text import declared_name
-from streaming.spark.query.callbacks import Gate, gated
+from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.kafka_options import cluster_options, overridden, read_source, source_options
 from streaming.spark.query.pipeline import (
     build_writer,
@@ -28,7 +28,9 @@ _FILE_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text", "avro"})
 _OWN_CODE = frozenset({"foreachBatch", "foreach"})
 
 
-def prepare_writer(hosting: Hosting, assignment: Assignment, gate: Gate) -> tuple[SparkSession, DataStreamWriter]:
+def prepare_writer(
+    hosting: Hosting, assignment: Assignment, gate: CallbackGate
+) -> tuple[SparkSession, DataStreamWriter]:
     """Build the query's writer with everything set but the start. Raises ``PipelineError`` and what Spark raises."""
     query = hosting.query(assignment.query)
     session = query_session(hosting.session, assignment.query, query, assignment.epoch)
@@ -90,7 +92,7 @@ class FileSinks:
             if assignment.query not in self._known:
                 query = self._hosting.query(assignment.query)
                 session = query_session(self._hosting.session, assignment.query, query, assignment.epoch)
-                writer = _pipeline_writer(self._hosting, assignment, session, Gate())
+                writer = _pipeline_writer(self._hosting, assignment, session, CallbackGate())
                 self._known[assignment.query] = file_sink(query, writer)
             return self._known[assignment.query]
 
@@ -115,13 +117,15 @@ def dry_writer(
         # Spark cannot know that there is no such offset, so it plans and runs all that comes after.
         return read_source(session, overridden(ours, options)).where("offset < 0")
 
-    writer = _built(query, cluster, read, Gate())
+    writer = _built(query, cluster, read, CallbackGate())
     check_mode(query.pipeline, writer)
     sink = file_sink(query, writer)
     return writer.format("noop"), sink
 
 
-def _pipeline_writer(hosting: Hosting, assignment: Assignment, session: SparkSession, gate: Gate) -> DataStreamWriter:
+def _pipeline_writer(
+    hosting: Hosting, assignment: Assignment, session: SparkSession, gate: CallbackGate
+) -> DataStreamWriter:
     query = hosting.query(assignment.query)
 
     def read(source: str) -> DataFrame:
@@ -131,7 +135,7 @@ def _pipeline_writer(hosting: Hosting, assignment: Assignment, session: SparkSes
     return _built(query, assignment.cluster, read, gate)
 
 
-def _built(query: Query, cluster: str, read: Callable[[str], DataFrame], gate: Gate) -> DataStreamWriter:
+def _built(query: Query, cluster: str, read: Callable[[str], DataFrame], gate: CallbackGate) -> DataStreamWriter:
     pipeline = load_pipeline(query.pipeline)
     sources = {name: read(name) for name in query.sources}
     with gated(gate):

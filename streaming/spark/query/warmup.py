@@ -36,12 +36,12 @@ from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.operators import UNNAMED, Operator, read_operators
 from streaming.spark.checkpoint.read import newest_commit, read_log_end
 from streaming.spark.errors import EmptyCheckpoint, NotACheckpoint, PipelineError, PlanMisfit
-from streaming.spark.query.callbacks import Gate, gated
+from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.kafka_options import Options, overridden, read_source, source_options
 from streaming.spark.query.launch import FileSinks, dry_writer
 from streaming.spark.runner.hosting import Hosting, absolute
-from streaming.spark.runner.query_report import bound
+from streaming.spark.runner.query_report import logger_about
 
 
 def pinned(files: CheckpointFiles, checkpoint: str) -> Mapping[str, str]:
@@ -138,7 +138,7 @@ _FEW = {
 """A few records; and a cold JVM is what this is for: nobody waits for it, so it may be slow."""
 
 
-class Host(Protocol):
+class QueryHosts(Protocol):
     """The runner, as far as it tells when there is time, and for what."""
 
     def has_settled(self) -> bool:
@@ -148,7 +148,7 @@ class Host(Protocol):
         """Whether a run of a query is here."""
 
 
-class Told(Protocol):
+class WarmupListener(Protocol):
     """Who hears what a warm-up found out."""
 
     def set_warm(self) -> None:
@@ -158,12 +158,14 @@ class Told(Protocol):
         """The plan of a query was built and run: why it could not take over; empty where it could."""
 
 
-def begin_warmup(hosting: Hosting, host: Host, sinks: FileSinks, told: Told, over: threading.Event) -> None:
+def begin_warmup(
+    hosting: Hosting, host: QueryHosts, sinks: FileSinks, told: WarmupListener, over: threading.Event
+) -> None:
     """Warm up in the background once ``host`` has settled, and tell what was found.
 
     What failed is tried again; ``over`` gives it up.
     """
-    log = bound({"runner": hosting.runner})
+    log = logger_about({"runner": hosting.runner})
 
     def live() -> None:
         pause = _AGAIN_SECONDS
@@ -193,7 +195,7 @@ def begin_warmup(hosting: Hosting, host: Host, sinks: FileSinks, told: Told, ove
     threading.Thread(target=live, name="warm-up", daemon=True).start()
 
 
-def _settled(host: Host, over: threading.Event) -> bool:
+def _settled(host: QueryHosts, over: threading.Event) -> bool:
     while not host.has_settled():
         if over.wait(_LOOK_SECONDS * 5):
             return False
@@ -218,7 +220,12 @@ def warm_up(hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
 
 
 def rehearse(
-    hosting: Hosting, host: Host, sinks: FileSinks, told: Told, over: threading.Event, rehearsed: dict[str, int]
+    hosting: Hosting,
+    host: QueryHosts,
+    sinks: FileSinks,
+    told: WarmupListener,
+    over: threading.Event,
+    rehearsed: dict[str, int],
 ) -> int:
     """Run the plan of each query that this runner stands by for once, and let nothing of a record through.
 
@@ -245,10 +252,10 @@ def rehearse(
         except (PipelineError, AnalysisException) as error:
             trouble = str(error) if isinstance(error, PipelineError) else cause_of(error)
             told.set_plan(name, trouble)
-            bound({"runner": hosting.runner, "query": name}).warning("query could not take over", error=trouble)
+            logger_about({"runner": hosting.runner, "query": name}).warning("query could not take over", error=trouble)
             failures += 1
         except Exception as error:  # noqa: BLE001 - the user's code and Spark's analysis raise what they like
-            bound({"runner": hosting.runner, "query": name}).warning("query stays cold", error=cause_of(error))
+            logger_about({"runner": hosting.runner, "query": name}).warning("query stays cold", error=cause_of(error))
             failures += 1
     return failures
 
@@ -293,7 +300,7 @@ def _throw_away(session: SparkSession, options: Options, checkpoint: str, over: 
         .groupBy(sql.window("timestamp", "1 minute"))
         .count()
     )
-    gate = Gate()
+    gate = CallbackGate()
     with gated(gate):
         writer = frame.writeStream.outputMode("update").foreachBatch(_collect)
     try:

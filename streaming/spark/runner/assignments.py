@@ -17,7 +17,7 @@ from state.model.entities import Assignment, Desired
 from streaming.spark.checkpoint.log_fence import holder
 from streaming.spark.errors import AssignmentMoved, CheckpointError
 from streaming.spark.runner.hosting import Hosting
-from streaming.spark.runner.query_report import Ledger, about, bound
+from streaming.spark.runner.query_report import QueryReport, about, logger_about
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Refrain:
+class Skip:
     """Start nothing: this row is older than one that was seen before. Nobody else may be there to say so."""
 
     assignment: Assignment
@@ -54,7 +54,7 @@ class Refrain:
         )
 
 
-Action = Start | Stop | Refrain
+Action = Start | Stop | Skip
 
 
 def decide_runs(
@@ -77,7 +77,7 @@ def decide_runs(
         else:
             stops.append(Stop(query, epoch, why))
     starts: list[Action] = [
-        Start(row) if row.epoch >= newest.get(query, 0) else Refrain(row, newest[query])
+        Start(row) if row.epoch >= newest.get(query, 0) else Skip(row, newest[query])
         for query, row in sorted(rows.items())
         if query not in staying and _is_ours(runner, row)
     ]
@@ -106,7 +106,7 @@ def _reason_to_stop(runner: str, row: Assignment, epoch: int) -> str | None:
 _AGAIN_SECONDS = 5.0
 
 
-class Refraining:
+class SkippedAssignments:
     """Tells of each such query at once and every few seconds, off the runner's loop: a checkpoint may answer slowly."""
 
     def __init__(self, hosting: Hosting, is_quiet: Callable[[str], bool]) -> None:
@@ -115,7 +115,7 @@ class Refraining:
         self._begun: dict[str, float] = {}
         self._said: dict[str, str] = {}
 
-    def tell(self, refrain: Refrain) -> None:
+    def tell(self, refrain: Skip) -> None:
         """Log and report it, unless that was done a moment ago or something of the query is still to stop here."""
         query, now = refrain.assignment.query, time.monotonic()
         if now - self._begun.get(query, -_AGAIN_SECONDS) < _AGAIN_SECONDS or not self._is_quiet(query):
@@ -123,7 +123,7 @@ class Refraining:
         self._begun[query] = now
         threading.Thread(target=self._tell, args=(refrain,), name=f"refrain {query}", daemon=True).start()
 
-    def _tell(self, refrain: Refrain) -> None:
+    def _tell(self, refrain: Skip) -> None:
         row = refrain.assignment
         try:
             held = holder(self._hosting.files, row.checkpoint)
@@ -132,8 +132,8 @@ class Refraining:
         why = refrain.why(held is not None)
         if self._said.get(row.query) != why:
             self._said[row.query] = why
-            bound(about(row)).warning("query not started", why=why)
-        ledger = Ledger(self._hosting, row)
+            logger_about(about(row)).warning("query not started", why=why)
+        ledger = QueryReport(self._hosting, row)
         try:
             ledger.announce()
         except (AssignmentMoved, StoreError):

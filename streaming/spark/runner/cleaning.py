@@ -5,18 +5,18 @@ from collections.abc import Callable, Sequence
 
 from state.errors import StoreError, TideoverError
 from state.model.entities import Desired, Event, belongs_to, plain_path
-from state.model.maintenance import Cleaned, Former
+from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.settings.values import scheme_refusal
 from streaming.spark.checkpoint.former import clean
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.runner.hosting import Hosting, absolute
-from streaming.spark.runner.query_report import bound
-from streaming.spark.runner.supervisor import Hosted
+from streaming.spark.runner.query_report import logger_about
+from streaming.spark.runner.supervisor import QuerySupervisor
 
-HostedOf = Callable[[str], Sequence[Hosted]]
+HostedOf = Callable[[str], Sequence[QuerySupervisor]]
 
 
-class Cleaning:
+class CheckpointCleaner:
     """One checkpoint after the other. What hangs in a file system holds up no query, only those after it."""
 
     def __init__(self, hosting: Hosting, hosted_of: HostedOf) -> None:
@@ -25,7 +25,7 @@ class Cleaning:
         self._thread: threading.Thread | None = None
         self._over = threading.Event()
 
-    def take(self, asked: Sequence[Former]) -> None:
+    def take(self, asked: Sequence[FormerCheckpoint]) -> None:
         """Begin with these, unless some are under way; whatever is asked still is taken the next time."""
         if not asked or self._over.is_set() or (self._thread is not None and self._thread.is_alive()):
             return
@@ -37,11 +37,11 @@ class Cleaning:
         """Begin no more of them; who was asked is asked still when a process of this name is back."""
         self._over.set()
 
-    def _clean_all(self, asked: Sequence[Former]) -> None:
+    def _clean_all(self, asked: Sequence[FormerCheckpoint]) -> None:
         for former in asked:
             if self._over.is_set():
                 return
-            log = bound({"query": former.query, "checkpoint": former.checkpoint})
+            log = logger_about({"query": former.query, "checkpoint": former.checkpoint})
             try:
                 outcome = self._outcome(former)
                 event = self._event(former, outcome)
@@ -55,7 +55,7 @@ class Cleaning:
                 log.warning("not reported yet", error=str(error))
                 return
 
-    def _outcome(self, former: Former) -> Cleaned | str:
+    def _outcome(self, former: FormerCheckpoint) -> CleanedFiles | str:
         """What went, or why nothing did. Raises ``StoreError``."""
         refused = self._refusal(former)
         if refused is not None:
@@ -67,7 +67,7 @@ class Cleaning:
         except Exception as error:  # noqa: BLE001 - a thread's edge: Spark and py4j raise what they like
             return cause_of(error)
 
-    def _refusal(self, former: Former) -> str | None:
+    def _refusal(self, former: FormerCheckpoint) -> str | None:
         """Whoever asked saw the store; here it is seen what this process runs, and what its configuration says."""
         query, path = former.query, plain_path(former.checkpoint)
         declared = self._hosting.settings.queries.get(query)
@@ -84,7 +84,7 @@ class Cleaning:
             return f"{query} uses it, or did until now"
         return scheme_refusal(former.checkpoint)
 
-    def _event(self, former: Former, outcome: Cleaned | str) -> Event:
+    def _event(self, former: FormerCheckpoint, outcome: CleanedFiles | str) -> Event:
         where = f"{former.checkpoint}, which {former.query} left with epoch {former.left_epoch},"
         if isinstance(outcome, str):
             text, more = f"{where} was not cleaned: {outcome}", {}

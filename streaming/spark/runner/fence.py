@@ -20,14 +20,14 @@ from streaming.spark.checkpoint.log_fence import Knows, plant
 from streaming.spark.checkpoint.log_text import Declared
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.query.launch import FileSink
-from streaming.spark.runner.supervisor import Hosted
+from streaming.spark.runner.supervisor import QuerySupervisor
 
 _LOOK_SECONDS = 0.02
 _MASTER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class FenceProof:
     """Evidence, or None, and what was seen."""
 
     evidence: Evidence | None
@@ -35,7 +35,7 @@ class Proof:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Guard:
+class FenceContext:
     """What a fence needs to know of this process."""
 
     instance: str
@@ -46,9 +46,9 @@ class Guard:
 
 
 def fence(
-    guard: Guard,
+    guard: FenceContext,
     request: FenceRequest,
-    hosted: Sequence[Hosted],
+    hosted: Sequence[QuerySupervisor],
     declared: Declared,
     sink_of: Callable[[], FileSink],
 ) -> FenceReport:
@@ -75,11 +75,11 @@ def fence(
     )
 
 
-def _plant(guard: Guard, request: FenceRequest) -> tuple[int, ...]:
+def _plant(guard: FenceContext, request: FenceRequest) -> tuple[int, ...]:
     return plant(guard.files, request.checkpoint, operation=request.operation, epoch=request.epoch, knows=guard.knows)
 
 
-def _with_callbacks(report: CheckpointReport, hosted: Sequence[Hosted]) -> CheckpointReport:
+def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor]) -> CheckpointReport:
     """The report, with what the callbacks know of a planned batch where the files cannot tell."""
     planned = report.planned
     if planned is None or planned.sink is not SinkState.UNKNOWN or not hosted:
@@ -88,23 +88,23 @@ def _with_callbacks(report: CheckpointReport, hosted: Sequence[Hosted]) -> Check
     return report.model_copy(update={"planned": planned.model_copy(update={"sink": told})})
 
 
-def _prove(guard: Guard, hosting: Process | None, hosted: Sequence[Hosted]) -> Proof:
+def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QuerySupervisor]) -> FenceProof:
     unrest = next((sentence for one in hosted if (sentence := one.unrest()) is not None), None)
     if unrest is not None:
-        return Proof(None, f"asked to stop, but {unrest}")
+        return FenceProof(None, f"asked to stop, but {unrest}")
     if hosting is None:
-        return Proof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
+        return FenceProof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
     if hosting.instance == guard.instance:
-        return Proof(Evidence.RUNNER, "stopped here: no task, no callback and no batch of it is running")
+        return FenceProof(Evidence.RUNNER, "stopped here: no task, no callback and no batch of it is running")
     who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"
     if hosting.stopped:
-        return Proof(
+        return FenceProof(
             Evidence.RUNNER, f"{who} reported that it had stopped the query and that nothing of it was running"
         )
     return _prove_gone(guard, hosting, who)
 
 
-def _prove_gone(guard: Guard, hosting: Process, who: str) -> Proof:
+def _prove_gone(guard: FenceContext, hosting: Process, who: str) -> FenceProof:
     if hosting.spark_master.startswith("local"):
         return _process_gone(guard.here, hosting, who)
     application = _application_ended(guard.spark.master_ui, hosting.application_id)
@@ -112,35 +112,35 @@ def _prove_gone(guard: Guard, hosting: Process, who: str) -> Proof:
         return application
     process = _process_gone(guard.here, hosting, who)
     if process.evidence is not None and guard.spark.master_ui is None:
-        return Proof(process.evidence, f"{process.detail}; its executors end with it (spark.master_ui is not set)")
-    return Proof(None, f"{process.detail}; {application.detail}")
+        return FenceProof(process.evidence, f"{process.detail}; its executors end with it (spark.master_ui is not set)")
+    return FenceProof(None, f"{process.detail}; {application.detail}")
 
 
-def _process_gone(here: Identity, hosting: Process, who: str) -> Proof:
+def _process_gone(here: Identity, hosting: Process, who: str) -> FenceProof:
     gone = is_gone(hosting, here)
     if gone is None:
         if hosting.host == here.host:
-            return Proof(None, f"{who} ran before a reboot, and it is unknown whether of this machine")
-        return Proof(None, f"{who} is on another host, which {here.host} cannot check")
+            return FenceProof(None, f"{who} ran before a reboot, and it is unknown whether of this machine")
+        return FenceProof(None, f"{who} is on another host, which {here.host} cannot check")
     if not gone:
-        return Proof(None, f"{who} is alive and is not this process")
+        return FenceProof(None, f"{who} is alive and is not this process")
     if hosting.boot_id == here.boot_id and end_orphans(hosting.instance) and orphans(hosting.instance):
-        return Proof(None, f"{who} is gone, but the JVM that it launched is still ending")
-    return Proof(Evidence.PROCESS, f"{who} is gone, and so is its JVM")
+        return FenceProof(None, f"{who} is gone, but the JVM that it launched is still ending")
+    return FenceProof(Evidence.PROCESS, f"{who} is gone, and so is its JVM")
 
 
-def _application_ended(master_ui: str | None, application: str | None) -> Proof:
+def _application_ended(master_ui: str | None, application: str | None) -> FenceProof:
     """Ask a standalone master; an application that it does not know proves nothing."""
     if master_ui is None or application is None:
-        return Proof(None, "no cluster manager can be asked (spark.master_ui is not set)")
+        return FenceProof(None, "no cluster manager can be asked (spark.master_ui is not set)")
     try:
         with urlopen(f"{master_ui.rstrip('/')}/json/", timeout=_MASTER_SECONDS) as answer:
             known = json.load(answer)
     except (OSError, HTTPException, ValueError) as error:
-        return Proof(None, f"the master at {master_ui} did not answer: {error}")
+        return FenceProof(None, f"the master at {master_ui} did not answer: {error}")
     if any(each.get("id") == application for each in known.get("activeapps", ())):
-        return Proof(None, f"the master says that {application} is active")
+        return FenceProof(None, f"the master says that {application} is active")
     for each in known.get("completedapps", ()):
         if each.get("id") == application:
-            return Proof(Evidence.APPLICATION, f"the master says that {application} ended ({each.get('state')})")
-    return Proof(None, f"the master does not know {application}")
+            return FenceProof(Evidence.APPLICATION, f"the master says that {application} ended ({each.get('state')})")
+    return FenceProof(None, f"the master does not know {application}")

@@ -14,8 +14,8 @@ from state.settings.keys import Query, Tideover
 from state.store.runner_store import RunnerStore
 from streaming.process import Identity
 from streaming.spark.checkpoint.files import CheckpointFiles
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_text import Declared
-from streaming.spark.checkpoint.tail import Batch
 from streaming.spark.query.kafka_options import topics_of
 
 
@@ -32,7 +32,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedRun:
     """A run that is quiet, and the newest batches of its checkpoint: the last look at it may have been before them."""
 
     query: str
@@ -42,7 +42,7 @@ class Ended:
     batches: tuple[Batch, ...]
 
 
-class BatchWatch(Protocol):
+class BatchListener(Protocol):
     """Hears of batches; every method returns at once, but for ``catch_up``."""
 
     def see(self, subject: Subject, batch: Batch) -> None:
@@ -54,14 +54,14 @@ class BatchWatch(Protocol):
     def forget(self, subject: Subject) -> None:
         """The run is over."""
 
-    def catch_up(self, cluster: str, ended: Ended | None, seconds: float) -> bool:
+    def catch_up(self, cluster: str, ended: EndedRun | None, seconds: float) -> bool:
         """Wait, at most so long, until the store has the positions of all batches, those that ended a run included.
 
         Whether it has, or cannot get them any more; False while the store is slow or away.
         """
 
 
-class NoWatch:
+class NoListener:
     """Hears and forgets: for a process that hosts without tracking."""
 
     def see(self, subject: Subject, batch: Batch) -> None:
@@ -73,7 +73,7 @@ class NoWatch:
     def forget(self, subject: Subject) -> None:
         """Take no notice."""
 
-    def catch_up(self, cluster: str, ended: Ended | None, seconds: float) -> bool:
+    def catch_up(self, cluster: str, ended: EndedRun | None, seconds: float) -> bool:
         """There is nothing to wait for."""
         return True
 
@@ -93,7 +93,7 @@ class Hosting:
     session: SparkSession
     files: CheckpointFiles
     store: RunnerStore
-    watch: BatchWatch
+    listener: BatchListener
     stranger: Callable[[Assignment], str | None] = lambda row: None
     """Why a query may not be run where its row says: another cluster has the name. Asked at each start and look."""
     now: Callable[[], datetime] = lambda: datetime.now(UTC)

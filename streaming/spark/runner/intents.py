@@ -18,20 +18,20 @@ from state.errors import StoreError, TideoverError
 from state.messages import CheckpointReport, Failure, FenceRequest, InspectRequest, PrepareRequest, ReleaseRequest
 from state.model.entities import Assignment, Intent, IntentKind, IntentState
 from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_fence import release
 from streaming.spark.checkpoint.read import read_checkpoint
-from streaming.spark.checkpoint.tail import Batch
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks
-from streaming.spark.runner.fence import Guard, fence
-from streaming.spark.runner.hosting import Ended, Hosting
-from streaming.spark.runner.query_report import about, bound
-from streaming.spark.runner.supervisor import Hosted
+from streaming.spark.runner.fence import FenceContext, fence
+from streaming.spark.runner.hosting import EndedRun, Hosting
+from streaming.spark.runner.query_report import about, logger_about
+from streaming.spark.runner.supervisor import QuerySupervisor
 
 _LOOK_SECONDS = 0.2
 
 
-class Turns:
+class QueryLocks:
     """So many at once; whoever has been at it for long does not count any more, for it may never end."""
 
     def __init__(self, at_once: int, long_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -73,7 +73,7 @@ away keeps both waiting, and whoever reads the answer takes the newest positions
 _REPORT_PAUSE_SECONDS = 0.2
 
 Result = Mapping[str, object]
-HostedOf = Callable[[str], Sequence[Hosted]]
+HostedOf = Callable[[str], Sequence[QuerySupervisor]]
 
 
 class UnknownQuery(TideoverError):
@@ -88,21 +88,21 @@ class Overtaken(TideoverError):
     kind = "overtaken"
 
 
-class Errands:
+class IntentWorker:
     """Takes intents and reports their results."""
 
     def __init__(self, hosting: Hosting, hosted_of: HostedOf, sinks: FileSinks) -> None:
         self._hosting = hosting
         self._hosted_of = hosted_of
         self._sinks = sinks
-        self._guard = Guard(
+        self._guard = FenceContext(
             instance=hosting.instance,
             here=hosting.here,
             spark=hosting.settings.spark,
             files=hosting.files,
             knows=lambda operation: hosting.store.operation(operation) is not None,
         )
-        self._copies = Turns(_COPIES, _LONG_COPY_SECONDS)
+        self._copies = QueryLocks(_COPIES, _LONG_COPY_SECONDS)
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._taken: dict[str, bool] = {}
@@ -127,7 +127,7 @@ class Errands:
         self._over.set()
 
     def _answer(self, intent: Intent) -> None:
-        log = bound(
+        log = logger_about(
             {"query": intent.query, "epoch": intent.epoch, "operation": intent.operation, "intent": intent.name}
         )
         is_due = _at_once
@@ -189,14 +189,14 @@ class Errands:
                 hosted = self._hosted_of(intent.query)
                 report = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row))
                 ended = _ended(intent.query, hosted, report.checkpoint)
-                return report.as_json(), lambda: self._hosting.watch.catch_up(cluster, ended, _CATCH_UP_SECONDS)
+                return report.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
                 with self._copies.one():
                     return prepare(files, PrepareRequest.of(intent.request), declared).as_json(), _at_once
             case IntentKind.RELEASE:
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
 
-    def _sink_of(self, hosted: Sequence[Hosted], row: Assignment | None) -> FileSink:
+    def _sink_of(self, hosted: Sequence[QuerySupervisor], row: Assignment | None) -> FileSink:
         """A query that ran here has told already; no failover waits for an import then."""
         told = next((each.sink for each in hosted if each.sink is not None), None)
         return self._file_sink(row) if told is None else told
@@ -208,9 +208,9 @@ class Errands:
         try:
             return self._sinks.sink(row)
         except TideoverError as error:
-            bound(about(row)).warning("sink unknown", error=str(error))
+            logger_about(about(row)).warning("sink unknown", error=str(error))
         except Exception as error:  # noqa: BLE001 - reading a source runs Spark's analysis, which raises what it likes
-            bound(about(row)).warning("sink unknown", error=cause_of(error))
+            logger_about(about(row)).warning("sink unknown", error=cause_of(error))
         return UNKNOWN_SINK
 
 
@@ -218,7 +218,7 @@ def _at_once() -> bool:
     return True
 
 
-def _ended(query: str, hosted: Sequence[Hosted], report: CheckpointReport) -> Ended | None:
+def _ended(query: str, hosted: Sequence[QuerySupervisor], report: CheckpointReport) -> EndedRun | None:
     """What a fence found of the newest run here; None where that had another checkpoint, or none was committed.
 
     A run that is quiet is let go of: a fence that comes seconds later, as behind a slow store, finds none hosted.
@@ -229,7 +229,7 @@ def _ended(query: str, hosted: Sequence[Hosted], report: CheckpointReport) -> En
     batches = [Batch(id=report.batch, offsets=report.offsets, committed=True)]
     if report.planned is not None:
         batches.append(Batch(id=report.planned.batch, offsets=report.planned.offsets, committed=False))
-    return Ended(query, report.checkpoint, None if newest is None else newest.epoch, tuple(batches))
+    return EndedRun(query, report.checkpoint, None if newest is None else newest.epoch, tuple(batches))
 
 
 def _failed(intent: Intent, failure: Failure) -> Intent:

@@ -70,7 +70,7 @@ def _dropped(report: Report) -> int:
 log = structlog.get_logger()
 
 
-class Ledger:
+class QueryReport:
     """The latest fact of one hosted query; a store that is away costs the report, not the query."""
 
     def __init__(self, hosting: Hosting, assignment: Assignment) -> None:
@@ -199,6 +199,6 @@ def about(row: Assignment) -> dict[str, object]:
     return named if row.operation is None else {**named, "operation": row.operation}
 
 
-def bound(fields: Mapping[str, object]) -> structlog.stdlib.BoundLogger:
+def logger_about(fields: Mapping[str, object]) -> structlog.stdlib.BoundLogger:
     """A logger that says whom a line is about."""
     return log.bind(**fields)  # type: ignore[no-any-return] # structlog types its loggers at run time

@@ -14,7 +14,7 @@ from state.store.runner_store import RunnerStore
 from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.errors import NameTaken
 from streaming.spark.runner.hosting import Hosting
-from streaming.spark.runner.query_report import bound
+from streaming.spark.runner.query_report import logger_about
 
 STALE_AFTER = timedelta(seconds=10)
 """A heartbeat younger than this shows a live process, whatever a person says."""
@@ -25,14 +25,16 @@ _LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TakeOver:
+class NameTakeover:
     """A person's word that the process which has a runner's name has ended."""
 
     actor: str
     reason: str
 
 
-def clear_name(store: RunnerStore, runner: str, here: Identity, consent: TakeOver | None = None) -> RunnerFact | None:
+def clear_name(
+    store: RunnerStore, runner: str, here: Identity, consent: NameTakeover | None = None
+) -> RunnerFact | None:
     """Make room under a name before Spark is started for it, and return the registration that had it, if any.
 
     A dead process of this host leaves its JVM behind for a moment: that is killed, so that no batch of it goes on
@@ -65,7 +67,7 @@ class Registration:
         self._started_at = hosting.now()
         self._warm = False
         self._plans: dict[str, str] = {}
-        self._log = bound({"runner": hosting.runner})
+        self._log = logger_about({"runner": hosting.runner})
 
     def renew(self) -> None:
         """Register, or beat the heart. Raises ``NameTaken`` when another instance has the name, and ``StoreError``."""
@@ -148,7 +150,7 @@ def _taken(other: RunnerFact, now: datetime, *, alive: bool) -> NameTaken:
     )
 
 
-def _taken_over(other: RunnerFact, here: Identity, consent: TakeOver, now: datetime) -> Event:
+def _taken_over(other: RunnerFact, here: Identity, consent: NameTakeover, now: datetime) -> Event:
     return Event(
         sequence=None,
         at=now,

@@ -19,13 +19,13 @@ from streaming.spark.errors import SparkMissing
 from streaming.spark.query.jvm import end_jvm, jvm_has_ended
 from streaming.spark.query.launch import FileSinks
 from streaming.spark.query.session import Liveness
-from streaming.spark.runner.assignments import Refrain, Refraining, Start, Stop, decide_runs
-from streaming.spark.runner.cleaning import Cleaning
+from streaming.spark.runner.assignments import Skip, SkippedAssignments, Start, Stop, decide_runs
+from streaming.spark.runner.cleaning import CheckpointCleaner
 from streaming.spark.runner.hosting import Hosting, absolute
-from streaming.spark.runner.intents import Errands
-from streaming.spark.runner.query_report import about, bound
+from streaming.spark.runner.intents import IntentWorker
+from streaming.spark.runner.query_report import about, logger_about
 from streaming.spark.runner.registration import Registration
-from streaming.spark.runner.supervisor import Hosted
+from streaming.spark.runner.supervisor import QuerySupervisor
 
 _TICK_SECONDS = 0.05
 _HEARTBEAT_SECONDS = 1.0
@@ -53,19 +53,21 @@ class Runner:
         self._liveness = liveness
         self._is_silent = False
         self._store = hosting.store
-        self._hosted: dict[str, Hosted] = {}
-        self._retired: list[Hosted] = []
+        self._hosted: dict[str, QuerySupervisor] = {}
+        self._retired: list[QuerySupervisor] = []
         self._newest: dict[str, int] = {}
         self._strangers: set[str] = set()
-        self._errands = Errands(hosting, self._all_of, sinks)
-        self._cleaning = Cleaning(hosting, self._all_of)
-        self._refraining = Refraining(hosting, lambda query: not any(each.is_alive for each in self._all_of(query)))
+        self._errands = IntentWorker(hosting, self._all_of, sinks)
+        self._cleaning = CheckpointCleaner(hosting, self._all_of)
+        self._refraining = SkippedAssignments(
+            hosting, lambda query: not any(each.is_alive for each in self._all_of(query))
+        )
         self._stop = threading.Event()
         self._application_over = threading.Event()
         self._pulse = own_pulse()
         self._beaten = 0.0
         self._away_since: datetime | None = None
-        self._log = bound({"runner": hosting.runner})
+        self._log = logger_about({"runner": hosting.runner})
         self._lock = threading.Lock()
         self._began_at = hosting.now()
 
@@ -146,7 +148,7 @@ class Runner:
                 self._registration.give_back()
         return not restless
 
-    def _await_quiet(self, everything: Sequence[Hosted], deadline: float) -> Sequence[Hosted]:
+    def _await_quiet(self, everything: Sequence[QuerySupervisor], deadline: float) -> Sequence[QuerySupervisor]:
         """What was still restless at the last look; a JVM that does not answer counts as restless, and is not waited
         for."""
         found = [everything]
@@ -215,7 +217,7 @@ class Runner:
                     self._retire(query)
                 case Start(row):
                     self._host(row)
-                case Refrain() as refrain:
+                case Skip() as refrain:
                     self._refraining.tell(refrain)
         for row in assignments:
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
@@ -226,7 +228,7 @@ class Runner:
                 self._strangers.add(row.query)
                 self._log.warning("query is assigned here but not in the configuration", **about(row))
             return
-        hosted = Hosted(self._hosting, row, [each for each in self._all_of(row.query) if each.is_alive])
+        hosted = QuerySupervisor(self._hosting, row, [each for each in self._all_of(row.query) if each.is_alive])
         with self._lock:
             self._hosted[row.query] = hosted
         hosted.begin()
@@ -242,14 +244,14 @@ class Runner:
         with self._lock:
             self._retired = [each for each in self._retired if each not in quiet]
 
-    def _all_of(self, query: str) -> list[Hosted]:
+    def _all_of(self, query: str) -> list[QuerySupervisor]:
         return [each for each in self._everything() if each.subject.query == query]
 
-    def _everything(self) -> list[Hosted]:
+    def _everything(self) -> list[QuerySupervisor]:
         with self._lock:
             return [*self._hosted.values(), *self._retired]
 
-    def _restless(self, everything: Sequence[Hosted]) -> list[Hosted]:
+    def _restless(self, everything: Sequence[QuerySupervisor]) -> list[QuerySupervisor]:
         """What may still write; without Spark nothing can from here, but executors elsewhere may outlive it a while."""
         if jvm_has_ended() or self._application_over.is_set():
             return [] if self._hosting.spark_master.startswith("local") else list(everything)

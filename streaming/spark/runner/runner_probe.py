@@ -18,15 +18,15 @@ from state.settings.keys import Detection
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Clocks, store_time
 from streaming.probe.prober import Prober
-from streaming.probe.report import ClusterProbe, probe_report
-from streaming.spark.checkpoint.tail import Batch
-from streaming.spark.runner.hosting import BatchWatch, Ended, Subject
+from streaming.probe.result import ClusterProbe, probe_report
+from streaming.spark.checkpoint.follower import Batch
+from streaming.spark.runner.hosting import BatchListener, EndedRun, Subject
 
 _LEAST_PAUSE_SECONDS = 0.1
 """Looks at several clusters end at nearly the same time: one report tells of all."""
 
 
-class Lookout(BatchWatch):
+class RunnerProbe(BatchListener):
     """The viewpoint ``runner:NAME``."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Lookout(BatchWatch):
     def forget(self, subject: Subject) -> None:
         """What was proven stays proven."""
 
-    def catch_up(self, cluster: str, ended: Ended | None, seconds: float) -> bool:
+    def catch_up(self, cluster: str, ended: EndedRun | None, seconds: float) -> bool:
         """Sightings that the store missed are of the past."""
         return True
 
@@ -121,14 +121,14 @@ class Lookout(BatchWatch):
             self._news.wait(2 * self._interval)
             self._news.clear()
             with contextlib.suppress(StoreError):  # the runner's loop says once that the store is away
-                self._store.see(self.probe_reports())
+                self._store.save_probe_reports(self.probe_reports())
             self._over.wait(_LEAST_PAUSE_SECONDS)
 
 
-class Listeners(BatchWatch):
+class BatchListeners(BatchListener):
     """Passes every word on to several that listen."""
 
-    def __init__(self, *listeners: BatchWatch) -> None:
+    def __init__(self, *listeners: BatchListener) -> None:
         self._listeners = listeners
 
     def see(self, subject: Subject, batch: Batch) -> None:
@@ -143,6 +143,6 @@ class Listeners(BatchWatch):
         for each in self._listeners:
             each.forget(subject)
 
-    def catch_up(self, cluster: str, ended: Ended | None, seconds: float) -> bool:
+    def catch_up(self, cluster: str, ended: EndedRun | None, seconds: float) -> bool:
         caught_up = [each.catch_up(cluster, ended, seconds) for each in self._listeners]
         return all(caught_up)

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from state.settings.keys import Tideover
 from state.settings.values import HINT, scheme_of, scheme_refusal
 from state.store.runner_store import RunnerStore
-from streaming.clocks import Onward
+from streaming.clocks import ForwardClock
 from streaming.kafka.link import Link
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
@@ -33,10 +33,10 @@ from streaming.spark.query.launch import FileSinks
 from streaming.spark.query.session import Liveness, open_session, search_path
 from streaming.spark.query.warmup import begin_warmup
 from streaming.spark.runner.hosting import Hosting, absolute
-from streaming.spark.runner.query_report import bound
-from streaming.spark.runner.registration import Registration, TakeOver, clear_name
+from streaming.spark.runner.query_report import logger_about
+from streaming.spark.runner.registration import NameTakeover, Registration, clear_name
 from streaming.spark.runner.runner import Runner
-from streaming.spark.runner.runner_probe import Listeners, Lookout
+from streaming.spark.runner.runner_probe import BatchListeners, RunnerProbe
 from streaming.spark.tracking.tracker import Tracker
 
 _HDFS = "org.apache.hadoop.hdfs.DistributedFileSystem"
@@ -67,7 +67,7 @@ STATE = "TIDEOVER_STATE"
 
 
 def run_runner(
-    settings: Tideover, name: str, *, store: RunnerStore, base: Path, take_over: TakeOver | None = None
+    settings: Tideover, name: str, *, store: RunnerStore, base: Path, take_over: NameTakeover | None = None
 ) -> int:
     """Run the runner of that name until SIGTERM or SIGINT; the exit code: 0 stopped, 2 could not go on.
 
@@ -78,7 +78,7 @@ def run_runner(
     if name not in settings.runners:
         known = ", ".join(sorted(settings.runners)) or "none"
         raise RunError(f"runner {name} is not in the configuration", hint=f"declared runners: {known}")
-    log = bound({"runner": name})
+    log = logger_about({"runner": name})
     here, instance = own_identity(), uuid.uuid4().hex
     former = clear_name(store, name, here, take_over)
     if former is not None:
@@ -99,11 +99,11 @@ def run_runner(
         lambda cluster: Link(settings.clusters[cluster], name=cluster, identify=identities.of(cluster)),
         store,
         spool_folder(base, os.environ) / name,
-        Onward(),
+        ForwardClock(),
         settings.timeline_of,
     )
     own = [query for query, declared in settings.queries.items() if name in declared.runners]
-    lookout = Lookout(name, instance, probes_on(settings, identities, own), store, settings.detection)
+    lookout = RunnerProbe(name, instance, probes_on(settings, identities, own), store, settings.detection)
     hosting = Hosting(
         settings=settings,
         runner=name,
@@ -115,7 +115,7 @@ def run_runner(
         session=session,
         files=checkpoint_files(session, local=local),
         store=store,
-        watch=Listeners(tracker, lookout),
+        listener=BatchListeners(tracker, lookout),
         stranger=lambda row: identities.left_behind(row) or lookout.stranger(row.cluster),
     )
     registration = Registration(hosting)

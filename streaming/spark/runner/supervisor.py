@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from state.errors import StoreError, TideoverError
 from state.messages import SinkState
 from state.model.entities import Assignment
+from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import holder
 from streaming.spark.checkpoint.log_text import Fence
-from streaming.spark.checkpoint.tail import Follower
 from streaming.spark.errors import (
     AssignmentMoved,
     CheckpointError,
@@ -28,13 +28,13 @@ from streaming.spark.errors import (
     RunFenced,
     SparkMissing,
 )
-from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import cause_of, detach, one_line
 from streaming.spark.query.launch import FileSink, file_sink, prepare_writer
-from streaming.spark.query.run import Run, Watch
+from streaming.spark.query.query_run import Run, RunMonitor
 from streaming.spark.runner.assignments import may_run
 from streaming.spark.runner.hosting import Hosting, Subject
-from streaming.spark.runner.query_report import Ledger, about, bound
+from streaming.spark.runner.query_report import QueryReport, about, logger_about
 
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
@@ -55,10 +55,10 @@ _RESTLESS_LOOK_SECONDS = 1.0
 _STORE_PAUSE_SECONDS = 0.5
 
 
-class Hosted:
+class QuerySupervisor:
     """One query under one epoch, from the row that asked for it to the proof that it is quiet."""
 
-    def __init__(self, hosting: Hosting, assignment: Assignment, before: Sequence["Hosted"] = ()) -> None:
+    def __init__(self, hosting: Hosting, assignment: Assignment, before: Sequence["QuerySupervisor"] = ()) -> None:
         """``before``: what this process hosted of the query under earlier epochs and has not seen quiet yet."""
         self._hosting = hosting
         self._assignment = assignment
@@ -70,15 +70,15 @@ class Hosted:
             assignment.checkpoint,
             hosting.query(assignment.query).committed_only,
         )
-        self._ledger = Ledger(hosting, assignment)
-        self._log = bound({**about(assignment), "cluster": assignment.cluster})
+        self._ledger = QueryReport(hosting, assignment)
+        self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
         self.sink: FileSink | None = None
         """Whether and where the query writes through Spark's file sink; None before its writer was first built."""
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._quiet = threading.Event()
         self._starting = False
-        self._gates: list[Gate] = []
+        self._gates: list[CallbackGate] = []
         self._runs: list[Run] = []
         self._session: SparkSession | None = None
         """Of the newest start."""
@@ -169,7 +169,7 @@ class Hosted:
             self._log.warning("query failed", error=error, failures=failures, again_in_seconds=pause, **more)
             self._ledger.failed(error, self._holder())
             self._closing.wait(pause)
-        self._hosting.watch.forget(self._subject)
+        self._hosting.listener.forget(self._subject)
         self._settle()
 
     def _await_former(self) -> None:
@@ -179,7 +179,7 @@ class Hosted:
         failed. Spark waits for the thread of a query with this id before it starts another
         (``StreamingQueryManager.startQuery``); it does not wait for tasks that are running still.
         """
-        former: list[Hosted | Run] = [
+        former: list[QuerySupervisor | Run] = [
             each for each in self._before if each.subject.checkpoint == self._subject.checkpoint
         ]
         with self._lock:
@@ -192,7 +192,7 @@ class Hosted:
 
     def _start(self) -> tuple[Run, Follower]:
         assignment = self._assignment
-        gate = Gate()
+        gate = CallbackGate()
         with self._lock:
             self._runs = [run for run in self._runs if run.unrest() is not None]
             self._gates = [gate]
@@ -249,7 +249,7 @@ class Hosted:
 
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything. Raises ``OtherCluster``."""
-        watch = Watch(self._hosting, self._subject, run, follower, self._ledger, self._log)
+        watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log)
         while not self._closing.is_set():
             try:
                 self._require_cluster()
@@ -258,7 +258,7 @@ class Hosted:
                 raise
             active = run.is_active  # asked first, so that what it committed before it ended is seen
             try:
-                watch.look()
+                watch.poll()
             except (CheckpointError, Py4JError) as error:
                 self._log.warning("checkpoint cannot be followed", error=one_line(type(error).__name__, str(error)))
                 self._closing.wait(_STORE_PAUSE_SECONDS)

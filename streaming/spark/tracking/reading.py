@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from state.model.entities import EndSample, TopicPartition
-from streaming.cluster_log import Log, Looked, Spec, TopicFacts
-from streaming.kafka.tail import read_tails
-from streaming.spark.tracking.track import TAIL, Place, Track
+from streaming.cluster_log import ClusterLog, OffsetAnswer, Spec, TopicFacts
+from streaming.kafka.last_records import read_last_records
+from streaming.spark.tracking.track import TAIL, RunProgress, TrackedPartition
 
 _BEGIN_EVERY = 30
 _DESCRIBE_EVERY = 10
@@ -18,7 +18,7 @@ _STANDS = timedelta(seconds=10)
 class EndSampler:
     """Asks one cluster, about once a second; what changes slowly is asked more rarely."""
 
-    def __init__(self, cluster: str, log: Log) -> None:
+    def __init__(self, cluster: str, log: ClusterLog) -> None:
         self._cluster = cluster
         self._log = log
         self._asked = 0
@@ -73,16 +73,18 @@ class EndSampler:
             return replace(sample, newest_timestamp_ms=former.newest_timestamp_ms)
         return None if sample.sampled_at - former.sampled_at <= _STANDS else sample
 
-    def _has_records(self, partition: TopicPartition, ends: Mapping[TopicPartition, Looked]) -> bool:
+    def _has_records(self, partition: TopicPartition, ends: Mapping[TopicPartition, OffsetAnswer]) -> bool:
         end = ends.get(partition)
         return end is not None and (end.offset or 0) > self._begins.get(partition, 0)
 
     def _look(
         self, partitions: Collection[TopicPartition], spec: Spec, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
         return self._log.offsets(dict.fromkeys(partitions, int(spec)), timeout=timeout)
 
-    def _of(self, partition: TopicPartition, end: Looked, newest: Looked | None, now: datetime) -> EndSample:
+    def _of(
+        self, partition: TopicPartition, end: OffsetAnswer, newest: OffsetAnswer | None, now: datetime
+    ) -> EndSample:
         facts = self.topics.get(partition.topic)
         timestamp = newest.timestamp_ms if newest is not None and newest.error is None else None
         return EndSample(
@@ -98,16 +100,16 @@ class EndSampler:
         )
 
 
-def _came_to_nothing(looked: Looked | None) -> bool:
+def _came_to_nothing(looked: OffsetAnswer | None) -> bool:
     """Whether asking again might have told it."""
     return looked is None or (looked.error is not None and looked.error.retriable)
 
 
-_Wanted = tuple[Track, Place, int]
+_Wanted = tuple[RunProgress, TrackedPartition, int]
 _ISOLATIONS = (False, True)
 
 
-def read_ends(log: Log, tracks: Collection[Track], *, timeout: float) -> None:
+def read_ends(log: ClusterLog, tracks: Collection[RunProgress], *, timeout: float) -> None:
     """Let each track learn what lies before its unread ends, each call within ``timeout`` seconds.
 
     Each source is read for under its own isolation level: what its query was given, and nothing else. A call takes one
@@ -120,11 +122,11 @@ def read_ends(log: Log, tracks: Collection[Track], *, timeout: float) -> None:
         _read_alike(log, alike, read_committed=committed, timeout=timeout)
 
 
-def _read_alike(log: Log, wanted: list[_Wanted], *, read_committed: bool, timeout: float) -> None:
+def _read_alike(log: ClusterLog, wanted: list[_Wanted], *, read_committed: bool, timeout: float) -> None:
     while wanted:
         asked = {place.partition: end for _, place, end in reversed(wanted)}
         answered, wanted = _split(wanted, asked)
-        tails = read_tails(
+        tails = read_last_records(
             log, asked, count=TAIL, known=_known(answered), timeout=timeout, read_committed=read_committed
         )
         for track, place, end in answered:

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from state.model.entities import EndSample, Position
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 
 SHAPE = 3
 """Of the file's content; another shape is another version's, and dropped like a damaged file."""
@@ -81,7 +81,7 @@ class Spool:
         text = json.dumps(
             {
                 "shape": SHAPE,
-                "positions": [_fields(each) | {"ring": Ring.of(each.ring)} for each in spooled.positions],
+                "positions": [_fields(each) | {"ring": Fingerprints.of(each.ring)} for each in spooled.positions],
                 "ends": [_fields(sample) for sample in spooled.ends],
             },
             default=_plain,
@@ -107,14 +107,14 @@ def _fields(noun: Position | EndSample) -> dict[str, object]:
 def _plain(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, Ring):
+    if isinstance(value, Fingerprints):
         return value.to_bytes().hex()
     raise TypeError(f"{type(value).__name__} has no place in the spool")
 
 
 def _position(kept: dict[str, object]) -> Position:
     ring, tracked_at = (
-        Ring.from_bytes(bytes.fromhex(str(kept["ring"]))),
+        Fingerprints.from_bytes(bytes.fromhex(str(kept["ring"]))),
         datetime.fromisoformat(str(kept["tracked_at"])),
     )
     return Position(**kept | {"ring": ring, "tracked_at": tracked_at})  # type: ignore[arg-type] # JSON, checked by its sum

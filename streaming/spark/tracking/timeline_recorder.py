@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from state.errors import StoreError
-from state.model.fingerprints import Ring, back
-from state.model.timeline import NO_TIME, Lane, Moment, Stretch, precision_of
+from state.model.fingerprints import Fingerprints, back
+from state.model.timeline import NO_TIME, Moment, SourcePartition, Stretch, precision_of
 from state.settings.keys import Timeline
 from state.store.runner_store import RunnerStore
 from streaming.spark.runner.hosting import Subject
-from streaming.spark.tracking.track import Place
+from streaming.spark.tracking.track import TrackedPartition
 
 FLUSH_SECONDS = 60.0
 _RETRY_SECONDS = 10.0
@@ -39,7 +39,7 @@ class Stands(Protocol):
     @property
     def subject(self) -> Subject: ...
 
-    def consumed(self) -> Mapping[Place, tuple[int, Ring]]: ...
+    def consumed(self) -> Mapping[TrackedPartition, tuple[int, Fingerprints]]: ...
 
 
 class _Key(NamedTuple):
@@ -54,12 +54,12 @@ class _Growing:
 
     key: _Key
     settings: Timeline
-    lanes: tuple[Lane, ...]
+    lanes: tuple[SourcePartition, ...]
     moments: list[Moment] = field(default_factory=list)
     unsaved: bool = False
     over: bool = False
 
-    def takes(self, lanes: tuple[Lane, ...], at_ms: int) -> bool:
+    def takes(self, lanes: tuple[SourcePartition, ...], at_ms: int) -> bool:
         """Whether a step can be added: same partitions, no clock that went back, and neither too long nor too large."""
         first, last = self.moments[0].at_ms, self.moments[-1].at_ms
         marks = len(self.lanes) * (len(self.moments) + 1)
@@ -81,7 +81,7 @@ class _Growing:
         return Stretch.of(*self.key, self.lanes, self.moments, precision_ms=precision_ms)
 
 
-class Recorder:
+class TimelineRecorder:
     """The timelines of what is read from one cluster; for one thread, which asks it often."""
 
     def __init__(self, store: RunnerStore, timeline_of: TimelineOf, now: Callable[[], datetime]) -> None:
@@ -96,7 +96,7 @@ class Recorder:
         """Full ones that are not in the store."""
         self._retry_at = 0.0
 
-    def look(self, runs: Iterable[Stands], tick: float) -> None:
+    def record(self, runs: Iterable[Stands], tick: float) -> None:
         """Take the steps that are due, then write what is; ``tick`` is the time in seconds on a monotonic clock."""
         for run in runs:
             key = _key(run)
@@ -129,7 +129,7 @@ class Recorder:
         key, settings = _key(run), self._timeline_of(run.subject.query)
         at_ms = _rounded_up((self._now() - _EPOCH) // _MILLISECOND, precision_of(settings.step))
         places = sorted(consumed)
-        lanes = tuple(Lane(place.source, *place.partition) for place in places)
+        lanes = tuple(SourcePartition(place.source, *place.partition) for place in places)
         growing = self._growing.get(key)
         if growing is not None and not growing.takes(lanes, at_ms):
             self._lay_by(growing)
@@ -173,7 +173,7 @@ def _key(run: Stands) -> _Key:
     return _Key(subject.query, subject.epoch, subject.cluster)
 
 
-def _moment(at_ms: int, consumed: Iterable[tuple[int, Ring]]) -> Moment:
+def _moment(at_ms: int, consumed: Iterable[tuple[int, Fingerprints]]) -> Moment:
     offsets, timestamps, disorders = array("q"), array("q"), array("q")
     for offset, ring in consumed:
         largest = ring.newest_timestamp

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from state.messages import Offsets
 from state.model.entities import EndSample, Fingerprint, Position, TopicPartition
-from state.model.fingerprints import LIMIT, Ring
+from state.model.fingerprints import LIMIT, Fingerprints
 from streaming.cluster_log import TopicFacts
-from streaming.spark.checkpoint.tail import Batch
+from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.runner.hosting import Subject
 
 TAIL = 32
@@ -26,7 +26,7 @@ _KEPT = 12
 _REMEMBERED_ENDS = 4
 
 
-class Place(NamedTuple):
+class TrackedPartition(NamedTuple):
     """A partition as one source reads it."""
 
     source: str
@@ -46,7 +46,7 @@ class _Read(NamedTuple):
 class _Known:
     """What was read of one partition."""
 
-    ring: Ring = field(default_factory=Ring)
+    ring: Fingerprints = field(default_factory=Fingerprints)
     read_at: dict[int, _Read] = field(default_factory=dict)
     """The ends that were read, newest last."""
     until: int = 0
@@ -55,20 +55,20 @@ class _Known:
     """Of the newest record before that."""
 
 
-class Track:
+class RunProgress:
     """One run under one epoch on one cluster."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self._batches: dict[int, dict[Place, int]] = {}
+        self._batches: dict[int, dict[TrackedPartition, int]] = {}
         self._committed: int | None = None
         self._rows: dict[int, Mapping[str, int]] = {}
-        self._known: dict[Place, _Known] = {}
+        self._known: dict[TrackedPartition, _Known] = {}
         self._read_once: set[str] = set()
-        self._told: dict[int, dict[Place, bool | None]] = {}
+        self._told: dict[int, dict[TrackedPartition, bool | None]] = {}
         """Per batch what was last told of each place: whether the way there is dense."""
         self._told_at: dict[int, datetime] = {}
-        self._news: dict[int, set[Place]] = {}
+        self._news: dict[int, set[TrackedPartition]] = {}
         """Per batch with something to tell: the places to tell of, whether or not their density is known better."""
         self._inherited: set[int] = set()
         """Batches of an earlier run, whose positions are stored already and may hold what nobody can read any more."""
@@ -107,7 +107,7 @@ class Track:
         """Every partition that the run reads."""
         return {place.partition for place in self._batches[max(self._batches)]} if self._batches else set()
 
-    def unread(self) -> list[dict[Place, int]]:
+    def unread(self) -> list[dict[TrackedPartition, int]]:
         """Ends whose records are still to be read: of the committed batch first, then of the planned one."""
         due = [
             {place: end for place, end in self._batches[batch].items() if not self._was_read(place, end)}
@@ -115,14 +115,14 @@ class Track:
         ]
         return [ends for ends in due if ends]
 
-    def known(self, place: Place, end: int) -> int:
+    def known(self, place: TrackedPartition, end: int) -> int:
         """Where reading back from an end may stop: what counts before it was read already; 0 where nothing was."""
         until = self._known[place].until if place in self._known else 0
         return until if until < end else 0
 
     def learn(
         self,
-        place: Place,
+        place: TrackedPartition,
         end: int,
         tail: Iterable[Fingerprint],
         *,
@@ -141,7 +141,7 @@ class Track:
         if self.known(place, end) and len(epochs) > 1:
             known.until, known.leader_epoch = 0, None
             return
-        ring = Ring.of(tail)
+        ring = Fingerprints.of(tail)
         since = start if start is not None else ring.first if ring else end
         if known.until < end and since <= known.until and known.until in known.read_at:
             since = known.read_at[known.until].since
@@ -180,15 +180,15 @@ class Track:
                     found.append(self._position(batch, place, at, samples, topics, dense))
         return found
 
-    def consumed(self) -> dict[Place, tuple[int, Ring]]:
+    def consumed(self) -> dict[TrackedPartition, tuple[int, Fingerprints]]:
         """Where the newest committed batch ended, with the last records known of before; nothing before the first."""
         ends = {} if self._committed is None else self._batches.get(self._committed, {})
         return {place: (end, self._ring(place).before(end, limit=TAIL)) for place, end in ends.items()}
 
-    def _ring(self, place: Place) -> Ring:
-        return self._known[place].ring if place in self._known else Ring()
+    def _ring(self, place: TrackedPartition) -> Fingerprints:
+        return self._known[place].ring if place in self._known else Fingerprints()
 
-    def _was_read(self, place: Place, end: int) -> bool:
+    def _was_read(self, place: TrackedPartition, end: int) -> bool:
         return place in self._known and end in self._known[place].read_at
 
     def _due(self) -> list[int]:
@@ -198,7 +198,7 @@ class Track:
     def _position(
         self,
         batch: int,
-        place: Place,
+        place: TrackedPartition,
         tracked_at: datetime,
         samples: Mapping[TopicPartition, EndSample],
         topics: Mapping[str, TopicFacts],
@@ -225,18 +225,18 @@ class Track:
             tracked_at=tracked_at,
         )
 
-    def _remembered(self, place: Place, offset: int) -> Ring:
+    def _remembered(self, place: TrackedPartition, offset: int) -> Fingerprints:
         """The records read last before an end.
 
         Where some are uncommitted, only as far back as every offset was looked at: the standby may lack them, and its
         next record is then unread only if none was read unseen between.
         """
         if not self._was_read(place, offset):
-            return Ring()
+            return Fingerprints()
         ring = self._ring(place).before(offset)
         return ring.after(self._known[place].read_at[offset].since) if ring.uncommitted else ring
 
-    def _leader_epoch(self, place: Place, offset: int, sample: EndSample | None) -> int | None:
+    def _leader_epoch(self, place: TrackedPartition, offset: int, sample: EndSample | None) -> int | None:
         """Of the newest record before an offset, as it was read or, at the sampled end, as the cluster told (KIP-320).
 
         Never that of the leader of now: a log that was cut since would then confirm what it has lost.
@@ -246,7 +246,7 @@ class Track:
             return read.leader_epoch
         return sample.leader_epoch if sample is not None and sample.end == offset else None
 
-    def _dense(self, batch: int, place: Place, counted: Collection[str]) -> bool | None:
+    def _dense(self, batch: int, place: TrackedPartition, counted: Collection[str]) -> bool | None:
         begin = self._begin(batch, place)
         if begin is None:
             return None
@@ -255,11 +255,11 @@ class Track:
             return True
         return False if self._has_gap(place, begin, end) else None
 
-    def _begin(self, batch: int, place: Place) -> int | None:
+    def _begin(self, batch: int, place: TrackedPartition) -> int | None:
         """Where the batch before it ended."""
         return self._batches.get(batch - 1, {}).get(place)
 
-    def _has_gap(self, place: Place, begin: int, end: int) -> bool:
+    def _has_gap(self, place: TrackedPartition, begin: int, end: int) -> bool:
         """Whether the log was read at the end and an offset before it, inside the batch, held no record."""
         if not self._was_read(place, end):
             return False
@@ -317,10 +317,10 @@ def read_until(offset: int, timestamp_ms: int | None, sample: EndSample | None) 
     return sampled_ms if timestamp_ms is None else max(timestamp_ms, sampled_ms)
 
 
-def places(offsets: Offsets) -> dict[Place, int]:
+def places(offsets: Offsets) -> dict[TrackedPartition, int]:
     """Offsets as a checkpoint nests them, by place."""
     return {
-        Place(source, TopicPartition(topic, int(partition))): offset
+        TrackedPartition(source, TopicPartition(topic, int(partition))): offset
         for source, topics in offsets.items()
         for topic, partitions in topics.items()
         for partition, offset in partitions.items()

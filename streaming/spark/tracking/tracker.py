@@ -19,15 +19,15 @@ from typing import TypeVar
 from state.errors import StoreError, TideoverError
 from state.model.entities import Assignment, EndSample, Position
 from state.store.runner_store import RunnerStore
-from streaming.cluster_log import Log
+from streaming.cluster_log import ClusterLog
 from streaming.errors import KafkaError, WrongCluster
-from streaming.spark.checkpoint.tail import Batch
-from streaming.spark.runner.hosting import Ended, Subject
-from streaming.spark.runner.query_report import bound
+from streaming.spark.checkpoint.follower import Batch
+from streaming.spark.runner.hosting import EndedRun, Subject
+from streaming.spark.runner.query_report import logger_about
 from streaming.spark.tracking.reading import EndSampler, read_ends
 from streaming.spark.tracking.spool import Spool, Spooled
-from streaming.spark.tracking.timeline_recorder import Recorder, TimelineOf
-from streaming.spark.tracking.track import Track
+from streaming.spark.tracking.timeline_recorder import TimelineOf, TimelineRecorder
+from streaming.spark.tracking.track import RunProgress
 
 _ASK_SECONDS = 1.0
 _SAMPLE_SECONDS, _LONGEST_SAMPLE_SECONDS = 1.0, 5.0
@@ -46,7 +46,7 @@ _DEAD_LOOK_SECONDS = 0.1
 a second and more, and what it would bring is not coming."""
 
 _T = TypeVar("_T")
-OpenLog = Callable[[str], Log]
+OpenLog = Callable[[str], ClusterLog]
 Now = Callable[[], datetime]
 
 
@@ -70,7 +70,7 @@ class _Over:
 
 @dataclass(frozen=True, slots=True)
 class _Needed:
-    ended: Ended | None
+    ended: EndedRun | None
     stored: threading.Event
     """Set when the store, or the spool, has every position of which there was word."""
 
@@ -107,7 +107,7 @@ class Tracker:
         """The run is over; returns at once."""
         self._of(subject.cluster).tell(_Over(subject))
 
-    def catch_up(self, cluster: str, ended: Ended | None, seconds: float) -> bool:
+    def catch_up(self, cluster: str, ended: EndedRun | None, seconds: float) -> bool:
         """Wait, at most so long, until the store has the positions of all batches; whether it has."""
         return self._of(cluster).catch_up(ended, seconds)
 
@@ -123,7 +123,7 @@ class Tracker:
         with self._lock:
             if cluster not in self._clusters:
                 spool = Spool(self._folder / f"{cluster}.spool")
-                recorder = Recorder(self._store, self._timeline_of, self._now)
+                recorder = TimelineRecorder(self._store, self._timeline_of, self._now)
                 each = ClusterTracker(cluster, self._open_log, self._store, spool, recorder, self._now)
                 self._clusters[cluster] = each
                 each.start()
@@ -134,7 +134,7 @@ class ClusterTracker(threading.Thread):
     """Tracks what is read from one cluster."""
 
     def __init__(
-        self, cluster: str, open_log: OpenLog, store: RunnerStore, spool: Spool, recorder: Recorder, now: Now
+        self, cluster: str, open_log: OpenLog, store: RunnerStore, spool: Spool, recorder: TimelineRecorder, now: Now
     ) -> None:
         super().__init__(name=f"track {cluster}", daemon=True)
         self._cluster = cluster
@@ -145,11 +145,11 @@ class ClusterTracker(threading.Thread):
         self._recorder = recorder
         self._words: queue.SimpleQueue[_Word] = queue.SimpleQueue()
         self._over = threading.Event()
-        self._tracks: dict[Subject, Track] = {}
-        self._ended: dict[str, Track] = {}
+        self._tracks: dict[Subject, RunProgress] = {}
+        self._ended: dict[str, RunProgress] = {}
         """By query, what is known of its last run, until somebody needs it or the query runs again."""
         self._sampler: EndSampler | None = None
-        self._log: Log | None = None
+        self._log: ClusterLog | None = None
         self._kept = Spooled()
         self._flush_at = self._sample_at = self._read_at = self._store_at = 0.0
         self._reachable = True
@@ -159,12 +159,12 @@ class ClusterTracker(threading.Thread):
         """There was word of a batch since the last look: who answered the query is asked before that is stored."""
         self._looking = False
         """The cluster is being asked at this moment."""
-        self._talk = bound({"cluster": cluster})
+        self._talk = logger_about({"cluster": cluster})
 
     def tell(self, word: _Word) -> None:
         self._words.put(word)
 
-    def catch_up(self, ended: Ended | None, seconds: float) -> bool:
+    def catch_up(self, ended: EndedRun | None, seconds: float) -> bool:
         """Wait, at most so long, until the store has the positions of all batches, those that ended a run included.
 
         Whoever resolves reads positions from the store: one that is slow, or just back, lacks the newest. A look at a
@@ -217,7 +217,7 @@ class ClusterTracker(threading.Thread):
             case _Seen(subject, batch):
                 self._unasked = True
                 self._ended.pop(subject.query, None)
-                self._tracks.setdefault(subject, Track(subject)).see(batch)
+                self._tracks.setdefault(subject, RunProgress(subject)).see(batch)
             case _Counted(subject, batch, rows):
                 if subject in self._tracks:
                     self._tracks[subject].count(batch, rows)
@@ -233,7 +233,7 @@ class ClusterTracker(threading.Thread):
                 self._flush()
                 stored.set()
 
-    def _complete(self, ended: Ended) -> None:
+    def _complete(self, ended: EndedRun) -> None:
         """Learn what a quiet run read last, while the cluster answers: there was no time to look, or no word of it."""
         track = max(
             (each for each in (*self._tracks.values(), *self._ended.values()) if _is_meant(each.subject, ended)),
@@ -271,7 +271,7 @@ class ClusterTracker(threading.Thread):
             self._store_positions()
         if not self._kept.is_empty and now >= self._flush_at:
             self._flush()
-        self._recorder.look(self._tracks.values(), now)
+        self._recorder.record(self._tracks.values(), now)
 
     def _look(self, ask: Callable[[], _T]) -> _T | None:
         """What the cluster answers; None where it cannot be asked."""
@@ -298,11 +298,11 @@ class ClusterTracker(threading.Thread):
         self._tracks.clear()
         self._ended.clear()
 
-    def _read(self, tracks: Collection[Track]) -> None:
+    def _read(self, tracks: Collection[RunProgress]) -> None:
         """Read the records before the ends that are new. Raises ``KafkaError``."""
         read_ends(self._opened(), tracks, timeout=_ASK_SECONDS)
 
-    def _opened(self) -> Log:
+    def _opened(self) -> ClusterLog:
         if self._log is None:
             self._log = self._open_log(self._cluster)
             self._sampler = EndSampler(self._cluster, self._log)
@@ -320,7 +320,7 @@ class ClusterTracker(threading.Thread):
         self._sample_at = now + min(max(pause, _SAMPLE_SECONDS), _LONGEST_SAMPLE_SECONDS)
         return samples
 
-    def _store_positions(self, *ended: Track) -> None:
+    def _store_positions(self, *ended: RunProgress) -> None:
         samples = self._sampler.samples if self._sampler is not None else {}
         topics = self._sampler.topics if self._sampler is not None else {}
         self._store_at = time.monotonic() + _STORE_SECONDS
@@ -382,7 +382,7 @@ class ClusterTracker(threading.Thread):
         self._reachable = error is None
 
 
-def _is_meant(subject: Subject, ended: Ended) -> bool:
+def _is_meant(subject: Subject, ended: EndedRun) -> bool:
     same = (subject.query, subject.checkpoint) == (ended.query, ended.checkpoint)
     return same and ended.epoch in {None, subject.epoch}
 

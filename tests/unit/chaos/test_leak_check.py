@@ -15,7 +15,7 @@ from chaos.errors import DockerFailed, StoryFailed
 from chaos.faults import WORKERS
 from chaos.leak_check import Place, leaks_in, leaks_in_folder, search, searched, secrets_of
 from chaos.outcome import Outcome, judge
-from chaos.play import Patience
+from chaos.play import WaitLimits
 from chaos.scenarios import SECURED
 from chaos.watcher import TOOLS
 from tests.unit.chaos.test_outcome import MOVED, scenario
@@ -318,7 +318,7 @@ def test_a_secured_environment_is_searched_after_each_scenario_and_at_end(
     monkeypatch.setattr(stage, "Story", Told)
     monkeypatch.setattr(leak_check, "search", find)
     place = stage.Stage(
-        root=tmp_path, folder=tmp_path, env_file=None, files=files, say=lambda _: None, patience=Patience()
+        root=tmp_path, folder=tmp_path, env_file=None, files=files, say=lambda _: None, patience=WaitLimits()
     )
     played = list(place.play([scenario("kill-cluster")]))
     assert [outcome.leaks for _, outcome in played] == [leaks]

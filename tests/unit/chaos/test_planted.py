@@ -5,7 +5,7 @@ import random
 from dataclasses import asdict, replace
 
 from chaos.outcome import Outcome, judge
-from lab.judge import Verdict
+from lab.judge import QueryVerdict
 from tests.planted import IN_DELIVERIES, MISTAKES, Planted, world
 from tests.unit.chaos.test_outcome import MOVED, RETURNED, STAYED, operation, scenario
 
@@ -24,7 +24,7 @@ def drawn(name: str, seed: int) -> Planted:
         seed += TRIALS
 
 
-def outcome(name: str, planted: Planted, verdict: Verdict) -> Outcome:
+def outcome(name: str, planted: Planted, verdict: QueryVerdict) -> Outcome:
     """All went well, and so many repeats were announced as there are."""
     row = {"q": asdict(verdict)}
     totals = {"replay_records": 0, "replay_later_records": planted.repeats}

@@ -13,9 +13,9 @@ import pytest
 from chaos import cli, stage
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
-from chaos.faults import EAST, Act, Sight, Step, When
+from chaos.faults import EAST, Act, FaultStep, Observation, When
 from chaos.outcome import Change, Load, Outcome, judge
-from chaos.play import Patience, Story
+from chaos.play import Story, WaitLimits
 from chaos.report import page, story_of
 from chaos.scenarios import SCENARIOS, Scenario
 from chaos.stage import Stage, share
@@ -24,7 +24,7 @@ from reports.origin import Origin
 from tests.unit.chaos.test_outcome import LOAD, MOVED, ROW, STAYED, deed, operation, scenario
 from tests.unit.chaos.test_scenarios import sight
 
-QUICK = Patience(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)
+QUICK = WaitLimits(up=1, running=1, calm=0, moment=1, end=1, after=0, verify=1)
 
 
 class Noted(Environment):
@@ -85,30 +85,30 @@ class Asked:
 class Told(Watcher):
     """Sees one situation after the other, the next one whenever it is asked."""
 
-    def __init__(self, sights: Sequence[Sight]) -> None:
+    def __init__(self, sights: Sequence[Observation]) -> None:
         self._sights = []
         self._coming = list(sights)
         self.reconnects = []
         self.begun = False
-        self.looks: list[Sight | None] = []
+        self.looks: list[Observation | None] = []
         """What is seen when it is asked for anew, one after the other; else what was told last."""
 
     def begin(self) -> None:
         self.begun = True
 
-    def look(self) -> Sight | None:
+    def look(self) -> Observation | None:
         if self.looks:
             return self.looks.pop(0)
-        return Sight({**self._sights[-1].told, "at": (datetime.now(UTC) + timedelta(seconds=1)).isoformat()})
+        return Observation({**self._sights[-1].told, "at": (datetime.now(UTC) + timedelta(seconds=1)).isoformat()})
 
     def await_sight(
         self,
-        holds: Callable[[Sight], bool],
+        holds: Callable[[Observation], bool],
         seconds: float,
         what: str,
         *,
-        afresh: Callable[[Sight], bool] | None = None,
-    ) -> Sight:
+        afresh: Callable[[Observation], bool] | None = None,
+    ) -> Observation:
         while self._coming and not (self._sights and holds(self._sights[-1])):
             self._sights.append(self._coming.pop(0))
         assert holds(self._sights[-1]), what
@@ -195,9 +195,9 @@ def test_a_soak_counts_once_per_part_and_then_moves() -> None:
 
 
 def test_a_fault_that_waits_for_all_well_does_not_use_old_sights() -> None:
-    step = Step(act=Act.KILL, on=EAST, when=When.WELL)
+    step = FaultStep(act=Act.KILL, on=EAST, when=When.WELL)
     seen = Told([sight(), sight(cluster="west", verdict="DOWN")])
-    unled = Sight({**sight().told, "leader": None})
+    unled = Observation({**sight().told, "leader": None})
     seen.looks = [None, sight(), unled, None, sight(verdict="SUSPECT"), sight(), sight()]
     assert tell(replace(scenario("kill-cluster"), steps=(step,)), Noted(answers()), seen).broke == ""
     assert len(seen.looks) == 1, "two looks before it began, four before it struck"
@@ -205,10 +205,10 @@ def test_a_fault_that_waits_for_all_well_does_not_use_old_sights() -> None:
 
 @pytest.mark.parametrize(
     "last",
-    [None, sight(age=1e9), Sight({**sight().told, "leader": None}), sight(verdict="DEGRADED")],
+    [None, sight(age=1e9), Observation({**sight().told, "leader": None}), sight(verdict="DEGRADED")],
     ids=["no answer", "no progress since", "nobody leads", "degraded"],
 )
-def test_where_nothing_moves_all_must_be_well_again_in_the_end(last: Sight | None) -> None:
+def test_where_nothing_moves_all_must_be_well_again_in_the_end(last: Observation | None) -> None:
     environment = Noted(answers(history=[], lab=CLEAN))
     away = quick(replace(scenario("store-away"), hold_seconds=0.0))
     seen = Told([sight()])
@@ -275,10 +275,11 @@ def test_records_still_being_replicated_are_counted_again() -> None:
 def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -> None:
     environment = Noted(answers())
     steps = tuple(
-        Step(act=act, on=("leader",), when=when) for act, when in ((Act.FREEZE, When.MOVING), (Act.THAW, When.AT_ONCE))
+        FaultStep(act=act, on=("leader",), when=when)
+        for act, when in ((Act.FREEZE, When.MOVING), (Act.THAW, When.AT_ONCE))
     )
     frozen = replace(scenario("leader-freezes-in-move"), steps=steps)
-    other = Sight({**sight(cluster="west").told, "leader": {"name": "controller-two"}})
+    other = Observation({**sight(cluster="west").told, "leader": {"name": "controller-two"}})
     outcome = tell(frozen, environment, Told([sight(), sight(phase="FENCING"), other]))
     assert "pause controller-one" in environment.commands
     assert "unpause controller-one" in environment.commands
@@ -291,10 +292,10 @@ def test_the_leader_is_whoever_led_when_it_was_struck_and_the_same_one_later() -
 def test_a_leader_that_is_struck_anew_is_whoever_leads_then() -> None:
     environment = Noted(answers())
     steps = tuple(
-        Step(act=act, on=("leader",), when=when)
+        FaultStep(act=act, on=("leader",), when=when)
         for act, when in zip((Act.KILL, Act.START) * 2, (*[When.AT_ONCE] * 2, When.MOVING, When.AT_ONCE), strict=True)
     )
-    second = Sight({**sight(phase="FENCING").told, "leader": {"name": "controller-two"}})
+    second = Observation({**sight(phase="FENCING").told, "leader": {"name": "controller-two"}})
     seen = Told([sight(), second, sight(cluster="west", verdict="DOWN")])
     tell(replace(scenario("kill-cluster"), steps=steps), environment, seen)
     struck = [each for each in environment.commands if each.split()[0] in {"kill", "start"}]
@@ -339,7 +340,7 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
             folder.mkdir()
 
     class Judged:
-        def __init__(self, told: Scenario, environment: Bare, *_: object, fresh: bool, patience: Patience) -> None:
+        def __init__(self, told: Scenario, environment: Bare, *_: object, fresh: bool, patience: WaitLimits) -> None:
             played.append((told.name, fresh, environment.files))
             self._told = told
 
@@ -360,7 +361,7 @@ def test_after_one_that_did_not_end_as_expected_comes_a_fresh_environment(
 
 
 def test_in_a_soak_a_move_before_its_cause_is_told() -> None:
-    part = replace(scenario("slow-link"), steps=(Step(act=Act.SLOW),))
+    part = replace(scenario("slow-link"), steps=(FaultStep(act=Act.SLOW),))
     soak = replace(scenario("kill-cluster"), parts=(part,))
     ended = replace(MOVED, loads={**MOVED.loads, **dict.fromkeys(soak.counted_at.values(), LOAD)})
     assert judge(soak, replace(ended, deeds=(deed(0.0, act=Act.SLOW), deed(5.0, *EAST)))) == []
@@ -429,7 +430,7 @@ def test_a_link_that_shall_lose_something_has_lost_it(tally: str, broke: str, fo
 def test_a_worker_to_be_killed_is_first_asked_whose_executors_it_has() -> None:
     environment = Noted(answers(history=[], lab=CLEAN))
     environment.executors = [{"id": 0, "appdesc": {"name": name}} for name in ("tideover a", "tideover b")]
-    steps = (Step(act=Act.KILL, on=EAST), Step(act=Act.KILL, on=("worker-1",), when=When.MOVING))
+    steps = (FaultStep(act=Act.KILL, on=EAST), FaultStep(act=Act.KILL, on=("worker-1",), when=When.MOVING))
     moving = replace(scenario("worker-dies-in-move"), steps=steps)
     told = tell(moving, environment, Told([sight(), sight(phase="RESOLVING"), sight(cluster="west", verdict="DOWN")]))
     assert [each.found for each in told.deeds] == ["", "an executor of tideover a, an executor of tideover b"]

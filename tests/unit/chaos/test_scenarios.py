@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chaos.faults import EAST, HEALS, LEADER, Act, Sight, When
+from chaos.faults import EAST, HEALS, LEADER, Act, Observation, When
 from chaos.scenarios import SCENARIOS, Scenario, named
 from chaos.soak import SMALLER, draw_soak, heals
 
@@ -121,8 +121,8 @@ def sight(
     ready: bool | None = True,
     since: str = "2026-01-02T03:04:01.500+00:00",
     age: float | None = 0.0,
-) -> Sight:
-    return Sight(
+) -> Observation:
+    return Observation(
         {
             "at": "2026-01-02T03:04:05.000+00:00",
             "leader": {"name": "controller-one"},
@@ -152,7 +152,7 @@ def test_moments_are_read_from_the_situation() -> None:
     assert sight().shows(When.WELL)
     assert not sight(verdict="DEGRADED").shows(When.WELL)
     assert not sight(ready=None).shows(When.WELL)
-    assert not Sight({**sight().told, "leader": None}).shows(When.WELL), "nobody would move anything"
+    assert not Observation({**sight().told, "leader": None}).shows(When.WELL), "nobody would move anything"
     assert not sight(cluster="west").shows(When.WELL)
     assert sight(verdict="DOWN").shows(When.DOWN)
     assert not sight(verdict="DEGRADED").shows(When.DOWN)

@@ -9,7 +9,7 @@ import pytest
 
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
-from chaos.faults import Sight, When
+from chaos.faults import Observation, When
 from chaos.watcher import Watcher
 from tests.unit.chaos.test_scenarios import sight
 from tests.waiting import THREAD_SECONDS, until
@@ -37,7 +37,7 @@ def test_a_watch_that_ends_by_itself_is_begun_anew_and_that_is_told(monkeypatch:
         assert watcher.reconnects
 
 
-def _well(seen: Sight) -> bool:
+def _well(seen: Observation) -> bool:
     return seen.shows(When.WELL)
 
 
@@ -61,10 +61,10 @@ class Quiet(Environment):
 
 
 def test_a_condition_that_must_hold_now_is_asked_for_anew() -> None:
-    def line(seen: Sight) -> str:
+    def line(seen: Observation) -> str:
         return f"{json.dumps(dict(seen.told))}\n"
 
-    gone, unled = "", Sight({**sight().told, "leader": None})
+    gone, unled = "", Observation({**sight().told, "leader": None})
     environment = Quiet(gone, DockerFailed("it took too long"), line(unled), line(sight()))
     with Watcher(environment) as watcher:
         watcher.begin()

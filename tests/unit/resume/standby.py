@@ -1,4 +1,4 @@
-"""A standby of plain lists behind the port ``streaming.cluster_log.Log``, and builders of positions."""
+"""A standby of plain lists behind the port ``streaming.cluster_log.ClusterLog``, and builders of positions."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from state.model.entities import EndSample, Fingerprint, TopicPartition
 from state.settings.keys import MethodName
 from streaming.cluster_log import (
+    ClusterLog,
     Entries,
     Entry,
     Fetched,
-    Log,
     LogRecord,
-    Looked,
+    OffsetAnswer,
     PartitionError,
     PartitionFacts,
     Spec,
@@ -95,7 +95,7 @@ class Standby:
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> Mapping[TopicPartition, Looked]:
+    ) -> Mapping[TopicPartition, OffsetAnswer]:
         self.asked += [Spec(time).name if time < 0 else "TIME" for time in dict.fromkeys(times.values())]
         return {key: self._look(key, time, read_committed) for key, time in times.items()}
 
@@ -103,26 +103,26 @@ class Standby:
         some = tuple(entry for entry in self.written if entry.offset >= start[0])[: self.per_fetch]
         return Entries(records=some, next_offset=some[-1].offset + 1 if some else start[0])
 
-    def _look(self, key: TopicPartition, time: int, committed: bool) -> Looked:
+    def _look(self, key: TopicPartition, time: int, committed: bool) -> OffsetAnswer:
         slot = self.slots[key]
         error = self.fails.get((key, min(0, time)), slot.error)
         if error is not None:
-            return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
+            return OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
         end = slot.stable if committed and slot.stable is not None else slot.end
         assert end is not None
         kept = [record for record in slot.answers if record.offset < end]
         if time == Spec.LATEST:
-            return Looked(offset=end, timestamp_ms=None, leader_epoch=0)
+            return OffsetAnswer(offset=end, timestamp_ms=None, leader_epoch=0)
         if time == Spec.EARLIEST:
-            return Looked(offset=slot.begin, timestamp_ms=None, leader_epoch=0)
+            return OffsetAnswer(offset=slot.begin, timestamp_ms=None, leader_epoch=0)
         found = (
             max(kept, key=lambda r: r.timestamp_ms, default=None)
             if time == Spec.MAX_TIMESTAMP
             else next((r for r in kept if r.timestamp_ms >= time), None)
         )
         if found is None:
-            return Looked(offset=None, timestamp_ms=None, leader_epoch=None)
-        return Looked(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=0)
+            return OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None)
+        return OffsetAnswer(offset=found.offset, timestamp_ms=found.timestamp_ms, leader_epoch=0)
 
     def fetch(
         self,
@@ -217,7 +217,7 @@ def standby(*slots: Slot, **more: Any) -> Standby:
 
 
 def found(
-    log: Log,
+    log: ClusterLog,
     wants: Sequence[Want] | Want,
     using: Rules | None = None,
     old_ends: Mapping[TopicPartition, EndSample] | None = None,
@@ -227,7 +227,10 @@ def found(
 
 
 def one(
-    log: Log, position: Want, using: Rules | None = None, old_ends: Mapping[TopicPartition, EndSample] | None = None
+    log: ClusterLog,
+    position: Want,
+    using: Rules | None = None,
+    old_ends: Mapping[TopicPartition, EndSample] | None = None,
 ) -> Target:
     (target,) = found(log, position, using, old_ends).targets
     return target

@@ -6,7 +6,7 @@ from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import PartitionError
 from streaming.resolve.comparison import replication_ages
-from streaming.resume.age import Age
+from streaming.resume.age import ReplicationAge
 from tests.memory_log import MemoryCluster
 from tests.replicas import CatchingUp, hold_back
 
@@ -21,7 +21,7 @@ def cluster(topic: str, *times: int) -> MemoryCluster:
     return made
 
 
-def aged(east: MemoryCluster, west: MemoryCluster) -> Age:
+def aged(east: MemoryCluster, west: MemoryCluster) -> ReplicationAge:
     return replication_ages(east, west, {KEY: COPY}, Deadline.after(1))[KEY]
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from orchestrator.decide.buffer import LEAST_SPAN, LEAST_STEPS, Measures, buffered, buffers_of
 from orchestrator.facts.timestamp_disorder import Seen
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from state.model.maintenance import Disorder, TopicDisorder
-from state.model.timeline import Lane, Moment
+from state.model.timeline import Moment, SourcePartition
 from state.settings.keys import MethodName
 from tests.contract import samples
 from tests.unit.resume.standby import T0, Slot, found, rules, standby, want
@@ -36,7 +36,7 @@ def measured(clocks: list[int], logs: list[list[Record]]) -> tuple[TopicDisorder
     """From a timeline with a step for every record, of both partitions."""
     seen = Seen()
     for number, log in enumerate(logs):
-        lane = Lane("orders", "orders", number)
+        lane = SourcePartition("orders", "orders", number)
         seen.add([lane], [moment(clocks, log, read) for read in range(1, len(log) + 1)], precision_ms=1)
     return tuple(
         each._replace(steps=LEAST_STEPS, since_ms=each.until_ms - SPAN_MS) for each in seen.topics()
@@ -68,7 +68,7 @@ def test_no_unread_record_is_skipped_by_a_measured_buffer(seed: int, partitions:
             looked = clocks[read] - 1 if read < count else clocks[-1] + chance.randint(0, 10**8)
             position = replace(position, timestamp_ms=max(position.timestamp_ms, looked))
         tracked_at = datetime.fromtimestamp(clocks[read - 1] / 1000, UTC)
-        ring = Ring.of(position.ring)
+        ring = Fingerprints.of(position.ring)
         positions.append(
             samples.position(source="orders", topic="orders", partition=number, ring=ring, tracked_at=tracked_at)
         )

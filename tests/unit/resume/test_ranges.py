@@ -1,14 +1,14 @@
 """Ranges of a log are read whole, or it is said that they were not."""
 
 from state.model.entities import TopicPartition
-from streaming.cluster_log import Log, PartitionError
+from streaming.cluster_log import ClusterLog, PartitionError
 from streaming.resolve.scan import read_ranges
 from tests.unit.resume.standby import Slot, copied, standby, stream
 
 KEY = TopicPartition("orders", 0)
 
 
-def read(log: Log, first: int, last: int, *, limit: int = 1000, timeout: float = 5.0) -> list[int] | None:
+def read(log: ClusterLog, first: int, last: int, *, limit: int = 1000, timeout: float = 5.0) -> list[int] | None:
     records = read_ranges(log, {KEY: (first, last)}, limit=limit, timeout=timeout)[KEY]
     return None if records is None else [record.offset for record in records]
 

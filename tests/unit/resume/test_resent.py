@@ -5,8 +5,8 @@ import pytest
 from state.model.entities import Fingerprint
 from state.settings.keys import MethodName
 from streaming.cluster_log import LogRecord
-from streaming.resolve import after_place
-from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resolve import sent_again_scan
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Target
 from streaming.resume.sent_again import Behind, read_until_ms
 from tests.unit.resume.standby import T0, Records, Slot, copied, found, one, rules, sample, shows, standby, stream, want
@@ -83,7 +83,7 @@ def test_disorder_as_the_remembered_records_show_it_is_no_copy() -> None:
 def test_too_much_to_look_through_is_unknown_and_never_none(
     monkeypatch: pytest.MonkeyPatch, limit: int, replay: int | None
 ) -> None:
-    monkeypatch.setattr(after_place, "MOST_READ", limit)
+    monkeypatch.setattr(sent_again_scan, "MOST_READ", limit)
     log = standby(Slot(copied([*OLD, *NEW])), per_fetch=1)
     target = one(log, want(OLD))
     shows(target, target_offset=600, replay_records=replay, exact=replay == 0)
@@ -91,13 +91,13 @@ def test_too_much_to_look_through_is_unknown_and_never_none(
 
 
 def test_a_first_copy_that_is_too_far_back_leaves_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(after_place, "MOST_SEARCHED", 50)
+    monkeypatch.setattr(sent_again_scan, "MOST_SEARCHED", 50)
     late = [(0, time, f"late {value}") for _, time, value in OLD[100:110]]
     shows(resumed(late, NEW), replay_records=None)
 
 
 def test_without_time_to_look_it_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(after_place, "LONGEST_SECONDS", -1.0)
+    monkeypatch.setattr(sent_again_scan, "LONGEST_SECONDS", -1.0)
     for sent, replay in ((NEW, None), ([], 0)):
         target = one(standby(Slot(copied([*OLD, *sent])), per_fetch=1), want(OLD))
         shows(target, target_offset=600, replay_records=replay)
@@ -164,7 +164,7 @@ def test_a_row_may_go_back_by_twice_as_much_as_remembered_ones_did() -> None:
     known = ring([0, 100, 90, 91, 92, 93, 200])
     for time, suspects in ((200 - 14, []), (200 - 15, [3, 0, 1, 2])):
         rows = [record(i, time, b"x" * 16) for i in range(4)]
-        assert Behind(Ring(known, 16), rows).suspects() == suspects
+        assert Behind(FingerprintMatcher(known, 16), rows).suspects() == suspects
 
 
 def test_times_after_all_that_was_read_are_unread() -> None:
@@ -172,7 +172,7 @@ def test_times_after_all_that_was_read_are_unread() -> None:
     assert read_until_ms(known) == 130
     for time, replay in ((130, 2), (131, 1)):
         rows = [record(0, time, b"x" * 16), record(1, 120, known[-1].digest)]
-        assert Behind(Ring(known, 16), rows).proven().records == replay
+        assert Behind(FingerprintMatcher(known, 16), rows).proven().records == replay
 
 
 @pytest.mark.parametrize(("append_time", "enough"), [(True, 16), (False, 4)])
@@ -180,20 +180,20 @@ def test_where_contents_repeat_a_run_in_order_is_the_proof(append_time: bool, en
     known = [*ring([5] * 20), Fingerprint(20, 5, b"twin" * 4), Fingerprint(21, 5, b"twin" * 4)]
     for count in (3, enough - 1, enough):
         rows = [record(i, 5, each.digest, append_time=append_time) for i, each in enumerate(known[:count])]
-        found = Behind(Ring(known, 16), rows).proven()
+        found = Behind(FingerprintMatcher(known, 16), rows).proven()
         assert found.records == (count if count == enough else None if append_time and count > 3 else 0)
 
 
 def test_four_in_order_where_contents_repeat_may_be_a_copy() -> None:
     known = [*ring([5] * 20), Fingerprint(20, 5, b"twin" * 4), Fingerprint(21, 5, b"twin" * 4)]
     rows = [record(i, 5, each.digest, append_time=True) for i, each in enumerate(known[:4])]
-    assert Behind(Ring(known, 16), rows).proven().records is None
+    assert Behind(FingerprintMatcher(known, 16), rows).proven().records is None
 
 
 def test_a_record_that_may_be_new_behind_a_copy_leaves_it_unknown() -> None:
     known = [*ring([*range(100, 116), 130, 126, 126]), *(Fingerprint(19 + i, 126, b"twin" * 4) for i in range(2))]
     old = [record(i, 1, b"%16d" % i) for i in range(4)]
-    found = Behind(Ring(known, 16), [*old, record(8, 131, b"n" * 16), record(9, 126, b"twin" * 4)])
+    found = Behind(FingerprintMatcher(known, 16), [*old, record(8, 131, b"n" * 16), record(9, 126, b"twin" * 4)])
     assert found.with_copies(3, to_come=0).records is None
     assert found.with_copies(5, to_come=0).records == 6
 

@@ -9,7 +9,7 @@ import pytest
 
 from state.model.entities import TopicPartition
 from state.settings.keys import MethodName
-from streaming.cluster_log import Looked, PartitionError, Spec
+from streaming.cluster_log import OffsetAnswer, PartitionError, Spec
 from streaming.resolve import scan
 from streaming.resolve.resolver import resolve
 from tests.memory_log import MemoryCluster
@@ -582,9 +582,9 @@ class Timeless(MemoryCluster):
 
     def offsets(
         self, times: Mapping[TopicPartition, int], *, read_committed: bool = False, timeout: float
-    ) -> dict[TopicPartition, Looked]:
+    ) -> dict[TopicPartition, OffsetAnswer]:
         found = super().offsets(times, read_committed=read_committed, timeout=timeout)
-        none = Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=self.error)
+        none = OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=self.error)
         return {key: none if times[key] >= 0 or times[key] == Spec.MAX_TIMESTAMP else found[key] for key in found}
 
 

@@ -11,7 +11,7 @@ from state.model.entities import TopicPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import Entry, PartitionError
-from streaming.resolve.evidence import parse, read_syncs
+from streaming.resolve.evidence import parse_sync, read_syncs
 from streaming.resume.offset_syncs import Sync, Syncs
 from tests.memory_log import MemoryCluster
 from tests.unit.resume.standby import (
@@ -56,11 +56,11 @@ def test_a_sync_is_read_from_its_bytes() -> None:
     """``OffsetSyncTest.testSerde``: topic-1, partition 2, old offset 3, the standby's 4."""
     key = bytes.fromhex("0007") + b"topic-1" + bytes.fromhex("00000002")
     value = bytes.fromhex("00000000000000030000000000000004")
-    assert parse(Entry(7, key, value)) == (TopicPartition("topic-1", 2), Sync(3, 4))
+    assert parse_sync(Entry(7, key, value)) == (TopicPartition("topic-1", 2), Sync(3, 4))
 
 
 def test_names_are_utf8_and_offsets_have_eight_bytes() -> None:
-    assert parse(entry(0, "größen", 300, 2**40, 2**41)) == (TopicPartition("größen", 300), Sync(2**40, 2**41))
+    assert parse_sync(entry(0, "größen", 300, 2**40, 2**41)) == (TopicPartition("größen", 300), Sync(2**40, 2**41))
 
 
 GOOD = entry(0, "t", 0, 1, 2)
@@ -84,7 +84,7 @@ assert GOOD.value is not None
     ],
 )
 def test_a_record_that_is_no_sync_is_ignored(key: bytes | None, value: bytes | None) -> None:
-    assert parse(Entry(0, key, value)) is None
+    assert parse_sync(Entry(0, key, value)) is None
 
 
 # -- reading the topic

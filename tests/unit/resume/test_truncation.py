@@ -12,7 +12,7 @@ import pytest
 from state.model.entities import Position, TopicPartition
 from streaming.cluster_log import EpochEnd, PartitionError
 from streaming.resolve.comparison import validate
-from streaming.resume.truncation import TABLE, Finding, LogNow, Situation, Standing, judge, resolved, truncation_of
+from streaming.resume.truncation import TABLE, Finding, LogNow, Situation, Standing, judge_log, resolved, truncation_of
 from tests.memory_log import MemoryCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -71,22 +71,22 @@ CASES: list[tuple[str, Position, LogNow, Finding, int | None, Situation | None]]
 def test_a_position_is_compared_with_its_log(
     at: Position, now: LogNow, finding: Finding, divergence: int | None, situation: Situation | None
 ) -> None:
-    standing = judge(at, now)
+    standing = judge_log(at, now)
     assert (standing.finding, standing.divergence, standing.situation) == (finding, divergence, situation), standing
     assert bool(standing.note) == (finding is not Finding.INTACT)
 
 
 def test_a_partition_that_gives_no_answer_proves_nothing() -> None:
-    standing = judge(position(), PartitionError(name="LEADER_NOT_AVAILABLE", text="no leader", retriable=True))
+    standing = judge_log(position(), PartitionError(name="LEADER_NOT_AVAILABLE", text="no leader", retriable=True))
     assert (standing.finding, standing.note) == (Finding.UNPROVEN, "LEADER_NOT_AVAILABLE: no leader")
 
 
 def test_the_error_names_partitions_and_offsets_of_divergence() -> None:
     standings = [
-        judge(position(100), log(200, 5, 80)),
-        judge(position(120), log(200, None, None)),
-        judge(position(90, partition=1), log(200, None, None)),
-        judge(position(90, partition=2), log(200, 5, 200)),
+        judge_log(position(100), log(200, 5, 80)),
+        judge_log(position(120), log(200, None, None)),
+        judge_log(position(90, partition=1), log(200, None, None)),
+        judge_log(position(90, partition=2), log(200, 5, 200)),
     ]
     error = truncation_of("east", standings)
     assert error is not None
@@ -96,7 +96,7 @@ def test_the_error_names_partitions_and_offsets_of_divergence() -> None:
         "at an unknown offset)"
     )
     assert truncation_of("east", standings[3:]) is None
-    twice = truncation_of("east", [judge(position(100), log(200, 5, end)) for end in (80, 60, 70)])
+    twice = truncation_of("east", [judge_log(position(100), log(200, 5, end)) for end in (80, 60, 70)])
     assert twice is not None
     assert twice.divergent_offsets == {KEY: 60}, "the earliest of several counts"
 

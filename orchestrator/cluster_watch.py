@@ -32,11 +32,11 @@ from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clocks, Drift, store_time
-from streaming.cluster_log import Log
+from streaming.cluster_log import ClusterLog
 from streaming.probe.heartbeats import Heartbeats
 from streaming.probe.identities import Identities
 from streaming.probe.prober import Prober
-from streaming.probe.report import ClusterProbe, Window, probe_report
+from streaming.probe.result import ClusterProbe, Window, probe_report
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +72,7 @@ class Observer:
         name: str,
         instance: str,
         eyes: Mapping[str, Callable[[], ClusterProbe]],
-        open_log: Callable[[str], Log],
+        open_log: Callable[[str], ClusterLog],
         clocks: Clocks | None = None,
     ) -> None:
         self.viewpoint = f"controller:{name}"
@@ -131,7 +131,7 @@ class _Given:
     """The verdicts as they were given last."""
 
     term: int
-    glance: ProbeWindows
+    windows: ProbeWindows
     believed: Mapping[str, ClusterStatus]
 
 
@@ -164,7 +164,7 @@ class ClusterWatch:
         self._given = None
         self._now()
         self._identities.keep(self._store, actor=self._actor)
-        self._store.see(self._observer.probe_reports(self._store))
+        self._store.save_probe_reports(self._observer.probe_reports(self._store))
 
     def give_verdicts(self, term: int) -> Mapping[str, ClusterStatus]:
         """Judge every cluster on what all viewpoints saw until now, and keep the verdicts under this term.
@@ -172,23 +172,23 @@ class ClusterWatch:
         The same mapping again as long as there is nothing new to judge. Raises ``StaleTerm`` when somebody else leads
         (at the latest after ``REST_SECONDS``), and other ``StoreError``: then nothing new is believed.
         """
-        glance = self._observer.latest()
-        if self._given is not None and self._stands(self._given, glance, term):
+        windows = self._observer.latest()
+        if self._given is not None and self._stands(self._given, windows, term):
             return self._given.believed
         before, self._given = self._given, None
-        is_due = before is None or glance.at - self._written_at >= REPEAT_SECONDS
+        is_due = before is None or windows.at - self._written_at >= REPEAT_SECONDS
         believed = self._judge(term, is_due=is_due)
         if is_due:
-            self._written_at = glance.at
-        self._given = _Given(term=term, glance=glance, believed=believed)
+            self._written_at = windows.at
+        self._given = _Given(term=term, windows=windows, believed=believed)
         return believed
 
-    def _stands(self, given: _Given, glance: ProbeWindows, term: int) -> bool:
+    def _stands(self, given: _Given, windows: ProbeWindows, term: int) -> bool:
         """Whether judging again would say the same."""
-        age = glance.at - given.glance.at
+        age = windows.at - given.windows.at
         if term != given.term or age >= REST_SECONDS:
             return False
-        return (age < self._interval and glance.is_same(given.glance)) or glance.repeats(given.glance, self._limit)
+        return (age < self._interval and windows.is_same(given.windows)) or windows.repeats(given.windows, self._limit)
 
     def _judge(self, term: int, *, is_due: bool) -> Mapping[str, ClusterStatus]:
         """Judge on what is in the store and in this process; write what is news, and all of it when it is due."""
@@ -196,7 +196,7 @@ class ClusterWatch:
         stored, now = self._store.probe_reports(), self._now()
         self._heed_namesakes(stored, own, now)
         if is_due:
-            self._store.see(own)
+            self._store.save_probe_reports(own)
             self._identities.keep(self._store, actor=self._actor)
         seen = _newest(stored, own)
         standing = {status.cluster: status for status in self._store.cluster_statuses()}

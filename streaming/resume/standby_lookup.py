@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from state.settings.keys import MethodName
-from streaming.cluster_log import LogRecord, Looked, Segments
+from streaming.cluster_log import LogRecord, OffsetAnswer, Segments
 from streaming.resume.methods.content_search import Found, NoPlace
 from streaming.resume.offset_syncs import Syncs
 from streaming.resume.sent_again import NOTHING, Resent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
+class StandbyLookup:
     """One partition of the standby, seen for one want. Offsets belong to one snapshot."""
 
     begin: int
@@ -19,7 +19,7 @@ class Facts:
     """Where a reader ends: the high watermark, or the last stable offset under ``read_committed``."""
     log_end: int
     """The high watermark."""
-    by_time: Looked | None
+    by_time: OffsetAnswer | None
     """Answer to ``T - buffer``; None when it was not asked (T unknown, method not allowed)."""
     newest_ms: int | None
     """Largest timestamp on the standby; None unknown or empty."""
@@ -42,7 +42,7 @@ class Facts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class ResumeOffset:
     """Where one method says to resume."""
 
     method: MethodName
@@ -54,7 +54,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unheld:
+class NotApplicable:
     """Why a method does not hold here."""
 
     note: str

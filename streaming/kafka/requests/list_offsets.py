@@ -9,10 +9,10 @@ from typing import Any
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from state.model.entities import TopicPartition
-from streaming.cluster_log import Looked, PartitionError, Spec
+from streaming.cluster_log import OffsetAnswer, PartitionError, Spec
 from streaming.kafka.errors import code_error
 from streaming.kafka.metadata import by_topic, known
-from streaming.kafka.partitions import Inquiry, Reply
+from streaming.kafka.partitions import PartitionRequest, Reply
 
 _SPECS = frozenset(Spec)
 _NEWEST_VERSION = 9
@@ -27,10 +27,10 @@ def require_times(times: Iterable[int]) -> None:
             )
 
 
-def inquiry(times: Mapping[TopicPartition, int], *, read_committed: bool) -> Inquiry[Looked]:
+def partition_request(times: Mapping[TopicPartition, int], *, read_committed: bool) -> PartitionRequest[OffsetAnswer]:
     """Return the question for these times, one per partition."""
     oldest = _oldest_version(times, read_committed=read_committed)
-    return Inquiry(
+    return PartitionRequest(
         request=lambda partitions: list_offsets(
             partitions, times, oldest=oldest, newest=_NEWEST_VERSION, read_committed=read_committed
         ),
@@ -82,7 +82,7 @@ def _oldest_version(times: Mapping[TopicPartition, int], *, read_committed: bool
     return 2 if read_committed else 1
 
 
-def replies(response: Any) -> Iterator[Reply[Looked]]:
+def replies(response: Any) -> Iterator[Reply[OffsetAnswer]]:
     """Read a response: per partition its answer, or its error."""
     for topic in response.topics:
         name = topic.name
@@ -91,7 +91,7 @@ def replies(response: Any) -> Iterator[Reply[Looked]]:
             yield (
                 TopicPartition(name, partition.partition_index),
                 error
-                or Looked(
+                or OffsetAnswer(
                     offset=known(partition.offset),
                     timestamp_ms=known(partition.timestamp),
                     leader_epoch=known(partition.leader_epoch),
@@ -99,8 +99,8 @@ def replies(response: Any) -> Iterator[Reply[Looked]]:
             )
 
 
-def _failure(error: PartitionError, time: int) -> Looked:
+def _failure(error: PartitionError, time: int) -> OffsetAnswer:
     if time == Spec.MAX_TIMESTAMP and error.name == "UNSUPPORTED_VERSION":
         text = "the broker cannot report the largest timestamp: that needs Kafka 3.0 or newer (KIP-734)"
         error = PartitionError(name=error.name, text=text, retriable=False)
-    return Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
+    return OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=error)

@@ -19,7 +19,7 @@ from state.model.cluster_status import Fault, Layer, ProbeReport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Passed:
+class LayerPassed:
     """A layer that answered."""
 
     layer: Layer
@@ -30,7 +30,7 @@ class Passed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trouble:
+class ProbeFailure:
     """Why the next layer was not reached."""
 
     kind: str
@@ -58,14 +58,14 @@ class Health:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sight:
+class ProbeResult:
     """One look at one cluster."""
 
     began: float
     """On this process's monotonic clock. What the look proves, it proves for a moment after this one."""
     seconds: float
-    passed: tuple[Passed, ...] = ()
-    trouble: Trouble | None = None
+    passed: tuple[LayerPassed, ...] = ()
+    trouble: ProbeFailure | None = None
     """None when every layer answered."""
     cluster_id: str | None = None
     """What the cluster that answered calls itself; None when none did."""
@@ -96,7 +96,7 @@ class Sight:
 class ClusterProbe(Protocol):
     """What looks at one cluster, again and again; one look at a time."""
 
-    def look(self, timeout: float) -> Sight:
+    def run(self, timeout: float) -> ProbeResult:
         """One look within ``timeout`` seconds. Never raises for what a cluster or its settings do."""
 
     def close(self) -> None:
@@ -126,10 +126,10 @@ class Window:
 
     trusted: int
     """Successes in a row after which it is forgotten that there were failures; also the failures kept at least."""
-    newest_ok: Sight | None = None
+    newest_ok: ProbeResult | None = None
     successes: int = 0
     """In a row; 0 while the newest look failed."""
-    failures: tuple[Sight, ...] = ()
+    failures: tuple[ProbeResult, ...] = ()
     """The newest failures in a row, oldest first; empty when the newest look succeeded."""
     row: int = 0
     """How many failures in a row, with those that are not kept any more."""
@@ -139,7 +139,7 @@ class Window:
     voided: Voided | None = None
     """None again after a success, or after ``trusted`` failures: then there is fresh evidence."""
 
-    def after(self, sight: Sight) -> "Window":
+    def after(self, sight: ProbeResult) -> "Window":
         """The window with one more look, wherever in the order it belongs."""
         if self.voided is not None and sight.began < self.voided.at:
             return self
@@ -150,7 +150,7 @@ class Window:
         return Window(trusted=self.trusted, voided=Voided(at=at, why=why))
 
     @property
-    def newest(self) -> Sight | None:
+    def newest(self) -> ProbeResult | None:
         """The look that began last."""
         return self.failures[-1] if self.failures else self.newest_ok
 
@@ -165,7 +165,7 @@ class Window:
         is_late = now - newest.began - newest.seconds > limit
         return not is_late and (newest.health, newest.notes) == (old.health, old.notes)
 
-    def _succeeded(self, sight: Sight) -> "Window":
+    def _succeeded(self, sight: ProbeResult) -> "Window":
         if self.newest_ok is not None and sight.began <= self.newest_ok.began:
             return self
         later = tuple(each for each in self.failures if each.began > sight.began)
@@ -177,7 +177,7 @@ class Window:
         longest_row = 0 if successes >= self.trusted else self.longest_row
         return Window(trusted=self.trusted, newest_ok=sight, successes=successes, longest_row=longest_row)
 
-    def _failed(self, sight: Sight) -> "Window":
+    def _failed(self, sight: ProbeResult) -> "Window":
         if self.newest_ok is not None and sight.began <= self.newest_ok.began:
             return self
         failures = tuple(sorted((*self.failures, sight), key=lambda each: each.began))[-max(KEPT, self.trusted) :]
@@ -225,7 +225,7 @@ def probe_report(
     )
 
 
-def _theirs(failures: tuple[Sight, ...]) -> tuple[Sight, ...]:
+def _theirs(failures: tuple[ProbeResult, ...]) -> tuple[ProbeResult, ...]:
     """The newest failures without a break that are the cluster's."""
     start = len(failures)
     while start and (trouble := failures[start - 1].trouble) is not None and trouble.fault is Fault.THEIRS:

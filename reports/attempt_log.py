@@ -21,7 +21,7 @@ class Attempt:
     """Empty: it ended well."""
 
 
-class Journal:
+class AttemptLog:
     """The attempts of one commit."""
 
     def __init__(self, folder: Path) -> None:

@@ -13,7 +13,7 @@ from state.errors import Conflict, StaleTerm
 from state.model.automation import Acknowledgement, Pause
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import Assignment, Event, Intent, IntentState, Operation, Phase, Position, Request
-from state.model.maintenance import Former
+from state.model.maintenance import FormerCheckpoint
 
 CONTROLLER = "controller"
 """Name of the lease whose term guards every controller write."""
@@ -159,12 +159,12 @@ def refuse_stale(term: int, stands: int | None) -> None:
         )
 
 
-def left_by(stands: Assignment, wanted: Assignment, at: datetime) -> Former | None:
+def left_by(stands: Assignment, wanted: Assignment, at: datetime) -> FormerCheckpoint | None:
     """The checkpoint that a query leaves when its row changes so; None where it stays on it."""
     left = stands.checkpoint.rstrip("/")
     if left == wanted.checkpoint.rstrip("/"):
         return None
-    return Former(
+    return FormerCheckpoint(
         query=stands.query,
         checkpoint=left,
         placed_epoch=stands.placed_epoch,

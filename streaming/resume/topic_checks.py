@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from streaming.cluster_log import Looked, PartitionError, TopicFacts
+from streaming.cluster_log import OffsetAnswer, PartitionError, TopicFacts
 from streaming.resume import notes
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
 from streaming.resume.model import Want
@@ -73,7 +73,7 @@ def behind(outcome: Found | NoPlace | None, end: int) -> Found | NoPlace | None:
     return Found(end, exact=False, missing=None, note=f"{notes.CAUSES[outcome.cause]}: resumed at its end")
 
 
-def expired(outcome: Found | NoPlace | None, want: Want, first: Looked | None) -> Found | NoPlace:
+def expired(outcome: Found | NoPlace | None, want: Want, first: OffsetAnswer | None) -> Found | NoPlace:
     """A mismatch is retention's work where the standby's first record is younger than all that is remembered."""
     if outcome is None:
         return NoPlace(Cause.DEADLINE)

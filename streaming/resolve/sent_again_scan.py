@@ -12,12 +12,12 @@ from itertools import islice
 from state.model.entities import Fingerprint, TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import OFFSET, LogRecord, Spec
-from streaming.resolve.ask_many import ask
-from streaming.resolve.case import Asked, Case
+from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.case import Case, Lookup
 from streaming.resolve.scan import read_ranges
 from streaming.resume import notes
 from streaming.resume.methods.content_search import Found
-from streaming.resume.methods.fingerprint_match import Ring
+from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.sent_again import Behind, Resent
 
 MOST_READ = 200_000
@@ -49,7 +49,7 @@ class _Look:
     decided: bool = True
 
 
-def look_behind(run: Asked, cases: Iterable[Case]) -> None:
+def count_sent_again(run: Lookup, cases: Iterable[Case]) -> None:
     """Give each case whose place was found by content what was sent again behind it."""
     looks = [look for case in cases if (look := _look(run, case)) is not None]
     deadline = Deadline.after(min(LONGEST_SECONDS, run.deadline.remaining / 2))
@@ -61,7 +61,7 @@ def look_behind(run: Asked, cases: Iterable[Case]) -> None:
         doubted = [look for look in doubted if look.left]
 
 
-def _look(run: Asked, case: Case) -> _Look | None:
+def _look(run: Lookup, case: Case) -> _Look | None:
     found, scan = case.alignment, case.scan
     if not isinstance(found, Found) or found.repeats is None or not case.want.ring:
         return None
@@ -88,7 +88,7 @@ def _in_turns(looks: Sequence[_Look]) -> Iterator[list[_Look]]:
         yield some
 
 
-def _read(run: Asked, looks: Sequence[_Look], deadline: Deadline) -> None:
+def _read(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
     ranges: dict[TopicPartition, tuple[int, int]] = {}
     for look in looks:
         first, last = ranges.get(look.case.key, (look.read_to, look.end))
@@ -113,21 +113,21 @@ def _behind(look: _Look, records: Sequence[LogRecord]) -> Behind:
     """Records that were read after those remembered are known from the standby, where they follow."""
     want, place = look.case.want, bisect_left(records, look.place, key=OFFSET)
     if not place:
-        ring = Ring(want.ring, 1) if look.case.scan is None else look.case.scan.ring
+        ring = FingerprintMatcher(want.ring, 1) if look.case.scan is None else look.case.scan.ring
         return Behind(ring, records)
     last = want.ring[-1].offset
     more = (Fingerprint(last + 1 + i, each.timestamp_ms, each.digest) for i, each in enumerate(records[:place]))
-    return Behind(Ring((*want.ring, *more), 1), records[place:])
+    return Behind(FingerprintMatcher((*want.ring, *more), 1), records[place:])
 
 
-def _search(run: Asked, looks: Sequence[_Look], deadline: Deadline) -> None:
+def _search(run: Lookup, looks: Sequence[_Look], deadline: Deadline) -> None:
     """Look for the first copy of one old record of each, from the first offset of its time up to the place."""
     asked: dict[TopicPartition, tuple[_Look, LogRecord]] = {}
     for look in looks:
         if look.case.key not in asked and look.behind is not None:
             asked[look.case.key] = look, look.behind.records[look.left[0]]
     times = {key: max(0, record.timestamp_ms) for key, (_, record) in asked.items()}
-    answers = ask(run.log, times.items(), deadline)
+    answers = ask_offsets(run.log, times.items(), deadline)
     ranges: dict[TopicPartition, tuple[int, int]] = {}
     for key, (look, _) in asked.items():
         offset = answers[key, times[key]].offset

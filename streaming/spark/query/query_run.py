@@ -29,13 +29,13 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.errors import TideoverError
 from state.messages import Offsets
+from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.read import read_checkpoint
-from streaming.spark.checkpoint.tail import Follower
 from streaming.spark.errors import SparkMissing
-from streaming.spark.query.callbacks import Gate
+from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import JavaObject, java_context, java_query, root_cause, trace_of
 from streaming.spark.runner.hosting import Hosting, Subject
-from streaming.spark.runner.query_report import Ledger, Totals, rows_by_source
+from streaming.spark.runner.query_report import QueryReport, Totals, rows_by_source
 
 _GROUP = "spark.jobGroup.id"
 _EVENTS = "org$apache$spark$util$EventLoop$$eventQueue"
@@ -96,7 +96,7 @@ _STILL_ASKING = "latestOffset"
 class Run:
     """A started query: stop it without waiting, and ask it how it is."""
 
-    def __init__(self, session: SparkSession, query: StreamingQuery, gate: Gate) -> None:
+    def __init__(self, session: SparkSession, query: StreamingQuery, gate: CallbackGate) -> None:
         self._session = session
         self._query = query
         self._gate = gate
@@ -105,7 +105,7 @@ class Run:
         self.run_id = str(query.runId)
 
     @classmethod
-    def start(cls, session: SparkSession, writer: DataStreamWriter, gate: Gate) -> "Run":
+    def start(cls, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> "Run":
         """Start the writer. Raises whatever Spark refuses it for."""
         return cls(session, writer.start(), gate)
 
@@ -188,7 +188,7 @@ _REPORT_SECONDS = 1.0
 _KEPT_BATCHES = 12
 
 
-class Watch:
+class RunMonitor:
     """One run as it goes; ``look`` is called again and again."""
 
     def __init__(
@@ -197,7 +197,7 @@ class Watch:
         subject: Subject,
         run: Run,
         follower: Follower,
-        ledger: Ledger,
+        ledger: QueryReport,
         log: structlog.stdlib.BoundLogger,
     ) -> None:
         self._hosting = hosting
@@ -217,12 +217,12 @@ class Watch:
         """Whether this run committed a batch."""
         return self._follower.committed != self._began_at
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """One look. Raises ``CheckpointError`` and py4j's errors; looking again is always right."""
         news = False
-        for batch in self._follower.look():
+        for batch in self._follower.poll():
             self._offsets[batch.id] = batch.offsets
-            self._hosting.watch.see(self._subject, batch)
+            self._hosting.listener.see(self._subject, batch)
             if batch.committed:
                 self._ledger.committed(batch.id, batch.offsets, fresh=batch.id >= self._follower.data_batch)
                 news = True
@@ -263,7 +263,7 @@ class Watch:
                 and self._totals.batch is not None
                 and batch <= self._totals.batch
             ):
-                self._hosting.watch.count(self._subject, batch, rows_by_source(report, self._offsets[batch]))
+                self._hosting.listener.count(self._subject, batch, rows_by_source(report, self._offsets[batch]))
         if before.batch is None and self._totals.batch is not None:
             self._inspect()
 

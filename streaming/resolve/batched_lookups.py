@@ -6,22 +6,22 @@ from typing import TypeVar
 
 from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
-from streaming.cluster_log import EpochEnd, Log, Looked, PartitionError, Segments, Spec
+from streaming.cluster_log import ClusterLog, EpochEnd, OffsetAnswer, PartitionError, Segments, Spec
 
 T = TypeVar("T")
 Question = tuple[TopicPartition, int]
 """A partition and a time in milliseconds, or a ``Spec``; or a leader epoch."""
 
 LATE = PartitionError(name="TIMED_OUT", text="the deadline passed", retriable=True)
-TIMED_OUT = Looked(offset=None, timestamp_ms=None, leader_epoch=None, error=LATE)
+TIMED_OUT = OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=LATE)
 _NOT_YET = PartitionError(
     name="OFFSET_NOT_AVAILABLE", text="its newest record is not on all replicas in sync yet", retriable=True
 )
 
 
-def ask(
-    log: Log, questions: Iterable[Question], deadline: Deadline, *, read_committed: bool = False
-) -> dict[Question, Looked]:
+def ask_offsets(
+    log: ClusterLog, questions: Iterable[Question], deadline: Deadline, *, read_committed: bool = False
+) -> dict[Question, OffsetAnswer]:
     """The offset at each time."""
     return _separately(
         questions,
@@ -31,22 +31,24 @@ def ask(
     )
 
 
-def ask_newest(log: Log, partitions: Iterable[TopicPartition], deadline: Deadline) -> dict[TopicPartition, Looked]:
+def ask_newest(
+    log: ClusterLog, partitions: Iterable[TopicPartition], deadline: Deadline
+) -> dict[TopicPartition, OffsetAnswer]:
     """The record with the largest timestamp; without an offset and an error where a log is empty.
 
     A leader tells none either while the newest record is not on all replicas in sync, instead of the one before it
     (``ReplicaManager.fetchOffset``). So who told none is asked again, and for the bounds of its log: where that holds
     records, it is an error that passes.
     """
-    told = ask(log, [(partition, Spec.MAX_TIMESTAMP) for partition in partitions], deadline)
+    told = ask_offsets(log, [(partition, Spec.MAX_TIMESTAMP) for partition in partitions], deadline)
     blank = [partition for (partition, _), looked in told.items() if looked.is_blank]
     specs = (Spec.MAX_TIMESTAMP, Spec.EARLIEST, Spec.LATEST)
-    again = ask(log, [(partition, spec) for spec in specs for partition in blank], deadline)
+    again = ask_offsets(log, [(partition, spec) for spec in specs for partition in blank], deadline)
     newest = {partition: looked for (partition, _), looked in told.items()}
     return newest | {partition: _newest(*(again[partition, spec] for spec in specs)) for partition in blank}
 
 
-def _newest(newest: Looked, begin: Looked, end: Looked) -> Looked:
+def _newest(newest: OffsetAnswer, begin: OffsetAnswer, end: OffsetAnswer) -> OffsetAnswer:
     if not newest.is_blank:
         return newest
     error = begin.error or end.error
@@ -56,7 +58,7 @@ def _newest(newest: Looked, begin: Looked, end: Looked) -> Looked:
 
 
 def ask_segments(
-    log: Log, questions: Iterable[Question], deadline: Deadline, *, limit: int
+    log: ClusterLog, questions: Iterable[Question], deadline: Deadline, *, limit: int
 ) -> dict[Question, Segments]:
     """The newest segments at each time, at most ``limit``."""
     return _separately(
@@ -67,7 +69,7 @@ def ask_segments(
     )
 
 
-def ask_epoch_ends(log: Log, questions: Iterable[Question], deadline: Deadline) -> dict[Question, EpochEnd]:
+def ask_epoch_ends(log: ClusterLog, questions: Iterable[Question], deadline: Deadline) -> dict[Question, EpochEnd]:
     """Where each leader epoch ends."""
     return _separately(
         questions,

@@ -55,7 +55,7 @@ class Follower:
         self.data_batch = self._first_data_batch()
         """The first batch id of this run that can hold new data."""
 
-    def look(self) -> list[Batch]:
+    def poll(self) -> list[Batch]:
         """What is new since the last look, in order: planned batches before the commits of the same batches.
 
         Where the batches in between are gone, it goes on with the newest that was committed.

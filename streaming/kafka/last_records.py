@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from state.model.entities import TopicPartition
-from state.model.fingerprints import Ring
+from state.model.fingerprints import Fingerprints
 from streaming.clocks import Deadline
-from streaming.cluster_log import Fetched, Log, LogRecord, Looked, PartitionError, Spec
+from streaming.cluster_log import ClusterLog, Fetched, LogRecord, OffsetAnswer, PartitionError, Spec
 
 _OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 _FIRST_BYTES = 32 << 10
@@ -24,10 +24,10 @@ _MOST_STEPS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tail:
+class LastRecords:
     """The newest data records of one partition strictly before an end offset."""
 
-    records: Ring
+    records: Fingerprints
     """At most the wanted count; fewer at the log's start, from what is known on, across wide holes, or with an
     error."""
     start: int
@@ -39,15 +39,15 @@ class Tail:
     error: PartitionError | None = None
 
 
-def read_tails(
-    log: Log,
+def read_last_records(
+    log: ClusterLog,
     ends: Mapping[TopicPartition, int],
     *,
     count: int,
     known: Mapping[TopicPartition, int] | None = None,
     timeout: float,
     read_committed: bool = True,
-) -> Mapping[TopicPartition, Tail]:
+) -> Mapping[TopicPartition, LastRecords]:
     """Read the last ``count`` data records before each end offset, within ``timeout`` seconds.
 
     A read_uncommitted tail has more of them, up to 256, where fewer than half of ``count`` are committed: a replicator
@@ -120,7 +120,7 @@ class _Search:
             self._step_back()
         return True
 
-    def move(self, begin: Looked) -> None:
+    def move(self, begin: OffsetAnswer) -> None:
         """Go on from the log's start: retention has taken what lies before it."""
         self._moved = True
         if begin.offset is None or begin.error is not None:
@@ -160,14 +160,16 @@ class _Search:
     def _stop(self, error: PartitionError) -> None:
         self._error, self.over = error, True
 
-    def tail(self) -> Tail:
+    def tail(self) -> LastRecords:
         """Return what was found; unfinished stretches do not count, as newer records of theirs are missing."""
         wanted = self._wanted(self._newer)
         records = self._newer[-wanted:]
         start = records[0].offset if len(self._newer) >= wanted else self._covered
         error = self._error or (None if self.over else _timed_out())
-        return Tail(
-            records=Ring.of((each[:3] for each in records), [each.offset for each in records if each.uncommitted]),
+        return LastRecords(
+            records=Fingerprints.of(
+                (each[:3] for each in records), [each.offset for each in records if each.uncommitted]
+            ),
             start=start,
             dense=len(records) == self.end - start,
             leader_epoch=records[-1].leader_epoch if records else None,
