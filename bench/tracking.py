@@ -40,7 +40,7 @@ from bench.setting import Setting
 from state.messages import Offsets
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Cluster, Spark, Timeline
-from state.store.controller_store import ControllerStore
+from state.store.runner_store import RunnerStore
 from state.store.sql.migrate import open_store
 from streaming.kafka.link import Link
 from streaming.spark.checkpoint.follower import Follower
@@ -119,7 +119,7 @@ def _alternate(query: StreamingQuery, tracking: "_Tracking", batches: int, secon
     return taken
 
 
-def _adopt(store: ControllerStore, checkpoint: str) -> None:
+def _adopt(store: RunnerStore, checkpoint: str) -> None:
     """The row without which no position of the query is stored."""
     row = Assignment(
         query="bench",

@@ -35,6 +35,7 @@ from state.errors import StoreError
 from state.model.entities import Event, Operation, TopicPartition
 from state.settings.keys import MethodName
 from state.store.controller_store import ControllerStore
+from state.store.runner_store import RunnerStore
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, LogRecord, Spec
 from streaming.errors import KafkaError
@@ -49,7 +50,7 @@ MOST_READ = 200_000
 READ_SECONDS = 5.0
 
 
-def reached_by(operation: Operation, store: ControllerStore) -> Reached | None:
+def reached_by(operation: Operation, store: RunnerStore) -> Reached | None:
     """How far the query has read since this move; None where it has moved on, or has said nothing yet."""
     fact = latest_fact(store, operation.query)
     return None if fact is None or fact.epoch != operation.epoch else fact.offsets
@@ -87,7 +88,7 @@ def with_outcome(operation: Operation, store: ControllerStore, logs: Logs, silen
     return replace(operation, measured={**operation.measured, **totals_of(operation)})
 
 
-def _with_replay(operation: Operation, store: ControllerStore, logs: Logs, silent: set[str]) -> Operation:
+def _with_replay(operation: Operation, store: RunnerStore, logs: Logs, silent: set[str]) -> Operation:
     reached = reached_by(operation, store)
     if reached is None:
         return operation
@@ -166,7 +167,7 @@ LONGEST = timedelta(days=1)
 MEASURE = "replay_later_records"
 
 
-def with_later(operation: Operation, store: ControllerStore, logs: Logs) -> Operation:
+def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operation:
     """The operation, with what has come of its announced records by now. Where none were announced nobody is asked."""
     if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
         return operation

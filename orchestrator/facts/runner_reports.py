@@ -8,12 +8,13 @@ from orchestrator.operation.open_operations import open_operation
 from state.messages import Process
 from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, Step
 from state.store.controller_store import ControllerStore
+from state.store.runner_store import RunnerStore
 
 FRESH_HEARTBEAT = timedelta(seconds=5)
 """A runner whose heart beat this recently, by the store's clock, is alive."""
 
 
-def latest_fact(store: ControllerStore, query: str) -> QueryFact | None:
+def latest_fact(store: RunnerStore, query: str) -> QueryFact | None:
     """The newest report of a query; None before the first. Raises ``StoreError``.
 
     Who also asks for the assignment asks for it after this: else a move in between would look like an older store.
@@ -21,7 +22,7 @@ def latest_fact(store: ControllerStore, query: str) -> QueryFact | None:
     return next((fact for fact in store.query_facts() if fact.query == query), None)
 
 
-def alive_runners(store: ControllerStore) -> tuple[RunnerFact, ...]:
+def alive_runners(store: RunnerStore) -> tuple[RunnerFact, ...]:
     """Runners whose heartbeat is fresh, by the store's clock; one from a time to come is of the past."""
     now = store.now()
     return tuple(fact for fact in store.runners() if abs(now - fact.seen_at) <= FRESH_HEARTBEAT)

@@ -8,6 +8,7 @@ from state.model.entities import Event
 from state.model.pins import Pin
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from state.store.runner_store import RunnerStore
 from streaming.cluster_log import ClusterLog
 from streaming.errors import WrongCluster
 
@@ -25,7 +26,7 @@ class Successor:
     """Those that stand in the cluster that has it, and are not run in this one."""
 
 
-def successor_of(store: ControllerStore, settings: Tideover, log: ClusterLog, cluster: str) -> Successor | None:
+def successor_of(store: RunnerStore, settings: Tideover, log: ClusterLog, cluster: str) -> Successor | None:
     """What answers under a name in place of the cluster that has it; None where that one does.
 
     Raises ``Refused`` where the configuration names yet another one, ``UnknownName`` and ``KafkaError``.

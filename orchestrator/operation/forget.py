@@ -14,6 +14,7 @@ from state.model.entities import Event, QueryFact, RunState
 from state.model.maintenance import RememberedRows
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from state.store.runner_store import RunnerStore
 
 ALIVE = timedelta(minutes=1)
 """A runner whose heart beat, or who reported the query, this recently runs it still."""
@@ -83,7 +84,7 @@ def forget(store: ControllerStore, leftover: Leftover, *, actor: str, reason: st
     return store.forget(query, reported_at=fact.reported_at if fact else None, event=event)
 
 
-def _running(store: ControllerStore, fact: QueryFact | None) -> str | None:
+def _running(store: RunnerStore, fact: QueryFact | None) -> str | None:
     """The runner that may host the query right now."""
     if fact is None or fact.state is RunState.STOPPED:
         return None

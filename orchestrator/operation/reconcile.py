@@ -20,6 +20,7 @@ from state.messages import ALREADY_RUN, Failure
 from state.model.entities import Assignment, Event, Intent, IntentKind, IntentState, Operation, QueryFact
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from state.store.runner_store import RunnerStore
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +44,7 @@ class Lost:
     """The epoch of that operation."""
 
 
-def sides_of(store: ControllerStore, query: str) -> Sides | None:
+def sides_of(store: RunnerStore, query: str) -> Sides | None:
     """Both sides, where the store is the older one; None where there is nothing to reconcile."""
     fact = latest_fact(store, query)
     stored = store.assignment(query)  # after the fact: else a move in between would look like an older store

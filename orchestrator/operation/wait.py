@@ -20,6 +20,7 @@ from state.errors import StoreError, StoreUnavailable, TideoverError
 from state.model.entities import Operation, Request
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from state.store.runner_store import RunnerStore
 
 FOLLOW_SECONDS = 0.05
 LEADS_SECONDS = 10.0
@@ -131,6 +132,6 @@ class RequestWait:
             return
 
 
-def outcome_of(store: ControllerStore, request: Request) -> Operation | None:
+def outcome_of(store: RunnerStore, request: Request) -> Operation | None:
     """The operation that answers a request."""
     return store.operation(request.operation) if request.operation else None

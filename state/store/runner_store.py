@@ -95,7 +95,7 @@ class RunnerStore(Protocol):
         """
 
     # -- watching --------------------------------------------------------------------------------------------------
-    def save_probe_reports(self, probe_reports: Iterable[ProbeReport]) -> None:
+    def save_probe_reports(self, seen: Iterable[ProbeReport]) -> None:
         """Upsert by (cluster, viewpoint), in one transaction; an older probe report never replaces a newer one.
 
         One that claims to come from the future (a clock was set back since) is replaced by any that comes.

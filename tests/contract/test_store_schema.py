@@ -74,9 +74,9 @@ BROKEN_RULES = {
     "an answer is changed": "UPDATE intents SET state = 'failed' WHERE id = 'intent-3'",
     "a step without an operation": "UPDATE steps SET operation = 'op-9'",
     "a fact of an old epoch": "UPDATE query_facts SET epoch = 0",
-    "a layer that nobody knows": "UPDATE sightings SET layer = 'http'",
-    "a verdict that nobody knows": "UPDATE beliefs SET verdict = 'ILL'",
-    "a verdict of an old term": "UPDATE beliefs SET term = 0",
+    "a layer that nobody knows": "UPDATE probe_reports SET layer = 'http'",
+    "a verdict that nobody knows": "UPDATE cluster_status SET verdict = 'ILL'",
+    "a verdict of an old term": "UPDATE cluster_status SET term = 0",
 }
 
 

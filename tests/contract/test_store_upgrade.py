@@ -10,7 +10,8 @@ from alembic import command
 from alembic.script import ScriptDirectory
 
 from state.errors import Conflict, SchemaNewer, SchemaOlder, StaleTerm, StoreError, StoreUnavailable
-from state.store.sql import migrate
+from state.store.sql import migrate, schema
+from state.store.sql.database import values_of
 from state.store.sql.engine import Engines, make_engines
 from state.store.sql.migrate import building, copy_store, open_store, schema_of, upgrade_store
 from state.store.sql.schema import VERSION_TABLE
@@ -22,7 +23,7 @@ from tests.contract.test_store_races import outputs, racer
 from tests.postgres import Postgres
 
 SHORT = timedelta(milliseconds=300)
-NEWEST = "0005: Which Kafka cluster stands behind a name"
+NEWEST = "0006: The tables of probe reports and of verdicts"
 
 
 @pytest.fixture
@@ -107,6 +108,25 @@ def test_an_upgrade_keeps_every_row(old: str) -> None:
     store.close()
     again = upgrade_store(old)
     assert (again.is_current, again.steps) == (True, ())
+
+
+def test_an_upgrade_keeps_probe_reports_and_verdicts(url: str, engines: Engines) -> None:
+    with engines.write.begin() as connection:
+        command.upgrade(migrate._config(connection), "0005")
+        for name, table, row in (
+            ("sightings", schema.probe_reports, samples.probe_report()),
+            ("beliefs", schema.cluster_statuses, samples.status(term=7)),
+        ):
+            connection.execute(sa.insert(table.to_metadata(sa.MetaData(), name=name)), [values_of(row)])
+    assert upgrade_store(url).found == "0005"
+    assert {"probe_reports", "cluster_status"} <= set(tables(engines))
+    assert not {"sightings", "beliefs"} & set(tables(engines))
+    store = open_store(url)
+    assert store.probe_reports() == [samples.probe_report()]
+    assert store.cluster_statuses() == [samples.status(term=7)]
+    store.close()
+    with pytest.raises(sa.exc.IntegrityError, match="old term"), engines.write.begin() as connection:
+        connection.execute(sa.text("UPDATE cluster_status SET term = 6"))
 
 
 def test_a_rehearsal_does_everything_and_keeps_nothing(old: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,7 +173,7 @@ def test_requests_go_when_they_are_over_and_never_while_they_wait(store: Control
     ]  # fmt: skip
 
 
-def test_pruning_removes_sightings_and_readiness_that_nobody_renews(store: ControllerStore) -> None:
+def test_pruning_removes_probe_reports_and_readiness_that_nobody_renews(store: ControllerStore) -> None:
     term = term_of(store)
     store.save_probe_reports([samples.probe_report(), samples.probe_report(viewpoint="runner:a", seen_at=LATER)])
     for query, at in (("revenue", LATER), ("gone", AT)):

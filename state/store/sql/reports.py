@@ -113,8 +113,8 @@ _STANDING = sa.select(cluster_statuses.c.verdict, cluster_statuses.c.since).wher
 class ProbeTables(Part):
     """One row a viewpoint, one row a verdict."""
 
-    def save_probe_reports(self, probe_reports: Iterable[ProbeReport]) -> None:
-        ordered = sorted(probe_reports, key=lambda each: (each.cluster, each.viewpoint))  # rows are locked in one order
+    def save_probe_reports(self, seen: Iterable[ProbeReport]) -> None:
+        ordered = sorted(seen, key=lambda each: (each.cluster, each.viewpoint))  # rows are locked in one order
         if not ordered:
             return
         with self._writing() as connection:

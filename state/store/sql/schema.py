@@ -289,7 +289,7 @@ pins = sa.Table(
 )
 
 probe_reports = sa.Table(
-    "sightings",
+    "probe_reports",
     metadata,
     sa.Column("cluster", Name, primary_key=True),
     sa.Column("viewpoint", Name, primary_key=True),
@@ -318,12 +318,12 @@ probe_reports = sa.Table(
     sa.Column("due_at", Instant),
     sa.Column("voided_at", Instant),
     sa.Column("seen_at", Instant, nullable=False),
-    _one_of("layer", Layer, "sightings"),
-    _one_of("fault", Fault, "sightings"),
+    _one_of("layer", Layer, "probe_reports"),
+    _one_of("fault", Fault, "probe_reports"),
 )
 
 cluster_statuses = sa.Table(
-    "beliefs",
+    "cluster_status",
     metadata,
     sa.Column("cluster", Name, primary_key=True),
     sa.Column("verdict", Word(Verdict), nullable=False),
@@ -337,7 +337,7 @@ cluster_statuses = sa.Table(
     sa.Column("under_min_isr", sa.Integer),
     sa.Column("decided_at", Instant, nullable=False),
     sa.Column("term", Big, nullable=False),
-    _one_of("verdict", Verdict, "beliefs"),
+    _one_of("verdict", Verdict, "cluster_status"),
 )
 
 readiness = sa.Table(

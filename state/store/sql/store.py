@@ -21,7 +21,7 @@ from state.store.sql.reports import PinTable, ProbeTables, ReportTables
 from state.store.sql.schema import VERSION_TABLE, leases
 from state.store.write_checks import LEASE_TTLS_AHEAD, term_step
 
-HEAD = "0005"
+HEAD = "0006"
 """The version that this program writes; a test holds it to the newest file of ``state.migrations``."""
 
 _VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
@@ -71,12 +71,7 @@ class LeaseTable(Part):
     def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
         with self._writing() as connection:
             values: dict[str, object] = {"lease": name, "by": holder, "step": term_step()}
-            ends, far = ttl, LEASE_TTLS_AHEAD * ttl
-            if self._engines.dialect == "sqlite":
-                now = self._engines.clock()
-                values |= {"now": now, "ends": now + ends, "far": now + far}
-            else:
-                values |= {"ends": ends, "far": far}
+            values |= self._ahead(now=timedelta(0), ends=ttl, far=LEASE_TTLS_AHEAD * ttl)
             row = connection.execute(_taking(self._engines.dialect), values).first()
             refuse_upgraded(connection)  # last: an upgrade holds the lease until it commits
         return Lease(**row._asdict()) if row else None
@@ -87,9 +82,9 @@ class LeaseTable(Part):
             statement = (
                 sa.update(leases)
                 .where(leases.c.name == name, leases.c.holder == dead_holder)
-                .values(holder=holder, term=leases.c.term + changed, expires_at=self._in(ttl))
+                .values(holder=holder, term=leases.c.term + changed, expires_at=_ahead(self._engines.dialect, "ends"))
             )
-            row = connection.execute(statement.returning(*leases.c)).first()
+            row = connection.execute(statement.returning(*leases.c), self._ahead(ends=ttl)).first()
             refuse_upgraded(connection)
         return Lease(**row._asdict()) if row else None
 
@@ -101,27 +96,25 @@ class LeaseTable(Part):
     def leader(self, name: str) -> Lease | None:
         return self._row(Lease, _LED, {"lease": name})
 
-    def _in(self, ttl: timedelta) -> sa.ColumnElement[datetime]:
-        """The store's clock plus ``ttl``."""
-        if self._engines.dialect == "sqlite":
-            return sa.literal(self._engines.clock() + ttl, Instant())
-        return sa.type_coerce(sa.func.clock_timestamp() + sa.literal(ttl, sa.Interval()), Instant())
+    def _ahead(self, **lengths: timedelta) -> dict[str, object]:
+        """Values for what ``_ahead`` binds. Ask inside the transaction, after any wait: SQLite's clock is read here."""
+        if self._engines.dialect != "sqlite":
+            return dict(lengths)
+        now = self._engines.clock()
+        return {name: now + length for name, length in lengths.items()}
+
+
+def _ahead(dialect: str, name: str) -> sa.ColumnElement[datetime]:
+    """A length ahead of the store's clock, bound under this name; on SQLite what is bound is the time itself."""
+    if dialect == "sqlite":
+        return sa.bindparam(name, type_=Instant())
+    return sa.type_coerce(sa.func.clock_timestamp() + sa.bindparam(name, type_=sa.Interval()), Instant())
 
 
 @cache
 def _taking(dialect: str) -> ReturningInsert[Any]:
-    """The upsert of a lease that is free, over, or its holder's; on PostgreSQL ``ends`` and ``far`` are lengths."""
-    now: sa.ColumnElement[datetime]
-    ends: sa.ColumnElement[datetime]
-    far: sa.ColumnElement[datetime]
-    if dialect == "sqlite":
-        now, ends, far = (sa.bindparam(name, type_=Instant()) for name in ("now", "ends", "far"))
-    else:
-        now = sa.func.clock_timestamp(type_=Instant())
-        ends, far = (
-            sa.type_coerce(sa.func.clock_timestamp() + sa.bindparam(name, type_=sa.Interval()), Instant())
-            for name in ("ends", "far")
-        )
+    """The upsert of a lease that is free, over, or its holder's."""
+    now, ends, far = (_ahead(dialect, name) for name in ("now", "ends", "far"))
     step = sa.bindparam("step", type_=sa.BigInteger())
     insert = insert_into(dialect, leases).values(
         name=sa.bindparam("lease"), holder=sa.bindparam("by"), term=step, expires_at=ends
