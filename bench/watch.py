@@ -29,7 +29,7 @@ from bench.setting import Setting
 from lab import topics
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, await_verdicts, stage
-from orchestrator.decide.gates.readiness_schedule import SAMPLE_LONGEST
+from orchestrator.decide.gates.readiness import SAMPLE_LONGEST
 
 NAME = "watch"
 ROUNDS = 10

@@ -21,7 +21,7 @@ from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from orchestrator.clock import Clock, SystemClock
-from orchestrator.decide.gates.readiness_schedule import next_samples, readiness_event, readiness_fact
+from orchestrator.decide.gates.readiness import next_samples, readiness_event, readiness_fact
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
 from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.decide.reconcile import is_put_back
-from state.model.entities import Assignment, Desired, Event, QueryFact, RunState, belongs_to, plain_path
+from state.model.checkpoint_folders import belongs_to, plain_path
+from state.model.entities import Assignment, Desired, Event, QueryFact, RunState
 from state.model.maintenance import FormerCheckpoint
 from state.settings.values import write_duration
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from state.messages import ReleaseRequest
+from state.model.checkpoint_folders import read_folder
 from state.model.entities import (
     Assignment,
     Desired,
@@ -23,7 +24,6 @@ from state.model.entities import (
     OperationKind,
     Phase,
     QueryFact,
-    read_folder,
 )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from orchestrator.clock import Clock
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
-from orchestrator.decide.gates.cluster_identity import cluster_identity, named_cluster
+from orchestrator.decide.gates.preconditions import cluster_identity, named_cluster
 from orchestrator.decide.lookup_wants import rules_of, since_placed, sound_ends, standby_topic, wants_of
 from orchestrator.decide.move_facts import MoveFacts, NamedCluster, StandbyAnswer, choose_fresh, choose_treatment
 from orchestrator.decide.operation.phases import BEHIND_COMMIT

@@ -12,9 +12,9 @@ from datetime import timedelta
 
 from orchestrator.decide.gates import automatic
 from orchestrator.decide.gates.gate import Gate
-from orchestrator.facts.automatic import automatic_facts_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.open_operations import open_operation
+from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import RequestSpec, submit
 from state.errors import StoreError
 from state.model.automation import AUTOMATIC

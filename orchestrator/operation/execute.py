@@ -38,15 +38,16 @@ from orchestrator.decide.operation.snapshot import (
 )
 from orchestrator.decide.operation.step import goes_on, step
 from orchestrator.errors import UnknownName
-from orchestrator.facts.automatic import automatic_facts_of
 from orchestrator.facts.gather import FactGatherer, Logs
 from orchestrator.facts.runner_reports import hosting_of, hosting_process, latest_fact
 from orchestrator.lease import Leadership
 from orchestrator.operation.journal import Journal
+from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import hold_detail
 from state.errors import StoreUnavailable, TideoverError
 from state.messages import NO_ANSWER, WITHDRAWN, CheckpointReport, Failure
-from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation, folder
+from state.model.checkpoint_folders import folder
+from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation
 from state.settings.keys import Resume, Tideover
 from state.store.controller_store import ControllerStore
 from streaming.errors import KafkaError

@@ -2,14 +2,20 @@
 
 The command line and the HTTP page write the same rows by the same functions. No term is needed: nothing of this moves
 a query, and it must be possible while nobody leads. Every time is the store's, as it is that of the gates.
+
+What automatic mode judges by is read from the store before it asks for a move, and again before the move is begun.
+Between the two a leader may die, freeze, or be told to leave the query alone; so what was judged once is never acted
+upon, only what is judged now.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from orchestrator.decide.gates.automatic import Cooldown, cooldown_of
+from orchestrator.decide.gates.automatic import AutomaticFacts, Cooldown, cooldown_of
+from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.errors import Refused
 from state.model.automation import AUTOMATIC, EVERY, Acknowledgement, Pause
+from state.model.cluster_status import ClusterStatus
 from state.model.entities import Event, Operation
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
@@ -98,4 +104,19 @@ def _event(
         actor=actor,
         text=text + (f": {detail['reason']}" if detail.get("reason") else ""),
         detail=detail,
+    )
+
+
+def automatic_facts_of(
+    store: ControllerStore, facts: MoveFacts, *, statuses: Mapping[str, ClusterStatus], term: int
+) -> AutomaticFacts:
+    """The facts for one automatic move as they are now, for the process that leads. Raises ``StoreError``."""
+    return AutomaticFacts(
+        facts=facts,
+        now=store.now(),
+        term=term,
+        statuses=statuses,
+        pauses=tuple(store.pauses()),
+        operations=tuple(store.operations(query=facts.query)),
+        acknowledged=frozenset(each.operation for each in store.acknowledgements(facts.query)),
     )

@@ -14,11 +14,11 @@ from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, too_late, watched
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins, stranded
-from orchestrator.facts.automatic import automatic_facts_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.runner_reports import hosting_process, latest_fact, run_of
 from orchestrator.lease import Leadership
 from orchestrator.operation.open_operations import open_operation
+from orchestrator.operation.pauses import automatic_facts_of
 from state.messages import Process
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import ClusterStatus, Verdict

@@ -6,7 +6,6 @@ Units are in the names (``timestamp_ms``, ``buffer_ms``); every ``datetime`` is 
 The folders of the checkpoints that moves make: their names tell the epoch and the operation of the move.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -353,55 +352,3 @@ class Event:
     actor: str
     text: str
     detail: Mapping[str, object] = field(default_factory=dict)
-
-
-_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(//(?P<host>[^/]*))?(?P<path>/.*|)")
-_MADE = re.compile(r"epoch-(?P<epoch>\d+)-(?P<rest>[^/]+)")
-
-
-class FolderName(NamedTuple):
-    """What the name of such a folder tells."""
-
-    epoch: int
-    rest: str
-    """The operation, and the number of the attempt where it was not the first."""
-
-    def is_of(self, operation: str) -> bool:
-        """Whether an operation made it, in whichever attempt."""
-        return re.fullmatch(re.escape(operation) + r"(-\d+)?", self.rest) is not None
-
-
-def folder(base: str, epoch: int, operation: str, attempt: int = 1) -> str:
-    """The new checkpoint's folder. Each attempt has its own, so that a runner that wakes up late spoils none."""
-    suffix = "" if attempt == 1 else f"-{attempt}"
-    return f"{base.rstrip('/')}/epoch-{epoch}-{operation}{suffix}"
-
-
-def next_folder(target: str, attempts: int) -> str:
-    """The folder of the attempt after so many, the last of which had ``target``."""
-    return f"{target}-{attempts + 1}" if attempts == 1 else f"{target.rpartition('-')[0]}-{attempts + 1}"
-
-
-def read_folder(path: str) -> FolderName | None:
-    """What a path or a name tells; None when no move made it."""
-    made = _MADE.fullmatch(path.rstrip("/").rpartition("/")[2])
-    return None if made is None else FolderName(int(made["epoch"]), made["rest"])
-
-
-def plain_path(path: str) -> str:
-    """The one way of writing a folder by which two are compared: no ``file:``, no empty or single-dot names."""
-    uri = _URI.fullmatch(path)
-    prefix, rest = "", path
-    if uri is not None:
-        rest = uri["path"]
-        local = uri["scheme"].lower() == "file" and uri["host"] in {None, "", "localhost"}
-        prefix = "" if local else f"{uri['scheme'].lower()}://{uri['host'] or ''}"
-    return prefix + "/" * rest.startswith("/") + "/".join(name for name in rest.split("/") if name not in {"", "."})
-
-
-def belongs_to(path: str, base: str) -> bool:
-    """Whether a folder is a query's own, or one that a move made directly in it."""
-    path, base = plain_path(path), plain_path(base)
-    if not base or ".." in path.split("/"):
-        return False
-    return path == base or (path.rpartition("/")[0] == base and read_folder(path) is not None)

@@ -8,16 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from state.model.cluster_status import ProbeReport
-from state.model.entities import (
-    Assignment,
-    EndSample,
-    Event,
-    Intent,
-    Operation,
-    Position,
-    QueryFact,
-    RunnerFact,
-)
+from state.model.entities import Assignment, EndSample, Event, Intent, Operation, Position, QueryFact, RunnerFact
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.model.pins import Pin
 from state.model.timeline import Stretch

@@ -13,6 +13,7 @@ from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
 from streaming.cluster_log import PartitionError, PartitionFacts, TopicFacts
 from streaming.errors import ClusterUnreachable, CredentialRefused
+from streaming.kafka.connections import Node, metadata_request
 from streaming.kafka.errors import (
     DESCRIBE,
     UNKNOWN,
@@ -23,7 +24,7 @@ from streaming.kafka.errors import (
     silent,
     unknown_partition,
 )
-from streaming.kafka.network import BrokerRequest, Network, Node, metadata_request
+from streaming.kafka.network import BrokerRequest, Network
 from streaming.kafka.security import refusal
 
 _FIRST_PAUSE_SECONDS = 0.02

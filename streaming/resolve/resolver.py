@@ -22,7 +22,7 @@ from streaming.resolve.evidence import add_syncs, prove_copies
 from streaming.resolve.scan import SKEW_MS, Scan, scan
 from streaming.resolve.sent_again_scan import count_sent_again
 from streaming.resume import notes, topic_checks
-from streaming.resume.gaps import admitted, better, committed, is_countable
+from streaming.resume.gaps import admitted, better, committed, is_countable, normalised, nothing_read
 from streaming.resume.methods import segment
 from streaming.resume.methods.choose import MethodInput as Choice
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
@@ -30,7 +30,6 @@ from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.methods.timestamp import asked_time, common_time
 from streaming.resume.model import Resolution, Rules, Target, Want
 from streaming.resume.offset_syncs import Syncs
-from streaming.resume.position import normalised, nothing_read
 from streaming.resume.standby_lookup import StandbyLookup
 from streaming.resume.target import failed_target, in_order, target
 

@@ -26,7 +26,17 @@ SEAMS = {
 }
 
 PURE = (
-    *(f"state/model/{name}.py" for name in ("automation", "cluster_status", "entities", "fingerprints", "maintenance")),
+    *(
+        f"state/model/{name}.py"
+        for name in (
+            "automation",
+            "checkpoint_folders",
+            "cluster_status",
+            "entities",
+            "fingerprints",
+            "maintenance",
+        )
+    ),
     *("state/settings/", "state/messages.py"),
     *("streaming/resume/", "streaming/probe/result.py", "orchestrator/decide/"),
 )

@@ -16,7 +16,8 @@ from orchestrator.decide.former_checkpoints import (
     Whereabouts,
     judge_formers,
 )
-from state.model.entities import Desired, RunState, belongs_to, plain_path
+from state.model.checkpoint_folders import belongs_to, plain_path
+from state.model.entities import Desired, RunState
 from state.model.maintenance import FormerCheckpoint
 from tests.contract.samples import assignment, fact
 

@@ -9,9 +9,8 @@ import pytest
 
 from orchestrator.decide.gates import loss
 from orchestrator.decide.gates.checks import GATES, judge_move, refusal
-from orchestrator.decide.gates.cluster_identity import named_cluster
 from orchestrator.decide.gates.gate import Gate
-from orchestrator.decide.gates.preconditions import choose_runner
+from orchestrator.decide.gates.preconditions import choose_runner, named_cluster
 from orchestrator.decide.move_facts import BatchChoice, MoveFacts, NamedCluster, Reset, StandbyAnswer
 from state.messages import CheckpointReport, StateOperator, UncommittedBatch
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate
-from orchestrator.decide.gates.readiness import Readiness
-from orchestrator.decide.gates.readiness_schedule import (
+from orchestrator.decide.gates.readiness import (
     MOVE_TAKES,
     SAMPLE_LONGEST,
+    Readiness,
     next_samples,
     readiness_event,
     readiness_fact,

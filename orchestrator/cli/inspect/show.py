@@ -8,7 +8,7 @@ from orchestrator.cli import context, json_shapes, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.list import QUERY_COLUMNS
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
-from orchestrator.decide.gates.readiness_schedule import sentence
+from orchestrator.decide.gates.readiness import sentence
 from orchestrator.decide.replication_age import replication_json, replication_rows, replication_text
 from orchestrator.decide.times import iso
 from orchestrator.facts.status import status_now

@@ -8,7 +8,7 @@ look before anything is stopped, the plan, the operation, and a standing readine
 from collections.abc import Callable, Iterable
 
 from orchestrator.decide import truncation
-from orchestrator.decide.gates import cluster_identity, loss, preconditions
+from orchestrator.decide.gates import loss, preconditions
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move_facts import MoveFacts
 
@@ -21,7 +21,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.route_declared,
     preconditions.runner_alive,
     preconditions.pipeline_fits,
-    cluster_identity.cluster_identity,
+    preconditions.cluster_identity,
     preconditions.standby_reachable,
     preconditions.topics_present,
     preconditions.partitions_present,

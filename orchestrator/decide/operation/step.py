@@ -34,7 +34,8 @@ from orchestrator.decide.operation.post_commit import looks_later, starting, ver
 from orchestrator.decide.operation.snapshot import Ask, Commit, Decision, GoBack, Resolve, Snapshot, Wait
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
 from state.messages import ALREADY_RUN, HELD, MOVED_ON, FenceReport, InspectRequest, PrepareReport, PrepareRequest
-from state.model.entities import Intent, IntentKind, IntentState, Phase, next_folder
+from state.model.checkpoint_folders import next_folder
+from state.model.entities import Intent, IntentKind, IntentState, Phase
 
 MOVES_ON = 10
 """How often a checkpoint may be found further on than the fence had read it. What stops once is found further on once;

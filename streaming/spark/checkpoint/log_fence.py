@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from state.messages import ReleaseRequest
-from state.model.entities import read_folder
+from state.model.checkpoint_folders import read_folder
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence
 from streaming.spark.checkpoint.read import batch_ids, cleaned_text, is_cleaned, newest_commit

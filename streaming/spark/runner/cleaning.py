@@ -4,7 +4,8 @@ import threading
 from collections.abc import Callable, Sequence
 
 from state.errors import StoreError, TideoverError
-from state.model.entities import Desired, Event, belongs_to, plain_path
+from state.model.checkpoint_folders import belongs_to, plain_path
+from state.model.entities import Desired, Event
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.settings.values import scheme_refusal
 from streaming.spark.checkpoint.former import clean
