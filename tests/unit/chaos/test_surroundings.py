@@ -12,9 +12,6 @@ from chaos.stage import Stage
 from reports.origin import Origin
 from reports.stamp import read
 
-ROOT = Path(__file__).resolve().parents[3]
-
-
 ON = Origin(revision="a" * 40, changed=False, made="2026-11-23 06:00 UTC", machine="2 cores")
 
 
