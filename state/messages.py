@@ -140,6 +140,10 @@ class Process(Message):
         return named.model_copy(update={"stopped": fact.state is RunState.STOPPED})
 
 
+FINISH_SECONDS = 30.0
+"""How long a planned move lets the batch under way finish; one that takes longer is cut off, as in a failover."""
+
+
 class FenceRequest(Message):
     checkpoint: str
     epoch: int
@@ -148,6 +152,8 @@ class FenceRequest(Message):
     """The process that hosted the query last; None when nobody ever did."""
     wait_seconds: float = 3.0
     """How long the runner may wait for evidence before it reports without."""
+    finish_seconds: float = 0.0
+    """How long the batch under way may take to finish before the run is told to stop; 0: that is told at once."""
 
 
 class FenceReport(Message):

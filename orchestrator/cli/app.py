@@ -16,6 +16,7 @@ from state.errors import TideoverError
 VERBS = {
     "accept-cluster": "act.accept_cluster:accept_cluster",
     "ack": "act.ack:ack",
+    "cancel": "act.cancel:cancel",
     "check": "inspect.check:check",
     "clean": "act.clean:clean",
     "config": "serve.config:config",
@@ -33,6 +34,7 @@ VERBS = {
     "show": "inspect.show:show",
     "show-op": "inspect.show_op:show_operation",
     "store": "serve.store:store",
+    "switchover": "act.switchover:switchover",
     "timeline": "inspect.timeline:timeline",
     "watch": "inspect.watch:watch",
 }

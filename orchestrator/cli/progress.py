@@ -73,7 +73,7 @@ _WORST_LAST = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILE
 _COLUMNS = ("id", "query", "from", "to", "phase", "outcome", "sentence")
 
 _JOIN = "run the same command again to see what became of it"
-_SEE_GATES = "tideover plan failover QUERY shows every gate"
+_SEE_GATES = "tideover plan {kind} QUERY shows every gate"
 
 Answered = tuple[Request, Operation | None]
 
@@ -113,7 +113,7 @@ def _answer_nothing(answered: Sequence[Answered], output: str, *, many: bool) ->
     if any(request.refused is None for request in turned_down):
         open_yet = [request for request in turned_down if request.refused is None]
         raise OutcomeUnknown(sentences, hint=_JOIN, asked=open_yet)
-    raise Refused(sentences, hint=_SEE_GATES)
+    raise Refused(sentences, hint=_SEE_GATES.format(kind=turned_down[0].kind))
 
 
 def _sentence(request: Request) -> str:
@@ -125,7 +125,8 @@ def _sentence(request: Request) -> str:
 def _value(store: ControllerStore, request: Request, operation: Operation | None) -> dict[str, object]:
     if operation is not None:
         return json_shapes.operation_json(operation, store.steps(operation.id))
-    kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", _SEE_GATES)
+    see_gates = _SEE_GATES.format(kind=request.kind)
+    kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", see_gates)
     return {**json_shapes.asked_row(request), **render.error_json(kind, _sentence(request), hint)}
 
 

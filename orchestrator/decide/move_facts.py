@@ -129,6 +129,15 @@ def _records_between(offsets: Offsets, planned: Planned) -> int | None:
     return total
 
 
+CUT_SHORT = "failover"
+"""The consent by which a planned move goes on as a failover: its source has died meanwhile."""
+
+
+def is_planned(kind: OperationKind, consents: Iterable[str]) -> bool:
+    """Whether a move is made while both clusters are alive, and so loses nothing and repeats nothing."""
+    return kind is not OperationKind.FAILOVER and CUT_SHORT not in consents
+
+
 PENDING, UNPROVEN = "pending", "none"
 """What stands for the evidence of a fence: nothing was stopped yet, or nothing proves that it stopped."""
 
@@ -144,6 +153,16 @@ class StandbyAnswer:
     topics: Mapping[str, TopicFacts] | None = None
     stranger: str | None = None
     """The id of another cluster that answered under the name; the standby itself did not, then."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replicating:
+    """What proves that a route's replicator runs now."""
+
+    proven: bool
+    measured: str
+    text: str
+    """Why it counts as proven, or what is missing; one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,6 +226,10 @@ class MoveFacts:
     names: tuple[NamedCluster, ...] | None = None
     """Of the cluster that is left, and of the one that the query goes to."""
     standby: StandbyAnswer | None = None
+    active: StandbyAnswer | None = None
+    """What the cluster that the query leaves answered to the same question; asked for planned moves alone."""
+    replicating: Replicating | None = None
+    """Whether the replicator from there runs; asked for planned moves alone."""
     topics: Mapping[str, str | None] | None = None
     """Old topic to its name on the standby; None where the route does not name it."""
     report: CheckpointReport | None = None
@@ -233,6 +256,11 @@ class MoveFacts:
         """When another cluster took this name over; what was known of the name before is not of the one that has it."""
         pins = (each.pin for each in self.names or () if each.cluster == cluster)
         return next((pin.replaced_at for pin in pins if pin is not None), None)
+
+    @property
+    def planned(self) -> bool:
+        """Whether both clusters are alive and nothing may be lost or read twice; no longer once it is cut short."""
+        return is_planned(self.kind, self.consents)
 
     @property
     def left(self) -> Placement | None:

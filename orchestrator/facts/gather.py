@@ -16,6 +16,7 @@ from orchestrator.decide.move_facts import MoveFacts, NamedCluster, StandbyAnswe
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.decide.reconcile import held_by
 from orchestrator.decide.unread import Arrival, arrival, shifted
+from orchestrator.facts.replicator import ask_active, ask_replicator
 from orchestrator.facts.runner_reports import alive_runners, latest_fact
 from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
@@ -115,7 +116,16 @@ class FactGatherer:
         )
         if not look or route is None or source == target:
             return facts
-        return replace(facts, names=self._names(facts), standby=self.standby(facts))
+        facts = replace(facts, names=self._names(facts), standby=self.standby(facts))
+        return self._of_both_sides(facts) if facts.planned else facts
+
+    def _of_both_sides(self, facts: MoveFacts) -> MoveFacts:
+        """A planned move needs both clusters, and a replicator between them."""
+        active = ask_active(self._logs(facts.source), facts, self._clock)
+        if facts.standby is None or not facts.standby.reachable:
+            return replace(facts, active=active)
+        replicating = ask_replicator(self._logs(facts.target), facts, self._store.now())
+        return replace(facts, active=active, replicating=replicating)
 
     def _names(self, facts: MoveFacts) -> tuple[NamedCluster, ...]:
         """Who has the names of both clusters, and who answers under them, by what everybody saw a moment ago."""

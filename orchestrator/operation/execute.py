@@ -15,6 +15,7 @@ from orchestrator.clock import Clock
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import Recheck, recheck
 from orchestrator.decide.gates.gate import is_attended
+from orchestrator.decide.gates.loss import CAUGHT_UP
 from orchestrator.decide.lookup_wants import report_of_fact
 from orchestrator.decide.move_facts import UNPROVEN
 from orchestrator.decide.operation.intents import ANSWER_WITHIN
@@ -58,6 +59,7 @@ HEARTS_SECONDS = 2.5
 """Runners beat once a second: so long after a store that was away is back, each living one has been heard again.
 Before, the one that hosts a query may look silent, and another be chosen for no reason."""
 UNREACHABLE_PAUSE_SECONDS = 0.5
+CATCH_UP_PAUSE_SECONDS = 0.2
 PATIENCE = ANSWER_WITHIN
 """How long a step may fail for a reason that can pass, before it is given up."""
 THINK_SECONDS = 0.25
@@ -195,6 +197,7 @@ class Executor:
             called_off_by=self._called_off_by(operation) if operation.phase in BEFORE_COMMIT else None,
             second=self._second(operation) if operation.phase in UNFENCED and not is_attended(operation) else None,
             patient=waited < PATIENCE,
+            catching_up=waited < self._settings.policy_of(operation.query).catch_up,
             unreachable=self._gatherer.silence_of(operation) if doubtful else "",
             awaited=doubtful
             and any(
@@ -284,7 +287,8 @@ class Executor:
             prepare=prepare_request(facts, target_folder=target) if ready else None,
             consents=operation.consents,
         )
-        return 0.0
+        refused = self._findings.refusal
+        return CATCH_UP_PAUSE_SECONDS if refused is not None and refused.name == CAUGHT_UP else 0.0
 
     def _look_ahead(self, snapshot: Snapshot) -> None:
         """While the fence is under way, resolve from what the runner last reported: it is mostly still true."""

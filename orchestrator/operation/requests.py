@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.gates import automatic, checks
 from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
-from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.decide.move_facts import CUT_SHORT, MoveFacts
 from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, too_late, watched
-from orchestrator.decide.operation.post_commit import LANDING, calls_off, joins, stranded
+from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.runner_reports import hosting_process, latest_fact, run_of
 from orchestrator.lease import Leadership
@@ -193,7 +193,7 @@ class RequestHandler:
         for each in waiting:
             of_before = each.created_at > now  # by a clock that was set back since
             earlier = of_before or (each.created_at, each.id) < (request.created_at, request.id)
-            if earlier and (each.query, each.kind) == (request.query, request.kind) and each.target != request.target:
+            if earlier and each.query == request.query and each.target != request.target:
                 self._refuse(each, f"cancelled by {request.actor}: {request.query} stays on {request.target}")
         return True
 
@@ -209,6 +209,8 @@ class RequestHandler:
         consents = request.consents
         if standing.actor == AUTOMATIC and request.actor != AUTOMATIC:
             consents = (MOVE, *consents)
+        if cuts_short(request, standing):
+            consents = (CUT_SHORT, *consents)
         if not consents:
             return True
         text = f"{request.actor} consents to {', '.join(consents)}"

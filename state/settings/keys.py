@@ -227,6 +227,9 @@ class Policy(Settings):
     max_exposure: Duration = timedelta(seconds=60)
     max_replay: Annotated[int, Field(ge=0)] = 1_000_000
     cooldown: Duration = timedelta(hours=1)
+    catch_up: Annotated[Duration, between(timedelta(seconds=1), timedelta(hours=1))] = timedelta(seconds=60)
+    """How long a switchover waits, with the query stopped, until the standby has every record that the query has read;
+    then the query goes back to where it was."""
     on_no_match: Literal["closest", "earliest", "latest", "fail"] = "fail"
 
 

@@ -51,7 +51,7 @@ def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     ("words", "offered"),
     [
         (("fai",), ["failover"]),
-        (("plan", ""), ["failover"]),
+        (("plan", ""), ["failover", "switchover"]),
         (("failover", "re"), ["revenue", "returns"]),
         (("failover", "revenue", "--to", ""), ["east", "west"]),
         (("failover", "--expect-active", "w"), ["west"]),

@@ -50,7 +50,6 @@ def test_a_fault_that_is_said_to_be_injected_into_real_parts_has_that_test(numbe
 
 def test_at_least_fifteen_of_the_first_faults_are_played_whole_on_real_parts() -> None:
     assert table.IN_PART.keys() <= table.REAL.keys()
-    assert table.PLAYED_IN_PART.keys() <= {row.number for row in table.rows()}
     assert len(whole_rows(table.REAL)) >= 15
 
 

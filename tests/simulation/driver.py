@@ -11,6 +11,7 @@ from datetime import datetime
 
 from state.errors import StoreUnavailable
 from state.messages import (
+    FINISH_SECONDS,
     MOVED_ON,
     CheckpointReport,
     Evidence,
@@ -27,7 +28,16 @@ from state.messages import (
     UncommittedBatch,
 )
 from state.model.cluster_status import ProbeReport
-from state.model.entities import Assignment, Intent, IntentKind, IntentState, QueryFact, RunnerFact, RunState
+from state.model.entities import (
+    Assignment,
+    Intent,
+    IntentKind,
+    IntentState,
+    OperationKind,
+    QueryFact,
+    RunnerFact,
+    RunState,
+)
 from streaming.spark.runner.assignments import Skip, Start, Stop, decide_runs, may_run
 from tests.simulation.looks import Looks
 from tests.simulation.sink import Sink
@@ -90,6 +100,9 @@ class Driver:
     _reports: list[tuple[float, list[ProbeReport]]] = field(default_factory=list)
     _newest: dict[str, int] = field(default_factory=dict)
     _spool: list[tuple[str, int, int, Offsets, str]] = field(default_factory=list)
+    _left_until: dict[str, float] = field(default_factory=dict)
+    _finishing: dict[str, float] = field(default_factory=dict)
+    """By intent, until when its batch under way may finish."""
     _due: float = 0.0
     _beat: float = 0.0
     _told: dict[str, tuple[object, datetime]] = field(default_factory=dict)
@@ -153,7 +166,8 @@ class Driver:
                 if self.looks.reaches(cluster):
                     self.world.sample(cluster, self.store)
         rows = list(self.store.assignments())
-        for action in decide_runs(self.name, rows, {q: r.row.epoch for q, r in self.runs.items()}, self._newest):
+        hosted = {query: run.row.epoch for query, run in self.runs.items()}
+        for action in decide_runs(self.name, rows, hosted, self._newest, self._is_left_to_fence):
             if isinstance(action, Stop):
                 self._stop(action.query, action.why)
             elif isinstance(action, Start):
@@ -171,6 +185,14 @@ class Driver:
         for query, run in list(self.runs.items()):
             self._tell(query, run, RunState.FAILED if run.error else RunState.RUNNING)
         self._flush()
+
+    def _is_left_to_fence(self, operation: str) -> bool:
+        """As the real runner does: a planned move stops its query by a fence, which is waited for, and not for ever."""
+        if operation not in self._left_until:
+            found = self.store.operation(operation)
+            planned = found is not None and found.kind is not OperationKind.FAILOVER
+            self._left_until[operation] = self.world.clock.passed + FINISH_SECONDS if planned else 0.0
+        return self.world.clock.passed < self._left_until[operation]
 
     def _register(self) -> bool:
         """A name is had by one process; one that is gone from this very host gives it up."""
@@ -323,9 +345,21 @@ class Driver:
 
     # -- answering -------------------------------------------------------------------------------------------------
     def _answer(self, intent: Intent) -> None:
+        if intent.kind is IntentKind.FENCE and self._lets_finish(intent):
+            return
         result = self._do(intent)
         state = IntentState.FAILED if isinstance(result, Failure) else IntentState.DONE
         self.store.report(replace(intent, state=state, result=result.as_json(), ended_at=self.world.clock.now()))
+
+    def _lets_finish(self, intent: Intent) -> bool:
+        """Whether the batch under way of a query that is to be fenced may still be committed; none follows it."""
+        request, now, run = FenceRequest.of(intent.request), self.world.clock.passed, self.runs.get(intent.query)
+        checkpoint = self.checkpoints[request.checkpoint]
+        if not request.finish_seconds or run is None or run.error is not None or checkpoint.planned is None:
+            return False
+        batch = checkpoint.planned.batch
+        checkpoint.plant(self.store, request.checkpoint, intent, {batch + 1, batch + 2})
+        return now < self._finishing.setdefault(intent.id, now + request.finish_seconds)
 
     def _do(self, intent: Intent) -> CheckpointReport | FenceReport | PrepareReport | Failure:
         run = self.runs.get(intent.query)

@@ -11,6 +11,7 @@ from orchestrator.errors import Refused
 from orchestrator.operation.pauses import acknowledge, pause, resume
 from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_by_hand, sides_of
 from state.model.automation import EVERY
+from state.model.entities import OperationKind
 from tests.simulation.control import REFUSED, Site, controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import AwayStore, back_up
@@ -107,6 +108,13 @@ class Stage:
 
     def ask_for_east(self) -> None:
         self.world.request(target="east")
+
+    def ask_for_a_switchover_to_west(self) -> None:
+        self.world.request(kind=OperationKind.SWITCHOVER, target="west")
+
+    def ask_for_a_switchover_to_east(self) -> None:
+        """Nothing copies from west to east here, and no record was written to west alone."""
+        self.world.request(kind=OperationKind.SWITCHOVER, target="east", consents=("replication",))
 
     def pause_or_resume(self) -> None:
         if resume(self.world.store, EVERY, actor="ann", reason="") is None:

@@ -476,9 +476,16 @@ class World:
     def lead(self, store: ControllerStore | None = None) -> Leadership:
         return Leadership(store or self.store, self.clock, f"nowhere/1:boot:{next(self.holders)}:x")
 
-    def request(self, query: str = QUERY, *, target: str = "west", consents: tuple[str, ...] = ()) -> Request:
+    def request(
+        self,
+        query: str = QUERY,
+        *,
+        kind: OperationKind = OperationKind.FAILOVER,
+        target: str = "west",
+        consents: tuple[str, ...] = (),
+    ) -> Request:
         wish = RequestSpec(
-            kind=OperationKind.FAILOVER, targets={query: target}, expect_active={}, actor="ann", reason="drill",
+            kind=kind, targets={query: target}, expect_active={}, actor="ann", reason="drill",
             consents=consents,
         )  # fmt: skip
         return submit(self.store, wish)[0]

@@ -38,6 +38,34 @@ def process(**changes: Any) -> Process:
     return known.model_copy(update=changes)
 
 
+class BusyRun:
+    """A query that is in a batch, which is committed when it was looked at so many times; then it plans the next."""
+
+    def __init__(self, folder: Path, looks: int) -> None:
+        self._checkpoint = CheckpointFolder(folder)
+        self._looks = looks
+        self.closed_at: int | None = None
+        """The newest committed batch when it was told to stop."""
+        self.refused = False
+
+    @property
+    def is_finishing(self) -> bool:
+        self._looks -= 1
+        if self._looks == 0:
+            self._checkpoint.write("commits/2", "v1\n{}")
+            self.refused = (self._checkpoint.path / "offsets" / "3").exists()
+        return self.closed_at is None
+
+    def close(self) -> None:
+        self.closed_at = max(int(path.name) for path in (self._checkpoint.path / "commits").iterdir())
+
+    def unrest(self) -> str | None:
+        return None if self.closed_at is not None else "it is hosted here"
+
+    def sink_state(self, _batch: int) -> SinkState:
+        return SinkState.UNKNOWN
+
+
 class RunHere:
     """A query that this process hosts: it says what it is told to."""
 
@@ -78,6 +106,37 @@ def folder(tmp_path: Path) -> Path:
     checkpoint.commit(0)
     checkpoint.commit(1)
     return tmp_path / "c"
+
+
+def finished(folder: Path, run: BusyRun, seconds: float) -> FenceReport:
+    guard = FenceContext(instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
+    request = FenceRequest(
+        checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), finish_seconds=seconds
+    )
+    return fence(guard, request, cast(Any, [run]), DECLARED, lambda: UNKNOWN_SINK)
+
+
+def test_a_planned_move_lets_the_batch_under_way_be_committed(folder: Path) -> None:
+    CheckpointFolder(folder).plan(2)
+    run = BusyRun(folder, looks=5)
+    report = finished(folder, run, 60.0)
+    assert (run.closed_at, run.refused) == (2, True)
+    assert (report.checkpoint.batch, report.checkpoint.planned, report.planted) == (2, None, (3, 4))
+
+
+def test_a_batch_that_takes_too_long_is_cut_off(folder: Path) -> None:
+    CheckpointFolder(folder).plan(2)
+    run = BusyRun(folder, looks=1_000_000)
+    report = finished(folder, run, 0.2)
+    assert run.closed_at == 1
+    assert report.checkpoint.planned is not None
+    assert report.checkpoint.planned.batch == 2
+
+
+def test_a_run_between_two_batches_is_stopped_at_once(folder: Path) -> None:
+    run = BusyRun(folder, looks=1_000_000)
+    report = finished(folder, run, 3600.0)
+    assert (run.closed_at, report.planted) == (1, (2, 3))
 
 
 def test_a_process_that_is_gone_proves_it(folder: Path) -> None:

@@ -11,7 +11,7 @@ from orchestrator.decide.gates import loss
 from orchestrator.decide.gates.checks import GATES, judge_move, refusal
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.preconditions import choose_runner, named_cluster
-from orchestrator.decide.move_facts import BatchChoice, MoveFacts, NamedCluster, Reset, StandbyAnswer
+from orchestrator.decide.move_facts import BatchChoice, MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
 from state.messages import CheckpointReport, StateOperator, UncommittedBatch
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
 from state.model.pins import Placement
@@ -74,6 +74,14 @@ GOOD = MoveFacts(
 )  # fmt: skip
 
 
+OF_PLANNED_MOVES = {"active-reachable", "replication-alive", "caught-up"}
+RUNNING = Replicating(proven=True, measured="1 s", text="the newest heartbeat copied from east is 1 s old")
+PLANNED = replace(GOOD, kind=OperationKind.SWITCHOVER, active=STANDBY, replicating=RUNNING)
+SILENT = StandbyAnswer(reachable=False, seconds=2.0, limit_seconds=2.0, error="no bootstrap server answered")
+STALE = Replicating(proven=False, measured="90 s", text="the newest heartbeat copied from east is 90 s old")
+BEHIND = resolution(place(exact=False, replay_later_records=7, note="7 records are not there yet"))
+
+
 def seen(
     cluster: str, pinned: str | None, by: Mapping[str, str] | None = None, configured: str | None = None
 ) -> NamedCluster:
@@ -112,7 +120,37 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "log-truncation",
         "repeats-into-state",
         "fresh-allowed",
+        *OF_PLANNED_MOVES,
     }
+
+
+def test_a_planned_move_has_gates_of_its_own_instead_of_exposure() -> None:
+    found = judge_move(PLANNED)
+    assert [gate for gate in found if not gate.ok] == []
+    assert {gate.name for gate in found} - {gate.name for gate in judge_move(GOOD)} == OF_PLANNED_MOVES
+    assert {gate.name for gate in judge_move(GOOD)} - {gate.name for gate in found} == {"exposure"}
+
+
+def test_a_planned_move_that_is_cut_short_is_judged_as_a_failover() -> None:
+    behind = replace(PLANNED, resolution=BEHIND, active=SILENT, consents=frozenset({"failover"}))
+    assert {gate.name for gate in judge_move(behind)} == {gate.name for gate in judge_move(GOOD)}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"exact": False, "sent_again": True},
+        {"exact": False, "method": "timestamp", "replay_records": 0, "replay_later_records": None},
+        {"replay_later_records": 1},
+        {"replay_later_records": None},
+        {"replay_records": None},
+    ],
+)
+def test_a_place_that_may_repeat_or_lose_is_not_caught_up(target: dict[str, Any]) -> None:
+    gate = judged("caught-up", replace(PLANNED, resolution=resolution(place(**target), place(partition=1))))
+    assert gate is not None
+    assert not gate.ok
+    assert gate.measured == "1 of 2 partitions"
 
 
 def test_a_runner_that_could_start_the_query_is_asked_first() -> None:
@@ -149,6 +187,12 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
     ("not-already-there", replace(GOOD, target="east"), "east", "not east", "q is already on east"),
     ("no-operation-open", replace(GOOD, open_operation="x1"), "x1", "none", "operation x1 of this query is open"),
     ("route-declared", replace(GOOD, route=None), "none", "east to west", "no route is declared"),
+    ("active-reachable", replace(PLANNED, active=SILENT), "no answer", "2 s",
+     "east cannot be reached: no bootstrap server answered; use tideover failover q"),
+    ("replication-alive", replace(PLANNED, replicating=STALE), "90 s", "proof that the replicator runs",
+     "90 s old; start the replicator, or consent replication"),
+    ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partitions",
+     "west lacks 7 records that q has read (t-0: 7 records are not there yet)"),
     ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route has no topic t"),
     (
         "pipeline-fits", replace(GOOD, runners=(replace(RUNNER, runner="b", plans={"q": "it keeps no state"}),)),
@@ -283,6 +327,7 @@ def test_every_gate_can_refuse() -> None:
         ("replay", "repeats"),
         ("repeats-into-state", "repeats"),
         ("fresh-allowed", "fresh"),
+        ("replication-alive", "replication"),
     ],
 )
 def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) -> None:

@@ -57,6 +57,16 @@ def test_a_newer_epoch_that_is_held_only_stops() -> None:
     ]
 
 
+def test_what_a_planned_move_holds_goes_on_until_its_fence() -> None:
+    row = replace(ROW, epoch=4, desired=Desired.HELD, operation="op")
+    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}, {"op"}.__contains__) == []
+    placed = replace(row, desired=Desired.RUNNING)
+    assert decide_runs("a", [placed], {"revenue": 3}, {"revenue": 3}, {"op"}.__contains__) == [
+        Stop("revenue", 3, "epoch 3 is over, the assignment is at 4"),
+        Start(placed),
+    ]
+
+
 def test_a_query_whose_row_is_gone_goes_on() -> None:
     assert decide_runs("a", [], {"revenue": 3}, {"revenue": 3}) == []
 

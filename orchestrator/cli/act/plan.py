@@ -1,14 +1,15 @@
-"""``plan failover``: what a move would do, gates included. Changes nothing."""
+"""``plan failover`` and ``plan switchover``: what a move would do, gates included. Changes nothing."""
 
 from collections.abc import Mapping
 
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.act.aim import aims_of, flags_of, plans_of, which
+from orchestrator.cli.act.move import aims_of, flags_of, plans_of, which
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.errors import ExitCode
 from orchestrator.operation.open_operations import open_operation
+from state.model.entities import OperationKind
 
 
 @click.group()
@@ -36,9 +37,47 @@ def plan_failover(
       tideover plan failover revenue
       tideover plan failover --all --to west -o json
     """
+    return _plan(ctx, OperationKind.FAILOVER, queries, every, to, expect_active, consents, output)
+
+
+@plan.command("switchover")
+@which
+@context.output
+@pass_context
+def plan_switchover(
+    ctx: Context,
+    queries: tuple[str, ...],
+    every: bool,
+    to: str | None,
+    expect_active: str | None,
+    consents: tuple[str, ...],
+    output: str,
+) -> int:
+    """Show what switchover would do: whether the replicator runs, and what the other cluster still lacks.
+
+    A switchover waits for what is lacking (gate caught-up) for as long as policy.catch_up says.
+
+    \b
+    Examples:
+      tideover plan switchover revenue
+      tideover plan switchover --all --to east -o json
+    """
+    return _plan(ctx, OperationKind.SWITCHOVER, queries, every, to, expect_active, consents, output)
+
+
+def _plan(
+    ctx: Context,
+    kind: OperationKind,
+    queries: tuple[str, ...],
+    every: bool,
+    to: str | None,
+    expect_active: str | None,
+    consents: tuple[str, ...],
+    output: str,
+) -> int:
     flags = flags_of(ctx, queries, every, to, expect_active, consents, "")
     aims = aims_of(ctx, flags, every=every)
-    plans = list(plans_of(ctx, aims, flags))
+    plans = list(plans_of(ctx, kind, aims, flags))
     _print_plans(plans, output, many=every or len(flags.queries) > 1)
     return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
 

@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
-from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.decide.move_facts import PENDING, MoveFacts
 from state.model.entities import TopicPartition
 from state.settings.keys import Sink
 from streaming.resume.model import Target
+
+CAUGHT_UP = "caught-up"
+"""The gate that a planned move waits at: the standby may have by and by what it lacks."""
 
 BY_TIME = frozenset({"timestamp", "segment"})
 
@@ -34,6 +37,34 @@ def place_found(facts: MoveFacts) -> Gate | None:
         "every partition has a resume offset",
         f"no resume offset for {_named(lost) or 'any partition'}: {why}",
     )
+
+
+def caught_up(facts: MoveFacts) -> Gate | None:
+    """A planned move loses nothing and repeats nothing: every place is exact, and every record read is there."""
+    if facts.resumes_at is None or not facts.planned:
+        return None
+    behind = [target for target in _targets(facts) if not is_caught_up(target)]
+    later = sum(target.replay_later_records or 0 for target in behind)
+    waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
+    worst = max(behind, key=lambda target: target.replay_later_records or 0, default=None)
+    why = (worst.note or "its place is not exact") if worst is not None else ""
+    count = len(_targets(facts))
+    return answer(
+        CAUGHT_UP,
+        not behind or waits,
+        f"{count - len(behind)} of {count} partitions",
+        f"{count} partitions",
+        f"{facts.target} has every record that {facts.query} has read"
+        if not behind
+        else f"{facts.target} lacks {later} records that {facts.query} has read; the move waits for them, for at most "
+        f"{facts.policy.catch_up.total_seconds():g} s (policy.catch_up)",
+        f"{facts.target} lacks {later} records that {facts.query} has read ({_named(behind)}: {why})",
+    )
+
+
+def is_caught_up(target: Target) -> bool:
+    """Whether a query that goes on there reads each record once, now and later."""
+    return target.exact and target.replay_records == 0 and target.replay_later_records == 0
 
 
 def retention(facts: MoveFacts) -> Gate | None:
@@ -117,8 +148,11 @@ def partitions_match(facts: MoveFacts) -> Gate | None:
 
 
 def exposure(facts: MoveFacts) -> Gate | None:
-    """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who asked."""
-    if facts.resumes_at is None:
+    """Time's worth of records that the standby does not have. Unknown is shown, and judged by the person who asked.
+
+    A planned move leaves nothing behind: what the query has not read is still on its way.
+    """
+    if facts.resumes_at is None or facts.planned:
         return None
     untold = [target for target in _targets(facts) if target.exposure_seconds is None and target.exposure_records != 0]
     seconds = [target.exposure_seconds for target in _targets(facts) if target.exposure_seconds is not None]

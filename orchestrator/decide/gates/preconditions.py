@@ -167,6 +167,36 @@ def standby_reachable(facts: MoveFacts) -> Gate | None:
     )
 
 
+def active_reachable(facts: MoveFacts) -> Gate | None:
+    """A planned move leaves a cluster that is alive; from one that is gone there is the failover."""
+    if facts.active is None or not facts.planned:
+        return None
+    return answer(
+        "active-reachable",
+        facts.active.reachable,
+        f"{facts.active.seconds * 1000:.0f} ms" if facts.active.reachable else "no answer",
+        f"{facts.active.limit_seconds:g} s",
+        f"{facts.source} answers",
+        f"{facts.source} cannot be reached: {facts.active.error}; use tideover failover {facts.query}",
+    )
+
+
+def replication_alive(facts: MoveFacts) -> Gate | None:
+    """A planned move waits for the copies of what was read, which nobody would make (consent ``replication``)."""
+    if facts.replicating is None or not facts.planned:
+        return None
+    found = facts.replicating
+    consented = not found.proven and "replication" in facts.consents
+    return answer(
+        "replication-alive",
+        found.proven or consented,
+        found.measured,
+        "proof that the replicator runs",
+        f"{found.text}: consented to" if consented else found.text,
+        f"{found.text}; start the replicator, or consent replication",
+    )
+
+
 def topics_present(facts: MoveFacts) -> Gate | None:
     if facts.standby is None or facts.standby.topics is None or facts.topics is None:
         return None

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from orchestrator.decide.gates.gate import is_for_another_run
+from orchestrator.decide.move_facts import is_planned
 from orchestrator.decide.operation.phases import Trigger, move
 from orchestrator.decide.operation.snapshot import Act, Ask, Decision, Snapshot, Wait
 from state.messages import (
     ALREADY_RUN,
     CLEANED_AWAY,
+    FINISH_SECONDS,
     HELD,
     NO_ANSWER,
     WITHDRAWN,
@@ -240,12 +242,14 @@ def failure(intent: Intent) -> Failure:
 
 
 def fence_request(snapshot: Snapshot) -> Mapping[str, object]:
-    """Fence the checkpoint that is assigned now."""
+    """Fence the checkpoint that is assigned now; a planned move lets the batch under way finish first."""
+    planned = is_planned(snapshot.operation.kind, snapshot.operation.consents)
     return FenceRequest(
         checkpoint=snapshot.assignment.checkpoint,
         epoch=snapshot.operation.epoch,
         operation=snapshot.operation.id,
         hosting=snapshot.hosted_by,
+        finish_seconds=FINISH_SECONDS if planned else 0.0,
     ).as_json()
 
 

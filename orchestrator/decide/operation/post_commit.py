@@ -9,6 +9,7 @@ can, and a new operation may carry it elsewhere from there.
 
 from datetime import datetime, timedelta
 
+from orchestrator.decide.move_facts import is_planned
 from orchestrator.decide.operation.intents import (
     ask,
     failure,
@@ -25,7 +26,17 @@ from orchestrator.decide.operation.phases import BEHIND_COMMIT, FINAL, Trigger
 from orchestrator.decide.operation.snapshot import Ask, Decision, Land, Settle, Snapshot, TakeOver
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest
-from state.model.entities import Desired, Intent, IntentKind, IntentState, Operation, QueryFact, Request, RunState
+from state.model.entities import (
+    Desired,
+    Intent,
+    IntentKind,
+    IntentState,
+    Operation,
+    OperationKind,
+    QueryFact,
+    Request,
+    RunState,
+)
 
 FENCE_AGAIN = timedelta(seconds=2)
 """Evidence may turn up later (a host comes back, an application ends): how long until the next look."""
@@ -52,13 +63,19 @@ def looks_later(snapshot: Snapshot, fence: Intent, now: datetime) -> bool:
 
 
 def joins(request: Request, operation: Operation) -> bool:
-    """Whether an open operation does what a request asks for."""
-    return request.kind is operation.kind and request.target in {None, operation.target}
+    """Whether an open operation does what a request asks for; a failover hurries a planned move to the same cluster."""
+    same = request.kind is operation.kind or cuts_short(request, operation)
+    return same and request.target in {None, operation.target}
+
+
+def cuts_short(request: Request, operation: Operation) -> bool:
+    """Whether a request asks for a planned move to go on without waiting for what the standby lacks."""
+    return request.kind is OperationKind.FAILOVER and is_planned(operation.kind, operation.consents)
 
 
 def calls_off(request: Request, operation: Operation) -> bool:
     """Whether a request asks for the query to stay where an open operation takes it away from."""
-    return request.kind is operation.kind and request.target == operation.source and request.query == operation.query
+    return request.target == operation.source and request.query == operation.query
 
 
 def stranded(operation: Operation, fact: QueryFact | None, unreachable: str) -> str | None:

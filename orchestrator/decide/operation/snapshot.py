@@ -63,6 +63,8 @@ class Snapshot:
     """Of a move that nobody asked for, as long as the old run is not proven stopped: what automatic mode thinks now."""
     patient: bool = True
     """Whether there is still time to ask again for what failed."""
+    catching_up: bool = False
+    """Whether a planned move still waits for what the standby lacks."""
     unreachable: str = ""
     """Behind the commit: why the target cannot be asked; empty while it answers, or was not asked."""
     awaited: bool = False

@@ -121,6 +121,11 @@ def holder(files: CheckpointFiles, checkpoint: str) -> Fence | None:
     return next((fence for fence in held if fence is not None), None)
 
 
+def is_planted(files: CheckpointFiles, checkpoint: str, batch: int) -> bool:
+    """Whether a batch's entry in the offset log is a planted one, whoever planted it."""
+    return _planted(files, _entry(checkpoint, batch)) is not None
+
+
 def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
     """Batch ids whose entry an operation planted, ascending."""
     committed = newest_commit(files, checkpoint)

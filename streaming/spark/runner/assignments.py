@@ -58,9 +58,15 @@ Action = Start | Stop | Skip
 
 
 def decide_runs(
-    runner: str, assignments: Iterable[Assignment], hosted: Mapping[str, int], newest: Mapping[str, int]
+    runner: str,
+    assignments: Iterable[Assignment],
+    hosted: Mapping[str, int],
+    newest: Mapping[str, int],
+    is_left_to_fence: Callable[[str], bool] = lambda operation: False,
 ) -> list[Action]:
     """Compare the rows with the epochs of what is hosted, and with the newest epoch ever seen of each query.
+
+    What is held by an operation that ``is_left_to_fence`` goes on: its fence stops it, between two batches.
 
     Stops come first. A query whose row is gone is left alone: a row is never deleted on purpose, and no news is no
     order. A row with an older epoch than one seen before is never obeyed, for some store was put back: what runs goes
@@ -71,7 +77,8 @@ def decide_runs(
     staying: set[str] = set()
     for query, epoch in hosted.items():
         row = rows.get(query)
-        why = None if row is None else _reason_to_stop(runner, row, epoch)
+        left = row is not None and row.desired is Desired.HELD and is_left_to_fence(row.operation or "")
+        why = None if row is None or left else _reason_to_stop(runner, row, epoch)
         if why is None:
             staying.add(query)
         else:

@@ -16,9 +16,9 @@ from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest
 from state.settings.keys import Spark
 from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.checkpoint.files import CheckpointFiles
-from streaming.spark.checkpoint.log_fence import Knows, plant
+from streaming.spark.checkpoint.log_fence import Knows, is_planted, plant
 from streaming.spark.checkpoint.log_text import Declared
-from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.checkpoint.read import batch_ids, newest_commit, read_checkpoint
 from streaming.spark.query.launch import FileSink
 from streaming.spark.runner.supervisor import QuerySupervisor
 
@@ -53,6 +53,9 @@ def fence(
     sink_of: Callable[[], FileSink],
 ) -> FenceReport:
     """Stop, plant, wait for proof, and read the checkpoint; doing it again gives the same report."""
+    if request.finish_seconds and any(one.is_finishing for one in hosted):
+        _plant(guard, request)
+        _let_finish(guard.files, request, hosted)
     deadline = time.monotonic() + request.wait_seconds
     for one in hosted:
         one.close()
@@ -73,6 +76,23 @@ def fence(
         evidence=proof.evidence,
         detail=proof.detail,
     )
+
+
+def _let_finish(files: CheckpointFiles, request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> None:
+    """Wait until the batch under way is committed: behind planted entries no other one begins."""
+    deadline = time.monotonic() + request.finish_seconds
+    while time.monotonic() < deadline and any(one.is_finishing for one in hosted):
+        if not is_under_way(files, request.checkpoint):
+            return
+        time.sleep(_LOOK_SECONDS)
+
+
+def is_under_way(files: CheckpointFiles, checkpoint: str) -> bool:
+    """Whether a batch is planned and not committed; planted entries are no batches."""
+    committed = newest_commit(files, checkpoint)
+    first = 0 if committed is None else committed + 1
+    planned = [batch for batch in batch_ids(files, checkpoint, "offsets") if batch >= first]
+    return any(not is_planted(files, checkpoint, batch) for batch in planned)
 
 
 def _plant(guard: FenceContext, request: FenceRequest) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from state.errors import StoreError
-from state.model.entities import Assignment, Desired, Event
+from state.messages import FINISH_SECONDS
+from state.model.entities import Assignment, Desired, Event, OperationKind
 from streaming.probe.identities import Identities
 from streaming.pulse import own_pulse
 from streaming.spark.errors import SparkMissing
@@ -67,6 +68,8 @@ class Runner:
         self._pulse = own_pulse()
         self._beaten = 0.0
         self._away_since: datetime | None = None
+        self._left_until: dict[str, float] = {}
+        """By operation that holds a query, until when its fence is waited for, on the monotonic clock; 0: no time."""
         self._log = logger_about({"runner": hosting.runner})
         self._lock = threading.Lock()
         self._began_at = hosting.now()
@@ -210,7 +213,7 @@ class Runner:
 
     def _obey(self, assignments: Sequence[Assignment]) -> None:
         rows, hosted = {row.query: row for row in assignments}, {q: each.epoch for q, each in self._hosted.items()}
-        for action in decide_runs(self._hosting.runner, assignments, hosted, self._newest):
+        for action in decide_runs(self._hosting.runner, assignments, hosted, self._newest, self._is_left_to_fence):
             match action:
                 case Stop(query, epoch, why):
                     self._log.info("stopping query", ran_under=epoch, why=why, **about(rows[query]))
@@ -221,6 +224,17 @@ class Runner:
                     self._refraining.tell(refrain)
         for row in assignments:
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
+
+    def _is_left_to_fence(self, operation: str) -> bool:
+        """Whether an operation stops its query between two batches, by a fence that it asks this runner for.
+
+        Not for ever: it may ask another runner, because this one was silent.
+        """
+        if operation not in self._left_until:
+            found = self._store.operation(operation)
+            planned = found is not None and found.kind is not OperationKind.FAILOVER
+            self._left_until[operation] = time.monotonic() + FINISH_SECONDS if planned else 0.0
+        return time.monotonic() < self._left_until[operation]
 
     def _host(self, row: Assignment) -> None:
         if row.query not in self._hosting.settings.queries:

@@ -103,6 +103,13 @@ class QuerySupervisor:
         return self._thread.is_alive()
 
     @property
+    def is_finishing(self) -> bool:
+        """Whether its batch under way may still be committed: it was not told to stop, and a run of it is active."""
+        with self._lock:
+            runs = list(self._runs)
+        return not self._closing.is_set() and any(run.is_active for run in runs)
+
+    @property
     def is_quiet(self) -> bool:
         """Whether it was closed, and seen to be quiet since."""
         return self._quiet.is_set()

@@ -1,11 +1,13 @@
 """People at work: planned moves, pauses, two at once, and what is refused without a word of consent."""
 
 from datetime import timedelta
+from typing import Any
 
 from orchestrator.operation.pauses import pause, resume
 from state.messages import StateOperator
 from state.model.automation import EVERY
 from state.model.cluster_status import Verdict
+from state.model.entities import OperationKind
 from tests.simulation.control import controller, pass_time
 from tests.simulation.faults.scenes import (
     active,
@@ -26,15 +28,23 @@ from tests.simulation.live import LiveWorld
     28,
     "a person moves a query under load, with both clusters well",
     verdict=Verdict.UP,
-    then="it is stopped, its resume offset found, and it continues there; what the standby lacks comes later",
+    then="it finishes its batch and stops, waits until the standby has all that it has read, and continues there; if "
+    "that takes longer than policy.catch_up, it goes back; a failover moves it without waiting",
 )
 def test_a_query_that_is_moved_under_load_loses_and_repeats_nothing() -> LiveWorld:
     world, site = scene(LiveWorld(rate=20))
-    pass_time(world, 0.7, site)
-    world.request()
+    world.replicator.behind_seconds = 8.0
+    pass_time(world, 20.7, site)
+    world.request(kind=OperationKind.SWITCHOVER)
     pass_time(world, 60, site)
     assert_moved(world)
-    assert world.lag() <= 80
+    operation = only_operation(world)
+    plan: Any = operation.plan
+    assert plan["uncommitted_batch"] == "none"
+    assert {row["method"] for row in plan["partitions"]} == {"exact"}
+    (resolved,) = [step for step in world.store.steps(operation.id) if step.name == "resolve"]
+    assert resolved.ended_at is not None
+    assert 5 <= (resolved.ended_at - resolved.started_at).total_seconds() <= 12, "it waited for the copies"
     return world
 
 

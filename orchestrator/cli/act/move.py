@@ -1,0 +1,281 @@
+"""What every verb that moves queries does: it takes options, shows the plan, asks, writes requests, and follows them.
+
+Which queries go where, and with which consents, is worked out once: what is shown, asked and requested is the same.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import Context
+from orchestrator.cli.progress import Progress, nothing_done, result_of
+from orchestrator.cli.prompts import ask_to_type, ask_yes, is_attended, this_person
+from orchestrator.clock import SystemClock
+from orchestrator.decide.gates.gate import UNFENCED, run_name
+from orchestrator.decide.operation.phases import BEFORE_COMMIT
+from orchestrator.errors import OutcomeUnknown, UsageError
+from orchestrator.facts.gather import FactGatherer
+from orchestrator.facts.preflight import plan_query
+from orchestrator.facts.runner_reports import run_of
+from orchestrator.lease import Leadership, is_led, this_process
+from orchestrator.operation.open_operations import open_operation
+from orchestrator.operation.requests import RequestSpec, default_target, standing_of, submit
+from orchestrator.operation.wait import RequestWait
+from state.errors import StoreError
+from state.messages import Process
+from state.model.entities import OperationKind, Request
+
+CONSENTS = {
+    "unfenced": "start the query although the old run may still be running and writing to the sink",
+    "repeats": "some records may be read twice",
+    "loss": "records that never reached the standby are lost to this query",
+    "replication": "nothing proves that the replicator runs",
+    "gap": "records that the standby no longer holds are skipped",
+    "fresh": "the state is lost, or batches that the sink drops because it knows their ids",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flags:
+    """The common flags of a move, as given."""
+
+    queries: tuple[str, ...]
+    to: str | None
+    expect_active: str | None
+    reason: str
+    consents: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Aim:
+    """One query's move, worked out once: what is shown, asked and requested is the same."""
+
+    query: str
+    active: str | None
+    """The cluster that the query is on, or is on its way from; None when it never ran."""
+    target: str
+    run: Process | None
+    """The run that has to be proven stopped: a consent ``unfenced`` is given for this one."""
+
+
+def which(command: context.Command) -> context.Command:
+    """The queries or all, the target, what is believed now, and consents."""
+    for decorate in (
+        click.option("--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
+                     help="Accept a risk that a gate names. May be repeated."),
+        click.option("--expect-active", metavar="CLUSTER", shell_complete=context.complete_cluster,
+                     help="Refuse unless the query is on CLUSTER now. With --all: move only those on CLUSTER."),
+        click.option("--to", metavar="CLUSTER", shell_complete=context.complete_cluster,
+                     help="Target cluster. Default: the next in the query's clusters."),
+        click.option("--all", "every", is_flag=True, help="Every declared query."),
+        click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def flags_of(
+    ctx: Context,
+    queries: tuple[str, ...],
+    every: bool,
+    to: str | None,
+    expect_active: str | None,
+    consents: tuple[str, ...],
+    reason: str,
+) -> Flags:
+    context.check_some_or_all(ctx, queries, every=every)
+    for cluster in (to, expect_active):
+        if cluster is not None:
+            ctx.known_cluster(cluster)
+    names = tuple(dict.fromkeys(queries)) or tuple(ctx.settings.queries)
+    if not names:
+        raise UsageError("no query is declared", hint="add it under queries in the configuration")
+    for name in names if to is not None else ():
+        if to not in ctx.query(name).clusters:
+            allowed = ", ".join(ctx.query(name).clusters)
+            raise UsageError(f"{name} may not run on {to}", hint=f"queries.{name}.clusters allows {allowed}")
+    return Flags(queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents)
+
+
+def aims_of(ctx: Context, flags: Flags, *, every: bool) -> list[Aim]:
+    """What is to be moved, from where and to where; with ``--all`` only what is where ``--expect-active`` says."""
+    aims = [_aim(ctx, name, flags.to) for name in flags.queries]
+    if not every or flags.expect_active is None:
+        return aims
+    for aim in aims:
+        if aim.active != flags.expect_active:
+            where = f"is on {aim.active}, not on {flags.expect_active}" if aim.active else "has never run"
+            render.talk(f"{aim.query} {where}: not moved")
+    return [aim for aim in aims if aim.active == flags.expect_active]
+
+
+def _aim(ctx: Context, name: str, to: str | None) -> Aim:
+    """Where to: as typed, else where an open operation goes already, else the next of the query's clusters."""
+    query = ctx.query(name)
+    under_way = open_operation(ctx.store, name)
+    run = run_of(ctx.store, name)
+    if under_way is not None:
+        return Aim(query=name, active=under_way.source, target=to or under_way.target, run=run)
+    assignment = ctx.store.assignment(name)
+    active = assignment.cluster if assignment else None
+    return Aim(query=name, active=active, target=to or default_target(query, active or query.clusters[0]), run=run)
+
+
+def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flags) -> Iterator[dict[str, object]]:
+    gatherer = FactGatherer(store=ctx.store, settings=ctx.settings, logs=ctx.log, clock=SystemClock())
+    for aim in aims:
+        yield plan_query(
+            gatherer, kind, aim.query, aim.target,
+            consents=frozenset(flags.consents), expect_active=flags.expect_active,
+        )  # fmt: skip
+
+
+_GO_ON = "tideover list shows it; run the same command again to continue it"
+
+
+def how(command: context.Command) -> context.Command:
+    """Whether to ask, and how long to follow."""
+    for decorate in (
+        context.output,
+        click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
+                     help="How long to wait. What has begun by then continues; nothing begins later."),
+        click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the operation has ended."),
+        click.option("--yes", is_flag=True, help="Do not ask."),
+        context.reason,
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def move(
+    ctx: Context,
+    kind: OperationKind,
+    queries: tuple[str, ...],
+    every: bool,
+    to: str | None,
+    expect_active: str | None,
+    consents: tuple[str, ...],
+    reason: str,
+    yes: bool,
+    wait: bool,
+    timeout: float,
+    output: str,
+) -> int:
+    """Move queries by one kind of operation; the parameters are the options as typed. Returns the exit code."""
+    flags = flags_of(ctx, queries, every, to, expect_active, consents, reason)
+    _check_meant(kind, flags, every=every, yes=yes)
+    aims, moving = aims_of(ctx, flags, every=every), []
+    for aim in aims:
+        if _is_there(ctx, aim.query, flags.to):
+            render.talk(f"{aim.query} is already there: nothing done")
+        else:
+            moving.append(aim)
+    many = every or len(flags.queries) > 1
+    if not moving:
+        return nothing_done(output, many=many)
+    asks = is_attended() and not yes
+    if asks:
+        _ask_person(ctx, kind, moving, flags)
+    if not wait and not is_led(ctx.store):
+        raise UsageError(
+            "no controller is running, so nothing would process this request", hint="run it again without --no-wait"
+        )
+    expected = {aim.query: aim.active for aim in moving if aim.active and (asks or flags.to is None)}
+    if flags.expect_active is not None:
+        expected = {aim.query: flags.expect_active for aim in moving}
+    spec = RequestSpec(
+        kind=kind,
+        targets={aim.query: aim.target for aim in moving},
+        expect_active=expected,
+        actor=this_person(),
+        reason=flags.reason,
+        consents=flags.consents,
+        runs={aim.query: aim.run for aim in moving},
+        within=timedelta(seconds=timeout),
+    )
+    return _move(ctx, spec, wait=wait, timeout=timeout, output=output, many=many)
+
+
+def _check_meant(kind: OperationKind, flags: Flags, *, every: bool, yes: bool) -> None:
+    """A script says what it believes, and ``--all`` where from or where to: typed twice it would move queries back."""
+    is_said = flags.to is not None or flags.expect_active is not None
+    if not is_attended() and not (yes and is_said):
+        raise UsageError(
+            f"without a terminal, {kind} needs --yes and --to or --expect-active",
+            hint=f"tideover {kind} QUERY --to CLUSTER --yes",
+        )
+    if every and not is_said:
+        raise UsageError(
+            "--all needs --to or --expect-active: without them, queries that have already moved would move back",
+            hint=f"tideover {kind} --all --to CLUSTER, or tideover {kind} --all --expect-active CLUSTER",
+        )
+
+
+def _is_there(ctx: Context, name: str, to: str | None) -> bool:
+    if not _is_on(ctx, name, to):
+        return False
+    is_asked_for = any(request.query == name for request in ctx.store.open_requests())
+    return not is_asked_for and open_operation(ctx.store, name) is None
+
+
+def _is_on(ctx: Context, name: str, cluster: str | None) -> bool:
+    assignment = ctx.store.assignment(name)
+    return assignment is not None and assignment.cluster == cluster
+
+
+def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags: Flags) -> None:
+    """Show the plan, then ask; a consent is typed, so that it is not given in passing. Raises ``Refused``."""
+    names = [aim.query for aim in moving]
+    for request in ctx.store.open_requests():
+        if request.query in names and request.target != flags.to and _is_on(ctx, request.query, flags.to):
+            render.talk(f"{request.query}: this cancels request {request.id}, which has not begun")
+    for name in names:
+        for standing in ctx.store.operations(query=name, only_open=True, limit=1):
+            if standing.source == flags.to and standing.phase in BEFORE_COMMIT:
+                render.talk(f"{name}: this cancels operation {standing.id}, which is moving it to {standing.target}")
+    for value in plans_of(ctx, kind, moving, flags):
+        render.talk(render.plan(value) + "\n")
+    ask_yes(f"Move {', '.join(names)}?")
+    for consent in dict.fromkeys(flags.consents):
+        if consent == UNFENCED:
+            for aim in moving:
+                render.talk(
+                    f"{aim.query}: the run that may still be writing: {run_name(aim.run) if aim.run else 'unknown'}"
+                )
+        ask_to_type(names[0] if len(names) == 1 else "all", f"{consent}: {CONSENTS[consent]}.")
+
+
+def _move(ctx: Context, spec: RequestSpec, *, wait: bool, timeout: float, output: str, many: bool) -> int:
+    store = ctx.store
+    requests: tuple[Request, ...] = ()
+    try:
+        requests = submit(store, spec)  # a store that is lost now may have it, or a part of it
+        if wait:
+            follow(ctx, requests, seconds=timeout, actor=spec.actor)
+        return result_of(store, standing_of(store, requests), output, many=many)
+    except KeyboardInterrupt:
+        raise OutcomeUnknown("interrupted: operations that have begun stay open", hint=_GO_ON, asked=requests) from None
+    except StoreError as error:
+        raise OutcomeUnknown(
+            f"the store went away; operations that have begun stay open: {error}", hint=_GO_ON, asked=requests
+        ) from error
+
+
+def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor: str) -> None:
+    """See requests through, here or by whoever leads, and say each line of their history as it is written."""
+    clock = SystemClock()
+    work = RequestWait(
+        store=ctx.store,
+        settings=ctx.settings,
+        logs=ctx.log,
+        clock=clock,
+        lead=Leadership(ctx.store, clock, this_process()),
+        actor=actor,
+        watch=Progress(ctx.store, requests, at_once=ctx.settings.operations.at_once).say,
+    )
+    work.see_through(requests, seconds=seconds)
+    for operation, error in work.failures.items():
+        render.talk(f"operation {operation} stays open: {error}" + (f" ({error.hint})" if error.hint else ""))

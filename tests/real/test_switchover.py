@@ -1,0 +1,84 @@
+"""A switchover on real parts: both clusters alive, 2,000 records a second, and every record delivered once."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab.ports import free_base_port
+from lab.scenario import Script, open_world
+from lab.stage import await_running, stage
+from tests.waiting import until
+
+pytestmark = pytest.mark.real
+
+
+def test_a_switchover_under_load_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    with stage(tmp_path / "story", print) as on:
+        open_world(on, Script(base_port=free_base_port()))
+        runner = on.start_runner()
+        await_running(on, runner)
+        queries = yaml.safe_load(on.config.read_text())["queries"]
+        carried = [name for name, query in queries.items() if query.get("resume") != "fresh"]
+        traffic = on.start_traffic("east", 2000, 600)
+        await_running(on, runner, batches=3)
+
+        code, printed = on.tideover("switchover", *carried, "--to", "west", "--yes", "-o", "json", check=False)
+        operations = json.loads(printed)
+        assert (code, [each["outcome"] for each in operations]) == (0, ["done"] * len(carried))
+        for plan in [each["plan"] for each in operations]:
+            assert plan["uncommitted_batch"] == "none", "each query had finished its batch"
+            assert {row["method"] for row in plan["partitions"]} == {"exact"}
+            totals = plan["totals"]
+            assert (totals["replay_records"], totals["possible_replay_records"], totals["replay_later_records"]) == (
+                0,
+                0,
+                0,
+            )
+
+        batches = {row["query"]: row["batch"] for row in on.ask("list")}
+
+        def reads_on() -> bool:
+            rows = [row for row in on.ask("list") if row["query"] in carried]
+            return all(row["cluster"] == "west" and row["batch"] >= batches[row["query"]] + 3 for row in rows)
+
+        until(reads_on, "every query reads on west what is still written to east")
+        on.stop(traffic)
+        time.sleep(2)
+        verdict = json.loads(on.lab("verify", "--wait", "60", "-o", "json"))
+        for name in carried:
+            row = verdict[name]
+            assert (row["lost"], row["duplicated"], row["exposed"]) == (0, 0, 0), row
+            assert row["delivered"] == row["acked"] > 0
+
+
+def test_a_switchover_without_its_replicator_goes_back(tmp_path: Path) -> None:
+    with stage(tmp_path / "story", print) as on:
+        open_world(on, Script(base_port=free_base_port()))
+        config = yaml.safe_load(on.config.read_text())
+        config["policy"] = {"catch_up": "5s"}
+        on.config.write_text(yaml.safe_dump(config, sort_keys=False))
+        name = next(each for each, query in config["queries"].items() if query.get("resume") != "fresh")
+        runner = on.start_runner()
+        await_running(on, runner)
+        traffic = on.start_traffic("east", 500, 600)
+        await_running(on, runner, batches=3)
+        on.lab("kill", "replicator")
+        before = on.ask("show", name)
+        until(lambda: on.ask("show", name)["batch"] > before["batch"] + 2, "the query reads what nobody copies")
+
+        code, printed = on.tideover(
+            "switchover", name, "--to", "west", "--yes", "--consent", "replication", "-o", "json", check=False
+        )
+        operation = json.loads(printed)
+        assert (code, operation["outcome"]) == (1, "refused")
+        assert operation["sentence"].startswith("caught-up: west lacks ")
+        back = on.ask("show", name)
+        assert (back["cluster"], back["checkpoint"]) == ("east", before["checkpoint"])
+        until(lambda: on.ask("show", name)["batch"] > back["batch"] + 2, "it reads on")
+        on.stop(traffic)
+        on.lab("start", "replicator")
+        verdict = json.loads(on.lab("verify", "--wait", "60", "-o", "json"))
+        assert (verdict[name]["lost"], verdict[name]["duplicated"]) == (0, 0), verdict[name]
