@@ -115,6 +115,7 @@ def tell(plot: Plot, folder: Path) -> Told:
         tools = [plain.tool, *(copier.tool for copier in copiers.values())]
         try:
             stage.until("both copiers commit", lambda: all(each.committed() >= plot.size for each in copiers.values()))
+            stage.until("an aborted attempt is read", lambda: _has_read_aborted(folder / "rows_all"))
             time.sleep(plot.calm_seconds)
             assert all(each.tool.process.poll() is None for each in copiers.values()), "they are to die in the middle"
             (stage.kill if plot.fault == "kill" else stage.freeze)(CLUSTERS[0])
@@ -137,6 +138,14 @@ def tell(plot: Plot, folder: Path) -> Told:
         told.standby = _read(west)
         told.operations = {name: stage.operations(name)[0] for name in _QUERIES}
     return told
+
+
+def _has_read_aborted(sink: Path) -> bool:
+    """Whether a query was given a number twice: once of a transaction that aborted, and once of its next attempt."""
+    given = Counter(
+        (each.partition, each.value) for rows in _rows(sink).values() for each in rows if each.value.isdigit()
+    )
+    return any(times > 1 for times in given.values())
 
 
 def judged(told: Told) -> list[str]:
