@@ -95,7 +95,7 @@ def test_a_copy_that_has_not_come_as_far_is_told_with_what_is_to_come(idle: tupl
     world, site = idle
     keep_state(world)
     sent = send_again(world, "west", "east", last=60)
-    assert refusal(returned(world, site)).startswith("repeats-into-state: orders-0, orders-1")
+    assert refusal(returned(world, site)).startswith("repeats-into-state: records of orders-0, orders-1")
     known = totals(newest(world))
     assert (known["replay_records"], known["replay_later_records"]) == (sent, ALL - sent)
 

@@ -57,7 +57,7 @@ def test_a_newer_epoch_that_is_held_only_stops() -> None:
     ]
 
 
-def test_what_a_planned_move_holds_goes_on_until_its_fence() -> None:
+def test_a_query_held_by_a_planned_move_runs_until_its_fence() -> None:
     row = replace(ROW, epoch=4, desired=Desired.HELD, operation="op")
     assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}, {"op"}.__contains__) == []
     placed = replace(row, desired=Desired.RUNNING)
