@@ -80,7 +80,7 @@ def test_a_query_with_a_request_or_an_operation_is_not_forgotten(
     old.store.ask(samples.request(query="old", expires_at=datetime.now(UTC) + HOUR))
     code, _, err = run(capsys, "forget", "old", "--yes")
     assert code == 1
-    assert "request request-1 of old waits" in err
+    assert "request request-1 of old has not begun yet" in err
     term = term_of(old.store)
     old.store.answer("request-1", term=term, refused="no")
     opened = samples.operation(query="old")
