@@ -192,7 +192,10 @@ def test_other_partitions_resume_at_one_time_and_want_consent(stage: Stage) -> N
     """The earliest last record that was read is of second 58, and the buffer is ten seconds."""
     plan = stage.plan("split")
     assert plan.places == {"split": [(16, "timestamp", 11), (16, "timestamp", 11), (16, "timestamp", 10)]}
-    text = "partition counts differ (split: 2 on east, 3 on west): all partitions resume at one common time"
+    text = (
+        "partition counts differ (split: 2 on east, 3 on west): all partitions resume at one common time and records "
+        "may be read twice; --consent repeats accepts it"
+    )
     assert plan.refusals == {"partitions-match": text}
     assert stage.plan("split", "repeats").refusals == {}
 
