@@ -171,7 +171,7 @@ def test_a_place_that_retention_has_deleted_is_a_gap_that_needs_consent() -> Liv
         world.clusters["west"].retain("orders", number, log.end - 10)
     world.drivers["a"].frozen, world.clusters["east"].reachable = False, False
     pass_time(world, 30, site)
-    assert only_operation(world).sentence.startswith("retention: the standby has deleted the place of orders-0")
+    assert only_operation(world).sentence.startswith("retention: the standby has deleted records from where orders-0")
     assert "retention-reach" in red_gates(world, site)
     world.request(consents=("gap",))
     pass_time(world, 30, site)
