@@ -39,7 +39,7 @@ def test_a_committed_operation_is_not_taken_back(world: World, capsys: pytest.Ca
     assert world.store.open_requests() == []
 
 
-def test_an_operation_that_is_over_or_unknown_is_said_to_be_so(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_operation_that_is_over_or_unknown_is_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     done = world.carry_out(world.request())
     assert done is not None
     code, _, err = run(capsys, "cancel", done.id)
