@@ -330,7 +330,7 @@ def test_an_operation_that_cannot_be_driven_on_is_said_once_with_its_epoch() -> 
     world.store.record(samples.operation(query="undeclared", epoch=7), term=lease.term)
     with capture_logs() as lines:
         pass_time(world, 30, site)
-    (line,) = [each for each in lines if each["event"] == "an operation cannot be driven on"]
+    (line,) = [each for each in lines if each["event"] == "an operation cannot continue"]
     assert (line["operation"], line["query"], line["epoch"]) == ("op-1", "undeclared", 7)
     assert "not declared" in line["error"]
 
