@@ -81,7 +81,7 @@ def test_a_query_runs_on_under_a_restored_row_and_restarts_once_reconciled(stage
         assert sides is not None
         assert (sides.runs.epoch, sides.runs.state, sides.runs.checkpoint) == (3, RunState.RUNNING, again.checkpoint)
         assert (turned_down(stage) or "").startswith(
-            "store-current: runner a runs ids under epoch 3, the store knows only 1"
+            "store-current: runner a runs ids under epoch 3, but the store knows only epoch 1"
         )
         assert stage.store.operations(only_open=True) == []
         assert stage.row().epoch == 1
