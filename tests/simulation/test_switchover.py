@@ -6,6 +6,9 @@ import pytest
 
 from state.model.entities import Desired, Operation, OperationKind, Phase
 from state.store.controller_store import ControllerStore
+from tests.simulation.control import pass_time
+from tests.simulation.faults.scenes import active, scene
+from tests.simulation.live import LiveWorld, live_settings
 from tests.simulation.world import QUERY, START_MS, Crash, CrashingStore, World, settings
 
 PLACE = 33 + 100
@@ -156,3 +159,22 @@ def test_a_crash_after_every_write_ends_in_one_start_and_nothing_lost() -> None:
     else:
         pytest.fail("it never came to its end")
     assert count > 8
+
+
+def test_a_primary_that_dies_meanwhile_is_left_by_automatic_failover() -> None:
+    policy = {"automatic": True, "catch_up": "20s", "cooldown": "1s"}
+    world, site = scene(LiveWorld(live_settings(policy=policy), rate=20))
+    world.replicator.behind_seconds = 12.0
+    pass_time(world, 20, site)
+    world.request(kind=OperationKind.SWITCHOVER)
+    pass_time(world, 3, site)
+    (waiting,) = world.store.operations()
+    assert waiting.phase is Phase.RESOLVING
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site)
+    failover, switchover = world.store.operations()
+    assert (switchover.id, switchover.outcome) == (waiting.id, "refused")
+    assert (failover.kind, failover.actor, failover.outcome) == (OperationKind.FAILOVER, "auto", "done")
+    assert active(world) == "west"
+    assert world.broken == []
+    assert world.account() == (0, 0)
