@@ -11,11 +11,12 @@ import pytest
 
 from state.errors import StoreUnavailable
 from state.messages import Evidence, Failure, Planned, PrepareReport, PrepareRequest, SinkState
-from state.model.entities import Assignment, Desired, IntentKind, Operation, Phase, Request
+from state.model.entities import Assignment, Desired, IntentKind, Operation, OperationKind, Phase, Request
 from state.store.controller_store import ControllerStore
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import RUNNERS, Crash, CrashingStore, DoubtfulStore
+from tests.simulation.test_switchover import behind, copy, replicated
 from tests.simulation.world import QUERY, Checkpoint, World, settings
 
 PLACE = 33 + 100
@@ -85,6 +86,27 @@ def when_blocked(world: World, act: Callable[[], object]) -> World:
             act()
 
     world.clock.lives.insert(0, look)
+    return world
+
+
+def never_copied() -> World:
+    """West lacks records that the query has read, and the replicator never brings them."""
+    world = replicated(policy={"catch_up": "4s"})
+    behind(world, 7)
+    return world
+
+
+def copied_late() -> World:
+    """West lacks them when the switchover begins, and has them two seconds later."""
+    world = replicated()
+    behind(world, 7)
+    waits = iter([True])
+
+    def replicate() -> None:
+        if world.clock.passed > 2 and next(waits, False):
+            copy(world, 93, 110)
+
+    world.clock.lives.insert(0, replicate)
     return world
 
 
@@ -199,6 +221,7 @@ class Story:
     writes: int
     target: str = "west"
     consents: tuple[str, ...] = ()
+    kind: OperationKind = OperationKind.FAILOVER
 
 
 STORIES = {
@@ -215,6 +238,10 @@ STORIES = {
     "a runner that is away and returns": Story(world=without_its_runner, ends=assert_was_blocked, writes=14),
     "a takeover behind the commit": Story(world=loses_its_runner, ends=assert_moved, writes=18),
     "a standby that dies behind the commit": Story(world=loses_its_standby, ends=assert_stays_placed, writes=14),
+    "a switchover": Story(world=copied_late, ends=assert_placed_as_chosen, writes=13, kind=OperationKind.SWITCHOVER),
+    "a switchover that goes back": Story(
+        world=never_copied, ends=assert_went_back, writes=9, kind=OperationKind.SWITCHOVER
+    ),
     "a way home": Story(world=moved_before, ends=assert_moved, writes=12, target="east"),
 }
 
@@ -236,7 +263,7 @@ def test_an_operation_interrupted_at_any_write_ends_as_it_would_have(name: str, 
     story = STORIES[name]
     for writes in count(1):
         world = story.world()
-        request = world.request(target=story.target, consents=story.consents)
+        request = world.request(kind=story.kind, target=story.target, consents=story.consents)
         before = len(world.store.operations())
         faults = faulty(world.store, writes)
         try:
