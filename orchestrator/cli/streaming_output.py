@@ -13,7 +13,7 @@ import yaml
 
 from orchestrator.cli import render
 from orchestrator.clock import Clock
-from orchestrator.history_log import HistoryTail, Read
+from orchestrator.history_tail import HistoryTail, Read
 from state.errors import StoreUnavailable
 from state.model.entities import Event
 

@@ -18,7 +18,7 @@ from orchestrator.cli.json_shapes import event_row
 from orchestrator.cli.streaming_output import follow
 from orchestrator.decide.gates.gate import UNKNOWN, Gate
 from orchestrator.decide.gates.readiness import Readiness
-from orchestrator.history_log import BATCH
+from orchestrator.history_tail import BATCH
 from orchestrator.lease import NAME
 from state.errors import StoreUnavailable
 from state.model.automation import AUTOMATIC, EVERY

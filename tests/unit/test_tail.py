@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.history_log import HistoryTail
+from orchestrator.history_tail import HistoryTail
 from state.model.entities import Event
 from tests.contract import samples
 
