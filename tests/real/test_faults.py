@@ -243,7 +243,7 @@ def test_a_standby_killed_after_the_commit_is_waited_for(theatre: Theatre) -> No
     typed = theatre.failover("rows", there)
     theatre.await_operation("rows", Phase.STARTING, Phase.VERIFYING)
     theatre.kill(there)
-    said_of = re.compile(f"{there} cannot be asked|fails on {there}")
+    said_of = re.compile(f"{there} does not answer|fails on {there}")
     theatre.until("the error is told", lambda: said_of.search(theatre.operations("rows")[0].sentence))
     theatre.start(there)
     said = typed.end()
