@@ -370,7 +370,7 @@ def test_one_link_serves_several_threads(link: Link, bootstrap: str) -> None:
             looked = link.offsets(dict.fromkeys(partitions, Spec.LATEST), timeout=60)
             wrong.extend(answer for answer in looked.values() if answer.offset != 0)
 
-    threads = [threading.Thread(target=ask_offsets) for _ in range(8)]
+    threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
