@@ -32,8 +32,8 @@ $(STAMP): $(LOCK) pyproject.toml
 java: $(STAMP) ## find Java 17, or install it by the system's package manager where that is allowed
 	@PYTHON=$(BIN)/python conf/ensure-java
 
-demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1)
-	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) --dir build/demo
+demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1, RETURN=1)
+	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) $(if $(RETURN),--return) --dir build/demo
 
 check: $(STAMP) ## a minute: format, lint, types, import rules, unit and contract tests
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint types unit
@@ -77,7 +77,7 @@ chaos: $(STAMP) ## faults in the compose environment, needs Docker: all, or SCEN
 chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose environment, then a failover
 	$(BIN)/python -m chaos soak $(if $(SECURED),--secured --dir build/chaos-secured) --minutes $(MINUTES) --seed $(SEED)
 
-reports: java ## about 8 hours, needs Docker: all reports of one clean commit (ONLY=carries,bench STORIES=10)
+reports: java ## about 10 hours, needs Docker: all reports of one clean commit (ONLY=carries,bench STORIES=10)
 	$(BIN)/python -m reports run --only "$(ONLY)" --stories "$(STORIES)"
 
 reports-index: $(STAMP) ## a second: count the ages of the reports again, run nothing

@@ -9,14 +9,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lab import archive, credentials, ledger, lifecycle, topics, traffic
+from lab import archive, credentials, ledger, lifecycle, topics, traffic, turn
 from lab.access import KINDS
 from lab.errors import ClusterSilent, LabError, NoSink
 from lab.external_clusters import ExternalClusters
 from lab.faults import FAULTS
 from lab.judge import QueryVerdict
 from lab.load_profile import Shape
-from lab.verify import Verifier
+from lab.verify import Home, Verifier
 from lab.world import CLUSTERS, ISOLATIONS, KAFKA_VERSIONS, PRIMARY, SECURED, TOPIC, Options, World, hold
 from state.errors import TideoverError
 
@@ -98,6 +98,13 @@ def _fault(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _turn(chosen: argparse.Namespace) -> int:
+    World.load(chosen.dir)
+    with hold(chosen.dir):
+        turn.turn(World.load(chosen.dir), say)
+    return 0
+
+
 def _topics(chosen: argparse.Namespace) -> int:
     external = ExternalClusters(chosen.dir, Path(chosen.config).resolve())
     external.acked.mkdir(parents=True, exist_ok=True)
@@ -141,7 +148,8 @@ def _traffic(chosen: argparse.Namespace) -> int:
 def _verify(chosen: argparse.Namespace) -> int:
     place = _place(chosen)
     configuration = Path(chosen.config).resolve() if chosen.config else place.configuration
-    verifier = Verifier(place, configuration, say)
+    home = Home.read(chosen.on, chosen.tail) if chosen.on else None
+    verifier = Verifier(place, configuration, say, only=chosen.query, home=home)
     if chosen.load:
         print(json.dumps(verifier.counts()))
         return 0
@@ -216,6 +224,8 @@ def _parser() -> argparse.ArgumentParser:
         fault = verbs.add_parser(verb, parents=[common], help=text)
         fault.add_argument("name", help="east, west, replicator, or one broker: east-2")
         fault.set_defaults(run=_fault)
+    turned = verbs.add_parser("turn", parents=[common], help="turn replication round, behind the last common record")
+    turned.set_defaults(run=_turn)
     kept = verbs.add_parser("archive", help="a trial run, a minute or two: everything that starts later starts sooner")
     kept.set_defaults(run=_archive)
     verify = verbs.add_parser("verify", parents=[common, output], help="print what was lost or repeated, per query")
@@ -230,6 +240,11 @@ def _parser() -> argparse.ArgumentParser:
         help="at most, until sinks have caught up with the standby",
     )
     verify.add_argument("--every", type=float, metavar="SECONDS", help="repeat it until stopped")
+    verify.add_argument("--query", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    verify.add_argument("--on", choices=CLUSTERS, help="the cluster that holds everything, after a way home")
+    verify.add_argument(
+        "--tail", action="append", default=[], type=Path, metavar="FILE", help="with --on: what show-op --tail reported"
+    )
     verify.add_argument("--load", action="store_true", help="only how much was acknowledged and delivered, as JSON")
     verify.set_defaults(run=_verify)
     made = verbs.add_parser("topics", parents=[common], help="make a topic on clusters that others run")

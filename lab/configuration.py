@@ -4,7 +4,7 @@ from typing import Any
 
 import yaml
 
-from lab.mirror import HEARTBEATS, OFFSET_SYNCS
+from lab.mirror import heartbeats, offset_syncs
 from lab.world import CLUSTERS, PRIMARY, STANDBY, TOPIC, World
 
 RUNNER = "a"
@@ -31,8 +31,9 @@ def compose(world: World) -> dict[str, Any]:
         "store": f"sqlite:///{world.directory / 'tideover.db'}",
         "clusters": {cluster: _cluster(world, cluster) for cluster in CLUSTERS},
         "routes": [
-            {"from": PRIMARY, "to": STANDBY, "topics": "identity", "heartbeats": HEARTBEATS,
-             "offset_syncs": OFFSET_SYNCS}
+            {"from": source, "to": target, "topics": "identity", "heartbeats": heartbeats(source),
+             "offset_syncs": offset_syncs(source)}
+            for source, target in ((PRIMARY, STANDBY), (STANDBY, PRIMARY))
         ],
         "spark": {"master": f"local[{slots}]", "conf": _CONF},
         "runners": {RUNNER: {"site": "lab"}},

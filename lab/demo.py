@@ -17,6 +17,7 @@ from typing import Any
 
 import pyspark
 
+from lab.homecoming import Homecoming
 from lab.scenario import Script, Story, tell
 from lab.stage import StoryFailed
 from streaming.jars import jar_paths
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for jars in (f"kafka-{options.kafka}", f"spark-{pyspark.__version__}"):
         jar_paths(jars, progress=say)
     script = Script(
-        fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka, automatic=options.auto
+        fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka,
+        automatic=options.auto, returns=options.way_home,
     )  # fmt: skip
     try:
         story = tell(script, directory, say)
@@ -67,6 +69,23 @@ def judge(story: Story) -> list[str]:
             problems.append(f"{query}: repeated {row['duplicated']}")
         if plan["resume"] == "fresh" and row["duplicated"] not in forecasts(plan["totals"]):
             problems.append(f"{query}: {row['duplicated']} repeated, and the forecast was {_forecast(plan['totals'])}")
+    return problems + (judge_home(story.home) if story.home is not None else [])
+
+
+def judge_home(home: Homecoming) -> list[str]:
+    """What is wrong with the way home, in sentences."""
+    problems = [] if home.exit == 0 else [f"tideover failback ended with exit code {home.exit}"]
+    problems += [] if home.tail["whole"] else ["not every record of the tail could be listed"]
+    problems += [
+        f"{each['query']}: failback {each['outcome']}: {each['sentence']}"
+        for each in home.operations
+        if each["outcome"] != "done"
+    ]
+    for query, row in home.verdict.items():
+        if not row["delivered"]:
+            problems.append(f"{query} at home: nothing was delivered")
+        if row["lost"] or row["duplicated"]:
+            problems.append(f"{query} at home: lost {row['lost']}, repeated {row['duplicated']}")
     return problems
 
 
@@ -112,7 +131,25 @@ def _page(story: Story, problems: Sequence[str]) -> list[str]:
             lines += ["", *_fresh(query, operation, row)]
     if story.script.automatic:
         lines += ["", *_events(story)]
+    if story.home is not None:
+        lines += ["", *_home(story.home)]
     lines += ["", "verdict: " + ("; ".join(problems) if problems else _kept(story))]
+    return lines
+
+
+def _home(home: Homecoming) -> list[str]:
+    columns = f"{'acked':>9}{'delivered':>11}{'lost':>6}{'repeated':>10}{'never read':>12}"
+    lines = [f"{len(home.tail['records'])} records were on east alone, listed by tideover show-op ID --tail", ""]
+    lines += [f"{'home again':<28}{columns}{'switch':>9}"]
+    for operation in home.operations:
+        row, unread = home.verdict[operation["query"]], operation["plan"].get("unread_before", [])
+        counts = [each["records"] for each in unread]
+        never = None if None in counts else sum(counts)
+        lines.append(
+            f"{operation['query']:<28}{_count(row['acked']):>9}{_count(row['delivered']):>11}{_count(row['lost']):>6}"
+            f"{_count(row['duplicated']):>10}{_count(never):>12}"
+            f"{_seconds(operation['measured'].get('switch_seconds')):>9}"
+        )
     return lines
 
 
@@ -141,7 +178,8 @@ def _events(story: Story) -> list[str]:
 
 def _kept(story: Story) -> str:
     carried = [query for query in story.verdict if story.operation(query)["plan"]["resume"] == "carry"]
-    return f"lost 0, repeated 0 in {len(carried)} carried queries; the fresh query repeated what was forecast"
+    both = " there and back" if story.home is not None else ""
+    return f"lost 0, repeated 0 in {len(carried)} carried queries{both}; the fresh query repeated what was forecast"
 
 
 def _report(story: Story, problems: Sequence[str]) -> dict[str, Any]:
@@ -160,6 +198,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fault", choices=("kill", "freeze"), default="kill", help="what happens to the primary")
     parser.add_argument("--auto", action="store_true", help="no command is typed: a controller sees it and acts")
+    parser.add_argument("--return", dest="way_home", action="store_true", help="and the way home, under load")
     parser.add_argument("--dir", default="build/demo", help="everything that the demo writes goes here; emptied first")
     parser.add_argument("--rate", type=int, default=2000, help="records per second")
     parser.add_argument("--base-port", type=int, default=19092, help="first port of the two clusters")

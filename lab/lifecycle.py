@@ -12,7 +12,7 @@ from typing import Any
 from lab import cluster, configuration, mirror, topics
 from lab.errors import NoWorld, Refused
 from lab.java import Say
-from lab.mirror import HEARTBEATS, OFFSET_SYNCS
+from lab.mirror import heartbeats, offset_syncs
 from lab.world import CLUSTERS, PRIMARY, REPLICATOR, STANDBY, TOPIC, Options, Place, World
 
 GRACE_SECONDS = 4.0
@@ -137,8 +137,7 @@ def make_topic(world: Place, topic: str, partitions: int) -> None:
 
 def permit(world: Place, topic: str) -> None:
     """Where the clusters are secured, let Tideover read a topic of both."""
-    replicators = dict.fromkeys((HEARTBEATS, OFFSET_SYNCS), ("READ",))
-    if access := world.access_to(PRIMARY):
-        access.permit(world.bootstrap(PRIMARY), {topic: _OF_A_SOURCE})
-    if access := world.access_to(STANDBY):
-        access.permit(world.bootstrap(STANDBY), {topic: _OF_A_SOURCE, **replicators})
+    for here, source in ((PRIMARY, STANDBY), (STANDBY, PRIMARY)):
+        if access := world.access_to(here):
+            replicators = dict.fromkeys((heartbeats(source), offset_syncs(source)), ("READ",))
+            access.permit(world.bootstrap(here), {topic: _OF_A_SOURCE, **replicators})

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -29,41 +29,8 @@ class TopicReader:
 
     def advance(self) -> None:
         """Read on to the ends as they are now. Raises ClusterSilent when the cluster does not answer in time."""
-        ends = topics.ends(self._bootstrap, self._topic)
-        missing = {partition: end for partition, end in ends.items() if self._next.get(partition, 0) < end}
-        if not missing:
-            return
-        consumer = Consumer(
-            {
-                **settings_for(self._bootstrap),
-                "group.id": "lab",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                **topics.QUIET,
-            }
-        )
-        try:
-            consumer.assign([TopicPartition(self._topic, each, self._next.get(each, 0)) for each in missing])
-            self._read(consumer, missing)
-        except KafkaException as error:
-            raise ClusterSilent(f"{self._topic} could not be read: {error.args[0].str()}") from error
-        finally:
-            consumer.close()
-
-    def _read(self, consumer: Consumer, missing: dict[int, int]) -> None:
-        heard_at = time.monotonic()
-        while missing:
-            for message in consumer.consume(_BATCH, _POLL_SECONDS):
-                if message.error():
-                    continue  # the client retries by itself; a silence that lasts ends below
-                heard_at = time.monotonic()
-                self._keep(message)
-            # The position also passes over what is no record, such as a transaction's marker.
-            for at in consumer.position([TopicPartition(self._topic, partition) for partition in missing]):
-                if at.offset >= missing[at.partition]:
-                    del missing[at.partition]
-            if time.monotonic() > heard_at + _STALL_SECONDS:
-                raise ClusterSilent(f"{self._topic} could not be read to its end: {len(missing)} partitions stalled")
+        for message in read_on(self._bootstrap, self._topic, self._next):
+            self._keep(message)
 
     def _keep(self, message: Any) -> None:
         self._next[message.partition()] = message.offset() + 1
@@ -73,3 +40,35 @@ class TopicReader:
             return
         if identity >= 0:
             self.held.append(Held(identity, message.partition(), message.offset(), message.timestamp()[1]))
+
+
+def read_on(bootstrap: Sequence[str], topic: str, starts: Mapping[int, int]) -> Iterator[Any]:
+    """The messages of a topic from these offsets, 0 where none is named, to the ends as they are now.
+
+    In offset order within each partition. Raises ClusterSilent when the cluster does not answer in time.
+    """
+    ends = topics.ends(bootstrap, topic)
+    missing = {partition: end for partition, end in ends.items() if starts.get(partition, 0) < end}
+    if not missing:
+        return
+    settings = {"group.id": "lab", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings_for(bootstrap), **settings, **topics.QUIET})
+    try:
+        consumer.assign([TopicPartition(topic, each, starts.get(each, 0)) for each in missing])
+        heard_at = time.monotonic()
+        while missing:
+            for message in consumer.consume(_BATCH, _POLL_SECONDS):
+                if message.error():
+                    continue  # the client retries by itself; a silence that lasts ends below
+                heard_at = time.monotonic()
+                yield message
+            # The position also passes over what is no record, such as a transaction's marker.
+            for at in consumer.position([TopicPartition(topic, partition) for partition in missing]):
+                if at.offset >= missing[at.partition]:
+                    del missing[at.partition]
+            if time.monotonic() > heard_at + _STALL_SECONDS:
+                raise ClusterSilent(f"{topic} could not be read to its end: {len(missing)} partitions stalled")
+    except KafkaException as error:
+        raise ClusterSilent(f"{topic} could not be read: {error.args[0].str()}") from error
+    finally:
+        consumer.close()

@@ -1,4 +1,4 @@
-"""The replicator: MirrorMaker 2 in its dedicated mode, east to west, topics keeping their names.
+"""The replicator: MirrorMaker 2 in its dedicated mode, east to west until it is turned round; topics keep their names.
 
 Heartbeats: MirrorMaker emits into the topic `heartbeats` of *both* clusters, whichever direction is replicated. The
 one written on east travels like any record and arrives on west as `east.heartbeats` (the identity policy makes an
@@ -12,10 +12,18 @@ from lab import access, java, topics
 from lab.errors import ClusterSilent, StartFailed
 from lab.java import Say
 from lab.processes import tail
-from lab.world import CLUSTERS, PRIMARY, REPLICATOR, STANDBY, World
+from lab.world import CLUSTERS, PRIMARY, REPLICATOR, World, other
 
-HEARTBEATS = f"{PRIMARY}.heartbeats"
-OFFSET_SYNCS = f"mm2-offset-syncs.{PRIMARY}.internal"
+
+def heartbeats(source: str) -> str:
+    """The topic on the other cluster in which the heartbeats of ``source`` arrive."""
+    return f"{source}.heartbeats"
+
+
+def offset_syncs(source: str) -> str:
+    """The topic on the other cluster in which MirrorMaker notes what it copied where."""
+    return f"mm2-offset-syncs.{source}.internal"
+
 
 _PROBE_SECONDS = 120.0
 _POLL_SECONDS = 0.2
@@ -31,13 +39,22 @@ def properties(world: World) -> dict[str, object]:
         if (guarded := world.access_to(cluster))
         for key, value in guarded.java(access.REPLICATOR).items()
     }
-    return settings_for(bootstrap, replicas=world.options.brokers, isolation=world.options.isolation) | secured
+    return (
+        settings_for(bootstrap, replicas=world.options.brokers, isolation=world.options.isolation, source=world.source)
+        | secured
+    )
 
 
 def settings_for(
-    bootstrap: Mapping[str, Sequence[str]], *, replicas: int, isolation: str = "read_committed"
+    bootstrap: Mapping[str, Sequence[str]],
+    *,
+    replicas: int,
+    isolation: str = "read_committed",
+    source: str = PRIMARY,
 ) -> dict[str, object]:
     """Return MirrorMaker's configuration between the primary and the standby at these addresses.
+
+    In one direction only: with names kept, both at once would copy each record round and round.
 
     ``isolation`` is that of the consumer that reads the primary: MirrorMaker passes on what is behind
     ``<source>.consumer.`` (``MirrorMakerConfig.connectorBaseConfig``, ``MirrorConnectorConfig.sourceConsumerConfig``).
@@ -45,13 +62,14 @@ def settings_for(
     """
     settings: dict[str, object] = {"clusters": ",".join(CLUSTERS)}
     settings |= {f"{cluster}.bootstrap.servers": ",".join(bootstrap[cluster]) for cluster in CLUSTERS}
-    route = f"{PRIMARY}->{STANDBY}"
+    target = other(source)
+    route = f"{source}->{target}"
     settings |= {
         f"{route}.enabled": "true",
-        f"{STANDBY}->{PRIMARY}.enabled": "false",
+        f"{target}->{source}.enabled": "false",
         f"{route}.topics": ".*",
         f"{route}.offset.lag.max": 10,
-        f"{PRIMARY}.consumer.isolation.level": isolation,
+        f"{source}.consumer.isolation.level": isolation,
         f"{route}.consumer.fetch.max.wait.ms": 50,
         f"{route}.consumer.fetch.min.bytes": 65536,  # not every record by itself: fifty milliseconds of them
         "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
@@ -91,15 +109,15 @@ def start(world: World, say: Say) -> None:
 
 
 def await_replicating(world: World, topic: str) -> None:
-    """Put one record into every partition on the primary and wait until the standby has as many more."""
-    before = sum(topics.ends(world.bootstrap(STANDBY), topic).values())
-    probes = topics.put_foreign(world.bootstrap(PRIMARY), topic, lambda _: 1)
+    """Put one record into every partition on the source and wait until the target has as many more."""
+    before = sum(topics.ends(world.bootstrap(world.target), topic).values())
+    probes = topics.put_foreign(world.bootstrap(world.source), topic, lambda _: 1)
     deadline = time.monotonic() + _PROBE_SECONDS
     while time.monotonic() < deadline:
         if world.look(REPLICATOR) != "running":
             break
         try:
-            if sum(topics.ends(world.bootstrap(STANDBY), topic).values()) >= before + probes:
+            if sum(topics.ends(world.bootstrap(world.target), topic).values()) >= before + probes:
                 return
         except ClusterSilent:
             pass

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import yaml
 
+from lab.homecoming import Homecoming, carried_of, come_home
 from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, await_verdicts, stage
 
 Fault = Literal["kill", "freeze"]
@@ -43,6 +44,8 @@ class Script:
     """How, if at all: ``lab.world.SECURED``."""
     automatic: bool = False
     """A controller watches, and nobody types anything."""
+    returns: bool = False
+    """The primary comes up again, replication is turned round, and the carried queries go home under load."""
 
     @classmethod
     def at_random(cls, seed: int, *, fault: Fault, base_port: int, wait_warm: bool) -> "Script":
@@ -73,6 +76,7 @@ class Story:
     """Until the controller called the cluster DOWN, by its own record; None where none watched."""
     events: Sequence[Mapping[str, Any]] = ()
     """``history -o json`` from the fault on, oldest first."""
+    home: Homecoming | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     """How long the parts of the story took."""
 
@@ -114,6 +118,9 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
         watch.mark("verdict")
         operations = [on.ask("show-op", identity) for identity in identities]
         events = [event for event in on.ask("history", "--limit", "1000") if event["sequence"] > before]
+        home = come_home(on, carried_of(operations), rate=script.rate, fault=script.fault) if script.returns else None
+        if home is not None:
+            watch.mark("way_home")
         on.stop(runner)
         return Story(
             script=script,
@@ -124,6 +131,7 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
             fault_to_first_commit_seconds={op["query"]: first_commit_after(op, struck_at) for op in operations},
             fault_to_verdict_seconds=verdict_after(events, struck_at),
             events=events,
+            home=home,
             seconds=watch.seconds,
         )
 
@@ -132,12 +140,7 @@ def _type_it(on: Stage, script: Script, struck_at: float) -> tuple[int, list[str
     """An operator types the failover, some time after the fault; its exit code and operations."""
     time.sleep(max(0.0, struck_at + script.decide_seconds - time.time()))
     on.say("tideover failover --all --to west --yes")
-    code, printed = on.tideover(
-        "failover", "--all", "--to", "west", "--yes", "--reason", f"rehearsal: {script.fault}", "-o", "json",
-        check=False,
-    )  # fmt: skip
-    rows = json.loads(printed)
-    return code, [row["id"] for row in (rows if isinstance(rows, list) else [rows])]
+    return on.move("failover", "--all", "--to", "west", "--reason", f"rehearsal: {script.fault}")
 
 
 def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:

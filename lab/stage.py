@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,12 @@ class Stage:
     def ask(self, *arguments: str, timeout: float = 60.0) -> Any:
         """Run a verb of the product with ``-o json`` and parse its answer."""
         return json.loads(self.tideover(*arguments, "-o", "json", timeout=timeout)[1])
+
+    def move(self, *arguments: str) -> tuple[int, list[str]]:
+        """Type a verb that moves queries; its exit code and the ids of the operations."""
+        code, printed = self.tideover(*arguments, "--yes", "-o", "json", check=False)
+        rows = json.loads(printed)
+        return code, [row["id"] for row in (rows if isinstance(rows, list) else [rows])]
 
     def start(self, name: str, *command: str, inside: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start a process in the background; its log is ``<name>.log``, and it ends with the story."""
@@ -127,6 +133,19 @@ def await_running(
             return
         time.sleep(2.0)  # each look is a process of its own
     raise StoryFailed(f"not every query ran within {timeout:g} s: see runner-a.log")
+
+
+def await_batches(on: Stage, queries: Collection[str], *, more: int, timeout: float = 120.0) -> None:
+    """Wait until each of these queries has committed so many more batches."""
+    before: dict[str, int] = {}
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        reached = {row["query"]: _committed(row) for row in on.ask("list") if row["query"] in queries}
+        before = before or reached
+        if all(reached[query] >= before[query] + more for query in queries):
+            return
+        time.sleep(1.0)
+    raise StoryFailed(f"{', '.join(queries)} did not commit {more} more batches within {timeout:g} s")
 
 
 def _committed(row: Mapping[str, Any]) -> int:

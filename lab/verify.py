@@ -1,16 +1,24 @@
 """The verifier: what producers were acknowledged, what the clusters hold, what the sinks got; a verdict per query.
 
+After a way home one cluster holds everything (``on``): what the other one got was copied there. What only that cluster
+ever had, a tail, is given as it was reported (``tails``); a query may have read a beginning of it before it left, and a
+report that names one record too many or too few shows as a loss.
+
 What cannot be judged is an error with one sentence: a topic that does not exist, a query of an unknown sink, a sink
 that was never written though records were acknowledged. No query is skipped, and none gets a zero for it.
 """
 
+import itertools
+import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from lab import ledger, queries, topics
-from lab.errors import ClusterSilent, NoSink, Unjudgeable
+from lab.errors import ClusterSilent, LabError, NoSink, Unjudgeable
 from lab.java import Say
 from lab.judge import QueryVerdict, judge_by_id
 from lab.log import TopicReader
@@ -25,14 +33,45 @@ _Read = tuple[str, str, str, str]
 """Primary, its name of a topic, standby, its name of that topic."""
 
 
+@dataclass(frozen=True)
+class Home:
+    """The cluster that holds everything, and what was reported that only it ever had."""
+
+    cluster: str
+    tail: frozenset[tuple[str, int, int]] = frozenset()
+    """Topic, partition and offset of each record."""
+
+    @classmethod
+    def read(cls, cluster: str, reports: Iterable[Path]) -> Self:
+        """From what ``tideover show-op ID --tail -o json`` printed. Raises LabError."""
+        told: set[tuple[str, int, int]] = set()
+        for path in reports:
+            try:
+                report = json.loads(path.read_text(encoding="utf-8"))
+                records = {(each["topic"], each["partition"], each["offset"]) for each in report["records"]}
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise LabError(f"{path} is no report of a tail: {error!r}") from error
+            if report["cluster"] != cluster:
+                raise LabError(f"{path} tells of {report['cluster']}, not of {cluster}")
+            told |= records
+        return cls(cluster, frozenset(told))
+
+
 class Verifier:
     """Verifies the queries of one configuration; reading goes on where the last verdict left off."""
 
-    def __init__(self, world: Place, configuration: Path, say: Say) -> None:
+    def __init__(
+        self, world: Place, configuration: Path, say: Say, *, only: Collection[str] = (), home: Home | None = None
+    ) -> None:
         self._world = world
         self._say = say
         self._logs: dict[tuple[str, str], TopicReader] = {}
-        self._queries = queries.read(configuration)
+        self._home = home
+        declared = queries.read(configuration)
+        unknown = set(only) - {query.name for query in declared}
+        if unknown:
+            raise Unjudgeable(f"{configuration} names no query {', '.join(sorted(unknown))}")
+        self._queries = [query for query in declared if not only or query.name in only]
 
     def verdicts(self, wait_seconds: float) -> dict[str, QueryVerdict]:
         """Judge; with a wait, only once nothing is missing and two verdicts in a row agree, or the wait is over."""
@@ -115,6 +154,8 @@ class Verifier:
 
     def _topic(self, query: Query, topic: str, read: dict[_Read, Topic]) -> Topic:
         """Read one topic of a query on both clusters; queries of the same topic share what was read."""
+        if self._home is not None:
+            return self._at_home(query, topic, self._home)
         there = query.on_standby(topic)
         key = query.primary, topic, query.standby, there
         if key not in read:
@@ -127,6 +168,19 @@ class Verifier:
                 primary=on_primary, standby=on_standby,
             )  # fmt: skip
         return read[key]
+
+    def _at_home(self, query: Query, topic: str, home: Home) -> Topic:
+        """Everything is on one cluster; of its tail a query may have read a beginning."""
+        names = {query.primary: topic, query.standby: query.on_standby(topic)}
+        if home.cluster not in names:
+            raise Unjudgeable(f"query {query.name} does not run on {home.cluster}")
+        name = names[home.cluster]
+        held = self._read(home.cluster, name)
+        tail = [each for each in held if (name, each.partition, each.offset) in home.tail]
+        known = set(tail)
+        acked = [ledger.read(self._world.acked, called, cluster) for cluster, called in names.items()]
+        rest = [each for each in held if each not in known]
+        return Topic.gather(primary=tail, standby=rest, direct=itertools.chain(*acked))
 
     def _peek(self, query: Query, topic: str) -> Iterable[Held]:
         """Return what is known of a topic on the primary, which may be dead."""

@@ -57,6 +57,11 @@ class Place(Protocol):
     def may_answer(self, cluster: str) -> bool: ...
 
 
+def other(cluster: str) -> str:
+    """The other one of the two."""
+    return STANDBY if cluster == PRIMARY else PRIMARY
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What a world is made of; fixed for its life."""
@@ -115,6 +120,13 @@ class World:
     cluster_ids: dict[str, str] = field(default_factory=lambda: {cluster: _cluster_id() for cluster in CLUSTERS})
     started: dict[str, Process | None] = field(default_factory=dict)
     """By part: the process, or None while its pid is not known yet."""
+    source: str = PRIMARY
+    """Which cluster the replicator copies from."""
+
+    @property
+    def target(self) -> str:
+        """Which cluster the replicator copies to."""
+        return other(self.source)
 
     @classmethod
     def load(cls, directory: Path) -> Self:
@@ -137,7 +149,7 @@ class World:
         """Write the world, whole or not at all."""
         told = {
             "format": _FORMAT, "token": self.token, "phase": self.phase, "options": asdict(self.options),
-            "cluster_ids": self.cluster_ids,
+            "cluster_ids": self.cluster_ids, "source": self.source,
             "started": {name: asdict(process) if process else None for name, process in self.started.items()},
         }  # fmt: skip
         partial = self.directory / "world.json.partial"

@@ -6,6 +6,7 @@ TideoverError
 ├── UnknownName        no such query, cluster or operation                          exit 2
 ├── Refused            a gate turned the verb down before anything was changed      exit 1
 ├── NotLeading         the lease was lost, or somebody else holds it                exit 3
+├── NoEvidence         an operation has no document of evidence, or not any more   exit 3
 ├── OutcomeUnknown     the time to wait was up; the operation stays open            exit 3
 ├── IllegalMove        a phase met an event that its table does not know            exit 2
 └── OperationFailed    an operation ended without reaching its aim                  exit 2
@@ -24,6 +25,7 @@ __all__ = [
     "ConfigError",
     "ExitCode",
     "IllegalMove",
+    "NoEvidence",
     "NotLeading",
     "OperationFailed",
     "OutcomeUnknown",
@@ -83,6 +85,13 @@ class NotLeading(OrchestratorError):
     """Another process leads."""
 
     kind = "not-leading"
+    exit_code = ExitCode.UNKNOWN
+
+
+class NoEvidence(OrchestratorError):
+    """There is no evidence of the operation, so nothing can be said of it."""
+
+    kind = "no-evidence"
     exit_code = ExitCode.UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""What has to be done now and then, and never on time: readiness samples, counts, measures, and clearing what is over.
+"""What has to be done now and then, and never to the second: samples, schedules, counts, and clearing what is over.
 
 The one seam of APScheduler 3.11. It goes by the wall clock, and a clock that is set back holds its jobs up for as long;
 a run that hangs blocks the later ones; what it starts it cannot stop. So nothing that must be on time runs here, each
@@ -24,12 +24,14 @@ from orchestrator.clock import Clock, SystemClock
 from orchestrator.decide.gates.readiness import next_samples, readiness_event, readiness_fact
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
+from orchestrator.facts.evidence import Folder, keep_evidence
 from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of
 from orchestrator.facts.gather import Logs
 from orchestrator.facts.measure import keep_counts
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.timestamp_disorder import measure_disorder
 from orchestrator.operation.open_operations import open_operations
+from orchestrator.schedules import ask_for_due
 from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
 from state.model.maintenance import PrunedRows
 from state.settings.keys import Tideover
@@ -79,8 +81,12 @@ class Housekeeping:
         self._stop = threading.Event()
         self._spent: dict[str, float] = {}
         """By query, what its last sample took, in seconds of a core; what else this process did meanwhile is in it."""
+        self._folder = Folder(settings.evidence.folder) if settings.evidence.folder is not None else None
+        self._folder_fails = False
         self._jobs = {
+            "evidence": _Job(self.keep_evidence),
             "readiness": _Job(self.sample),
+            "schedules": _Job(self.ask),
             "later": _Job(self._when_due(LATER_EVERY, self.count)),
             "disorder": _Job(self._when_due(DISORDER_EVERY, self.measure)),
             "retention": _Job(self._when_due(RETENTION_EVERY, self.clean, self.prune, self.prune_timelines)),
@@ -134,6 +140,10 @@ class Housekeeping:
                 break
         return kept
 
+    def ask(self) -> int:
+        """Ask for what is scheduled and due; of how many schedules. Raises ``StoreError``."""
+        return ask_for_due(self._store, self._settings, term=self._leading)
+
     def count(self) -> int:
         """Count what moves announced to come later; how many numbers grew. Raises ``StoreError``."""
         return keep_counts(
@@ -151,6 +161,27 @@ class Housekeeping:
                     break
                 self._store.keep_disorder(found, term=term)
                 kept += 1
+        return kept
+
+    def keep_evidence(self) -> int:
+        """Write the evidence of operations that have closed, to the store and to its folder; of how many.
+
+        Raises ``StoreError``.
+        """
+        if self._leading() is None:
+            return 0
+        kept = keep_evidence(self._store, self._logs, term=self._leading, actor=self._actor)
+        if self._folder is not None:
+            try:
+                self._folder.write(self._store)
+                self._folder_fails = False
+            except OSError as error:
+                if not self._folder_fails:
+                    log.error(  # noqa: TRY400 # no defect of ours
+                        "evidence is in the store but cannot be written to its folder; tried again every 5 s",
+                        folder=str(self._settings.evidence.folder), error=str(error),
+                    )  # fmt: skip
+                self._folder_fails = True
         return kept
 
     def clean(self) -> int:

@@ -63,6 +63,11 @@ ENTRIES = (
         minutes=50, judged=BY_RECORDS, judges=_LAB_JUDGE, stories=10, settings={"AUTOMATIC": "{stories}", **_FAULTS},
     ),
     Entry(
+        name="returns", title="There and back: failover, then the way home", command=_long("test_many_returns"),
+        minutes=100, judged=f"at home {BY_RECORDS.replace('the standby holds', 'the home cluster holds')}",
+        judges=(*_LAB_JUDGE, "lab/homecoming.py"), stories=30, settings={"RETURNS": "{stories}"},
+    ),
+    Entry(
         name="transactions", title="Kill and freeze among aborted transactions",
         command=_long("test_many_transactions"), minutes=20,
         judged="every value is counted in the log of the standby and in the sinks",

@@ -73,6 +73,27 @@ class StateOperator(Message):
     partitions: int
 
 
+class RetainedBatch(Message):
+    """A committed batch to which a query can go back, with its state."""
+
+    batch: int
+    planned_at_ms: int
+    """When Spark planned it: what it read was in the cluster by then."""
+    offsets: Offsets
+    """Its end offsets."""
+    watermark_ms: int
+    """The watermark that it ran under; 0 without one."""
+
+
+class Retained(Message):
+    """How far back a checkpoint reaches."""
+
+    oldest_ms: int | None = None
+    """When the oldest batch was planned whose state is whole; None: there is none."""
+    batch: RetainedBatch | None = None
+    """The newest one that was planned at or before the time that was asked for."""
+
+
 class CheckpointReport(Message):
     """What a checkpoint holds; the answer to INSPECT, and part of the answer to FENCE."""
 
@@ -93,6 +114,8 @@ class CheckpointReport(Message):
     """If its sink knows batches that it has, then by query id and batch id: a carried checkpoint has a new query id."""
     other_sources: int = 0
     """Sources that are not Kafka's, which stay where they are when the query is moved."""
+    retained: Retained | None = None
+    """Where a time was asked for and the query keeps state."""
 
     @property
     def stateful(self) -> bool:
@@ -110,6 +133,8 @@ class Evidence(StrEnum):
 
 class InspectRequest(Message):
     checkpoint: str
+    to_time_ms: int | None = None
+    """Rewind only: the time to go back to."""
 
 
 class Process(Message):
@@ -154,6 +179,8 @@ class FenceRequest(Message):
     """How long the runner may wait for evidence before it reports without."""
     finish_seconds: float = 0.0
     """How long the batch under way may take to finish before the run is told to stop; 0: that is told at once."""
+    to_time_ms: int | None = None
+    """Rewind only: the time to go back to."""
 
 
 class FenceReport(Message):
@@ -191,6 +218,9 @@ class PrepareRequest(Message):
     treatment: UncommittedBatch = UncommittedBatch.NONE
     planned_target_offsets: Offsets | None = None
     """Replan only: the standby's end offsets of N+1."""
+    back_to: int | None = None
+    """Rewind with state only: the retained batch that the new checkpoint ends with; ``target_offsets`` stand for its
+    end."""
 
 
 class PrepareReport(Message):
@@ -213,12 +243,55 @@ class ReleaseRequest(Message):
     """Of an operation that a store lost: the folder below which its new checkpoints lie, if it made any."""
 
 
+class DrillRequest(Message):
+    """Rehearse a failover: one batch on the standby, from a copy of the checkpoint, and nothing written to the sink."""
+
+    prepare: PrepareRequest
+    """``checkpoint`` is in use and runs on: what is copied ends at ``batch``, though later ones are committed by then.
+    ``target`` is thrown away in the end."""
+    cluster: str
+    """The standby."""
+    records: int
+    """The batch reads at most so many from each source."""
+    within_seconds: float
+    """How long it may take to commit one batch with data."""
+
+
+class DrillStep(Message):
+    """One step that a runner took, one after the other."""
+
+    name: str
+    seconds: float
+    text: str
+    """What was done, in one sentence with its numbers."""
+
+
+class DrillSource(Message):
+    """What one Kafka source read in the batch of a drill, in the order of the checkpoint's offset log."""
+
+    source: str
+    start: dict[str, dict[str, int]] | None
+    """Topic, partition: where Spark says that it began; None for the first batch of a fresh checkpoint."""
+    end: dict[str, dict[str, int]]
+    rows: int
+
+
+class DrillReport(Message):
+    steps: tuple[DrillStep, ...]
+    batch: int
+    """The batch that was committed in the copy."""
+    sources: tuple[DrillSource, ...]
+    files: int
+    bytes: int
+    """Size of the copy."""
+
+
 class Failure(Message):
     """The result of a FAILED intent."""
 
     kind: str
     """``moved-on``, ``held``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``file-system``,
     ``access-denied``, ``target-taken``, ``already-run``, ``overtaken``, ``store-unavailable``, ``withdrawn``,
-    ``no-answer``, ``cleaned-away``, ``internal``."""
+    ``no-answer``, ``cleaned-away``, ``drill``, ``internal``."""
     text: str
     hint: str = ""

@@ -114,11 +114,14 @@ class LogRecord(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A record with all that is in it but its headers, of a topic whose content is understood."""
+    """A record with all that is in it."""
 
     offset: int
     key: bytes | None
     value: bytes | None
+    timestamp_ms: int = 0
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    """In their order; a name may come more than once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -186,4 +189,4 @@ class ClusterLog(Protocol):
         """Where one leader epoch per partition ends, all leaders in parallel. Never raises for a partition."""
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
-        """Read from ``(offset, max bytes)`` of one partition, with keys and values: for a replicator's own topics."""
+        """Read from ``(offset, max bytes)`` of one partition, each record in full, aborted ones too."""

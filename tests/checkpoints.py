@@ -12,13 +12,21 @@ SourceOffset = TopicOffsets | Mapping[str, int] | int
 """A Kafka source's, a file source's or a rate source's."""
 
 
+PLANNED_MS = 1_795_250_471_909
+"""When a batch was planned, unless told otherwise."""
+
+
 def offset_text(
-    *sources: SourceOffset | None, version: int = 1, watermark_ms: int = 0, provider: str = "HDFSBacked"
+    *sources: SourceOffset | None,
+    version: int = 1,
+    watermark_ms: int = 0,
+    provider: str = "HDFSBacked",
+    planned_ms: int = PLANNED_MS,
 ) -> str:
     """An entry of the offset log."""
     metadata: dict[str, Any] = {
         "batchWatermarkMs": watermark_ms,
-        "batchTimestampMs": 1_795_250_471_909,
+        "batchTimestampMs": planned_ms,
         "conf": {"spark.sql.streaming.stateStore.providerClass": PROVIDER.format(provider)},
     }
     if version == 2:

@@ -18,6 +18,7 @@ from streaming.cluster_log import (
     TopicFacts,
 )
 from streaming.errors import ClusterUnreachable
+from streaming.kafka.requests.records import digest
 
 RECORD_BYTES = 100
 """What each record counts for against a fetch's limit."""
@@ -189,10 +190,12 @@ class MemoryCluster:
         self._reach(timeout)
         return {partition: self._epoch_end(partition, epoch) for partition, epoch in epochs.items()}
 
-    def append_entry(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> int:
+    def append_entry(
+        self, topic: str, partition: int, key: bytes | None, value: bytes | None, timestamp_ms: int = 0
+    ) -> int:
         """Append a record that can be read in full by ``entries``; returns its offset."""
-        offset = self.append(topic, partition, 0, b"")
-        self.partition(topic, partition).entries.append(Entry(offset, key, value))
+        offset = self.append(topic, partition, timestamp_ms, digest(key, value))
+        self.partition(topic, partition).entries.append(Entry(offset, key, value, timestamp_ms))
         return offset
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:

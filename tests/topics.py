@@ -34,16 +34,27 @@ def make_topic(settings: Mapping[str, str], topic: NewTopic) -> None:
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.2)
-    until(lambda: _is_led(admin, topic.topic), f"{topic.topic} is made, and its partitions have no leaders")
-
-
-def _is_led(admin: AdminClient, topic: str) -> bool:
-    """Whether the broker knows the topic and its leaders: its controller answers before the broker has heard of it."""
+    seen: list[str] = []
     try:
-        partitions = admin.list_topics(topic, timeout=_TRY_SECONDS).topics[topic].partitions
-    except KafkaException:
+        until(
+            lambda: _is_led(settings, topic.topic, seen), f"{topic.topic} is made, and its partitions have no leaders"
+        )
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the last answers: {seen[-3:]}") from error
+
+
+def _is_led(settings: Mapping[str, str], topic: str, seen: list[str]) -> bool:
+    """Whether the broker knows the topic and its leaders: its controller answers before the broker has heard of it.
+
+    Each look has a client of its own, for the same reason as above; ``seen`` gets what it said.
+    """
+    try:
+        found = AdminClient({**settings, "log_level": 0}).list_topics(topic, timeout=_TRY_SECONDS).topics[topic]
+    except KafkaException as error:
+        seen.append(str(error))
         return False
-    return bool(partitions) and all(each.leader >= 0 for each in partitions.values())
+    seen.append(f"{found.error}, leaders {[each.leader for each in found.partitions.values()]}")
+    return bool(found.partitions) and all(each.leader >= 0 for each in found.partitions.values())
 
 
 def read_whole(bootstrap: str, topic: str) -> Iterator[tuple[int, int, bytes | None, bytes]]:

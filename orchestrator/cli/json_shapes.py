@@ -9,8 +9,20 @@ from orchestrator.decide.outcome import outcome_rows
 from orchestrator.decide.status import QueryStatus
 from orchestrator.decide.times import iso
 from state.model.automation import Acknowledgement, Pause
-from state.model.entities import Assignment, Event, Operation, Position, QueryFact, Request, RunnerFact, Step
+from state.model.entities import (
+    Assignment,
+    Event,
+    Operation,
+    OperationKind,
+    Position,
+    QueryFact,
+    Request,
+    RunnerFact,
+    Step,
+)
+from state.model.evidence import Evidence
 from state.model.maintenance import ReadinessFact
+from state.model.schedule import Schedule
 
 MEASURED = (
     "detect_seconds",
@@ -37,6 +49,8 @@ def query_row(query: QueryStatus, at: datetime) -> dict[str, object]:
         "operation": query.operation,
         "automatic": query.automatic,
         "ready": query.ready,
+        "home": query.home,
+        "away_since": iso(query.away_since),
     }
 
 
@@ -51,6 +65,7 @@ def request_row(request: Request) -> dict[str, object]:
         "id": request.id,
         "kind": request.kind.value,
         "to": request.target,
+        "parameters": dict(request.parameters),
         "actor": request.actor,
         "reason": request.reason,
         "created_at": iso(request.created_at),
@@ -82,6 +97,7 @@ def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
         "stateful": fact.stateful,
         "deduplicates_ahead": fact.deduplicates_ahead,
         "error": fact.error,
+        "retained_from": iso(fact.retained_from),
         "reported_at": iso(fact.reported_at),
     }
 
@@ -116,8 +132,27 @@ def runner_row(fact: RunnerFact, now: datetime) -> dict[str, object]:
     }
 
 
-def operation_json(operation: Operation, steps: Sequence[Step]) -> dict[str, object]:
-    """One operation with its steps; ``plan.operation`` names the operation."""
+def move_row(operation: Operation) -> dict[str, object]:
+    """One operation of a query, in short: where from and to, when, and what it cost as far as that is measured."""
+    measured = measured_json(operation)
+    return {
+        "id": operation.id,
+        "kind": operation.kind.value,
+        "from": operation.source,
+        "to": operation.target,
+        "phase": operation.phase.value,
+        "outcome": operation.outcome,
+        "started_at": iso(operation.started_at),
+        "ended_at": iso(operation.ended_at),
+        "exposure_records": measured["exposure_records"],
+        "replay_records": measured["replay_records"],
+        "actor": operation.actor,
+        "sentence": operation.sentence,
+    }
+
+
+def operation_json(operation: Operation, steps: Sequence[Step], kept: Evidence | None) -> dict[str, object]:
+    """One operation with its steps; ``plan.operation`` names the operation. ``kept``: its evidence."""
     plan: Mapping[str, object] | None = operation.plan
     return {
         "id": operation.id,
@@ -126,6 +161,7 @@ def operation_json(operation: Operation, steps: Sequence[Step]) -> dict[str, obj
         "query": operation.query,
         "from": operation.source,
         "to": operation.target,
+        "parameters": dict(operation.parameters),
         "epoch": operation.epoch,
         "phase": operation.phase.value,
         "outcome": operation.outcome,
@@ -136,8 +172,41 @@ def operation_json(operation: Operation, steps: Sequence[Step]) -> dict[str, obj
         "started_at": iso(operation.started_at),
         "ended_at": iso(operation.ended_at),
         "steps": [step_json(step) for step in steps],
-        "measured": {**measured_json(operation), "partitions": outcome_rows(operation)},
+        "measured": {**measured_json(operation), "partitions": outcome_rows(operation), **_drilled(operation)},
         "plan": {key: value for key, value in plan.items() if key != "followed"} if plan is not None else None,
+        "evidence": evidence_json(kept),
+    }
+
+
+def evidence_json(kept: Evidence | None) -> dict[str, object] | None:
+    """Where an operation's evidence stands in the chain; None while there is none."""
+    if kept is None:
+        return None
+    return {
+        "sequence": kept.sequence,
+        "sha256": kept.sha256,
+        "written_at": iso(kept.written_at),
+        "kept": kept.document is not None,
+    }
+
+
+def schedule_row(schedule: Schedule) -> dict[str, object]:
+    """One entry of the schedule."""
+    return {
+        "id": schedule.id,
+        "kind": schedule.kind.value,
+        "queries": ", ".join(schedule.queries) or "all",
+        "target": schedule.target,
+        "next_at": iso(schedule.next_at),
+        "cron": schedule.cron,
+        "zone": schedule.zone if schedule.cron else None,
+        "last_at": iso(schedule.last_at),
+        "last_outcome": schedule.last_outcome,
+        "cancelled_by": schedule.cancelled_by,
+        "consents": list(schedule.consents),
+        "actor": schedule.actor,
+        "reason": schedule.reason,
+        "created_at": iso(schedule.created_at),
     }
 
 
@@ -145,6 +214,25 @@ def measured_json(operation: Operation) -> dict[str, object]:
     """What was measured. Of records announced to come later, none come where none were announced."""
     known = {name: operation.measured.get(name) for name in MEASURED}
     return known | {"replay_later_records": 0} if announced(operation) == 0 else known
+
+
+def _drilled(operation: Operation) -> dict[str, object]:
+    """What a drill measured; moves have no such member."""
+    return {"drill": operation.measured.get("drill")} if operation.kind is OperationKind.DRILL else {}
+
+
+def drill_row(drill: Operation | None) -> dict[str, object] | None:
+    """How the last drill of a query ended; None where there was none."""
+    if drill is None:
+        return None
+    return {
+        "id": drill.id,
+        "to": drill.target,
+        "outcome": drill.outcome,
+        "started_at": iso(drill.started_at),
+        "ended_at": iso(drill.ended_at),
+        "sentence": drill.sentence,
+    }
 
 
 def step_json(step: Step) -> dict[str, object]:

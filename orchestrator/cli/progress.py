@@ -11,7 +11,7 @@ from orchestrator.operation.open_operations import open_operations
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.wait import outcome_of
 from state.errors import StoreUnavailable
-from state.model.entities import Event, Operation, Request
+from state.model.entities import MOVES, Event, Operation, Request
 from state.store.controller_store import ControllerStore
 
 
@@ -59,7 +59,8 @@ class Progress:
         self._said[operation] = 0
 
     def _say_who_waits(self, standing: Sequence[Request]) -> None:
-        open_ones = [each for each in standing if each.operation is None and each.refused is None]
+        moves = [each for each in standing if each.kind in MOVES]
+        open_ones = [each for each in moves if each.operation is None and each.refused is None]
         untold = [each for each in open_ones if each.id not in self._waiting]
         under_way = open_operations(self._store) if untold else ()
         for request in untold:
@@ -124,7 +125,7 @@ def _sentence(request: Request) -> str:
 
 def _value(store: ControllerStore, request: Request, operation: Operation | None) -> dict[str, object]:
     if operation is not None:
-        return json_shapes.operation_json(operation, store.steps(operation.id))
+        return json_shapes.operation_json(operation, store.steps(operation.id), store.evidence(operation.id))
     see_gates = _SEE_GATES.format(kind=request.kind)
     kind, hint = ("outcome-unknown", _JOIN) if request.refused is None else ("refused", see_gates)
     return {**json_shapes.asked_row(request), **render.error_json(kind, _sentence(request), hint)}

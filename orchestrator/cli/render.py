@@ -73,6 +73,18 @@ def cell(value: object, *, blank: str = "") -> str:
     return _CONTROL.sub(" ", str(value))
 
 
+def drill(measured: Row) -> str:
+    """What a drill measured, and what it could not prove; empty for anything else."""
+    found = measured.get("drill")
+    if not isinstance(found, Mapping):
+        return ""
+    seconds = found["seconds"]
+    took = table([{"step": name, "seconds": value} for name, value in seconds.items()], ("step", "seconds"))
+    read = f"{found['rows']} rows of {found['rows_expected']} expected; copied {found['files']} files"
+    unproven = "\n".join(f"  {sentence}" for sentence in found["not_proven"])
+    return f"{took}\n\n{read}, {found['bytes']} bytes\n\nnot proven by this drill:\n{unproven}"
+
+
 def say(text: str) -> None:
     """Print data. Raises ``OSError`` when it cannot be written, unless nobody is there to read it."""
     _print(text, sys.stdout)
@@ -189,8 +201,12 @@ def refusing_first(gates: Sequence[Row]) -> list[Row]:
 
 def plan(value: Mapping[str, object]) -> str:
     """A plan for people: what moves, the gates, the partitions, the sums."""
+    back = value.get("rewind")
+    way = f"from {value['from']} to {value['to']}"
+    if isinstance(back, Mapping):
+        way = f"on {value['from']} to {back['to_time']}"
     heading = (
-        f"{value['kind']} of {value['query']} from {value['from']} to {value['to']}: {value['resume']}, "
+        f"{value['kind']} of {value['query']} {way}: {value['resume']}, "
         f"epoch {cell(value['epoch'], blank='-')}, uncommitted batch {value['uncommitted_batch']}, "
         f"fence {value['fence']}"
     )

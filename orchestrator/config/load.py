@@ -208,6 +208,8 @@ class _Resolver:
                 return self._key(value, path)
             case ("queries", _, "checkpoint") if value and not _SCHEME.match(value):
                 return str((self._base / value).resolve())
+            case ("evidence", "folder") if value:
+                return str((self._base / value).resolve())
         return value
 
     def _secret(self, value: object, path: tuple[str, ...]) -> str:

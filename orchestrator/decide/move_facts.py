@@ -1,11 +1,11 @@
 """What gates and plans look at, and what becomes of the batch in flight."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from orchestrator.decide.buffer import Buffer
-from state.messages import CheckpointReport, Offsets, Planned, SinkState, UncommittedBatch
+from state.messages import CheckpointReport, Offsets, Planned, RetainedBatch, SinkState, UncommittedBatch
 from state.model.entities import Assignment, Operation, OperationKind, QueryFact, RunnerFact, TopicPartition
 from state.model.pins import Pin, Placement
 from state.settings.keys import Policy, Query, Resume, Route, Sink
@@ -26,6 +26,9 @@ class BatchChoice:
     text: str
 
 
+_NOTHING_IN_FLIGHT = BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="no batch was in flight")
+
+
 def choose_treatment(
     report: CheckpointReport, resolution: Resolution, planned_resolution: Resolution | None, sink: Sink
 ) -> BatchChoice:
@@ -36,7 +39,7 @@ def choose_treatment(
     """
     planned = report.planned
     if planned is None:
-        return BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="no batch was in flight")
+        return _NOTHING_IN_FLIGHT
     appends = _appends(report, sink)
     repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
     promoted = planned.sink is SinkState.HAS and not report.stateful
@@ -87,6 +90,22 @@ def choose_fresh(report: CheckpointReport) -> BatchChoice:
     return BatchChoice(treatment=UncommittedBatch.NONE, repeats=_records_between(report.offsets, planned), text=text)
 
 
+def choose_rewound(facts: "MoveFacts", report: CheckpointReport) -> BatchChoice:
+    """Going back takes nothing from the batch in flight: its records are read again, and its id gets no others.
+
+    With state its id comes again with all that are after the retained batch, which is what ``sink-takes-batches`` says.
+    """
+    if facts.fresh or report.planned is None:
+        return choose_fresh(report) if facts.fresh else _NOTHING_IN_FLIGHT
+    planned = report.planned
+    repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
+    if facts.stateful:
+        text = f"batch {planned.batch} is left behind with the others after the batch that the state goes back to"
+        return BatchChoice(treatment=UncommittedBatch.NONE, repeats=repeats, text=text)
+    text = f"batch {planned.batch} is replaced by an empty batch, and its records are read again"
+    return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text)
+
+
 def _by_key(targets: Iterable[Target]) -> dict[Key, Target]:
     return {(target.source, target.topic, target.partition): target for target in targets}
 
@@ -134,8 +153,11 @@ CUT_SHORT = "failover"
 
 
 def is_planned(kind: OperationKind, consents: Iterable[str]) -> bool:
-    """Whether a move is made while both clusters are alive, and so loses nothing and repeats nothing."""
-    return kind is not OperationKind.FAILOVER and CUT_SHORT not in consents
+    """Whether a move is made while both clusters are alive, and so loses nothing and repeats nothing.
+
+    A drill is not: it rehearses a failover.
+    """
+    return kind not in {OperationKind.FAILOVER, OperationKind.DRILL} and CUT_SHORT not in consents
 
 
 PENDING, UNPROVEN = "pending", "none"
@@ -201,6 +223,34 @@ class Reset:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Rewind:
+    """The time to which a query goes back, and what is known of it."""
+
+    to_time_ms: int
+    now_ms: int
+    oldest_ms: int | None = None
+    """When the oldest batch was planned to which its state can go back; None: unknown, or, once read, there is none."""
+    is_read: bool = False
+    """Whether a runner has read the checkpoint for it; before, what it reported last must do."""
+    batch: RetainedBatch | None = None
+    """The batch to which the state goes back."""
+    earliest: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    """Of partitions whose log has lost what is wanted: the time of their first record."""
+
+    @property
+    def loses_state(self) -> bool:
+        """Whether no batch is kept that was planned at or before the time; also where that is only the last report."""
+        if self.is_read:
+            return self.batch is None
+        return self.oldest_ms is not None and self.to_time_ms < self.oldest_ms
+
+
+def to_time_ms_of(parameters: Mapping[str, object]) -> int:
+    """The time of a rewind's parameters. Raises ``ValueError``."""
+    return round(datetime.fromisoformat(str(parameters.get("to_time"))).timestamp() * 1000)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MoveFacts:
     """Everything a gate may judge; None means not known at this point, and then no gate speaks of it."""
 
@@ -230,6 +280,8 @@ class MoveFacts:
     """What the cluster that the query leaves answered to the same question; asked for planned moves alone."""
     replicating: Replicating | None = None
     """Whether the replicator from there runs; asked for planned moves alone."""
+    against: Replicating | None = None
+    """Whether one runs in the other direction, too; asked where both keep the names of topics."""
     topics: Mapping[str, str | None] | None = None
     """Old topic to its name on the standby; None where the route does not name it."""
     report: CheckpointReport | None = None
@@ -251,6 +303,8 @@ class MoveFacts:
     """The evidence that the old run has stopped, ``PENDING`` before anything is stopped, or ``UNPROVEN``."""
     epoch: int | None = None
     operation: str | None = None
+    rewind: Rewind | None = None
+    """Of a rewind alone."""
 
     def replaced_at(self, cluster: str) -> datetime | None:
         """When another cluster took this name over; what was known of the name before is not of the one that has it."""
@@ -273,7 +327,13 @@ class MoveFacts:
 
     @property
     def fresh(self) -> bool:
-        return self.settings.resume is Resume.FRESH
+        """Whether it begins with a new checkpoint; a rewind also where somebody gives up a state that is not kept."""
+        gives_up = self.rewind is not None and self.rewind.loses_state and "fresh" in self.consents
+        return self.settings.resume is Resume.FRESH or (gives_up and bool(self.stateful))
+
+    @property
+    def resume(self) -> Resume:
+        return Resume.FRESH if self.fresh else self.settings.resume
 
     @property
     def resumes_at(self) -> Resolution | None:

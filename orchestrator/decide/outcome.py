@@ -75,16 +75,40 @@ class LeftPartition(NamedTuple):
     """Of the standby's partition, when the place was looked up."""
 
 
-def followed_json(targets: Iterable[Target], asked_at: datetime) -> dict[str, object]:
-    """What is kept to measure by; ``asked_at``: when the places were looked up."""
+def followed_json(targets: Iterable[Target], asked_at: datetime, *, planned: bool = False) -> dict[str, object]:
+    """What is kept to measure by; ``asked_at``: when the places were looked up.
+
+    A planned move leaves nothing behind: what the target lacked then is on its way there, and will be read.
+    """
     known = [target for target in targets if _is_followed(target)]
     each = min(MOST_EACH, MOST_REMEMBERED // max(1, len(known)))
     margin = min(MARGIN, MARGINS // max(1, len(known)))
     return {
         "asked_at_ms": round(asked_at.timestamp() * 1000),
-        "compared": False,
-        "partitions": [_row(target, each, margin) for target in known],
+        "compared": planned,
+        "partitions": [{**_row(target, each, margin), **({"exposed": 0} if planned else {})} for target in known],
     }
+
+
+def rewound_json(targets: Iterable[Target], asked_at: datetime) -> dict[str, object]:
+    """What is kept to measure a rewind by: up to the old position all that is read comes again; nothing is exposed."""
+    rows = [
+        {
+            "source": target.source,
+            "topic": target.target_topic,
+            "partition": target.target_partition,
+            "offset": target.target_offset,
+            "until": target.offset,
+            "rewound": True,
+            "seen": 0,
+            "repeated": 0,
+            "exposed": 0,
+            "records": [],
+        }
+        for target in targets
+        if target.target_offset is not None
+    ]
+    return {"asked_at_ms": round(asked_at.timestamp() * 1000), "compared": True, "partitions": rows}
 
 
 def _is_followed(target: Target) -> bool:
@@ -151,6 +175,7 @@ def _looked_at(row: Mapping[str, Any], last: int, records: Sequence[LogRecord]) 
         at, following = witnesses.get(record.digest, (None, 0))
         if at is not None and (record.append_time or at == record.timestamp_ms):
             repeated = max(repeated, seen - new + following)
+    repeated = seen if row.get("rewound") else repeated
     return {**row, "offset": last, "seen": seen, "new": new, "repeated": repeated}
 
 
@@ -159,23 +184,36 @@ def to_compare(plan: Plan) -> tuple[int, list[LeftPartition]]:
     followed = plan.get("followed")
     if not followed or followed["compared"]:
         return 0, []
+    return followed["asked_at_ms"], _left(plan)
+
+
+def _left(plan: Plan) -> list[LeftPartition]:
     planned = _planned(plan)
-    left = [
+    return [
         LeftPartition(key, planned[key]["topic"], planned[key]["partition"], planned[key]["end"])
         for key, _ in _rows(plan)
         if key in planned and planned[key]["end"] is not None
     ]
-    return followed["asked_at_ms"], left
 
 
-def with_compared(plan: Plan, exposed: Mapping[StandbyPartition, tuple[int | None, int]]) -> dict[str, Any]:
-    """The plan once the cluster that was left has been looked at; that is done until it tells something.
+class Exposed(NamedTuple):
+    """What the standby lacked of a partition, as found in the log that was left: a range of offsets there."""
 
-    ``exposed``: how many records the standby lacked, and the offset of the first one there.
-    """
-    found = {key: exposed.get(key, (None, None)) for key, _ in _rows(plan)}
-    rows = [{**row, "exposed": found[key][0], "exposed_from": found[key][1]} for key, row in _rows(plan)]
-    compared = any(number is not None for number, _ in exposed.values())
+    records: int | None = None
+    """How many it holds; None where nobody can tell."""
+    first: int | None = None
+    last: int | None = None
+    """Behind the last one."""
+
+
+def with_compared(plan: Plan, exposed: Mapping[StandbyPartition, Exposed]) -> dict[str, Any]:
+    """The plan once the cluster that was left has been looked at; that is done until it tells something."""
+    found = {key: exposed.get(key, Exposed()) for key, _ in _rows(plan)}
+    rows = [
+        {**row, "exposed": found[key].records, "exposed_from": found[key].first, "exposed_to": found[key].last}
+        for key, row in _rows(plan)
+    ]
+    compared = any(each.records is not None for each in exposed.values())
     return {**plan, "followed": {**plan["followed"], "compared": compared, "partitions": rows}}
 
 
@@ -201,6 +239,19 @@ def exposed_of(operation: Operation) -> dict[StandbyPartition, ExposedPartition]
     return found
 
 
+def left_ranges(operation: Operation) -> list[tuple[LeftPartition, Exposed]]:
+    """Where in the log that was left lies what the standby lacked; nothing where a move keeps no such account."""
+    plan = operation.plan or {}
+    measured = dict(_rows(plan))
+    return [(each, _exposed(measured[each.key])) for each in _left(plan)]
+
+
+def _exposed(row: Mapping[str, Any]) -> Exposed:
+    first, records = row.get("exposed_from"), row.get("exposed")
+    last = row.get("exposed_to", first + records if first is not None and records is not None else None)
+    return Exposed(records, first, last)
+
+
 def outcome_rows(operation: Operation) -> list[dict[str, object]]:
     """Forecast and measure of each partition; ``None`` where nobody can tell, or not yet."""
     plan = operation.plan or {}
@@ -220,6 +271,20 @@ def outcome_rows(operation: Operation) -> list[dict[str, object]]:
     ]
 
 
+def is_read_back(operation: Operation) -> bool:
+    """Whether the query has read what the standby held at the look-up: its replay is counted as far as it can be.
+
+    Of an operation that moved nothing there is nothing to count.
+    """
+    plan = operation.plan or {}
+    if operation.outcome != "done" or "followed" not in plan:
+        return True
+    planned = _planned(plan)
+    return all(
+        row["offset"] >= min(row["until"], planned[key]["end"] or 0) for key, row in _rows(plan) if key in planned
+    )
+
+
 def totals_of(operation: Operation) -> dict[str, int | None]:
     """Of all partitions together; ``None`` as long as one of them is not known."""
     rows = outcome_rows(operation)
@@ -235,12 +300,25 @@ def _replayed(planned: Mapping[str, Any], row: Mapping[str, Any] | None) -> int 
 
     Where no record was known again, that is 0 by count only if it was so by forecast.
     """
+    if row is not None and row.get("rewound"):
+        return int(row["repeated"]) if row["offset"] >= row["until"] else None
     if row is None or row["offset"] < planned["end"]:
         return None
     repeated: int = min(row["repeated"], row["seen"])
     if _is_unread(planned.get("offset"), planned.get("method")) or planned["end"] == planned.get("target_offset"):
         return repeated
     return repeated if row["records"] and (repeated or planned["replay_records"] == 0) else None
+
+
+def replayed_again(
+    planned: Mapping[str, Any], row: Mapping[str, Any], records: Sequence[LogRecord], last: int
+) -> int | None:
+    """Records that were read a second time, counted anew in a log from the resume offset to ``last``; None unknown.
+
+    ``planned`` and ``row`` are one partition of a plan, and of what it follows, however far that was looked at.
+    """
+    fresh = {**row, "offset": planned["target_offset"], "seen": 0, "new": 0, "repeated": 0}
+    return _replayed(planned, _looked_at(fresh, last, records))
 
 
 def _planned(plan: Plan) -> dict[StandbyPartition, Mapping[str, Any]]:

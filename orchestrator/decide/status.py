@@ -4,16 +4,18 @@ The clock is the store's: what was written with it is compared with it, so all o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown, pause_in_force
 from orchestrator.decide.operation.phases import waits
 from orchestrator.decide.operation.snapshot import is_stuck
+from orchestrator.decide.times import iso
 from state.model.automation import Pause
 from state.model.cluster_status import ClusterStatus, ProbeReport, Verdict
 from state.model.entities import (
     Assignment,
+    Departure,
     Desired,
     EndSample,
     Event,
@@ -56,6 +58,10 @@ class QueryStatus:
     progressed_at: datetime | None
     lag_records: int | None
     """Records that it had not read when the ends of its cluster were sampled last."""
+    home: str | None
+    """The first of its clusters; None for a query that is not declared."""
+    away_since: datetime | None
+    """When the move began that took it away from home; None at home, and where no move is known that did."""
     operation: str | None
     """The one that is open."""
     requests: tuple[Request, ...]
@@ -72,6 +78,19 @@ class QueryStatus:
     """The last readiness check, however old."""
     report: QueryFact | None
     """What its runner reported last."""
+    drill: Operation | None = None
+    """The drill that began last, open or not."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is placed on another cluster than its first."""
+        return self.home is not None and self.cluster is not None and self.cluster != self.home
+
+    @property
+    def away(self) -> str:
+        """From which cluster it is away and since when, in words; empty at home."""
+        since = iso(self.away_since)
+        return f"from {self.home}" + (f" since {since}" if since else "") if self.is_away else ""
 
     @property
     def error(self) -> str | None:
@@ -126,6 +145,8 @@ class Rows:
     """By cluster."""
     operations: Sequence[Operation]
     """Open ones."""
+    departures: Sequence[Departure]
+    """The last move away from each cluster, of each query."""
     pauses: Sequence[Pause]
     cooldowns: Mapping[str, Cooldown]
     """Over or not."""
@@ -133,6 +154,8 @@ class Rows:
     """Those that nothing has begun yet, oldest first."""
     readiness: Sequence[ReadinessFact]
     events: Sequence[Event]
+    drills: Mapping[str, Operation] = field(default_factory=dict)
+    """By query, the one that began last."""
 
 
 def status_of(rows: Rows, settings: Tideover) -> Status:
@@ -172,12 +195,14 @@ def _queries(rows: Rows, settings: Tideover, cooling: Mapping[str, Cooldown]) ->
     facts = {fact.query: fact for fact in rows.facts}
     at_work = {operation.query: operation for operation in rows.operations}
     checks = {fact.query: fact for fact in rows.readiness}
+    left = {(each.query, each.source): each.at for each in rows.departures}
     for name in sorted({*settings.queries, *assigned}):
         assignment, fact, checked = assigned.get(name), facts.get(name), checks.get(name)
         pause, cooldown = pause_in_force(tuple(rows.pauses), name, rows.at), cooling.get(name)
+        home, cluster = _home(settings, name), assignment.cluster if assignment else None
         yield QueryStatus(
             query=name,
-            cluster=assignment.cluster if assignment else None,
+            cluster=cluster,
             runner=assignment.runner if assignment else None,
             epoch=assignment.epoch if assignment else None,
             checkpoint=assignment.checkpoint if assignment else None,
@@ -185,6 +210,8 @@ def _queries(rows: Rows, settings: Tideover, cooling: Mapping[str, Cooldown]) ->
             batch=fact.batch if fact else None,
             progressed_at=fact.progressed_at if fact else None,
             lag_records=lag_of(assignment, fact, rows.ends),
+            home=home,
+            away_since=left.get((name, home)) if home is not None and cluster not in {None, home} else None,
             operation=at_work[name].id if name in at_work else None,
             requests=tuple(request for request in rows.requests if request.query == name),
             automatic=_automatic(settings, name, pause, cooldown) if name in settings.queries else None,
@@ -193,7 +220,12 @@ def _queries(rows: Rows, settings: Tideover, cooling: Mapping[str, Cooldown]) ->
             ready=checked.ready if checked and rows.at - checked.sampled_at <= SAMPLE_STANDS else None,
             readiness=checked,
             report=fact,
+            drill=rows.drills.get(name),
         )
+
+
+def _home(settings: Tideover, query: str) -> str | None:
+    return settings.queries[query].clusters[0] if query in settings.queries else None
 
 
 def state_of(assignment: Assignment | None, fact: QueryFact | None, operation: Operation | None = None) -> str:

@@ -5,21 +5,31 @@ fence), so that a plan shows what the operation would do.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from orchestrator.clock import Clock
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
 from orchestrator.decide.gates.preconditions import cluster_identity, named_cluster
-from orchestrator.decide.lookup_wants import rules_of, since_placed, sound_ends, standby_topic, wants_of
-from orchestrator.decide.move_facts import MoveFacts, NamedCluster, StandbyAnswer, choose_fresh, choose_treatment
+from orchestrator.decide.lookup_wants import report_of_fact, rules_of, since_placed, sound_ends, standby_topic, wants_of
+from orchestrator.decide.move_facts import (
+    MoveFacts,
+    NamedCluster,
+    StandbyAnswer,
+    choose_fresh,
+    choose_treatment,
+)
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.decide.reconcile import held_by
 from orchestrator.decide.unread import Arrival, arrival, shifted
-from orchestrator.facts.replicator import ask_active, ask_replicator
+from orchestrator.facts.rewind import with_rewound, with_time
 from orchestrator.facts.runner_reports import alive_runners, latest_fact
 from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
+    STILL_WITHIN_SECONDS,
+    ask_replicator,
     common_history,
     has_patterns,
     new_topic_wants,
@@ -66,7 +76,7 @@ class FactGatherer:
     def __init__(self, *, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock) -> None:
         self._store = store
         self._settings = settings
-        self._logs = logs
+        self.logs = logs
         self._clock = clock
         self._ahead: _Asked | None = None
         self._standby: tuple[str, float, StandbyAnswer] | None = None
@@ -86,8 +96,12 @@ class FactGatherer:
         consents: frozenset[str] = frozenset(),
         expect_active: str | None = None,
         look: bool = True,
+        parameters: Mapping[str, object] | None = None,
     ) -> MoveFacts:
-        """Facts that need no checkpoint: for the look before anything is stopped. ``look`` asks the standby too."""
+        """Facts that need no checkpoint: for the look before anything is stopped. ``look`` asks the standby too.
+
+        ``parameters`` are those of the kind. Raises ``ValueError`` where a rewind's name no time.
+        """
         settings = self._settings.queries[query]
         fact = latest_fact(self._store, query)
         assignment = self._store.assignment(query)  # after the fact: else a move in between looks like an older store
@@ -114,25 +128,75 @@ class FactGatherer:
             topics={name: standby_topic(route, name) if route else None for name in sorted(names)},
             epoch=assignment.epoch + 1 if assignment else None,
         )
+        if kind is OperationKind.REWIND:
+            return self._before_rewind(facts, parameters or {}, look=look)
         if not look or route is None or source == target:
             return facts
         facts = replace(facts, names=self._names(facts), standby=self.standby(facts))
         return self._of_both_sides(facts) if facts.planned else facts
 
+    def _before_rewind(self, facts: MoveFacts, parameters: Mapping[str, object], *, look: bool) -> MoveFacts:
+        """A rewind stays on its cluster, and topics have the names that they have there."""
+        facts = with_time(facts, parameters, self._store.now())
+        if not look or facts.source != facts.target:
+            return facts
+        return replace(facts, names=self._names(facts), standby=self.standby(facts))
+
+    def foresee_rewind(self, facts: MoveFacts) -> MoveFacts:
+        """What a rewind would find if the query stopped now, so that it is refused before that."""
+        fact, row = facts.fact, facts.assignment
+        if fact is None or row is None or fact.checkpoint != row.checkpoint or fact.batch is None:
+            return facts
+        if facts.standby is None or not facts.standby.reachable:
+            return facts
+        with suppress(KafkaError):
+            return self._after_rewind(facts, report_of_fact(fact, row.checkpoint))
+        return facts
+
+    def _after_rewind(self, facts: MoveFacts, report: CheckpointReport) -> MoveFacts:
+        """Where the query goes on in time; asked while it runs, by the timeline."""
+        topics = {topic: topic for by_topic in report.offsets.values() for topic in by_topic}
+        facts = replace(facts, topics={**(facts.topics or {}), **topics}, names=self._names(facts))
+        facts = replace(facts, report=report, standby=self.standby(facts))
+        refused, rewind = cluster_identity(facts), facts.rewind
+        if rewind is None or (refused is not None and not refused.ok):
+            return facts
+        if facts.standby is not None and not facts.standby.reachable:
+            raise ClusterUnreachable(facts.standby.error)
+        if facts.operation is not None:
+            facts = replace(facts, stateful=report.stateful)
+        then, foreseen = datetime.fromtimestamp(rewind.to_time_ms / 1000, UTC), facts.operation is None
+        return with_rewound(
+            self.logs(facts.target),
+            facts,
+            report,
+            stretch=self._store.timeline_at(facts.query, then) if foreseen and facts.stateful else None,
+            tracked=self._tracked(facts) if foreseen and facts.stateful else (),
+            now=self._clock.now(),
+            timeout=RESOLVE_SECONDS,
+        )
+
     def _of_both_sides(self, facts: MoveFacts) -> MoveFacts:
         """A planned move needs both clusters, and a replicator between them."""
-        active = ask_active(self._logs(facts.source), facts, self._clock)
+        active = self._describe(facts.source, facts.topics or {})
         if facts.standby is None or not facts.standby.reachable:
             return replace(facts, active=active)
-        replicating = ask_replicator(self._logs(facts.target), facts, self._store.now())
-        return replace(facts, active=active, replicating=replicating)
+        if facts.route is None or not active.reachable:
+            return replace(facts, active=active)
+        now, back = self._store.now(), self._settings.route(facts.target, facts.source)
+        against = None
+        if back is not None and _keeps_names(facts.route, facts.topics) and _keeps_names(back, facts.topics):
+            log = self.logs(facts.source)
+            against = ask_replicator(log, back, now, within_seconds=STILL_WITHIN_SECONDS)
+        replicating = ask_replicator(self.logs(facts.target), facts.route, now)
+        return replace(facts, active=active, replicating=replicating, against=against)
 
     def _names(self, facts: MoveFacts) -> tuple[NamedCluster, ...]:
         """Who has the names of both clusters, and who answers under them, by what everybody saw a moment ago."""
         pins, probe_reports, now = self._store.pins(), self._store.probe_reports(), self._store.now()
         return tuple(
             named_cluster(cluster, self._configured_id(cluster), pins, probe_reports, now, self._settings.detection)
-            for cluster in (facts.source, facts.target)
+            for cluster in dict.fromkeys((facts.source, facts.target))
         )
 
     def _configured_id(self, cluster: str) -> str | None:
@@ -151,21 +215,29 @@ class FactGatherer:
         silent, why = self._silences.get(facts.target, (-SILENCE_SECONDS, ""))
         if why and started - silent < SILENCE_SECONDS:
             return StandbyAnswer(reachable=False, seconds=limit, limit_seconds=limit, error=why)
-        try:
-            described = self._logs(facts.target).describe(wanted, timeout=limit)
-        except WrongCluster as error:
-            ended = self._clock.monotonic()
-            return StandbyAnswer(
-                reachable=False, seconds=ended - started, limit_seconds=limit, error=str(error), stranger=error.seen
-            )
-        except KafkaError as error:
-            ended = self._clock.monotonic()
-            self._silences[facts.target] = (ended, str(error))
-            return StandbyAnswer(reachable=False, seconds=ended - started, limit_seconds=limit, error=str(error))
-        seconds = self._clock.monotonic() - started
-        answer = StandbyAnswer(reachable=True, seconds=seconds, limit_seconds=limit, topics=dict(described))
-        self._standby = (facts.target, started, answer)
+        answer = self._describe(facts.target, wanted)
+        if answer.reachable:
+            self._standby = (facts.target, started, answer)
+        elif answer.stranger is None:
+            self._silences[facts.target] = (self._clock.monotonic(), answer.error)
         return answer
+
+    def _describe(self, cluster: str, topics: Iterable[str]) -> StandbyAnswer:
+        """One bounded question to a cluster about topics."""
+        started, limit = self._clock.monotonic(), DESCRIBE_SECONDS
+        error, stranger, described = "", None, None
+        try:
+            described = dict(self.logs(cluster).describe(sorted(topics), timeout=limit))
+        except KafkaError as failure:
+            error, stranger = str(failure), failure.seen if isinstance(failure, WrongCluster) else None
+        return StandbyAnswer(
+            reachable=described is not None,
+            seconds=self._clock.monotonic() - started,
+            limit_seconds=limit,
+            error=error,
+            topics=described,
+            stranger=stranger,
+        )
 
     def silence_of(self, operation: Operation) -> str:
         """Why the target of a committed operation does not answer, in one bounded question; empty when it does.
@@ -182,7 +254,7 @@ class FactGatherer:
         topics = {there for source in declared for name in source.topics if (there := _named(route, name))}
         answer = ""
         try:
-            self._logs(operation.target).describe(sorted(topics), timeout=DESCRIBE_SECONDS)
+            self.logs(operation.target).describe(sorted(topics), timeout=DESCRIBE_SECONDS)
         except KafkaError as error:
             answer = str(error)
         self._silences[operation.target] = (self._clock.monotonic(), answer)
@@ -193,6 +265,8 @@ class FactGatherer:
 
         A fresh start that has committed nothing stands where it was told to start.
         """
+        if facts.kind is OperationKind.REWIND:
+            return self._after_rewind(facts, report)
         arrived = self._arrived(facts)
         if facts.fresh and report.batch is None and arrived is not None:
             report = report.model_copy(update={"offsets": arrived.reached})
@@ -293,7 +367,7 @@ class FactGatherer:
 
     def _read_from(self, facts: MoveFacts) -> ClusterLog | None:
         """The log that the query reads; None where another cluster has its name since."""
-        return self._logs(facts.source) if facts.left is None else None
+        return self.logs(facts.source) if facts.left is None else None
 
     def _ends(self, facts: MoveFacts) -> Mapping[TopicPartition, EndSample]:
         """Samples of the cluster in which the query stands, and not of another one that had or has its name."""
@@ -327,7 +401,8 @@ class FactGatherer:
 
         None where it never was there, but on another cluster that had the name before.
         """
-        done = [o for o in self._store.operations(query=facts.query, limit=MOVES) if o.outcome == "done"]
+        newest = self._store.operations(query=facts.query, limit=MOVES)
+        done = [o for o in newest if o.outcome == "done" and o.source != o.target]
         away = next((o for o in done if o.source == facts.target), None)
         replaced = facts.replaced_at(facts.target)
         if away is None or replaced is None:
@@ -336,7 +411,7 @@ class FactGatherer:
         return away if came is not None and came.started_at > replaced else None
 
     def _ask(self, facts: MoveFacts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
-        log, now = self._logs(facts.target), self._clock.now()
+        log, now = self.logs(facts.target), self._clock.now()
         if has_patterns(facts.settings):
             new = new_topic_wants(
                 log, self._settings, facts.settings, source=facts.source, target=facts.target, wants=wants
@@ -354,6 +429,10 @@ class FactGatherer:
 
 def _named(route: Route | None, topic: str) -> str | None:
     return standby_topic(route, topic) if route is not None else topic
+
+
+def _keeps_names(route: Route, topics: Iterable[str] | None) -> bool:
+    return all(standby_topic(route, topic) == topic for topic in topics or ())
 
 
 def _all_exact(resolution: Resolution) -> bool:

@@ -20,6 +20,7 @@ from datetime import UTC, datetime, timedelta
 
 from orchestrator.decide.operation.plan import announced, came_later, looked_at, to_look_at
 from orchestrator.decide.outcome import (
+    Exposed,
     LeftPartition,
     Reached,
     StandbyPartition,
@@ -111,16 +112,15 @@ def _with_exposure(operation: Operation, store: ControllerStore, logs: Logs, sil
     except KafkaError:
         silent.add(operation.source)
         raise
-    exposed = _exposed(old, logs(operation.target), left, asked_at_ms)
+    exposed = count_exposed(old, logs(operation.target), left, asked_at_ms)
     return replace(operation, plan=with_compared(plan, exposed))
 
 
-def _exposed(
-    old: ClusterLog, standby: ClusterLog, left: list[LeftPartition], asked_at_ms: int
-) -> dict[StandbyPartition, tuple[int | None, int]]:
+def count_exposed(
+    old: ClusterLog, standby: ClusterLog, left: Sequence[LeftPartition], asked_at_ms: int
+) -> dict[StandbyPartition, Exposed]:
     """Data records of the old log between the last record that the standby had, and the time of the look-up.
-
-    Each with the offset behind that record. Where copies of what the standby had lie there as well, nobody can tell.
+    Where copies of what the standby had lie there as well, nobody can tell.
     """
     deadline = Deadline.after(READ_SECONDS)
     ends = {TopicPartition(each.key.topic, each.key.partition): each.end for each in left}
@@ -152,7 +152,10 @@ def _exposed(
         if last is not None:
             ranges[there] = (places[key] or 0, max(places[key] or 0, last))
     records = read_ranges(old, ranges, limit=MOST_READ // max(1, len(ranges)), timeout=deadline.remaining)
-    return {key: (_count(records.get(there), ranges.get(there)), places[key] or 0) for key, there in keys.items()}
+    return {
+        key: Exposed(_count(records.get(there), ranges.get(there)), *ranges.get(there, (places[key] or 0, None)))
+        for key, there in keys.items()
+    }
 
 
 def _count(records: tuple[object, ...] | None, between: tuple[int, int] | None) -> int | None:

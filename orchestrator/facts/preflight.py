@@ -36,9 +36,12 @@ def plan_query(
     *,
     consents: frozenset[str] = frozenset(),
     expect_active: str | None = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
     """The plan as JSON (``docs/programs.md`` lists its keys), ``refused`` when a gate says no."""
-    facts = forecast_facts(gatherer, kind, query, target, consents=consents, expect_active=expect_active)
+    facts = forecast_facts(
+        gatherer, kind, query, target, consents=consents, expect_active=expect_active, parameters=parameters
+    )
     return plan_json(facts, checks.judge_move(facts))
 
 
@@ -50,15 +53,16 @@ def forecast_facts(
     *,
     consents: frozenset[str] = frozenset(),
     expect_active: str | None = None,
+    parameters: Mapping[str, object] | None = None,
     standings: tuple[Standing, ...] | None = None,
 ) -> MoveFacts:
     """Everything that can be known of a move before anything is stopped, places on the standby included.
 
     ``standings`` of the positions, where somebody has asked the cluster in use for them already.
     """
-    facts = gatherer.before(kind, query, target, consents=consents, expect_active=expect_active)
+    facts = gatherer.before(kind, query, target, consents=consents, expect_active=expect_active, parameters=parameters)
     facts = replace(facts, fence=PENDING, standings=standings)
-    movable = facts.route is not None and facts.source != target and facts.assignment is not None
+    movable = (facts.route is not None and facts.source != target) or facts.rewind is not None
     if movable and facts.assignment is not None and facts.standby is not None and facts.standby.reachable:
         report = _last_report(facts.fact, facts.assignment.checkpoint, facts.source)
         try:

@@ -1,27 +1,33 @@
-"""The cluster that a query leaves: how far its topics go, and which of them are new.
+"""The cluster that a query leaves: how far its topics go, which of them are new, and what proves that it is copied.
 
 Topics that a pattern finds on the standby and that the query has not read: made during the outage, or only there.
 
 Spark reads whatever matches its pattern. A checkpoint that does not name such a topic lets it begin at offset 0, which
 fails where retention has worked; and starting offsets that do not name all that matches are refused. So every
 partition of them gets a place like any other: nothing was read of it, so it begins at the standby's begin.
+
+A heartbeat is written to the source and copied like any record (MirrorMaker 2, KIP-382), so the newest one on the
+standby tells when the replicator copied last. Records are no proof: a producer may write to the standby, too.
 """
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from orchestrator.decide.gates.gate import UNKNOWN
 from orchestrator.decide.lookup_wants import newest_of
-from orchestrator.decide.move_facts import MoveFacts, Reset
+from orchestrator.decide.move_facts import MoveFacts, Replicating, Reset
 from orchestrator.decide.truncation import sampled_standings
 from state.model.entities import EndSample, OperationKind, Position, TopicPartition
 from state.model.fingerprints import LIMIT
-from state.settings.keys import Query, Tideover
+from state.settings.keys import Query, Route, Tideover
+from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog
 from streaming.errors import KafkaError
 from streaming.kafka.last_records import read_last_records
+from streaming.resolve.batched_lookups import ask_newest
 from streaming.resolve.comparison import validate
 from streaming.resume.model import Want
 from streaming.resume.truncation import Goto, Standing
@@ -168,3 +174,37 @@ def _with_records(
             newest_ms = max(record.timestamp_ms for record in tail.records)
             found.append(replace(row, offset=divergence, ring=tail.records, timestamp_ms=newest_ms, dense=None))
     return found
+
+
+ASK_SECONDS = 2.0
+COPIED_WITHIN_SECONDS = 30.0
+"""How old the newest copy may be. MirrorMaker 2 sends a heartbeat each second, and may wait for a full batch."""
+STILL_WITHIN_SECONDS = 10.0
+"""A replicator that shall not run counts as running up to this age, so that nobody waits long after stopping it."""
+
+
+def ask_replicator(
+    log: ClusterLog, route: Route, now: datetime, *, within_seconds: float = COPIED_WITHIN_SECONDS
+) -> Replicating:
+    """What the newest heartbeat on a route's target says of its replicator. ``now`` is the store's time."""
+    heartbeats = route.heartbeats
+    if heartbeats is None:
+        text = f"the route from {route.source} to {route.target} declares no heartbeats: nothing proves that it copies"
+        return Replicating(proven=False, measured="no heartbeats declared", text=text)
+    where = f"{heartbeats} on {route.target}"
+    try:
+        partitions = log.describe([heartbeats], timeout=ASK_SECONDS)[heartbeats].partitions
+        keys = [TopicPartition(heartbeats, number) for number in partitions]
+        looked = ask_newest(log, keys, Deadline.after(ASK_SECONDS))
+    except KafkaError as error:
+        return Replicating(proven=False, measured=UNKNOWN, text=f"{where} cannot be read: {error}")
+    newest_ms = max((each.timestamp_ms for each in looked.values() if each.timestamp_ms is not None), default=None)
+    if newest_ms is None:
+        failed = next((each.error for each in looked.values() if each.error is not None), None)
+        why = f": {failed.name}" if failed is not None else ""
+        return Replicating(proven=False, measured="none", text=f"{where} holds no heartbeat of {route.source}{why}")
+    age = max(0.0, (now - datetime.fromtimestamp(newest_ms / 1000, UTC)).total_seconds())
+    proven = age <= within_seconds
+    limit = "" if proven else f", the limit is {within_seconds:.0f} s"
+    text = f"the newest heartbeat copied from {route.source} is {age:.0f} s old{limit}"
+    return Replicating(proven=proven, measured=f"{age:.0f} s", text=text)

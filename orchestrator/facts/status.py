@@ -8,18 +8,26 @@ from orchestrator.decide.status import Rows, Status, status_of
 from orchestrator.lease import NAME
 from orchestrator.operation import pauses
 from orchestrator.operation.open_operations import open_operations
-from state.model.entities import Assignment, EndSample, TopicPartition
+from state.model.entities import DRILLS, Assignment, Departure, EndSample, Operation, TopicPartition
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 
 SLOW_SECONDS = 5.0
-"""How often what is large is read: the ends of all partitions, and the operations behind cool-downs."""
+"""How often what is large is read: the ends of all partitions, and the operations behind cool-downs and moves."""
 EVENTS = 50
+LOOKED_BACK = 1000
+"""So many drills back is looked for the last one of each query."""
 
 
 def status_now(store: ControllerStore, settings: Tideover) -> Status:
     """The status, for a verb that shows no lag: the ends of all partitions are not read. Raises ``StoreError``."""
-    return _read(store, settings, store.assignments(), pauses.cooldowns(store, settings), {})
+    cooldowns, departures = pauses.cooldowns(store, settings), store.departures()
+    return _read(store, settings, store.assignments(), cooldowns, {}, departures, newest_drills(store))
+
+
+def newest_drills(store: ControllerStore) -> dict[str, Operation]:
+    """By query, the drill that began last, open or not. Raises ``StoreError``."""
+    return {drill.query: drill for drill in reversed(store.operations(kinds=DRILLS, limit=LOOKED_BACK))}
 
 
 class StatusReader:
@@ -31,7 +39,9 @@ class StatusReader:
         self._clock = clock
         self._slow_until = clock.monotonic()
         self._cooldowns: Mapping[str, Cooldown] = {}
+        self._departures: Sequence[Departure] = ()
         self._ends: dict[str, Mapping[TopicPartition, EndSample]] = {}
+        self._drills: Mapping[str, Operation] = {}
 
     def read(self) -> Status:
         """The status now. Raises ``StoreError``."""
@@ -39,9 +49,11 @@ class StatusReader:
         assignments = store.assignments()
         if self._clock.monotonic() >= self._slow_until:
             self._cooldowns = pauses.cooldowns(store, self._settings)
+            self._departures = store.departures()
             self._ends = {cluster: store.ends(cluster) for cluster in {each.cluster for each in assignments}}
+            self._drills = newest_drills(store)
             self._slow_until = self._clock.monotonic() + SLOW_SECONDS
-        return _read(store, self._settings, assignments, self._cooldowns, self._ends)
+        return _read(store, self._settings, assignments, self._cooldowns, self._ends, self._departures, self._drills)
 
 
 def _read(
@@ -50,6 +62,8 @@ def _read(
     assignments: Sequence[Assignment],
     cooldowns: Mapping[str, Cooldown],
     ends: Mapping[str, Mapping[TopicPartition, EndSample]],
+    departures: Sequence[Departure],
+    drills: Mapping[str, Operation],
 ) -> Status:
     rows = Rows(
         at=store.now(),
@@ -60,10 +74,12 @@ def _read(
         facts=store.query_facts(),
         ends=ends,
         operations=open_operations(store),
+        departures=departures,
         pauses=store.pauses(),
         cooldowns=cooldowns,
         requests=store.open_requests(),
         readiness=store.readiness(),
         events=store.history(limit=EVENTS),
+        drills=drills,
     )
     return status_of(rows, settings)

@@ -48,7 +48,8 @@ from orchestrator.operation.requests import hold_detail
 from state.errors import StoreUnavailable, TideoverError
 from state.messages import NO_ANSWER, WITHDRAWN, CheckpointReport, Failure
 from state.model.checkpoint_folders import folder
-from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation
+from state.model.cluster_status import Verdict
+from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation, OperationKind
 from state.settings.keys import Resume, Tideover
 from state.store.controller_store import ControllerStore
 from streaming.errors import KafkaError
@@ -195,6 +196,7 @@ class Executor:
             ending=str(abort.detail["outcome"]) if abort else None,
             reason=str(abort.detail.get("text", "")) if abort else "",
             called_off_by=self._called_off_by(operation) if operation.phase in BEFORE_COMMIT else None,
+            cluster_down=self._cluster_down(operation) if operation.phase in BEFORE_COMMIT else "",
             second=self._second(operation) if operation.phase in UNFENCED and not is_attended(operation) else None,
             patient=waited < PATIENCE,
             catching_up=waited < self._settings.policy_of(operation.query).catch_up,
@@ -208,6 +210,13 @@ class Executor:
 
     def _called_off_by(self, operation: Operation) -> str | None:
         return next((each.actor for each in self._store.open_requests() if calls_off(each, operation)), None)
+
+    def _cluster_down(self, operation: Operation) -> str:
+        """Of a rewind: why its cluster is believed down, for then the query may have to leave it."""
+        if operation.kind is not OperationKind.REWIND:
+            return ""
+        down = (each for each in self._store.cluster_statuses() if each.verdict is Verdict.DOWN)
+        return next((", ".join(each.reasons[:1]) or "DOWN" for each in down if each.cluster == operation.target), "")
 
     def _second(self, operation: Operation) -> Recheck:
         """What automatic mode thinks of its own move now; what the move itself needs is judged behind the fence.
@@ -256,7 +265,12 @@ class Executor:
     def _resolve(self, snapshot: Snapshot, report: CheckpointReport) -> float:
         operation = snapshot.operation
         facts = self._gatherer.before(
-            operation.kind, operation.query, operation.target, consents=frozenset(operation.consents), look=False
+            operation.kind,
+            operation.query,
+            operation.target,
+            consents=frozenset(operation.consents),
+            look=False,
+            parameters=operation.parameters,
         )
         facts = replace(
             facts,
@@ -294,6 +308,8 @@ class Executor:
         """While the fence is under way, resolve from what the runner last reported: it is mostly still true."""
         if snapshot.fact is None or snapshot.fact.cluster != snapshot.operation.source:
             return
+        if snapshot.operation.kind is OperationKind.REWIND:
+            return
         report = report_of_fact(snapshot.fact, snapshot.assignment.checkpoint)
         if report.batch is None:
             return
@@ -303,7 +319,7 @@ class Executor:
 
     def _commit(self, snapshot: Snapshot, commit: Commit, journal: Journal) -> None:
         request = commit.request
-        fresh = snapshot.settings.resume is Resume.FRESH
+        fresh = request.resume == Resume.FRESH
         assignment = Assignment(
             query=snapshot.operation.query,
             epoch=snapshot.operation.epoch,

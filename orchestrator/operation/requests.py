@@ -6,19 +6,25 @@ return that the request was taken already: a verb moves a query once, however of
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+
+import structlog
 
 from orchestrator.decide.gates import automatic, checks
 from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
 from orchestrator.decide.move_facts import CUT_SHORT, MoveFacts
 from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, too_late, watched
+from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
+from orchestrator.decide.outcome import to_compare
 from orchestrator.facts.gather import FactGatherer
+from orchestrator.facts.measure import keep_counts
 from orchestrator.facts.runner_reports import hosting_process, latest_fact, run_of
 from orchestrator.lease import Leadership
 from orchestrator.operation.open_operations import open_operation
 from orchestrator.operation.pauses import automatic_facts_of
+from state.errors import StoreError
 from state.messages import Process
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import ClusterStatus, Verdict
@@ -26,6 +32,7 @@ from state.model.entities import Desired, Event, Operation, OperationKind, Phase
 from state.settings.keys import Query
 from state.store.controller_store import ControllerStore
 
+log = structlog.get_logger()
 ATTEMPTS = 5
 """How often a hold is tried when the assignment moves under it."""
 TAKEN_WITHIN = timedelta(minutes=2)
@@ -51,6 +58,8 @@ class RequestSpec:
     """By query, the run that was seen when that was typed; None: the one that is seen when the request is written."""
     within: timedelta = TAKEN_WITHIN
     """How long it may wait to be taken: what was asked long ago may be the wrong thing to do now."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """What the kind needs beside the target, in JSON's own types; the same for each query."""
 
 
 def new_id(at: datetime) -> str:
@@ -67,9 +76,17 @@ def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None
 
     Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
     """
+    requests = requests_of(store, spec)
+    for request in requests:
+        store.ask(request, term=term)
+    return requests
+
+
+def requests_of(store: ControllerStore, spec: RequestSpec) -> tuple[Request, ...]:
+    """The requests that ``submit`` would write now."""
     at = store.now()
     group = new_id(at)
-    requests = tuple(
+    return tuple(
         Request(
             id=group if len(spec.targets) == 1 else f"{group}-{index:0{len(str(len(spec.targets)))}}",
             group=group,
@@ -82,12 +99,10 @@ def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None
             consents=bind_consents(spec.consents, _run(store, spec, query)),
             created_at=at,
             expires_at=at + spec.within,
+            parameters=spec.parameters,
         )
         for index, (query, target) in enumerate(spec.targets.items(), start=1)
     )
-    for request in requests:
-        store.ask(request, term=term)
-    return requests
 
 
 def _run(store: ControllerStore, spec: RequestSpec, query: str) -> Process | None:
@@ -163,6 +178,24 @@ class RequestHandler:
         self._refuse(request, f"other commands keep moving {request.query}: run the command again")
         return None
 
+    def _measure(self, request: Request, target: str) -> None:
+        """What the last move left behind can be told now, if its cluster is back, and the plan shall say it.
+
+        The move does not depend on it. A controller has measured it already, as a rule; then nobody is asked.
+        """
+        last = next(iter(self._store.operations(query=request.query, limit=1)), None)
+        if last is None or last.source != target or not to_compare(last.plan or {})[1]:
+            return
+        try:
+            keep_counts(
+                (request.query,), self._store, self._gatherer.logs, term=lambda: self._term, at=self._store.now(),
+                actor=request.actor,
+            )  # fmt: skip
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the plan says that this was not measured
+            log.warning("what the last move left behind is not measured", query=request.query, error=repr(error))
+
     def _is_left(self, request: Request, standing: Operation | None, *, has_room: bool) -> bool:
         """Whether the request stays open for now: it is others' to judge, or would begin what there is no room for."""
         if not self._is_ours(request):
@@ -187,13 +220,14 @@ class RequestHandler:
     def _calls_off(self, request: Request) -> bool:
         """Whether the query shall stay where it is; what was asked for earlier and has not begun is refused then."""
         held = self._store.assignment(request.query)
-        if held is None or held.cluster != request.target:
+        if held is None or held.cluster != request.target or request.kind is OperationKind.REWIND:
             return False
         waiting, now = self._store.open_requests(), self._store.now()
         for each in waiting:
             of_before = each.created_at > now  # by a clock that was set back since
             earlier = of_before or (each.created_at, each.id) < (request.created_at, request.id)
-            if earlier and each.query == request.query and each.target != request.target:
+            moves = each.target != request.target or each.kind is OperationKind.REWIND
+            if earlier and each.query == request.query and moves:
                 self._refuse(each, f"cancelled by {request.actor}: {request.query} stays on {request.target}")
         return True
 
@@ -229,8 +263,9 @@ class RequestHandler:
         reason = stranded(standing, latest_fact(self._store, request.query), unreachable)
         if reason is not None and held is not None and held.desired is Desired.RUNNING:
             return standing.id
+        aim = standing.parameters.get("to_time", standing.target)
         text = (
-            f"operation {standing.id}, a {standing.kind.value} to {standing.target}, is open ({standing.phase.value}): "
+            f"operation {standing.id}, a {standing.kind.value} to {aim}, is open ({standing.phase.value}): "
             f"wait for its end (tideover show-op {standing.id}), or run its own verb with its target to join it"
         )
         self._refuse(request, text)
@@ -240,13 +275,21 @@ class RequestHandler:
         """Why the request is turned down before anything is stopped, or the facts on which it may go on."""
         query = self._queries[request.query]
         assignment = self._store.assignment(request.query)
-        target = request.target or default_target(query, assignment.cluster if assignment else query.clusters[0])
+        active = assignment.cluster if assignment else query.clusters[0]
+        target = request.target or (active if request.kind is OperationKind.REWIND else default_target(query, active))
         if target not in query.clusters:
             return f"{request.query} may not run on {target}: its clusters are {', '.join(query.clusters)}"
         consents = frozenset(request.consents)
         facts = self._gatherer.before(
-            request.kind, request.query, target, consents=consents, expect_active=request.expect_active
+            request.kind,
+            request.query,
+            target,
+            consents=consents,
+            expect_active=request.expect_active,
+            parameters=request.parameters,
         )
+        if request.kind is OperationKind.REWIND:
+            facts = self._gatherer.foresee_rewind(facts)
         # A runner may still be starting: the operation waits for it, and says so, instead of turning the operator away.
         refused = next(
             (gate for gate in self._judged(request, facts) if not gate.ok and gate.name != "runner-alive"), None
@@ -267,9 +310,11 @@ class RequestHandler:
         assignment = facts.assignment
         if assignment is None:
             return None
+        if facts.planned:
+            self._measure(request, facts.target)
         at, status = self._store.now(), self._cluster_status(facts.source)
         before = watched(Phase.WATCHING, status.verdict if status is not None else Verdict.UNKNOWN)
-        text = f"{request.kind.value} of {request.query} from {facts.source} to {facts.target}"
+        text = headline(request.kind, request.query, facts.source, facts.target, request.parameters)
         operation = Operation(
             id=request.id,
             group=request.group,
@@ -288,6 +333,7 @@ class RequestHandler:
             sentence=text,
             started_at=at if waited else request.created_at,
             ended_at=None,
+            parameters=request.parameters,
         )
         hosting = hosting_process(assignment, latest_fact(self._store, request.query), self._store.runners())
         held = Step(
@@ -307,17 +353,22 @@ class RequestHandler:
         return next((status for status in self._store.cluster_statuses() if status.cluster == cluster), None)
 
     def _event(self, request: Request, kind: str, text: str) -> Event:
-        return Event(
-            sequence=None,
-            at=self._store.now(),
-            kind=kind,
-            query=request.query,
-            operation=None,
-            epoch=None,
-            actor=request.actor,
-            text=text,
-            detail={"request": request.id, "reason": request.reason},
-        )
+        return event_of(request, kind, text, at=self._store.now())
+
+
+def event_of(request: Request, kind: str, text: str, *, at: datetime) -> Event:
+    """A line of history that tells what became of a request; of no operation yet."""
+    return Event(
+        sequence=None,
+        at=at,
+        kind=kind,
+        query=request.query,
+        operation=None,
+        epoch=None,
+        actor=request.actor,
+        text=text,
+        detail={"request": request.id, "reason": request.reason},
+    )
 
 
 def hold_detail(epoch: int, hosting: Process | None) -> dict[str, object]:

@@ -16,6 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import structlog
 
@@ -23,15 +24,17 @@ from orchestrator.clock import Clock
 from orchestrator.errors import NotLeading
 from orchestrator.facts.gather import FactGatherer, Logs
 from orchestrator.lease import Leadership
+from orchestrator.operation.drill import AT_ONCE, DrillDriver, DrillTaker
 from orchestrator.operation.execute import Executor
-from orchestrator.operation.open_operations import open_operations
+from orchestrator.operation.open_operations import open_drill, open_drills, open_operations
 from orchestrator.operation.requests import RequestHandler
 from state.errors import Conflict, StaleTerm, StoreError, StoreUnavailable, TideoverError
-from state.model.entities import Request
+from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, Request
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 
 log = structlog.get_logger()
+_Driver = TypeVar("_Driver", Executor, DrillDriver)
 WIDTH = 128
 """Operations driven at once, unless said otherwise."""
 TURN_SECONDS = 10.0
@@ -71,6 +74,8 @@ class Scheduler:
     """Requests for which there was no room when they were looked at."""
     _queue: dict[str, None] = field(default_factory=dict)
     _drivers: dict[str, threading.Thread] = field(default_factory=dict)
+    _drills: dict[str, threading.Thread] = field(default_factory=dict)
+    """By drill: beside all others, so that no move waits for a thread of theirs."""
     _closing: threading.Event = field(default_factory=threading.Event)
 
     def take(self) -> None:
@@ -84,7 +89,8 @@ class Scheduler:
             store=self.store, queries=self.settings.queries, gatherer=gatherer, lead=self.lead, is_ours=self.is_ours
         )
         try:
-            requests = self.store.open_requests()
+            asked = self.store.open_requests(kinds=EVERY_KIND)
+            requests = [request for request in asked if request.kind in MOVES]
             self._waiting &= {request.id for request in requests}
             has_room, line = True, frozenset[str]()
             for request in requests:
@@ -97,14 +103,32 @@ class Scheduler:
                     operation = handler.take(request, has_room=has_room, waited=waited)
                     if operation is not None and self.is_ours(request):
                         self.drive([operation])
+                        self._end_drill(request.query)
                     elif operation is None and not has_room:
                         self._waiting.add(request.id)
+            self._take_drills([request for request in asked if request.kind in DRILLS], gatherer)
         except (NotLeading, StaleTerm, StoreUnavailable):
             return
         self.drive(())
 
+    def _end_drill(self, query: str) -> None:
+        """Let a drill see that its query moves, whoever asked for it: it ends."""
+        drill = open_drill(self.store, query)
+        if drill is not None:
+            self._rehearse(drill.id)
+
+    def _take_drills(self, requests: Sequence[Request], gatherer: FactGatherer) -> None:
+        taker = DrillTaker(
+            store=self.store, settings=self.settings, gatherer=gatherer, lead=self.lead, is_ours=self.is_ours
+        )
+        for request in requests:
+            with contextlib.suppress(Conflict), self._refusing(taker, request):
+                drill = taker.take(request, has_room=len(self._drilling()) < AT_ONCE)
+                if drill is not None and self.is_ours(request):
+                    self._rehearse(drill)
+
     @contextlib.contextmanager
-    def _refusing(self, handler: RequestHandler, request: Request) -> Iterator[None]:
+    def _refusing(self, handler: RequestHandler | DrillTaker, request: Request) -> Iterator[None]:
         """A defect that one request meets turns that one down, and leaves the others alone."""
         try:
             yield
@@ -120,6 +144,16 @@ class Scheduler:
         still_open = [operation.id for operation in open_operations(self.store)]
         self._begun = {name: self._begun[name] for name in still_open if name in self._begun}
         self.drive(still_open)
+        for drill in open_drills(self.store):
+            self._rehearse(drill.id)
+
+    def see_to(self, operations: Iterable[Operation]) -> None:
+        """See that each of these open operations is driven, moves in their order."""
+        found = list(operations)
+        self.drive(each.id for each in found if each.kind in MOVES)
+        for drill in found:
+            if drill.kind in DRILLS:
+                self._rehearse(drill.id)
 
     def drive(self, operations: Iterable[str]) -> None:
         """See that each of these has a thread or waits for one, in this order; what failed waits for its retry.
@@ -157,6 +191,19 @@ class Scheduler:
         self._drivers = {name: thread for name, thread in self._drivers.items() if thread.is_alive()}
         return self._drivers.keys()
 
+    def _drilling(self) -> Collection[str]:
+        """Drills that have a thread."""
+        self._drills = {name: thread for name, thread in self._drills.items() if thread.is_alive()}
+        return self._drills.keys()
+
+    def _rehearse(self, drill: str) -> None:
+        """Drive a drill, unless it is being driven or failed a moment ago."""
+        is_early = self.clock.monotonic() < self._retry_at.get(drill, -math.inf)
+        if drill in self._drilling() or is_early or self._closing.is_set():
+            return
+        self._drills[drill] = threading.Thread(target=self._drive_drill, args=(drill,), name=f"drive {drill}")
+        self._drills[drill].start()
+
     def _begin(self, operation: str) -> None:
         thread = threading.Thread(target=self._drive, args=(operation,), name=f"drive {operation}")
         self._drivers[operation] = thread
@@ -165,27 +212,33 @@ class Scheduler:
     def close(self) -> None:
         """Let every driver end after its tick, and wait for that. What was begun stays open."""
         self._closing.set()
-        for thread in self._drivers.values():
+        for thread in (*self._drivers.values(), *self._drills.values()):
             thread.join()
 
     def _drive(self, operation: str) -> None:
-        began = self.clock.monotonic()
+        began, executor = self.clock.monotonic(), self._made(Executor)
+        self._see_through(operation, executor, lambda: self._goes_on() and not self._is_over(operation, began))
+
+    def _drive_drill(self, drill: str) -> None:
+        self._see_through(drill, self._made(DrillDriver), self._goes_on)
+
+    def _see_through(self, operation: str, driver: Executor | DrillDriver, going_on: Callable[[], bool]) -> None:
         try:
-            self._executor().drive(operation, going_on=lambda: self._goes_on() and not self._is_over(operation, began))
+            driver.drive(operation, going_on=going_on)
             self._has_gone_on(operation)
         except (NotLeading, StaleTerm):
             return
         except StoreUnavailable as error:
             if not self._goes_on():
-                self._has_failed(operation, error)
+                self._has_failed(operation, error, driver)
         except TideoverError as error:
-            self._has_failed(operation, error)
+            self._has_failed(operation, error, driver)
         except Exception as error:
-            self._has_failed(operation, TideoverError(_defect(error)))
+            self._has_failed(operation, TideoverError(_defect(error)), driver)
             raise
 
-    def _executor(self) -> Executor:
-        return Executor(
+    def _made(self, driver: type[_Driver]) -> _Driver:
+        return driver(
             store=self.store,
             settings=self.settings,
             logs=self.logs,
@@ -208,7 +261,7 @@ class Scheduler:
         self.failures.pop(operation, None)  # not before: what fails in the same way again is no news
         self._failed.pop(operation, None)
 
-    def _has_failed(self, operation: str, error: TideoverError) -> None:
+    def _has_failed(self, operation: str, error: TideoverError, driver: Executor | DrillDriver) -> None:
         """Try again later, and seldom in the end; whoever looks at the operation is to see why it stands."""
         pause = self.retry_seconds * 2 ** min(self._failed[operation], 10)
         if self.retry_seconds < RETRY_AT_MOST:
@@ -217,7 +270,7 @@ class Scheduler:
         self._retry_at[operation] = self.clock.monotonic() + pause
         self.failures[operation] = error
         try:
-            if self._executor().tell_failure(operation, error):
+            if driver.tell_failure(operation, error):
                 self._failed.pop(operation, None)
                 self._retry_at[operation] = self.clock.monotonic() + min(self.retry_seconds, GIVEN_UP_SECONDS)
         except (NotLeading, StoreError) as unsaid:

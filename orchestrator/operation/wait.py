@@ -9,19 +9,25 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
 
 from orchestrator.clock import Clock
+from orchestrator.errors import NotLeading
+from orchestrator.facts.evidence import keep_evidence_of
 from orchestrator.facts.gather import Logs
 from orchestrator.lease import Leadership
-from orchestrator.operation.open_operations import open_operations
+from orchestrator.operation.open_operations import open_drills, open_operations
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.scheduler import Scheduler
 from state.errors import StoreError, StoreUnavailable, TideoverError
-from state.model.entities import Operation, Request
+from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, OperationKind, Request
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 
+log = structlog.get_logger()
 FOLLOW_SECONDS = 0.05
 LEADS_SECONDS = 10.0
 """How long it leads at a time where others wait for something that only they can do; a move takes a few seconds."""
@@ -46,6 +52,8 @@ class RequestWait:
         self._until = self._leads_since = self.clock.monotonic()
         self._yields_until = -math.inf
         self._own: frozenset[str] = frozenset()
+        self._rehearses = False
+        """It leads for drills only, and no move waits for those."""
         self._desk = Scheduler(
             store=self.store,
             settings=self.settings,
@@ -70,6 +78,7 @@ class RequestWait:
         """
         self._until = self.clock.monotonic() + seconds
         self._own = frozenset(request.id for request in requests)
+        self._rehearses = all(request.kind in DRILLS for request in requests)
         try:
             while self.clock.monotonic() < self._until:
                 leads = self._leads()
@@ -79,6 +88,7 @@ class RequestWait:
                 if self._is_through(requests, leads=leads):
                     break
                 self.clock.wait(FOLLOW_SECONDS)
+            self._keep_evidence(requests)
         finally:
             self._end()
         self.watch()
@@ -94,17 +104,21 @@ class RequestWait:
             return False
         if not led:
             self._leads_since = now
-        if now - self._leads_since < LEADS_SECONDS or not self._others_wait():
+        if self._rehearses:
+            is_wanted = self._others_wait(MOVES)
+        else:
+            is_wanted = now - self._leads_since >= LEADS_SECONDS and self._others_wait(EVERY_KIND)
+        if not is_wanted:
             return True
         self._yields_until = now + YIELDS_SECONDS
         with contextlib.suppress(StoreError):  # it runs out by itself
             self.lead.give_up()
         return False
 
-    def _others_wait(self) -> bool:
+    def _others_wait(self, kinds: frozenset[OperationKind]) -> bool:
         """Whether somebody else's request, or an operation that answers one, needs its own process to lead."""
         try:
-            if any(request.id not in self._own for request in self.store.open_requests()):
+            if any(request.id not in self._own for request in self.store.open_requests(kinds=kinds)):
                 return True
             ours = {request.operation for request in map(self.store.request, self._own) if request is not None}
             return any(operation.id not in ours for operation in open_operations(self.store))
@@ -114,15 +128,31 @@ class RequestWait:
     def _is_through(self, requests: Sequence[Request], *, leads: bool) -> bool:
         try:
             standing = standing_of(self.store, requests)
-            open_ones = {operation.id for operation in open_operations(self.store)}
+            open_ones = {each.id: each for each in (*open_operations(self.store), *open_drills(self.store))}
         except StoreUnavailable:
             return False
         wanted = [name for request in standing if (name := request.operation) is not None and name in open_ones]
         if self.failures.keys() >= set(wanted) and all(r.operation or r.refused for r in standing):
             return True
         if leads:
-            self._desk.drive(wanted)
+            self._desk.see_to(open_ones[name] for name in wanted)
         return False
+
+    def _keep_evidence(self, requests: Sequence[Request]) -> None:
+        """Leave the evidence of what closed here, if this process leads; what fails is left to the next leader."""
+        silent = set[str]()
+        try:
+            for request in standing_of(self.store, requests) if self.lead.is_held else ():
+                operation = outcome_of(self.store, request)
+                if operation is not None and not operation.is_open and self.store.evidence(operation.id) is None:
+                    keep_evidence_of(
+                        operation, self.store, self.logs, term=lambda: self.lead.term, actor=self.actor, silent=silent,
+                        patience=timedelta(0),
+                    )  # fmt: skip
+        except (StoreError, NotLeading):
+            return
+        except Exception:
+            log.exception("a bug in Tideover; the operations have ended, their evidence is left to the next leader")
 
     def _end(self) -> None:
         self._desk.close()

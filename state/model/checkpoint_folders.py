@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(//(?P<host>[^/]*))?(?P<path>/.*|)")
 _MADE = re.compile(r"epoch-(?P<epoch>\d+)-(?P<rest>[^/]+)")
+_DRILL = "drill-"
 
 
 class FolderName(NamedTuple):
@@ -23,6 +24,17 @@ def folder(base: str, epoch: int, operation: str, attempt: int = 1) -> str:
     """The new checkpoint's folder. Each attempt has its own, so that a runner that wakes up late spoils none."""
     suffix = "" if attempt == 1 else f"-{attempt}"
     return f"{base.rstrip('/')}/epoch-{epoch}-{operation}{suffix}"
+
+
+def drill_folder(base: str, operation: str) -> str:
+    """Where a drill copies a checkpoint to. No move takes it for one of its own, and no query runs from it."""
+    return f"{base.rstrip('/')}/{_DRILL}{operation}"
+
+
+def read_drill_folder(path: str) -> str | None:
+    """The drill that made a folder, by its name; None when none did."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return name.removeprefix(_DRILL) if name.startswith(_DRILL) and name != _DRILL else None
 
 
 def next_folder(target: str, attempts: int) -> str:
@@ -53,3 +65,8 @@ def belongs_to(path: str, base: str) -> bool:
     if not base or ".." in path.split("/"):
         return False
     return path == base or (path.rpartition("/")[0] == base and read_folder(path) is not None)
+
+
+def is_of_drill(path: str, base: str, operation: str) -> bool:
+    """Whether a folder is the one that a drill of a query copies its checkpoint to; nothing else is thrown away."""
+    return bool(base) and plain_path(path) == plain_path(drill_folder(base, operation))

@@ -157,6 +157,8 @@ class QueryFact:
     held_epoch: int | None
     """The epoch that these entries name: that operation took it, which a store that was put back may not know."""
     reported_at: datetime
+    retained_from: datetime | None = None
+    """When the oldest batch was planned to which its checkpoint can still go back; None while that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,6 +194,8 @@ class IntentKind(StrEnum):
     """Make the new checkpoint and read it back; the old one stays as it is."""
     RELEASE = "release"
     """Undo of a fence before the commit: remove the planted entries and a prepared checkpoint."""
+    DRILL = "drill"
+    """Rehearse: run one batch on the standby from a copy of the checkpoint, without the sink, and clean up."""
 
 
 class IntentState(StrEnum):
@@ -239,6 +243,12 @@ class OperationKind(StrEnum):
     DRILL = "drill"
 
 
+EVERY_KIND = frozenset(OperationKind)
+DRILLS = frozenset({OperationKind.DRILL})
+MOVES = EVERY_KIND - DRILLS
+"""Kinds that hold a query and place it; a drill does neither, and may be open beside one of these."""
+
+
 class Phase(StrEnum):
     """Where an operation is; the table of moves is ``orchestrator.decide.operation.phases``."""
 
@@ -267,7 +277,7 @@ class Operation:
     source: str
     target: str
     epoch: int
-    """The epoch that the hold took; the commit keeps it."""
+    """The epoch that the hold took; the commit keeps it. Of a drill the epoch that it found."""
     phase: Phase
     outcome: str | None
     """None while open; ``done``, ``refused`` or ``failed``."""
@@ -281,11 +291,26 @@ class Operation:
     """What the operation is doing or why it ended, in one sentence."""
     started_at: datetime
     ended_at: datetime | None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """What this kind needs beside its target, in JSON's own types and as it was asked for; empty for a move."""
 
     @property
     def is_open(self) -> bool:
         """Whether there is still something to do or to wait for."""
         return self.outcome is None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Departure:
+    """The last move that took a query away from one cluster."""
+
+    query: str
+    source: str
+    target: str
+    operation: str
+    epoch: int
+    at: datetime
+    """When that operation began."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -322,6 +347,8 @@ class Request:
     """The operation that answers it, once taken."""
     refused: str | None = None
     """The sentence of a refusal, if it was turned down before an operation existed."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """What its kind needs beside the target, in JSON's own types; the operation carries them on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -169,6 +169,8 @@ class PrunedRows(NamedTuple):
     cluster_statuses: int = 0
     checkpoints: int = 0
     """Rows of those that were cleaned."""
+    schedules: int = 0
+    """Of those that are over."""
 
     @property
     def rows(self) -> int:

@@ -324,6 +324,13 @@ class Retention(Settings):
     """So many of those that each query has left stay however old they are."""
 
 
+class EvidenceSettings(Settings):
+    """Where the evidence of each operation goes, beside the store, which always keeps it."""
+
+    folder: Path | None = None
+    """The leading controller writes each document there, as JSON and as HTML; None: nowhere."""
+
+
 class Http(Settings):
     """The page and API of the controller, which are not built yet: nothing listens."""
 
@@ -351,6 +358,7 @@ class Tideover(Settings):
     operations: OperationSettings = OperationSettings()
     retention: Retention = Retention()
     timeline: Timeline = Timeline()
+    evidence: EvidenceSettings = EvidenceSettings()
     http: Http = Http()
 
     def policy_of(self, query: str) -> Policy:

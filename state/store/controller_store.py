@@ -4,24 +4,28 @@ Writers that decide pass their *term*: the store refuses a stale one with ``Stal
 write. SQLite and PostgreSQL fulfil the same contract suite.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from state.model.automation import Acknowledgement, Pause
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.model.entities import (
+    MOVES,
     Assignment,
+    Departure,
     EndSample,
     Event,
     Intent,
     Lease,
     Operation,
+    OperationKind,
     Position,
     Request,
     Step,
     TopicPartition,
 )
+from state.model.evidence import Evidence
 from state.model.maintenance import (
     Disorder,
     FormerCheckpoint,
@@ -31,12 +35,17 @@ from state.model.maintenance import (
     ReplicationSample,
 )
 from state.model.pins import Pin
+from state.model.schedule import Schedule
 from state.model.timeline import Stretch
 from state.store.runner_store import RunnerStore
 
 
 class ControllerStore(RunnerStore, Protocol):
     """Every method may raise ``StoreUnavailable`` (retrying can help)."""
+
+    @property
+    def schema(self) -> str:
+        """The version of its tables."""
 
     # -- leading ---------------------------------------------------------------------------------------------------
     def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
@@ -63,8 +72,8 @@ class ControllerStore(RunnerStore, Protocol):
         The same request twice is one; another one under its id is a ``Conflict``.
         """
 
-    def open_requests(self) -> Sequence[Request]:
-        """Requests that no operation and no refusal answers yet, oldest first."""
+    def open_requests(self, *, kinds: frozenset[OperationKind] = MOVES) -> Sequence[Request]:
+        """Requests that no operation and no refusal answers yet, oldest first; those of drills only where named."""
 
     def request(self, request_id: str) -> Request | None: ...
 
@@ -81,6 +90,35 @@ class ControllerStore(RunnerStore, Protocol):
 
         One transaction with the event. The same answer twice is one answer, and one line of history.
         """
+
+    # -- schedules -------------------------------------------------------------------------------------------------
+    def add_schedule(self, schedule: Schedule, *, event: Event) -> None:
+        """Record what shall be asked for later: one transaction with the event, without a term.
+
+        The same schedule twice is one; another one under its id is a ``Conflict``.
+        """
+
+    def schedules(self) -> Sequence[Schedule]:
+        """Those that are to come, soonest first; then those that are over, the last one first."""
+
+    def fire(
+        self,
+        schedule: Schedule,
+        *,
+        next_at: datetime | None,
+        outcome: str,
+        asked: Sequence[Request],
+        event: Event,
+        term: int,
+    ) -> bool:
+        """Write the requests of a schedule that is due, and when it is due next: one transaction with the event.
+
+        False, and nothing written, when it is not due any more at the time that ``schedule`` says: it was cancelled, or
+        another leader was faster.
+        """
+
+    def cancel_schedule(self, schedule_id: str, *, actor: str, event: Event) -> bool:
+        """End a schedule: one transaction with the event, without a term. False, and nothing written, if it is over."""
 
     # -- assignments -----------------------------------------------------------------------------------------------
     def hold(self, operation: Operation, *, from_epoch: int, term: int, step: Step, event: Event) -> Assignment | None:
@@ -127,9 +165,21 @@ class ControllerStore(RunnerStore, Protocol):
 
     # -- operations ------------------------------------------------------------------------------------------------
     def operations(
-        self, *, group: str | None = None, query: str | None = None, only_open: bool = False, limit: int = 100
+        self,
+        *,
+        group: str | None = None,
+        query: str | None = None,
+        only_open: bool = False,
+        limit: int = 100,
+        kinds: frozenset[OperationKind] = MOVES,
     ) -> Sequence[Operation]:
-        """Newest first: those of one query by epoch, which grows whatever the clock is set to."""
+        """Newest first: those of one query by epoch, which grows whatever the clock is set to.
+
+        Drills are left aside unless ``kinds`` names them: they say nothing of where a query is or was.
+        """
+
+    def departures(self) -> Sequence[Departure]:
+        """Of each query and cluster, the last move that took it away from there; ordered by query and cluster."""
 
     def record(
         self,
@@ -246,8 +296,9 @@ class ControllerStore(RunnerStore, Protocol):
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> PrunedRows:
         """Forget what ended before a time in the past: one transaction, at most ``limit`` rows of each kind.
 
-        An operation goes with its steps, intents and acknowledgement, unless it is open, or an assignment names it, or
-        it is among the newest ``keep`` of its query that placed the query, or among the newest ``keep`` that did not.
+        An operation goes with its steps, intents, acknowledgement and the document of its evidence, unless it is open,
+        or an assignment names it, or it is among the newest ``keep`` of its query that placed the query, or among the
+        newest ``keep`` that did not.
         A request goes when it was refused or its operation is gone, a line of history when it has no operation or that
         is gone, a probe report, a readiness, a disorder and a verdict when nobody has renewed them since. A runner's
         name goes when, besides, no assignment and no report names it: the process that had it may have run that query.
@@ -276,14 +327,41 @@ class ControllerStore(RunnerStore, Protocol):
     def forget(self, query: str, *, reported_at: datetime | None, event: Event) -> RememberedRows:
         """Delete all of a query but its history, to which the event is appended: one transaction, without a term.
 
+        Of its evidence the documents go; their hashes stay in the chain.
+
         ``reported_at`` is the time of the report that whoever asks saw, None for none: another one now is a
         ``Conflict``, as is an open operation, and nothing is written then. Returns what went.
         """
 
     # -- history ---------------------------------------------------------------------------------------------------
     def history(
-        self, *, query: str | None = None, operation: str | None = None, after: int = 0, limit: int = 200
+        self,
+        *,
+        query: str | None = None,
+        operation: str | None = None,
+        kind: str | None = None,
+        after: int = 0,
+        limit: int = 200,
     ) -> Sequence[Event]:
         """Append-only, but for ``prune``; ordered by sequence, the newest ``limit`` of those after ``after``."""
+
+    # -- evidence --------------------------------------------------------------------------------------------------
+    def without_evidence(self, *, limit: int) -> Sequence[Operation]:
+        """Closed operations of which no evidence was kept, the one that ended first at the front."""
+
+    def keep_evidence(
+        self, operation: Operation, facts: Mapping[str, object], *, term: int, actor: str
+    ) -> Evidence | None:
+        """Add an operation's document to the chain, with its line of history: one transaction.
+
+        ``facts`` is the document but for its place in the chain, which is known here only. None, and nothing written,
+        when the operation has its evidence, or is gone.
+        """
+
+    def evidence(self, operation_id: str) -> Evidence | None:
+        """The link of an operation, also when its document has gone."""
+
+    def evidence_after(self, sequence: int, *, limit: int) -> Sequence[Evidence]:
+        """The links behind that one, in their order."""
 
     def close(self) -> None: ...

@@ -85,6 +85,12 @@ def check_held(operation: Operation, from_epoch: int) -> None:
         raise ValueError(f"a hold opens an operation; {operation.id} has the outcome {operation.outcome}")
 
 
+def check_closed(operation: Operation) -> None:
+    """Evidence is of an operation that has ended."""
+    if operation.is_open:
+        raise ValueError(f"operation {operation.id} is open: its evidence is written when it has closed")
+
+
 def check_placed(assignment: Assignment, from_epoch: int) -> None:
     """A commit keeps the epoch of the hold; an abort or another hold takes the next, which places nothing."""
     if assignment.epoch not in {from_epoch, from_epoch + 1}:

@@ -20,14 +20,13 @@ from typing import Self
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Tideover
 from streaming.clocks import Deadline
-from streaming.cluster_log import Entries, Entry, EpochEnd, Fetched, OffsetAnswer, Segments, TopicFacts
+from streaming.cluster_log import Entries, EpochEnd, Fetched, OffsetAnswer, Segments, TopicFacts
 from streaming.errors import ClusterUndeclared
 from streaming.kafka.metadata import AnyBroker, Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions
 from streaming.kafka.requests import epochs as leader_epochs
 from streaming.kafka.requests import fetch, list_offsets, segments
-from streaming.kafka.requests.records import parts, whole
 from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
 
@@ -151,19 +150,12 @@ class Link:
         return self._partitions.ask(leader_epochs.partition_request(epochs), epochs, Deadline.after(timeout))
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
-        """Read from ``(offset, max bytes)`` of one partition, with keys and values.
+        """Read from ``(offset, max bytes)`` of one partition, each record in full.
 
         Raises ClusterUnreachable and CredentialRefused when the leader cannot even be named.
         """
-        starts = {partition: start}
-        question = fetch.partition_request(starts, {}, read_committed=False, mark=whole)
-        fetched = self._partitions.ask(question, starts, Deadline.after(timeout))[partition]
-        return Entries(
-            records=tuple(Entry(record.offset, *parts(record.digest)) for record in fetched.records),
-            next_offset=fetched.next_offset,
-            needs_bytes=fetched.needs_bytes,
-            error=fetched.error,
-        )
+        question = fetch.entries_request(partition, start)
+        return self._partitions.ask(question, [partition], Deadline.after(timeout))[partition]
 
 
 class Links:

@@ -19,11 +19,11 @@ from collections.abc import Mapping, Sequence
 from state.model.entities import TopicPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, Entries, Entry, LogRecord, Spec
+from streaming.cluster_log import ClusterLog, Entry, LogRecord, Spec
 from streaming.errors import KafkaError
 from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.case import Case, Lookup
-from streaming.resolve.scan import read_ranges
+from streaming.resolve.scan import read_entries, read_ranges
 from streaming.resume import notes, topic_checks
 from streaming.resume.methods import same_offset, synced
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
@@ -33,8 +33,6 @@ MOST_RECORDS = 100_000
 """So many of the newest are read."""
 MOST_SECONDS = 1.5
 """How long reading may take, of the time that the whole answer has."""
-_FIRST_BYTES = 1 << 20
-_TRIES = 3
 _LENGTH = struct.Struct(">h")
 _PARTITION = struct.Struct(">i")
 _OFFSETS = struct.Struct(">qq")
@@ -61,7 +59,7 @@ def _known(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[TopicPart
         error = begin.error or end.error
         return notes.failed(error) if error is not None else "its ends are unknown"
     first = max(begin.offset, end.offset - MOST_RECORDS)
-    records = _read(log, key, first, end.offset, deadline)
+    records = read_entries(log, key, first, end.offset, deadline)
     if isinstance(records, str):
         return records
     written: dict[TopicPartition, list[Sync]] = defaultdict(list)
@@ -90,29 +88,6 @@ def parse_sync(record: Entry) -> tuple[TopicPartition, Sync] | None:
     except UnicodeDecodeError:
         return None
     return TopicPartition(name, partition), Sync(upstream, downstream)
-
-
-def _read(log: ClusterLog, key: TopicPartition, first: int, end: int, deadline: Deadline) -> list[Entry] | str:
-    """The records from ``first`` up to ``end``, or why not."""
-    records: list[Entry] = []
-    size, failures = _FIRST_BYTES, 0
-    while first < end:
-        if deadline.passed:
-            return "the deadline passed before its end was read"
-        got = log.entries(key, (first, size), timeout=deadline.remaining)
-        if got.error is not None and not got.error.retriable:
-            return notes.failed(got.error)
-        failures = failures + 1 if _is_stuck(got, first) else 0
-        if failures >= _TRIES:
-            return "its end cannot be read" if got.error is None else notes.failed(got.error)
-        size = max(size, got.needs_bytes)
-        first = max(first, got.next_offset)
-        records += (record for record in got.records if record.offset < end)
-    return records
-
-
-def _is_stuck(got: Entries, first: int) -> bool:
-    return got.error is not None or (got.next_offset <= first and not got.needs_bytes)
 
 
 def prove_copies(run: Lookup, cases: Sequence[Case]) -> None:

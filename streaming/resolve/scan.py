@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 
 from state.model.entities import TopicPartition
 from streaming.clocks import Deadline
-from streaming.cluster_log import OFFSET, ClusterLog, Fetched, LogRecord
+from streaming.cluster_log import OFFSET, ClusterLog, Entries, Entry, Fetched, LogRecord
 from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resume import notes
 from streaming.resume.gaps import PartialSearch, move_on, stay
 from streaming.resume.methods.content_search import LOOK_AHEAD, Cause, Found, NeedMore, NoPlace, Outcome, Search
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
@@ -72,6 +73,30 @@ class _Reader:
         return tuple(self._records) if self.next >= self._last else None
 
 
+def read_entries(log: ClusterLog, key: TopicPartition, first: int, end: int, deadline: Deadline) -> list[Entry] | str:
+    """The records of one partition from ``first`` up to ``end`` in full, or why not, in one sentence."""
+    records: list[Entry] = []
+    size, failures = ENTRY_BYTES, 0
+    while first < end:
+        if deadline.passed:
+            return "the deadline passed before its end was read"
+        got = log.entries(key, (first, size), timeout=deadline.remaining)
+        if got.error is not None and not got.error.retriable:
+            return notes.failed(got.error)
+        failures = failures + 1 if _is_stuck(got, first) else 0
+        if failures >= TRIES:
+            return "its end cannot be read" if got.error is None else notes.failed(got.error)
+        size = max(size, got.needs_bytes)
+        first = max(first, got.next_offset)
+        records += (record for record in got.records if record.offset < end)
+    return records
+
+
+def _is_stuck(got: Entries, first: int) -> bool:
+    return got.error is not None or (got.next_offset <= first and not got.needs_bytes)
+
+
+ENTRY_BYTES = 1 << 20
 FIRST_BYTES = 64 << 10
 MOST_BYTES = 4 << 20
 FIRST_RECORDS = 24

@@ -35,6 +35,7 @@ TideoverError
     ├── FormerRunGoesOn       what this process ran from the same checkpoint before is not quiet yet
     ├── OtherCluster          another cluster has the name of the one that the query reads
     ├── RunFenced             the run was told to stop before this could happen
+    ├── DrillFailed           a rehearsal did not get to its end
     ├── SparkMissing          no Spark session can be had
     ├── UnsafeCheckpoint      its checkpoint is on a file system that lets two drivers run it
     └── NameTaken             another live process runs under this runner's name
@@ -192,6 +193,12 @@ class RunFenced(RunError):
     """This run has been fenced and may write nothing more."""
 
     kind = "fenced"
+
+
+class DrillFailed(RunError):
+    """The rehearsal on the standby did not get to its end."""
+
+    kind = "drill"
 
 
 class SparkMissing(RunError):

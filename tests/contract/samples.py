@@ -26,6 +26,7 @@ from state.model.entities import (
 )
 from state.model.maintenance import Disorder, PartitionCopy, ReadinessFact, ReplicationSample, TopicDisorder
 from state.model.pins import Pin
+from state.model.schedule import Schedule
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
 
@@ -77,6 +78,7 @@ def operation(**change: Any) -> Operation:
         "sentence": "fencing",
         "started_at": AT,
         "ended_at": None,
+        "parameters": {"to_time": "2026-11-23T12:00:00+00:00", "batch": None},
     }
     return Operation(**(values | change))
 
@@ -131,6 +133,7 @@ def request(**change: Any) -> Request:
         "reason": "east is gone",
         "consents": ("loss",),
         "created_at": AT,
+        "parameters": {"to_time": "2026-11-23T12:00:00+00:00", "batch": None},
     }
     values["expires_at"] = change.get("created_at", AT) + 60 * SECOND
     return Request(**(values | change))
@@ -184,6 +187,7 @@ def fact(**change: Any) -> QueryFact:
         "held_by": None,
         "held_epoch": None,
         "reported_at": AT,
+        "retained_from": AT - 60 * SECOND,
     }
     return QueryFact(**(values | change))
 
@@ -316,3 +320,20 @@ def held(store: ControllerStore) -> int:
     term = term_of(store)
     assert store.hold(operation(), from_epoch=1, term=term, step=step(), event=event())
     return term
+
+
+def schedule(**change: Any) -> Schedule:
+    values: dict[str, Any] = {
+        "id": "s-1",
+        "kind": OperationKind.SWITCHOVER,
+        "queries": ("revenue",),
+        "target": "west",
+        "cron": None,
+        "zone": "UTC",
+        "consents": (),
+        "actor": "ann@desk",
+        "reason": "maintenance",
+        "created_at": AT,
+        "next_at": AT + SECOND,
+    }
+    return Schedule(**(values | change))

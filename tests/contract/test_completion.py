@@ -50,8 +50,8 @@ def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("fai",), ["failover"]),
-        (("plan", ""), ["failover", "switchover"]),
+        (("fai",), ["failback", "failover"]),
+        (("plan", ""), ["drill", "failback", "failover", "rewind", "switchover"]),
         (("failover", "re"), ["revenue", "returns"]),
         (("failover", "revenue", "--to", ""), ["east", "west"]),
         (("failover", "--expect-active", "w"), ["west"]),

@@ -12,7 +12,7 @@ from orchestrator.cli.app import cli
 from orchestrator.cli.reference import page, phases, with_phases
 from orchestrator.config.load import load
 from orchestrator.decide.gates.automatic import AUTOMATIC_GATES
-from orchestrator.decide.gates.checks import GATES
+from orchestrator.decide.gates.checks import GATES, REWIND_GATES
 from orchestrator.decide.gates.readiness import READINESS_GATES
 from state.settings.keys import Tideover
 from tests.injected import whole_rows
@@ -63,7 +63,7 @@ def test_the_runbook_names_every_gate_that_can_refuse_and_no_other() -> None:
     runbook = (ROOT / "docs" / "runbook.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", runbook, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)}
-    moving = {gate.__name__.replace("_", "-") for gate in (*GATES, *AUTOMATIC_GATES)}
+    moving = {gate.__name__.replace("_", "-") for gate in (*GATES, *REWIND_GATES, *AUTOMATIC_GATES)}
     checking = {gate.__name__.replace("_", "-") for gate in READINESS_GATES}
     assert moving <= named <= moving | checking
     assert {name for name in checking - named if f"`{name}`" not in runbook} == set()

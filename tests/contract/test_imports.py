@@ -22,7 +22,7 @@ SEAMS = {
     "sqlite3": ("state/store/sql/",),
     "yaml": ("orchestrator/config/load.py", "orchestrator/cli/"),
     "click": ("orchestrator/cli/",),
-    "apscheduler": ("orchestrator/housekeeping.py",),
+    "apscheduler": ("orchestrator/housekeeping.py", "orchestrator/cron.py"),
 }
 
 PURE = (
@@ -33,8 +33,10 @@ PURE = (
             "checkpoint_folders",
             "cluster_status",
             "entities",
+            "evidence",
             "fingerprints",
             "maintenance",
+            "schedule",
         )
     ),
     *("state/settings/", "state/messages.py"),
@@ -43,7 +45,8 @@ PURE = (
 
 # What pure code may import: data types and arithmetic. Clocks, sockets, files, threads, logs and randomness are absent.
 PURE_STDLIB = {
-    "abc", "bisect", "collections", "dataclasses", "datetime", "enum", "functools", "heapq", "itertools", "json",
+    "abc", "bisect", "collections", "dataclasses", "datetime", "enum", "functools", "hashlib", "heapq", "html",
+    "itertools", "json",
     "math", "operator", "re", "statistics", "string", "struct", "types", "typing",
 }  # fmt: skip
 

@@ -47,7 +47,7 @@ def memory() -> MemoryCluster:
                 cluster.elect("t", number, epoch)
             if offset and offset % SEGMENT_RECORDS == 0:
                 cluster.roll("t", number, written_at(offset - 1))
-            cluster.append("t", number, BASE_MS + offset * STEP_MS, digest(None, b"%d" % offset))
+            cluster.append_entry("t", number, None, b"%d" % offset, BASE_MS + offset * STEP_MS)
     return cluster
 
 
@@ -161,6 +161,13 @@ def test_a_fetch_gives_the_records_from_the_wanted_offset_on(log: ClusterLog) ->
             (offset, digest(None, b"%d" % offset)) for offset in range(990, RECORDS)
         ]
         assert (answer.next_offset, answer.high_watermark, answer.log_start) == (RECORDS, RECORDS, 0)
+
+
+def test_records_in_full_hold_key_value_and_time(log: ClusterLog) -> None:
+    got = log.entries(PARTITIONS[1], (3, 1 << 20), timeout=60)
+    assert (got.error, got.next_offset, got.records[0].offset) == (None, got.records[-1].offset + 1, 3)
+    for each in got.records:
+        assert (each.key, each.value, each.timestamp_ms) == (None, b"%d" % each.offset, BASE_MS + each.offset * STEP_MS)
 
 
 def test_a_fetch_with_too_little_room_asks_for_more(log: ClusterLog) -> None:

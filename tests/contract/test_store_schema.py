@@ -77,6 +77,11 @@ BROKEN_RULES = {
     "a layer that nobody knows": "UPDATE probe_reports SET layer = 'http'",
     "a verdict that nobody knows": "UPDATE cluster_status SET verdict = 'ILL'",
     "a verdict of an old term": "UPDATE cluster_status SET term = 0",
+    "evidence is changed": "UPDATE evidence SET document = '{}'",
+    "evidence gets another hash": "UPDATE evidence SET sha256 = 'x', document = NULL",
+    "evidence goes": "DELETE FROM evidence",
+    "evidence of an operation a second time": "INSERT INTO evidence SELECT sequence + 1, operation, query, sha256,"
+    " sha256, written_at, document FROM evidence",
 }
 
 
@@ -91,6 +96,8 @@ def filled(opened: SqlStore) -> SqlStore:
     opened.report_query(samples.fact())
     opened.save_probe_reports([samples.probe_report()])
     opened.record_status(samples.status(term=term), term=term, event=samples.event())
+    closed = samples.operation(id="op-0", query="old", outcome="done", phase=Phase.SETTLED)
+    assert opened.keep_evidence(closed, {}, term=term, actor="ann") is not None
     opened.prune(AT, keep=1, limit=1, term=term)
     return opened
 

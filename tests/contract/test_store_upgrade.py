@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -23,7 +24,7 @@ from tests.contract.test_store_races import outputs, racer
 from tests.postgres import Postgres
 
 SHORT = timedelta(milliseconds=300)
-NEWEST = "0006: The tables of probe reports and of verdicts"
+NEWEST = "0010: What shall be asked for later"
 
 
 @pytest.fixture
@@ -41,11 +42,22 @@ def old(url: str, engines: Engines) -> str:
     set_version(engines, HEAD)  # so that this program fills it
     store = open_store(url)
     store.adopt(samples.assignment())
-    term = samples.term_of(store)
-    store.record(samples.operation(outcome="done", ended_at=AT), term=term)
+    samples.term_of(store)
     store.close()
+    row = values_of(samples.operation(outcome="done", ended_at=AT))
+    with engines.write.begin() as connection:
+        connection.execute(sa.insert(as_first_made(schema.operations)), [without_later(row)])
     set_version(engines, "0001")
     return url
+
+
+def as_first_made(table: sa.Table) -> sa.Table:
+    columns = [column._copy() for column in table.columns if column.name != "parameters"]
+    return sa.Table(table.name, sa.MetaData(), *columns)
+
+
+def without_later(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "parameters"}
 
 
 def set_version(engines: Engines, version: str) -> None:
@@ -104,7 +116,7 @@ def test_an_upgrade_keeps_every_row(old: str) -> None:
     assert upgrade_store(old).found == "0001"
     store = open_store(old)
     assert store.assignments() == [samples.assignment()]
-    assert store.operation("op-1") is not None
+    assert store.operation("op-1") == samples.operation(outcome="done", ended_at=AT, parameters={})
     store.close()
     again = upgrade_store(old)
     assert (again.is_current, again.steps) == (True, ())
@@ -237,3 +249,18 @@ def test_a_user_who_may_not_build_is_told(postgres: Postgres) -> None:
         upgrade_store(url.replace("postgres@", "reader@"))
     assert "create tables" in refused.value.hint
     engines.dispose()
+
+
+def test_an_upgrade_keeps_intents_and_their_guard(url: str, engines: Engines) -> None:
+    with engines.write.begin() as connection:
+        command.upgrade(migrate._config(connection), "0008")
+        row = values_of(samples.operation(outcome="done", ended_at=AT))
+        connection.execute(sa.insert(schema.operations), [row])
+        answered = samples.intent(state="done", result={"a": 1}, ended_at=AT)
+        connection.execute(sa.insert(schema.intents), [values_of(answered)])
+    assert upgrade_store(url).found == "0008"
+    store = open_store(url)
+    assert store.intents("op-1") == [answered]
+    store.close()
+    with pytest.raises(sa.exc.IntegrityError, match="answered once"), engines.write.begin() as connection:
+        connection.execute(sa.text("UPDATE intents SET state = 'pending'"))

@@ -3,10 +3,14 @@
 import json
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.scenario import Script, Story, tell
+from lab.stage import StoryFailed
+from reports.entries import entry
 from reports.origin import Origin, unchanged
 from reports.stamp import Stamp, stamped
 
@@ -53,9 +57,36 @@ class Notes:
         told = self.all()
         return int(told[0]["seed"] if told else os.environ.get("SEED", random.SystemRandom().randrange(10**6)))
 
+    def conclude(self, count: int, page: Callable[[Sequence[Mapping[str, Any]], str, str], str]) -> None:
+        """The page that is made of all stories, their command, and the sentence on where they were told."""
+        notes, command = self.all(), self.command(count)
+        self.write(
+            page(notes, command, self.on.sentence), command=command, judged=entry(self.name).judged,
+            exposed=exposed_in(notes), stories=len(notes), unit="stories", broken=broken_in(notes),
+        )  # fmt: skip
+
     def write(self, body: str, **facts: Any) -> None:
         """The page of all stories, with its stamp."""
         write_page(self.on, self.name, body, **facts)
+
+
+def tell_stories(
+    notes: Notes,
+    count: int,
+    directory: Path,
+    script_of: Callable[[int, int], Script],
+    note_of: Callable[[Story], Mapping[str, Any]],
+) -> None:
+    """Tell the stories that are left, each by the script of its number and seed; the world of one that broke stays."""
+    for number, seed in notes.left(count):
+        script, place = script_of(number, seed), directory / str(number)
+        try:
+            note = note_of(tell(script, place, print))
+        except StoryFailed as failure:
+            note = {"problems": [str(failure)]}
+        notes.add({"fault": script.fault, "seed": seed, "warm": script.wait_warm, **note})
+        if not note["problems"]:
+            shutil.rmtree(place)
 
 
 def write_page(on: Origin, name: str, body: str, **facts: Any) -> Path:

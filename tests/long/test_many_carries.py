@@ -5,7 +5,6 @@ story is noted when it ends; the page holds all stories of one commit, so a run 
 """
 
 import os
-import shutil
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,11 +14,10 @@ import pytest
 
 from lab.demo import judge, judged
 from lab.ports import free_base_port
-from lab.scenario import Fault, Script, Story, tell
-from lab.stage import StoryFailed
+from lab.scenario import Fault, Script, Story
 from reports.entries import entry
 from reports.origin import origin
-from tests.long.notes import Notes, broken_in, exposed_in, problems_in
+from tests.long.notes import Notes, broken_in, problems_in, tell_stories
 
 pytestmark = pytest.mark.long
 
@@ -40,18 +38,13 @@ FAULTS: tuple[Fault, ...] = ("kill", "freeze")
 def test_carries_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     count = int(os.environ.get("CARRIES", "30"))
     notes = Notes("carries", origin())
-    for number, seed in notes.left(count):
-        fault = FAULTS[number % 2]
-        script = Script.at_random(seed, fault=fault, base_port=free_base_port(), wait_warm=number % 4 < 2)
-        directory = tmp_path / str(number)
-        try:
-            note = _note(tell(script, directory, print))
-        except StoryFailed as failure:
-            note = {"problems": [str(failure)]}
-        notes.add({"fault": fault, "seed": seed, "warm": script.wait_warm, **note})
-        if not note["problems"]:
-            shutil.rmtree(directory)
-    _write(notes, count)
+
+    def script_of(number: int, seed: int) -> Script:
+        warm = number % 4 < 2
+        return Script.at_random(seed, fault=FAULTS[number % 2], base_port=free_base_port(), wait_warm=warm)
+
+    tell_stories(notes, count, tmp_path, script_of, _note)
+    notes.conclude(count, page)
     assert problems_in(notes.all()) == []
 
 
@@ -77,14 +70,6 @@ def _row(note: Mapping[str, Any]) -> str:
         f" {', '.join(note['treatments'])} | {max(note['switches']):.2f} s{'' if note['warm'] else ', cold'} |"
         f" {note['judged']} | {'; '.join(note['problems']) or 'kept'} |"
     )
-
-
-def _write(kept: Notes, count: int) -> None:
-    notes, command = kept.all(), kept.command(count)
-    kept.write(
-        page(notes, command, kept.on.sentence), command=command, judged=entry("carries").judged,
-        exposed=exposed_in(notes), stories=len(notes), unit="stories", broken=broken_in(notes),
-    )  # fmt: skip
 
 
 def page(notes: Sequence[Mapping[str, Any]], command: str, sentence: str) -> str:

@@ -109,7 +109,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/checkpoint/carry.py",
-        "            read_back(files, request.target, plan)\n            _check_again(files, request, sources)\n",
+        "            read_back(files, request.target, plan)\n"
+        "            if aside is None:\n                _check_again(files, request, sources)\n",
         "            read_back(files, request.target, plan)\n",
         ("tests/unit/test_carry.py",),
         "carry: old checkpoint not looked at again after copying",

@@ -1,5 +1,6 @@
 """Real queries are carried between two real clusters: every record once, whatever became of batch N + 1."""
 
+import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from streaming.spark.checkpoint.hadoop_files import HadoopFiles
 from streaming.spark.checkpoint.log_fence import plant, release
 from streaming.spark.checkpoint.operators import UNNAMED
 from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.checkpoint.retained import read_retained
 from tests.jars import connector_jars
 from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Files, Ledger, Move, Parquet, position, read, run, uncommit
 from tests.waiting import PROCESS_SECONDS
@@ -185,6 +187,34 @@ def test_a_long_line_of_batches_is_carried_from_its_newest_snapshot(move: Move, 
     assert len(new) < len(old)
     assert run(sink.writer(read(move.session, move.west, move.topic)), move.new) is None
     assert sink.rows == Ledger.truth(ALL)
+
+
+@pytest.mark.parametrize("store", ["hdfs", "format-2"])
+def test_a_query_that_goes_back_ends_as_if_it_never_went_further(move: Move, store: str) -> None:
+    move.with_settings(STORES[store])
+    sink, declared = Ledger(), {"orders": [move.topic]}
+    for end in range(10, COMMITTED + 1, 10):
+        move.east.extend(move.topic, end)
+        assert run(sink.writer(read(move.session, move.east, move.topic)), move.old) is None
+    report = move.inspect()
+    assert report.batch is not None
+    back = report.batch - 2
+    entry = (Path(move.old) / "offsets" / str(back)).read_text()
+    then = int(json.loads(entry.splitlines()[1])["batchTimestampMs"])
+    retained = read_retained(move.files, move.old, declared, then)
+    assert retained.batch is not None
+    assert (retained.batch.batch, retained.batch.offsets) == (back, {"orders": position(30, topic=move.topic)})
+    plant(move.files, move.old, operation="move", epoch=2, knows=lambda _: True)
+    request = PrepareRequest(
+        checkpoint=move.old, target=move.new, operation="move", epoch=2, resume="carry", batch=report.batch,
+        offsets=report.offsets, target_offsets=retained.batch.offsets, back_to=back,
+    )  # fmt: skip
+    assert prepare(move.files, request, declared).data_batch == back + 1
+    sink.rows = Ledger.truth(30)
+    move.east.extend(move.topic, ALL)
+    assert run(sink.writer(read(move.session, move.east, move.topic)), move.new) is None
+    assert sink.rows == Ledger.truth(ALL)
+    assert move.commits()[:2] == [back, back + 1]
 
 
 @pytest.mark.parametrize("version", [1, 2])

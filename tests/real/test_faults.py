@@ -4,6 +4,7 @@ One world and one runner serve all tests, in any order: each moves the queries f
 cluster. The sinks keep their rows by batch, so a batch that was skipped or given out twice shows as well.
 """
 
+import json
 import re
 import sqlite3
 import time
@@ -15,7 +16,11 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from lab.world import CLUSTERS
+from orchestrator.decide.evidence.claims import Verdict, read
+from orchestrator.facts.verification import verify_places
 from state.model.entities import Phase
+from state.settings.keys import Cluster
+from streaming.kafka.link import Link
 from tests.real.pipelines import kept
 from tests.real.theatre import BATCH, LETTERS, ORDERS, PARCELS, Theatre, free_bytes, locked_store, opened
 from tests.scene import exactly
@@ -50,6 +55,44 @@ def test_the_same_failover_typed_twice_at_once_is_one_operation_and_one_move(the
     theatre.more(ORDERS)
     theatre.await_all(ORDERS)
     theatre.assert_all_once()
+
+
+def test_a_failover_is_verified_and_a_planted_wrong_offset_found(theatre: Theatre) -> None:
+    here, there = theatre.gathered()
+    theatre.more(ORDERS)
+    theatre.await_all(ORDERS)
+    theatre.freeze(here)
+    said = theatre.failover("rows", there).end()
+    assert said.code == 0, said.err
+    operation = said.operations["rows"]["id"]
+    unknown = theatre.type("verify-op", operation, "-o", "json").end()
+    of_each = {claim["name"]: claim["verdict"] for claim in json.loads(unknown.out)["claims"]}
+    assert (unknown.code, of_each["resume-offset"], of_each["replay"]) == (3, "holds", "holds"), unknown.out
+    assert of_each["exposure"] == "cannot be checked", "the cluster that was left stands still"
+    theatre.thaw(here)
+    whole = theatre.type("verify-op", operation, "-o", "json").end()
+    assert (whole.code, json.loads(whole.out)["verdict"]) == (0, "holds"), whole.out + whole.err
+    assert theatre.type("verify-op", "--chain").end().code == 0
+    theatre.more(ORDERS)  # a wrong offset leads into these then, not behind the end of the log
+
+    kept = theatre.store.evidence(operation)
+    assert kept is not None
+    links = {name: Link(Cluster(bootstrap=tuple(theatre.world.bootstrap(name)))) for name in CLUSTERS}
+    try:
+        for skipped, again in ((3, 0), (0, 4)):
+            planted = read(kept)
+            assert planted is not None
+            planted["partitions"][1]["target_offset"] += skipped - again
+            planted["partitions"][1]["end"] += skipped
+            found = verify_places(planted, {}, links.__getitem__, lambda _: None)
+            wrongs = [claim for claim in found if claim.verdict is Verdict.DOES_NOT_HOLD]
+            (wrong,) = (claim for claim in wrongs if claim.name != "exposure")  # its end was moved, too
+            right = planted["partitions"][1]["target_offset"] - skipped
+            assert wrong[:3] == ("resume-offset" if skipped else "replay", ORDERS, 1)
+            assert (wrong.found, wrong.text[:2]) == ((right, "3 ") if skipped else (again, "4 "))
+    finally:
+        for link in links.values():
+            link.close()
 
 
 @pytest.mark.parametrize("phase", [Phase.FENCING, Phase.PREPARING, Phase.STARTING])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lab.mirror import OFFSET_SYNCS
+from lab.mirror import offset_syncs
 from lab.world import TOPIC
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, MethodName
@@ -26,7 +26,7 @@ from tests.world import RunningWorld, running_world
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 KEY = TopicPartition(TOPIC, 0)
-RULES = Rules(methods=(MethodName.SYNCED,), buffer_ms=0, offset_syncs=OFFSET_SYNCS)
+RULES = Rules(methods=(MethodName.SYNCED,), buffer_ms=0, offset_syncs=offset_syncs("east"))
 PARTITIONS = 2
 
 
@@ -77,7 +77,7 @@ def test_a_place_by_the_syncs_of_a_real_replicator_is_never_late(world: RunningW
             time.sleep(10)  # the last syncs are written with the worker's next commit
             unanswered = [note for partition in range(PARTITIONS) for note in place_judged(east, west, partition)]
             assert len(unanswered) <= 10 * PARTITIONS, Counter(unanswered)
-        known = read_syncs(west, OFFSET_SYNCS, Deadline.after(10))
+        known = read_syncs(west, offset_syncs("east"), Deadline.after(10))
         assert not isinstance(known, str)
         assert isinstance(known[KEY], Syncs)
         assert len(known[KEY].front) > 3

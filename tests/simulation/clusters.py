@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from state.model.entities import Fingerprint, TopicPartition
-from streaming.cluster_log import LogRecord
+from streaming.cluster_log import Entry, LogRecord
 from streaming.errors import ClusterUnreachable, CredentialRefused
 from streaming.probe.identities import Identify, anyone
 from streaming.probe.result import Health, ProbeFailure
@@ -42,7 +42,9 @@ class Cluster(MemoryCluster):
 
     def write(self, topic: str, partition: int, key: str, timestamp_ms: int) -> int:
         """Append a record that is known by its key; returns its offset."""
-        return self.append(topic, partition, timestamp_ms, digest_of(key))
+        offset = self.append(topic, partition, timestamp_ms, digest_of(key))
+        self.partition(topic, partition).entries.append(Entry(offset, key.encode(), None, timestamp_ms))
+        return offset
 
     def cut(self, topic: str, end: int) -> None:
         """Take the newest records of every partition away, as if they had never come."""

@@ -7,6 +7,7 @@ from orchestrator.cluster_watch import ClusterWatch
 from orchestrator.controller import STEP_SECONDS, Controller, assemble
 from orchestrator.errors import NotLeading
 from orchestrator.lease import Leadership
+from orchestrator.operation.drill import DrillDriver
 from orchestrator.operation.execute import STORE_PAUSE_SECONDS, Executor
 from orchestrator.operation.scheduler import Scheduler, _defect
 from state.errors import StaleTerm, StoreUnavailable, TideoverError
@@ -20,7 +21,7 @@ from tests.simulation.world import ManualClock, World
 class _InHand:
     """An operation in the hands of a driver: since when it has its turn, and when its next step is due."""
 
-    executor: Executor
+    executor: Executor | DrillDriver
     began: float
     due: float
 
@@ -30,17 +31,22 @@ class InLineScheduler(Scheduler):
     """Drives every operation side by side, as threads would, by one step of each in every round of the world."""
 
     _in_hand: dict[str, _InHand] = field(default_factory=dict)
+    _in_drill: dict[str, _InHand] = field(default_factory=dict)
 
     def _at_work(self) -> Collection[str]:
         return self._in_hand.keys()
 
     def _begin(self, operation: str) -> None:
-        executor = Executor(
-            store=self.store, settings=self.settings, logs=self.logs, clock=self.clock, lead=self.lead,
-            actor=self.actor,
-        )  # fmt: skip
         now = self.clock.monotonic()
-        self._in_hand[operation] = _InHand(executor=executor, began=now, due=now)
+        self._in_hand[operation] = _InHand(executor=self._made(Executor), began=now, due=now)
+
+    def _drilling(self) -> Collection[str]:
+        return self._in_drill.keys()
+
+    def _rehearse(self, drill: str) -> None:
+        now = self.clock.monotonic()
+        if drill not in self._in_drill and now >= self._retry_at.get(drill, 0.0):
+            self._in_drill[drill] = _InHand(executor=self._made(DrillDriver), began=now, due=now)
 
     def turn(self) -> None:
         """Let every driver go as far as it can without waiting."""
@@ -49,6 +55,9 @@ class InLineScheduler(Scheduler):
                 continue
             if self._is_over(operation, each.began) or not self._goes_on_with(operation, each):
                 del self._in_hand[operation]
+        for drill, each in list(self._in_drill.items()):
+            if self.clock.monotonic() >= each.due and not self._goes_on_with(drill, each):
+                del self._in_drill[drill]
 
     def _goes_on_with(self, name: str, in_hand: _InHand) -> bool:
         pause = 0.0
@@ -65,10 +74,10 @@ class InLineScheduler(Scheduler):
         except StoreUnavailable:
             pause = STORE_PAUSE_SECONDS
         except TideoverError as error:
-            self._has_failed(name, error)
+            self._has_failed(name, error, in_hand.executor)
             return False
         except Exception as error:  # noqa: BLE001 - as the thread of a driver
-            self._has_failed(name, TideoverError(_defect(error)))
+            self._has_failed(name, TideoverError(_defect(error)), in_hand.executor)
             return False
         in_hand.due = self.clock.monotonic() + pause
         return True
@@ -76,6 +85,7 @@ class InLineScheduler(Scheduler):
     def close(self) -> None:
         """Nothing runs."""
         self._in_hand.clear()
+        self._in_drill.clear()
 
 
 def scheduler(world: World, lead: Leadership | None = None) -> InLineScheduler:

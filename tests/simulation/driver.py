@@ -11,9 +11,9 @@ from datetime import datetime
 
 from state.errors import StoreUnavailable
 from state.messages import (
-    FINISH_SECONDS,
     MOVED_ON,
     CheckpointReport,
+    DrillReport,
     Evidence,
     Failure,
     FenceReport,
@@ -24,6 +24,7 @@ from state.messages import (
     PrepareRequest,
     Process,
     ReleaseRequest,
+    RetainedBatch,
     SinkState,
     UncommittedBatch,
 )
@@ -33,22 +34,24 @@ from state.model.entities import (
     Intent,
     IntentKind,
     IntentState,
-    OperationKind,
     QueryFact,
     RunnerFact,
     RunState,
 )
-from streaming.spark.runner.assignments import Skip, Start, Stop, decide_runs, may_run
+from streaming.spark.runner.assignments import FenceWait, Skip, Start, Stop, decide_runs, may_run
 from tests.simulation.looks import Looks
 from tests.simulation.sink import Sink
 from tests.simulation.stores import AwayStore, Crash
-from tests.simulation.world import START, Checkpoint, World, already_run, went_to
+from tests.simulation.world import START, Checkpoint, World, already_run, drilled, time_of, went_to
 
 OBEY_SECONDS = 0.1
 BEAT_SECONDS = 1.0
 TRIGGER_SECONDS = 1.0
 STAGE_SECONDS = 0.2
 RETRY_SECONDS = 2.0
+KEPT = 100
+"""Batches that a checkpoint holds."""
+DRILL_SECONDS = 3.0
 
 
 @dataclass(kw_only=True)
@@ -100,9 +103,10 @@ class Driver:
     _reports: list[tuple[float, list[ProbeReport]]] = field(default_factory=list)
     _newest: dict[str, int] = field(default_factory=dict)
     _spool: list[tuple[str, int, int, Offsets, str]] = field(default_factory=list)
-    _left_until: dict[str, float] = field(default_factory=dict)
     _finishing: dict[str, float] = field(default_factory=dict)
     """By intent, until when its batch under way may finish."""
+    _drills: dict[str, float] = field(default_factory=dict)
+    """By intent, when a drill is through."""
     _due: float = 0.0
     _beat: float = 0.0
     _told: dict[str, tuple[object, datetime]] = field(default_factory=dict)
@@ -113,6 +117,7 @@ class Driver:
         self.processes[self.instance] = self
         self.looks = Looks(world=self.world, viewpoint=f"runner:{self.name}", instance=self.instance)
         self._due = self.world.clock.passed
+        self._fence_wait = FenceWait(lambda operation: self.store.operation(operation), lambda: self.world.clock.passed)
 
     @property
     def goes_on(self) -> Iterator[Run]:
@@ -167,7 +172,7 @@ class Driver:
                     self.world.sample(cluster, self.store)
         rows = list(self.store.assignments())
         hosted = {query: run.row.epoch for query, run in self.runs.items()}
-        for action in decide_runs(self.name, rows, hosted, self._newest, self._is_left_to_fence):
+        for action in decide_runs(self.name, rows, hosted, self._newest, self._fence_wait.goes_on):
             if isinstance(action, Stop):
                 self._stop(action.query, action.why)
             elif isinstance(action, Start):
@@ -185,14 +190,6 @@ class Driver:
         for query, run in list(self.runs.items()):
             self._tell(query, run, RunState.FAILED if run.error else RunState.RUNNING)
         self._flush()
-
-    def _is_left_to_fence(self, operation: str) -> bool:
-        """As the real runner does: a planned move stops its query by a fence, which is waited for, and not for ever."""
-        if operation not in self._left_until:
-            found = self.store.operation(operation)
-            planned = found is not None and found.kind is not OperationKind.FAILOVER
-            self._left_until[operation] = self.world.clock.passed + FINISH_SECONDS if planned else 0.0
-        return self.world.clock.passed < self._left_until[operation]
 
     def _register(self) -> bool:
         """A name is had by one process; one that is gone from this very host gives it up."""
@@ -278,6 +275,7 @@ class Driver:
             return
         offsets, run.in_sink = {"orders": {"orders": ends}}, False
         checkpoint.planned = Planned(batch=checkpoint.batch + 1, offsets=offsets, sink=SinkState.UNKNOWN)
+        checkpoint.planned_ms = round(self.world.clock.now().timestamp() * 1000)
         self._spool.append((run.row.query, run.row.epoch, checkpoint.batch + 1, offsets, run.row.cluster))
 
     def _hand_over(self, run: Run, checkpoint: Checkpoint) -> None:
@@ -296,6 +294,10 @@ class Driver:
         planned = checkpoint.planned
         assert planned is not None
         checkpoint.batch, checkpoint.offsets, checkpoint.planned = planned.batch, planned.offsets, None
+        kept = RetainedBatch(
+            batch=planned.batch, planned_at_ms=checkpoint.planned_ms, offsets=planned.offsets, watermark_ms=0
+        )  # fmt: skip
+        checkpoint.history = [*checkpoint.history, kept][-KEPT:]
         run.in_sink, run.batch, run.progressed = False, planned.batch, now
         if run.first_commit is None and planned.batch >= run.data_batch:
             run.first_commit = now
@@ -340,12 +342,15 @@ class Driver:
             first_commit_at=None if starting or run.first_commit is None else clock.at(run.first_commit),
             progressed_at=None if starting or run.progressed is None else clock.at(run.progressed), input_rows=0,
             dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
-            reported_at=clock.now(),
+            reported_at=clock.now(), retained_from=checkpoint.retained_from,
         )  # fmt: skip
 
     # -- answering -------------------------------------------------------------------------------------------------
     def _answer(self, intent: Intent) -> None:
         if intent.kind is IntentKind.FENCE and self._lets_finish(intent):
+            return
+        due = self._drills.setdefault(intent.id, self.world.clock.passed + DRILL_SECONDS)
+        if intent.kind is IntentKind.DRILL and self.world.clock.passed < due:
             return
         result = self._do(intent)
         state = IntentState.FAILED if isinstance(result, Failure) else IntentState.DONE
@@ -361,7 +366,9 @@ class Driver:
         checkpoint.plant(self.store, request.checkpoint, intent, {batch + 1, batch + 2})
         return now < self._finishing.setdefault(intent.id, now + request.finish_seconds)
 
-    def _do(self, intent: Intent) -> CheckpointReport | FenceReport | PrepareReport | Failure:
+    def _do(self, intent: Intent) -> CheckpointReport | FenceReport | PrepareReport | DrillReport | Failure:
+        if intent.kind is IntentKind.DRILL:
+            return drilled(intent)
         run = self.runs.get(intent.query)
         if run is not None and run.row.epoch >= intent.epoch:
             return Failure(kind="overtaken", text="its epoch runs here already")
@@ -376,7 +383,7 @@ class Driver:
                 if run_since is not None:
                     return already_run(run_since)
                 checkpoint.release(intent)
-        return self._report(str(intent.request["checkpoint"]), checkpoint)
+        return self._report(str(intent.request["checkpoint"]), checkpoint, time_of(intent))
 
     def _fence(self, intent: Intent, request: FenceRequest, checkpoint: Checkpoint) -> FenceReport | Failure:
         query = intent.query
@@ -387,7 +394,7 @@ class Driver:
         held = checkpoint.plant(self.store, request.checkpoint, intent, {first, first + 1})
         if held is not None:
             return held
-        report = self._report(request.checkpoint, checkpoint)
+        report = self._report(request.checkpoint, checkpoint, request.to_time_ms)
         hosted = next((run for run in reversed(self.ended) if run.row.query == query), None)
         if report.planned is not None and hosted is not None and not self._is_active(hosted):
             told = SinkState.HAS if hosted.in_sink else SinkState.HAS_NOT
@@ -409,13 +416,15 @@ class Driver:
             return None, f"runner {hosting.runner} is alive and is not this process"
         return Evidence.PROCESS, f"runner {hosting.runner} is gone, and so is its JVM"
 
-    def _report(self, path: str, checkpoint: Checkpoint) -> CheckpointReport:
+    def _report(self, path: str, checkpoint: Checkpoint, to_time_ms: int | None) -> CheckpointReport:
         return CheckpointReport(
             checkpoint=path,
             batch=checkpoint.batch if checkpoint.batch >= 0 else None,
             offsets=checkpoint.offsets if checkpoint.batch >= 0 else {},
             planned=checkpoint.planned,
             operators=checkpoint.operators,
+            retained=checkpoint.retained(to_time_ms),
+            sink_keeps_batch_ids=checkpoint.sink_keeps_batch_ids,
         )
 
     def _prepare(self, request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
@@ -429,9 +438,7 @@ class Driver:
             )  # fmt: skip
             self.checkpoints[request.target] = begun
             return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
-        made = Checkpoint(
-            batch=old.batch, offsets=request.target_offsets, operators=old.operators, begun=old.begun
-        )  # fmt: skip
+        made = old.carried(request)
         if request.treatment in {UncommittedBatch.BRIDGE, UncommittedBatch.PROMOTE}:
             made.batch += 1
         if request.planned_target_offsets is not None:

@@ -23,6 +23,7 @@ CONTROLLERS = frozenset(
         "lead",
         "resign",
         "seize",
+        "keep_evidence",
         "record_status",
     }
 )
@@ -59,7 +60,7 @@ class CrashingStore:
 
         def written(*args: object, **kwargs: Any) -> object:
             result = verb(*args, **kwargs)
-            if result is False or (name == "lead" and result is None):
+            if result is False or (name in {"lead", "keep_evidence"} and result is None):
                 return result
             self.writes.append(name)
             if self._after is not None and len(self.writes) == self._after:

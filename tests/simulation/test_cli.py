@@ -475,9 +475,9 @@ def test_the_age_of_a_copy_is_told_in_seconds_and_records(world: World, capsys: 
 
 
 LIST = """\
-query    cluster  runner  epoch  state      batch  progress age seconds  operation  automatic  ready  request
--------  -------  ------  -----  ---------  -----  --------------------  ---------  ---------  -----  -------
-revenue        -       -      -  never-run      -                     -          -  off            -        -
+query    cluster  runner  epoch  state      batch  progress age seconds  operation  automatic  ready  away  request
+-------  -------  ------  -----  ---------  -----  --------------------  ---------  ---------  -----  ----  -------
+revenue        -       -      -  never-run      -                     -          -  off            -  -           -
 """
 
 
@@ -485,7 +485,7 @@ def test_a_query_that_never_ran_is_listed_as_such(folder: Path, capsys: pytest.C
     assert run(capsys, "list") == (0, LIST, "")
     assert run(capsys, "list", "-o", "tsv") == (
         0,
-        "\t".join(QUERY_COLUMNS) + "\nrevenue\t\t\t\tnever-run\t\t\t\toff\t\t\n",
+        "\t".join(QUERY_COLUMNS) + "\nrevenue\t\t\t\tnever-run\t\t\t\toff\t\teast\t\t\n",
         "",
     )
     _code, out, _ = run(capsys, "list", "-o", "yaml")

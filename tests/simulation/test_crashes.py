@@ -9,15 +9,19 @@ from typing import cast
 
 import pytest
 
+from orchestrator.facts.evidence import check_chain, keep_evidence
 from state.errors import StoreUnavailable
 from state.messages import Evidence, Failure, Planned, PrepareReport, PrepareRequest, SinkState
 from state.model.entities import Assignment, Desired, IntentKind, Operation, OperationKind, Phase, Request
+from state.model.evidence import KEPT
 from state.store.controller_store import ControllerStore
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import RUNNERS, Crash, CrashingStore, DoubtfulStore
+from tests.simulation.test_failback import away, beat
+from tests.simulation.test_rewind import BACK_MS, at, stateful
 from tests.simulation.test_switchover import behind, copy, replicated
-from tests.simulation.world import QUERY, Checkpoint, World, settings
+from tests.simulation.world import QUERY, START_MS, Checkpoint, World, settings
 
 PLACE = 33 + 100
 MOST_WRITES = 200
@@ -150,6 +154,50 @@ def loses_its_runner() -> World:
     return world
 
 
+def loses_its_runner_in_place() -> World:
+    """The same of a query that stays on east: runner a dies when it is told to start there again."""
+    world = World()
+    world.other.alive, world.other.evidence, world.runner.commits = True, Evidence.PROCESS, False
+    obey = world.runner._obey
+
+    def die(assignment: Assignment) -> None:
+        world.runner.alive = assignment.epoch == 1
+        if world.runner.alive:
+            obey(assignment)
+
+    world.runner._obey = die  # type: ignore[method-assign] # the fault
+    return world
+
+
+def keeps_state() -> World:
+    return stateful(World())
+
+
+def loses_its_batches() -> World:
+    """What is to be gone back to is purged once the query is held."""
+    world = keeps_state()
+    checkpoint = world.checkpoints[f"/cp/{QUERY}"]
+
+    def purge() -> None:
+        if world.store.operations():
+            checkpoint.history = checkpoint.history[-1:]
+
+    world.clock.lives.insert(0, purge)
+    return world
+
+
+def loses_its_only_cluster() -> World:
+    """East dies once the query is held."""
+    world = World()
+
+    def die() -> None:
+        if world.store.operations():
+            world.clusters["east"].reachable = False
+
+    world.clock.lives.insert(0, die)
+    return world
+
+
 def loses_its_standby() -> World:
     """West dies when the query has been started there."""
     world = World()
@@ -174,6 +222,22 @@ def moved_before() -> World:
     return world
 
 
+def comes_home() -> World:
+    """The query failed over, read on there, and replication was turned round; heartbeats arrive at home."""
+    world, _ = away()
+    world.starts.clear()
+    beaten = [-math.inf]
+
+    def go_on_beating() -> None:
+        if world.clock.passed >= beaten[0] + 5.0:
+            beaten[0] = world.clock.passed
+            beat(world, "west", "east")
+
+    world.clock.lives.insert(0, go_on_beating)
+    go_on_beating()
+    return world
+
+
 def assert_moved(world: World, operation: Operation) -> None:
     assert (operation.outcome, assigned(world).cluster) == ("done", operation.target)
     epochs = [start.epoch for start in world.starts]
@@ -195,6 +259,15 @@ def assert_went_back(world: World, operation: Operation) -> None:
     assert world.checkpoints[f"/cp/{QUERY}"].planted == set()
     world.clock.wait(1)
     assert [start.epoch for start in world.starts] == [3]
+
+
+def assert_went_back_in_time(world: World, operation: Operation) -> None:
+    assert_moved(world, operation)
+    assert (operation.source, operation.target, len(world.starts)) == ("east", "east", 1)
+    made, old = world.checkpoints[assigned(world).checkpoint], world.checkpoints[f"/cp/{QUERY}"]
+    at = 70 if old.operators else 60
+    assert made.offsets == {"orders": {"orders": {"0": at, "1": at}}}
+    assert (made.batch, old.batch, bool(old.planted)) == (4 if old.operators else 7, 7, True)
 
 
 def assert_called_off(world: World, operation: Operation) -> None:
@@ -222,6 +295,11 @@ class Story:
     target: str = "west"
     consents: tuple[str, ...] = ()
     kind: OperationKind = OperationKind.FAILOVER
+    to_time_ms: int | None = None
+
+
+def rewind(world: Callable[[], World], ends: Callable[[World, Operation], None], writes: int, to_time_ms: int) -> Story:
+    return Story(world=world, ends=ends, writes=writes, target="east", kind=OperationKind.REWIND, to_time_ms=to_time_ms)
 
 
 STORIES = {
@@ -243,6 +321,13 @@ STORIES = {
         world=never_copied, ends=assert_went_back, writes=9, kind=OperationKind.SWITCHOVER
     ),
     "a way home": Story(world=moved_before, ends=assert_moved, writes=12, target="east"),
+    "a failback": Story(world=comes_home, ends=assert_moved, writes=12, target="east", kind=OperationKind.FAILBACK),
+    "a rewind": rewind(plain, assert_went_back_in_time, 12, BACK_MS),
+    "a rewind with a batch in flight": rewind(in_flight, assert_went_back_in_time, 12, BACK_MS),
+    "a rewind with state": rewind(keeps_state, assert_went_back_in_time, 12, START_MS - 25_000),
+    "a rewind whose batches are purged": rewind(loses_its_batches, assert_went_back, 8, START_MS - 25_000),
+    "a rewind whose cluster dies": rewind(loses_its_only_cluster, assert_went_back, 8, BACK_MS),
+    "a takeover behind the commit of a rewind": rewind(loses_its_runner_in_place, assert_moved, 18, BACK_MS),
 }
 
 
@@ -257,22 +342,44 @@ def carried_out(world: World, request: Request) -> Operation:
     return operation
 
 
+def leave_evidence(world: World, store: ControllerStore) -> None:
+    """What the next turn of housekeeping does, or the next leader."""
+    lead = world.lead(store)
+    while not lead.take():
+        world.clock.wait(1.0)
+    logs = world.clusters.__getitem__
+    keep_evidence(store, logs, term=lambda: lead.term, actor="ann", patience=timedelta(0))
+    lead.give_up()
+
+
+def assert_left_evidence(world: World, operations: int) -> None:
+    """One document of each operation, announced once."""
+    chain, flaws = check_chain(world.store)
+    assert (chain.links, chain.documents, flaws) == (operations, operations, [])
+    assert len(world.store.history(kind=KEPT)) == operations
+    assert world.store.without_evidence(limit=1) == []
+
+
 @pytest.mark.parametrize("faulty", [CrashingStore, DoubtfulStore], ids=["crash", "answer lost"])
 @pytest.mark.parametrize("name", STORIES)
 def test_an_operation_interrupted_at_any_write_ends_as_it_would_have(name: str, faulty: Faulty) -> None:
     story = STORIES[name]
     for writes in count(1):
         world = story.world()
-        request = world.request(kind=story.kind, target=story.target, consents=story.consents)
+        parameters = {} if story.to_time_ms is None else at(story.to_time_ms)
+        request = world.request(kind=story.kind, target=story.target, consents=story.consents, parameters=parameters)
         before = len(world.store.operations())
         faults = faulty(world.store, writes)
         try:
             operation = world.carry_out(request, store=cast(ControllerStore, faults))
+            leave_evidence(world, cast(ControllerStore, faults))
         except (Crash, StoreUnavailable):
             operation = carried_out(world, request)
+            leave_evidence(world, world.store)
         assert operation is not None, f"{name}, write {writes}: {faults.writes[-1]}"
         story.ends(world, operation)
         assert len(world.store.operations()) == before + 1
+        assert_left_evidence(world, before + 1)
         if len(faults.writes) < writes:
             break
     assert writes >= story.writes

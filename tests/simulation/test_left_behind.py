@@ -3,6 +3,7 @@
 from typing import Any
 
 from orchestrator.facts.measure import keep_counts
+from orchestrator.facts.tail import Tail, tail_of
 from state.model.entities import Operation
 from tests.simulation.test_outcome import measured, moved
 from tests.simulation.world import START_MS, World
@@ -77,3 +78,66 @@ def test_records_behind_the_place_are_read_and_not_told() -> None:
     moved(world)
     keep(world)
     assert unread(came_back(world, read=0)) == []
+
+
+def tail(world: World, operation: Operation) -> Tail:
+    found = world.store.operation(operation.id)
+    assert found is not None
+    return tail_of(found, world.clusters.__getitem__)
+
+
+def keys(found: Tail, *, on_standby: bool) -> dict[int, list[str]]:
+    """By partition, the keys of the records that the standby has got since, or has not."""
+    return {
+        each.partition: [(r.record.key or b"").decode() for r in each.records if r.on_standby is on_standby]
+        for each in found.partitions
+    }
+
+
+def test_the_tail_lists_every_record_that_only_the_old_cluster_had() -> None:
+    world = World()
+    left = moved(world)
+    keep(world)
+    found = tail(world, left)
+    assert found.is_whole
+    assert keys(found, on_standby=False) == {n: [f"{n}-{i}" for i in range(110, 120)] for n in world.partitions}
+    assert [(each.counted, len(each.records)) for each in found.partitions] == [(10, 10), (10, 10)]
+
+
+def test_records_that_came_to_the_standby_since_are_marked_in_the_tail() -> None:
+    world = World()
+    left = moved(world)
+    keep(world)
+    for record in world.clusters["east"].between("orders", 0, 110, 113):
+        world.clusters["west"].append("orders", 0, record.timestamp_ms, record.digest)
+    found = tail(world, left)
+    assert keys(found, on_standby=True) == {0: ["0-110", "0-111", "0-112"], 1: []}
+    assert len(keys(found, on_standby=False)[0]) == 7
+
+
+def test_copies_that_come_back_behind_the_tail_are_not_part_of_it() -> None:
+    world = World()
+    left = moved(world)
+    keep(world)
+    came_back(world, read=20)
+    found = tail(world, left)
+    assert [len(each.records) for each in found.partitions] == [10, 10]
+
+
+def test_a_tail_that_retention_has_deleted_is_told_as_not_listed() -> None:
+    world = World()
+    left = moved(world)
+    keep(world)
+    world.clusters["east"].retain("orders", 0, 116)
+    found = tail(world, left)
+    assert not found.is_whole
+    assert found.partitions[0].why.startswith("6 of 10 are not listed: retention has deleted them")
+    assert (len(found.partitions[0].records), found.partitions[1].why) == (4, "")
+
+
+def test_a_tail_that_was_never_measured_is_told_as_unknown() -> None:
+    world = World()
+    left = moved(world)
+    found = tail(world, left)
+    assert not found.is_whole
+    assert all(each.why.startswith("not measured: east has not answered since") for each in found.partitions)

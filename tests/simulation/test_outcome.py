@@ -154,7 +154,7 @@ def test_a_plan_alone_and_a_move_that_was_refused_measure_nothing() -> None:
     world.clusters["west"].topics.clear()
     operation = world.carry_out(world.request())
     assert operation is None or outcome_rows(operation) == []
-    assert operation is None or json_shapes.operation_json(operation, [])["measured"]["partitions"] == []  # type: ignore[index]
+    assert operation is None or json_shapes.operation_json(operation, [], None)["measured"]["partitions"] == []  # type: ignore[index]
 
 
 def undeclared(world: World, *names: str) -> dict[str, Any]:

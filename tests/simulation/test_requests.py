@@ -218,3 +218,15 @@ def test_a_request_is_taken_in_its_time_or_not_at_all(world: World) -> None:
         stands.refused == "no controller took it before it expired at 2026-01-31T12:02:00.000Z; run the command again"
     )
     assert opened(world) == []
+
+
+def test_an_operation_carries_what_was_asked_for_beside_its_target(world: World) -> None:
+    wish = RequestSpec(
+        kind=OperationKind.FAILOVER, targets={"first": "west"}, expect_active={}, actor="operator", reason="",
+        consents=(), parameters={"rate": 2},
+    )  # fmt: skip
+    (request,) = submit(world.store, wish)
+    scheduler(world).take()
+    opened_for = world.store.operation(request.id)
+    assert opened_for is not None
+    assert opened_for.parameters == {"rate": 2}

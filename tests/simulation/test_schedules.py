@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from orchestrator.decide.times import instant
 from orchestrator.errors import Refused
 from orchestrator.operation.pauses import acknowledge, pause, resume
 from orchestrator.operation.reconcile import lost_of, reconcile, reconcile_by_hand, sides_of
@@ -20,6 +21,7 @@ from tests.simulation.world import QUERY
 HOSTS = ({"a": "host-one", "b": "host-one"}, {"a": "host-one", "b": "host-two"})
 SECONDS = (0.2, 0.7, 1.9, 6.0, 15.0)
 HEALED_SECONDS = 200.0
+REWIND_SECONDS = 20.0
 LOOKED_SECONDS = 20.0
 """How long a person lets the mended world settle before looking whether the store must be reconciled."""
 
@@ -115,6 +117,18 @@ class Stage:
     def ask_for_a_switchover_to_east(self) -> None:
         """Nothing copies from west to east here, and no record was written to west alone."""
         self.world.request(kind=OperationKind.SWITCHOVER, target="east", consents=("replication",))
+
+    def ask_for_a_failback(self) -> None:
+        """As above, by its own verb."""
+        self.world.request(kind=OperationKind.FAILBACK, target="east", consents=("replication",))
+
+    def ask_for_a_rewind(self) -> None:
+        """By 20 seconds, on the cluster where the query is by now."""
+        row = self.world.store.assignment(QUERY)
+        assert row is not None
+        then = round((self.world.clock.store_now().timestamp() - REWIND_SECONDS) * 1000)
+        parameters = {"to_time": instant(then)}
+        self.world.request(kind=OperationKind.REWIND, target=row.cluster, parameters=parameters)
 
     def pause_or_resume(self) -> None:
         if resume(self.world.store, EVERY, actor="ann", reason="") is None:

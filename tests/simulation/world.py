@@ -17,6 +17,10 @@ from state.messages import (
     HELD,
     MOVED_ON,
     CheckpointReport,
+    DrillReport,
+    DrillRequest,
+    DrillSource,
+    DrillStep,
     Evidence,
     Failure,
     FenceReport,
@@ -25,6 +29,8 @@ from state.messages import (
     PrepareReport,
     PrepareRequest,
     ReleaseRequest,
+    Retained,
+    RetainedBatch,
     StateOperator,
     UncommittedBatch,
 )
@@ -142,6 +148,38 @@ class Checkpoint:
     """The first batch that can hold new records of the cluster it was made for."""
     begun: str = ""
     """The checkpoint that was begun afresh and that this one continues; its batches count from 0."""
+    history: list[RetainedBatch] = field(default_factory=list)
+    """Committed batches that it holds, oldest first."""
+    planned_ms: int = 0
+    """When the planned batch was planned."""
+    sink_keeps_batch_ids: bool = False
+
+    def retained(self, to_time_ms: int | None) -> Retained | None:
+        """How far back it reaches, as a runner tells it of a query with state."""
+        if to_time_ms is None or not self.operators:
+            return None
+        before = [each for each in self.history if each.planned_at_ms <= to_time_ms]
+        return Retained(
+            oldest_ms=self.history[0].planned_at_ms if self.history else None, batch=before[-1] if before else None
+        )
+
+    @property
+    def retained_from(self) -> datetime | None:
+        """The same before anything is stopped."""
+        if not self.operators or not self.history:
+            return None
+        return datetime.fromtimestamp(self.history[0].planned_at_ms / 1000, UTC)
+
+    def carried(self, request: PrepareRequest) -> "Checkpoint":
+        """The new checkpoint: at the end of this one, or at a batch before."""
+        batch = self.batch if request.back_to is None else request.back_to
+        kept = [each for each in self.history if each.batch == batch]
+        return Checkpoint(
+            batch=batch, offsets=request.target_offsets, operators=self.operators,
+            begun=self.begun if request.back_to is None else request.target,  # as its sink is told
+            history=[each.model_copy(update={"offsets": request.target_offsets}) for each in kept],
+            sink_keeps_batch_ids=self.sink_keeps_batch_ids,
+        )  # fmt: skip
 
     def plant(self, store: ControllerStore, path: str, intent: Intent, batches: set[int]) -> Failure | None:
         """Hold these batches for an operation; what an operation holds that the store does not know stays its own."""
@@ -166,9 +204,34 @@ def _is_lost(request: ReleaseRequest, path: str) -> bool:
     return request.below is not None and path.startswith(f"{request.below}/") and request.operation in path
 
 
+def time_of(intent: Intent) -> int | None:
+    """The time to go back to that an intent names."""
+    named = intent.request.get("to_time_ms")
+    return named if isinstance(named, int) else None
+
+
 def already_run(target: str) -> Failure:
     """What a runner says of a checkpoint that it is to make, or to take away, and that has been run."""
     return Failure(kind=ALREADY_RUN, text=f"{target} has been run since it was made")
+
+
+ROWS = 5
+"""What a drill reads from each partition."""
+
+
+def drilled(intent: Intent) -> DrillReport:
+    """What a runner answers to a drill that went as was forecast; whatever is on the standby."""
+    request = DrillRequest.of(intent.request)
+    sources = []
+    for source, start in request.prepare.target_offsets.items():
+        end = {topic: {part: at + ROWS for part, at in parts.items()} for topic, parts in start.items()}
+        rows = ROWS * sum(len(parts) for parts in start.values())
+        sources.append(DrillSource(source=source, start=start, end=end, rows=rows))
+    names = ("copy", "build", "start", "batch", "stop", "clean")
+    return DrillReport(
+        steps=tuple(DrillStep(name=name, seconds=0.1, text=name) for name in names),
+        batch=(request.prepare.batch or 0) + 1, sources=tuple(sources), files=9, bytes=900,
+    )  # fmt: skip
 
 
 def _told_of(former: FormerCheckpoint) -> Event:
@@ -267,14 +330,17 @@ class FakeRunner:
         state = IntentState.FAILED if isinstance(result, Failure) else IntentState.DONE
         self.store.report(replace(intent, state=state, result=result.as_json(), ended_at=self.clock.now()))
 
-    def _do(self, intent: Intent) -> CheckpointReport | FenceReport | PrepareReport | Failure:
+    def _do(self, intent: Intent) -> CheckpointReport | FenceReport | PrepareReport | DrillReport | Failure:
+        if intent.kind is IntentKind.DRILL:
+            return drilled(intent)
         if self.ran.get(intent.query, 0) >= intent.epoch:
             return Failure(kind="overtaken", text="its epoch runs here already")
         path = str(intent.request["checkpoint"])
         old = self.checkpoints[path]
         report = CheckpointReport(
             checkpoint=path, batch=old.batch if old.batch >= 0 else None, offsets=old.offsets, planned=old.planned,
-            operators=old.operators,
+            operators=old.operators, retained=old.retained(time_of(intent)),
+            sink_keeps_batch_ids=old.sink_keeps_batch_ids,
         )  # fmt: skip
         if intent.kind is IntentKind.FENCE:
             held = old.plant(self.store, path, intent, {old.batch + 1, old.batch + 2})
@@ -303,11 +369,11 @@ class FakeRunner:
             return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
         if (request.batch, request.offsets) != (old.batch, old.offsets):
             return Failure(kind=MOVED_ON, text="the checkpoint moved on")
-        assert request.batch is not None
-        self.checkpoints[request.target] = Checkpoint(batch=request.batch, offsets=request.target_offsets)
+        made = replace(old.carried(request), operators=())
+        self.checkpoints[request.target] = made
         ahead = request.treatment in {UncommittedBatch.BRIDGE, UncommittedBatch.PROMOTE}
         return PrepareReport(
-            checkpoint=request.target, data_batch=request.batch + 1 + ahead, files=9, bytes=900, seconds=0.1
+            checkpoint=request.target, data_batch=made.batch + 1 + ahead, files=9, bytes=900, seconds=0.1
         )
 
     def _obey(self, assignment: Assignment) -> None:
@@ -344,6 +410,7 @@ class FakeRunner:
             input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
             error=error, held_by=checkpoint.holder if held else None,
             held_epoch=checkpoint.held_epoch if held else None, reported_at=self.clock.now(),
+            retained_from=checkpoint.retained_from,
         )  # fmt: skip
         run = (assignment.query, assignment.epoch, self.instance)
         if run not in self.announced:
@@ -483,10 +550,11 @@ class World:
         kind: OperationKind = OperationKind.FAILOVER,
         target: str = "west",
         consents: tuple[str, ...] = (),
+        parameters: Mapping[str, object] | None = None,
     ) -> Request:
         wish = RequestSpec(
             kind=kind, targets={query: target}, expect_active={}, actor="ann", reason="drill",
-            consents=consents,
+            consents=consents, parameters=parameters or {},
         )  # fmt: skip
         return submit(self.store, wish)[0]
 

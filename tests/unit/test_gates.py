@@ -74,9 +74,11 @@ GOOD = MoveFacts(
 )  # fmt: skip
 
 
-OF_PLANNED_MOVES = {"active-reachable", "replication-alive", "caught-up"}
+OF_PLANNED_MOVES = {"active-reachable", "replication-alive", "one-direction", "caught-up"}
 RUNNING = Replicating(proven=True, measured="1 s", text="the newest heartbeat copied from east is 1 s old")
-PLANNED = replace(GOOD, kind=OperationKind.SWITCHOVER, active=STANDBY, replicating=RUNNING)
+STOPPED = Replicating(proven=False, measured="none", text="west.heartbeats on east holds no heartbeat of west")
+AGAINST = Replicating(proven=True, measured="2 s", text="the newest heartbeat copied from west is 2 s old")
+PLANNED = replace(GOOD, kind=OperationKind.SWITCHOVER, active=STANDBY, replicating=RUNNING, against=STOPPED)
 SILENT = StandbyAnswer(reachable=False, seconds=2.0, limit_seconds=2.0, error="no bootstrap server answered")
 STALE = Replicating(proven=False, measured="90 s", text="the newest heartbeat copied from east is 90 s old")
 BEHIND = resolution(place(exact=False, replay_later_records=7, note="7 records are not there yet"))
@@ -191,6 +193,8 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "east cannot be reached: no bootstrap server answered; use tideover failover q"),
     ("replication-alive", replace(PLANNED, replicating=STALE), "90 s", "proof that the replicator runs",
      "90 s old; start the replicator, or consent replication"),
+    ("one-direction", replace(PLANNED, against=AGAINST), "2 s from west to east", "a replicator in one direction",
+     "runs, too, and both keep the names of topics, so records go round in circles; stop it"),
     ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partitions",
      "west lacks 7 records that q has read (t-0: 7 records are not there yet)"),
     ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route has no topic t"),
@@ -328,6 +332,7 @@ def test_every_gate_can_refuse() -> None:
         ("repeats-into-state", "repeats"),
         ("fresh-allowed", "fresh"),
         ("replication-alive", "replication"),
+        ("one-direction", "repeats"),
     ],
 )
 def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) -> None:
@@ -337,7 +342,7 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
         if gate_name == name:
             assert gate.ok
         elif (gate_name, consent) not in {(n, c) for n in ("replay", "repeats-into-state", "timestamp-type",
-                                                         "partitions-match")
+                                                         "partitions-match", "one-direction")
                                           for c in ("repeats",)}:  # fmt: skip
             assert not gate.ok
 

@@ -15,7 +15,7 @@ from lab.credentials import Wanted, parse
 from lab.errors import LabError
 from lab.external_clusters import ExternalClusters
 from lab.lifecycle import permit
-from lab.mirror import HEARTBEATS, OFFSET_SYNCS
+from lab.mirror import heartbeats, offset_syncs
 from lab.world import PRIMARY, STANDBY
 from tests.guarded import documented, in_capitals
 
@@ -114,8 +114,8 @@ def test_tideover_may_do_in_a_secured_world_only_what_is_documented() -> None:
 
     assert wanted("runner", "topics") == wanted("controller", "topics")
     source = {"orders": wanted("controller", "topics")}
-    replicators = {
-        HEARTBEATS: wanted("controller", "`heartbeats`"),
-        OFFSET_SYNCS: wanted("controller", "`offset_syncs`"),
-    }
-    assert given == {PRIMARY: source, STANDBY: source | replicators}
+    for there, other in ((PRIMARY, STANDBY), (STANDBY, PRIMARY)):
+        assert given[there] == source | {
+            heartbeats(other): wanted("controller", "`heartbeats`"),
+            offset_syncs(other): wanted("controller", "`offset_syncs`"),
+        }

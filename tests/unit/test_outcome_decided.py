@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.outcome import (
     MARGIN,
     MOST_FOLLOWED,
+    Exposed,
     StandbyPartition,
     followed_json,
     outcome_rows,
@@ -154,8 +155,8 @@ def test_the_old_cluster_is_asked_until_it_tells_something() -> None:
     known = plan(0)
     at, left = to_compare(known)
     assert (at, left[0].key, left[0].end) == (round(NOW.timestamp() * 1000), KEY, 150)
-    known = with_compared(known, {KEY: (None, 0)})
+    known = with_compared(known, {KEY: Exposed(None, 0, None)})
     assert to_compare(known)[1]
-    known = with_compared(known, {KEY: (5, 120)})
+    known = with_compared(known, {KEY: Exposed(5, 120, 125)})
     assert to_compare(known)[1] == []
     assert outcome_rows(samples.operation(plan=known, outcome="done"))[0]["exposure_records"] == 5

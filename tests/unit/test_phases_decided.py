@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.decide.gates.gate import Gate, unfenced_consent
 from orchestrator.decide.operation.intents import TRIES
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, move, watched
+from orchestrator.decide.operation.post_commit import joins
 from orchestrator.decide.operation.snapshot import Findings, Snapshot
 from orchestrator.decide.operation.step import MOVES_ON, step
 from state.messages import CheckpointReport, Evidence, Failure, FenceReport, PrepareReport, PrepareRequest, Process
@@ -325,3 +326,10 @@ def test_whatever_is_seen_leads_where_the_table_says_and_never_out_of_it(data: s
         assert TABLE[phase, decision.trigger] is decision.phase
     assert (decision.ending is not None) == (decision.trigger is Trigger.GIVEN_UP)
     assert phase not in FINAL or decision.phase is phase
+
+
+@pytest.mark.parametrize("parameters", [{}, {"to_time": "2026-11-23T12:00:01+00:00", "batch": None}])
+def test_a_request_with_other_parameters_does_not_join(parameters: dict[str, object]) -> None:
+    standing = samples.operation()
+    assert joins(samples.request(), standing)
+    assert not joins(samples.request(parameters=parameters), standing)

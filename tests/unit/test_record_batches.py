@@ -6,7 +6,7 @@ import crc32c
 import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from streaming.kafka.requests.records import decode, whole
+from streaming.kafka.requests.records import decode
 
 SIZES = (0, 50, 58, 59, 60, 130, 8_170, 8_200, 70_000, 3)
 """Of values: lengths of records in one, two, and three bytes, and those around the borders."""
@@ -26,15 +26,15 @@ def batch(offsets: list[int], codec: int = 0) -> bytes:
 )
 def test_a_batch_read_from_its_middle_gives_what_the_whole_gives_there(offsets: list[int], codec: int) -> None:
     sent = batch(offsets, codec)
-    everything = decode(sent, wanted=0, mark=whole)
+    everything = decode(sent, wanted=0)
     assert [record.offset for record in everything.records] == offsets
     assert [record.timestamp_ms for record in everything.records] == [1_000 + 40 * n for n in range(len(offsets))]
     for wanted in range(25):
-        found = decode(sent, wanted=wanted, mark=whole)
+        found = decode(sent, wanted=wanted)
         assert found.records == tuple(record for record in everything.records if record.offset >= wanted)
         assert found.next_offset == 25
         for until in range(wanted, 27):
-            found = decode(sent, wanted=wanted, until=until, mark=whole)
+            found = decode(sent, wanted=wanted, until=until)
             assert found.records == tuple(record for record in everything.records if wanted <= record.offset < until)
             assert found.next_offset == min(until, 25)
 

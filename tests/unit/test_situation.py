@@ -13,7 +13,7 @@ from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown
 from orchestrator.decide.status import SAMPLE_STANDS, Leader, Rows, Status, status_of
 from state.model.automation import EVERY, Pause
 from state.model.cluster_status import Verdict
-from state.model.entities import Desired, Lease, RunState, TopicPartition
+from state.model.entities import Departure, Desired, Lease, RunState, TopicPartition
 from tests.contract import samples
 from tests.simulation.world import settings
 
@@ -22,7 +22,7 @@ SECOND = timedelta(seconds=1)
 HOLDER = "host/4026:boot:4711:99"
 ROWS = Rows(
     at=NOW, lease=None, probe_reports=(), statuses=(), assignments=(), facts=(), ends={}, operations=(), pauses=(),
-    cooldowns={}, requests=(), readiness=(), events=(),
+    cooldowns={}, requests=(), readiness=(), events=(), departures=(),
 )  # fmt: skip
 LEASE = Lease(name="controller", holder=HOLDER, term=3, expires_at=NOW + SECOND)
 ENDS = {"east": {TopicPartition("orders", 0): samples.end(end=20)}}
@@ -35,6 +35,27 @@ def of(rows: Rows, **changes: Any) -> Status:
 
 def status(verdict: Verdict = Verdict.UP, *, cluster: str = "east", said: timedelta = SECOND) -> Any:
     return samples.status(cluster=cluster, verdict=verdict, since=NOW - 90 * SECOND, decided_at=NOW - said)
+
+
+# -- home -------------------------------------------------------------------------------------------------------------
+def test_a_query_is_away_from_home_since_the_last_move_that_left_it() -> None:
+    left = [
+        Departure(query=query, source=source, target="x", operation="op", epoch=2, at=NOW - number * SECOND)
+        for number, (query, source) in enumerate([("revenue", "east"), ("revenue", "west"), ("other", "east")])
+    ]
+    for cluster, known, away in (
+        ("east", left, (None, False)),
+        ("west", left, (NOW, True)),
+        ("west", left[1:], (None, True)),
+    ):
+        rows = replace(ROWS, assignments=(samples.assignment(cluster=cluster),), departures=known)
+        (query,) = of(rows).queries
+        assert (query.home, query.away_since, query.is_away) == ("east", *away)
+        assert query.away == {(None, False): "", (NOW, True): "from east since 2026-01-31T12:00:00.000Z"}.get(
+            away, "from east"
+        )
+    (undeclared,) = of(replace(RUNNING, departures=left), queries=()).queries
+    assert (undeclared.home, undeclared.is_away) == (None, False)
 
 
 # -- the value ---------------------------------------------------------------------------------------------------------

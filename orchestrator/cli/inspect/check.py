@@ -6,13 +6,15 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.json_shapes import drill_row
 from orchestrator.clock import SystemClock
 from orchestrator.decide.gates.readiness import Readiness
+from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_rows, replication_text
 from orchestrator.decide.status import Status
 from orchestrator.errors import ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
-from orchestrator.facts.status import status_now
+from orchestrator.facts.status import newest_drills, status_now
 
 GATE_COLUMNS = ("query", "name", "ok", "measured", "limit", "text")
 CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
@@ -48,11 +50,12 @@ def check(ctx: Context, queries: tuple[str, ...], details: bool, output: str) ->
         ctx.query(name)
     found = list(check_queries(names, store=ctx.store, settings=ctx.settings, logs=ctx.log, clock=SystemClock()))
     if output in {"json", "yaml"}:
-        now = ctx.store.now()
-        render.document([readiness.as_json(now) for readiness in found], output)
+        now, drills = ctx.store.now(), newest_drills(ctx.store)
+        rows = [{**each.as_json(now), "drill": drill_row(drills.get(each.query))} for each in found]
+        render.document(rows, output)
     elif output == "tsv":
-        rows = [{"query": each.query, **gate.as_json()} for each in found for gate in each.gates]
-        render.show(rows, output, columns=GATE_COLUMNS)
+        gates = [{"query": each.query, **gate.as_json()} for each in found for gate in each.gates]
+        render.show(gates, output, columns=GATE_COLUMNS)
     elif details:
         render.say("\n\n".join([*_counted(found), *(_in_detail(each) for each in _worst_first(found))]))
     else:
@@ -78,13 +81,14 @@ def _counted(found: Sequence[Readiness]) -> list[str]:
 def _in_short(found: Sequence[Readiness], status: Status) -> str:
     """One line a query, those first that are not ready, and below each of them the gates that refuse."""
     lines = _counted(found)
-    automatic = {each.query: each.automatic for each in status.queries}
+    shown = {each.query: each for each in status.queries}
     for each in _worst_first(found):
         refused = [gate for gate in each.gates if not gate.ok]
         age = f"; {replication_text(each.replication, status.at)}" if each.replication is not None else ""
         passed = f"{len(each.gates) - len(refused)} of {len(each.gates)} gates pass"
-        alone = f"; automatic failover: {automatic[each.query]}"
-        lines.append(f"{each.query}: {_ANSWERS[each.ready]} ({passed}){age}{alone}")
+        alone, drill = f"; automatic failover: {shown[each.query].automatic}", shown[each.query].drill
+        rehearsed = f"; last drill: {drill_text(drill)}" if drill is not None else ""
+        lines.append(f"{each.query}: {_ANSWERS[each.ready]} ({passed}){age}{alone}{rehearsed}")
         lines += [f"  {gate.name}: {gate.text} (measured {gate.measured}, limit {gate.limit})" for gate in refused]
     return "\n".join(lines)
 

@@ -8,8 +8,11 @@ from orchestrator.facts.status import status_now
 
 QUERY_COLUMNS = (
     "query", "cluster", "runner", "epoch", "state", "batch", "progress_age_seconds", "operation", "automatic", "ready",
-    "request",
+    "home", "away_since", "request",
 )  # fmt: skip
+
+TABLE_COLUMNS = tuple("away" if name == "home" else name for name in QUERY_COLUMNS if name != "away_since")
+"""For people: both in one column, which is narrow while every query is at home."""
 
 
 @click.command("list")
@@ -18,6 +21,8 @@ QUERY_COLUMNS = (
 def list_queries(ctx: Context, output: str) -> None:
     """List the queries: where each runs and how long ago it last made progress.
 
+    A query is away from home while its cluster is not its first one: away_since is when it was moved away.
+
     \b
     Examples:
       tideover list
@@ -25,4 +30,6 @@ def list_queries(ctx: Context, output: str) -> None:
     """
     status = status_now(ctx.store, ctx.settings)
     rows = [json_shapes.list_row(each, status.at) for each in status.queries]
-    render.show(rows, output, columns=QUERY_COLUMNS)
+    if output == "table":
+        rows = [{**row, "away": query.away} for row, query in zip(rows, status.queries, strict=True)]
+    render.show(rows, output, columns=TABLE_COLUMNS if output == "table" else QUERY_COLUMNS)

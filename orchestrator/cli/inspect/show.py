@@ -6,12 +6,18 @@ import click
 
 from orchestrator.cli import context, json_shapes, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.inspect.list import QUERY_COLUMNS
+from orchestrator.cli.inspect.list import QUERY_COLUMNS, TABLE_COLUMNS
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import sentence
+from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_json, replication_rows, replication_text
 from orchestrator.decide.times import iso
 from orchestrator.facts.status import status_now
+from state.model.entities import EVERY_KIND
+
+MOVE_COLUMNS = (
+    "id", "kind", "from", "to", "started_at", "outcome", "exposure_records", "replay_records", "sentence",
+)  # fmt: skip
 
 
 @click.command()
@@ -36,11 +42,8 @@ def show(ctx: Context, query: str, output: str) -> None:
     row = json_shapes.list_row(shown, now)
     runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
     positions = json_shapes.position_rows(store.positions(query))
-    newest = store.operations(query=query, limit=5)
-    operations = [
-        {"id": o.id, "kind": o.kind.value, "phase": o.phase.value, "outcome": o.outcome, "sentence": o.sentence}
-        for o in newest
-    ]
+    newest = store.operations(query=query, limit=5, kinds=EVERY_KIND)
+    operations = [json_shapes.move_row(operation) for operation in newest]
     replication = store.replication(query)
     requests = [json_shapes.request_row(request) for request in shown.requests]
     if output in {"json", "yaml"}:
@@ -57,12 +60,14 @@ def show(ctx: Context, query: str, output: str) -> None:
             "automatic": json_shapes.automatic_json(shown),
             "readiness": json_shapes.readiness_json(sampled),
             "replication": replication_json(replication, now),
+            "drill": json_shapes.drill_row(shown.drill),
         }
         render.document(value, output)
         return
-    render.show([row], output, columns=QUERY_COLUMNS)
     if output == "tsv":
+        render.show([row], output, columns=QUERY_COLUMNS)
         return
+    render.show([{**row, "away": shown.away}], output, columns=TABLE_COLUMNS)
     render.say(f"\ncheckpoint  {shown.checkpoint or '-'}")
     if shown.error:
         render.say(f"error       {shown.error.partition(chr(10))[0]}")
@@ -74,14 +79,15 @@ def show(ctx: Context, query: str, output: str) -> None:
         )
     if sampled is not None:
         render.say(f"readiness   {sentence(sampled)} ({iso(sampled.sampled_at)})")
+    if shown.drill is not None:
+        render.say(f"last drill  {drill_text(shown.drill)}")
     if replication is not None:
         render.say(f"replication {replication_text(replication, now)}")
     copies = replication_rows(replication) if replication is not None else []
     _say_table("", runners)
     _say_table("", positions)
     _say_table("copies\n", copies, render.COPY_COLUMNS)
-    began = [{"id": o.id, "began": iso(o.started_at)} for o in newest]
-    _say_table("", [each | row for each, row in zip(began, operations, strict=True)])
+    _say_table("last moves\n", operations, MOVE_COLUMNS)
     _say_table("requests that have not begun\n", requests)
 
 

@@ -15,6 +15,7 @@ from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import say, until_enough, wait
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
+from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import Leader, QueryStatus, Status
 from orchestrator.decide.times import iso
 from orchestrator.facts.status import StatusReader
@@ -211,7 +212,7 @@ def _cluster(name: str, believed: ClusterStatus | None, status: Status) -> tuple
 
 
 def _operation(operation: Operation, at: datetime) -> str:
-    what = f"{operation.kind} of {operation.query} from {operation.source} to {operation.target}"
+    what = headline(operation.kind, operation.query, operation.source, operation.target, operation.parameters)
     began = f"began at {operation.started_at:%H:%M:%S} UTC, {render.length(at - operation.started_at)} ago"
     return f"  {operation.id}  {what}: {operation.phase}, {began}: {operation.sentence}"
 

@@ -8,9 +8,10 @@ look before anything is stopped, the plan, the operation, and a standing readine
 from collections.abc import Callable, Iterable
 
 from orchestrator.decide import truncation
-from orchestrator.decide.gates import loss, preconditions
+from orchestrator.decide.gates import loss, preconditions, rewind
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.move_facts import MoveFacts
+from state.model.entities import OperationKind
 
 GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.store_current,
@@ -25,6 +26,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     preconditions.active_reachable,
     preconditions.standby_reachable,
     preconditions.replication_alive,
+    preconditions.one_direction,
     preconditions.topics_present,
     preconditions.partitions_present,
     preconditions.position_known,
@@ -42,9 +44,34 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
 )
 
 
+REWIND_GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
+    preconditions.store_current,
+    preconditions.assigned,
+    rewind.time_past,
+    rewind.expect_active,
+    preconditions.no_operation_open,
+    preconditions.runner_alive,
+    preconditions.pipeline_fits,
+    preconditions.cluster_identity,
+    rewind.active_reachable,
+    preconditions.topics_present,
+    preconditions.position_known,
+    preconditions.fence,
+    rewind.batch_retained,
+    loss.place_found,
+    rewind.retention,
+    rewind.goes_back,
+    loss.replay,
+    rewind.sink_takes_batches,
+    loss.fresh_allowed,
+)
+"""No route, no other cluster, no exposure; state goes back as well, so that no repeat is counted in it."""
+
+
 def judge_move(facts: MoveFacts) -> tuple[Gate, ...]:
     """Every gate that can be judged on these facts, in order."""
-    return tuple(gate for check in GATES if (gate := check(facts)) is not None)
+    gates = REWIND_GATES if facts.kind is OperationKind.REWIND else GATES
+    return tuple(gate for check in gates if (gate := check(facts)) is not None)
 
 
 def refusal(gates: Iterable[Gate]) -> Gate | None:

@@ -197,6 +197,26 @@ def replication_alive(facts: MoveFacts) -> Gate | None:
     )
 
 
+def one_direction(facts: MoveFacts) -> Gate | None:
+    """Two replicators against each other that keep the names of topics copy every record round and round.
+
+    MirrorMaker 2 knows a copy by its topic's prefix alone, which ``IdentityReplicationPolicy`` leaves out (KIP-382).
+    """
+    if facts.against is None or not facts.planned:
+        return None
+    running = facts.against.proven
+    there = f"from {facts.target} to {facts.source}"
+    return answer(
+        "one-direction",
+        not running or "repeats" in facts.consents,
+        f"{facts.against.measured} {there}" if running else f"none {there}",
+        "a replicator in one direction",
+        "consent repeats is given" if running else f"no replicator runs {there}",
+        f"{facts.against.text}: the replicator {there} runs, too, and both keep the names of topics, so records go "
+        "round in circles; stop it, or --consent repeats accepts it",
+    )
+
+
 def topics_present(facts: MoveFacts) -> Gate | None:
     if facts.standby is None or facts.standby.topics is None or facts.topics is None:
         return None
@@ -317,4 +337,6 @@ def _with_answer(known: NamedCluster, facts: MoveFacts) -> NamedCluster:
 def _good(facts: MoveFacts) -> str:
     if facts.left is not None:
         return f"{facts.query} last ran on the former {facts.source}, cluster {facts.left.id}, which was replaced"
+    if facts.source == facts.target:
+        return f"{facts.source} has the expected cluster id"
     return f"{facts.source} and {facts.target} have the expected cluster ids"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from orchestrator.decide.gates.gate import is_for_another_run
-from orchestrator.decide.move_facts import is_planned
+from orchestrator.decide.move_facts import is_planned, to_time_ms_of
 from orchestrator.decide.operation.phases import Trigger, move
 from orchestrator.decide.operation.snapshot import Act, Ask, Decision, Snapshot, Wait
 from state.messages import (
@@ -26,7 +26,7 @@ from state.messages import (
     PrepareRequest,
     ReleaseRequest,
 )
-from state.model.entities import Intent, IntentKind, IntentState, Phase
+from state.model.entities import Intent, IntentKind, IntentState, OperationKind, Phase
 
 ANSWER_WITHIN = timedelta(seconds=90)
 """How long a runner may take for an answer: a mount that neither returns nor fails leaves its heart beating. It may
@@ -105,7 +105,10 @@ def unproven(snapshot: Snapshot, run: str, report: FenceReport) -> str:
     in_doubt = snapshot.hosted_by
     seen = f"nothing proves that {run} has stopped: {report.detail}; checking again"
     operation = snapshot.operation
-    consent = f"tideover failover {operation.query} --to {operation.target} --consent unfenced"
+    verb = f"failover {operation.query} --to {operation.target}"
+    if operation.kind is OperationKind.REWIND:
+        verb = f"rewind {operation.query} --to-time {operation.parameters.get('to_time')}"
+    consent = f"tideover {verb} --consent unfenced"
     if in_doubt is None:
         return f"{seen}. If you know that it has ended: {consent}"
     if any(fact.instance == in_doubt.instance for fact in snapshot.alive):
@@ -250,7 +253,14 @@ def fence_request(snapshot: Snapshot) -> Mapping[str, object]:
         operation=snapshot.operation.id,
         hosting=snapshot.hosted_by,
         finish_seconds=FINISH_SECONDS if planned else 0.0,
+        to_time_ms=to_time_of(snapshot),
     ).as_json()
+
+
+def to_time_of(snapshot: Snapshot) -> int | None:
+    """The time to which a rewind goes back, in milliseconds; None of other kinds."""
+    operation = snapshot.operation
+    return to_time_ms_of(operation.parameters) if operation.kind is OperationKind.REWIND else None
 
 
 def release_request(snapshot: Snapshot, *, made: PrepareRequest | None) -> Mapping[str, object]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.loss import possibly_replayed, replayed
-from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.decide.move_facts import MoveFacts, Rewind
 from orchestrator.decide.outcome import (
     MOST_REMEMBERED,
     LeftBehind,
@@ -24,10 +24,12 @@ from orchestrator.decide.outcome import (
     followed_json,
     keyed,
     left_behind,
+    rewound_json,
 )
+from orchestrator.decide.times import instant
 from orchestrator.decide.truncation import truncation_json
 from state.messages import Offsets, PrepareRequest, UncommittedBatch
-from state.model.entities import Operation
+from state.model.entities import MOVES, Operation, OperationKind
 from streaming.cluster_log import LogRecord
 from streaming.resume.model import Resolution, Target
 from streaming.resume.notes import joined
@@ -53,10 +55,11 @@ def awaited_json(targets: Iterable[Target]) -> list[dict[str, object]]:
 
 
 def announced(operation: Operation) -> int | None:
-    """How many records a finished move announced to come later; None unknown."""
+    """How many records a finished move announced to come later; None unknown, and for a drill, which moved nothing."""
     totals = (operation.plan or {}).get("totals")
     known = totals.get("replay_later_records") if isinstance(totals, Mapping) else None
-    return known if isinstance(known, int) and operation.outcome == "done" else None
+    moved = operation.outcome == "done" and operation.kind in MOVES
+    return known if isinstance(known, int) and moved else None
 
 
 def to_look_at(plan: Plan, reached: Reached) -> dict[StandbyPartition, tuple[int, int]]:
@@ -109,7 +112,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
         "from": facts.source,
         "to": facts.target,
         "epoch": facts.epoch,
-        "resume": facts.settings.resume.value,
+        "resume": facts.resume.value,
         "batch": facts.report.batch if facts.report else None,
         "uncommitted_batch": choice.treatment.value if choice else UncommittedBatch.NONE.value,
         "fence": facts.fence or "pending",
@@ -127,6 +130,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
         **({"buffers": [each.as_json() for each in facts.buffers]} if facts.buffers else {}),
         **({"log_truncation": truncation_json(facts.resets)} if facts.resets else {}),
         **({"unread_before": [each.as_json() for each in unread.values()]} if unread else {}),
+        **({"rewind": _rewind_json(facts.rewind)} if facts.rewind else {}),
         **_followed(facts),
         **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
     }
@@ -135,7 +139,28 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
 def _followed(facts: MoveFacts) -> dict[str, object]:
     """What an operation is measured by; a mere plan is never carried out."""
     place = facts.resumes_at
-    return {"followed": followed_json(place.targets, place.asked_at)} if facts.operation and place else {}
+    if not facts.operation or place is None:
+        return {}
+    if facts.rewind is not None:
+        return {"followed": rewound_json(place.targets, place.asked_at)}
+    return {"followed": followed_json(place.targets, place.asked_at, planned=facts.planned)}
+
+
+def _rewind_json(rewind: Rewind) -> dict[str, object]:
+    """To what a query goes back; of a plan the batch is not known yet."""
+    return {
+        "to_time": instant(rewind.to_time_ms),
+        "batch": rewind.batch.batch if rewind.batch else None,
+        "batch_planned_at": instant(rewind.batch.planned_at_ms) if rewind.batch else None,
+        "retained_from": instant(rewind.oldest_ms),
+    }
+
+
+def headline(kind: OperationKind, query: str, source: str, target: str, parameters: Mapping[str, object]) -> str:
+    """What an operation is, in a few words."""
+    if kind is OperationKind.REWIND:
+        return f"{kind.value} of {query} on {source} to {parameters.get('to_time')}"
+    return f"{kind.value} of {query} from {source} to {target}"
 
 
 def _noted(target: Target, unread: Mapping[StandbyPartition, LeftBehind]) -> dict[str, object]:
@@ -187,12 +212,13 @@ def prepare_request(facts: MoveFacts, *, target_folder: str) -> PrepareRequest:
         target=target_folder,
         operation=facts.operation,
         epoch=facts.epoch,
-        resume=facts.settings.resume.value,
+        resume=facts.resume.value,
         batch=report.batch,
         offsets=report.offsets,
         target_offsets=target_offsets(place.targets),
         treatment=choice.treatment,
         planned_target_offsets=target_offsets(replanned.targets) if replanned else None,
+        back_to=facts.rewind.batch.batch if facts.rewind and facts.rewind.batch and not facts.fresh else None,
     )
 
 

@@ -62,10 +62,15 @@ def looks_later(snapshot: Snapshot, fence: Intent, now: datetime) -> bool:
     return abs(now - fence.created_at) < pause
 
 
+_ALIKE = frozenset({OperationKind.SWITCHOVER, OperationKind.FAILBACK})
+"""Kinds that do the same to a query that goes to the same cluster."""
+
+
 def joins(request: Request, operation: Operation) -> bool:
     """Whether an open operation does what a request asks for; a failover hurries a planned move to the same cluster."""
-    same = request.kind is operation.kind or cuts_short(request, operation)
-    return same and request.target in {None, operation.target}
+    planned = {request.kind, operation.kind} <= _ALIKE
+    same = request.kind is operation.kind or planned or cuts_short(request, operation)
+    return same and request.target in {None, operation.target} and request.parameters == operation.parameters
 
 
 def cuts_short(request: Request, operation: Operation) -> bool:
@@ -74,8 +79,12 @@ def cuts_short(request: Request, operation: Operation) -> bool:
 
 
 def calls_off(request: Request, operation: Operation) -> bool:
-    """Whether a request asks for the query to stay where an open operation takes it away from."""
-    return request.target == operation.source and request.query == operation.query
+    """Whether a request asks for the query to stay where an open operation takes it away from.
+
+    A rewind names the cluster that it stays on, too, and asks for more.
+    """
+    stays = request.target == operation.source and request.kind is not OperationKind.REWIND
+    return stays and request.query == operation.query
 
 
 def stranded(operation: Operation, fact: QueryFact | None, unreachable: str) -> str | None:

@@ -59,6 +59,8 @@ class Snapshot:
     """Of an operation that was given up: why, in one sentence."""
     called_off_by: str | None = None
     """Before the commit: who asked for the query to stay where it is."""
+    cluster_down: str = ""
+    """Of a rewind before the commit: why the cluster is believed down on which it stays."""
     second: Recheck | None = None
     """Of a move that nobody asked for, as long as the old run is not proven stopped: what automatic mode thinks now."""
     patient: bool = True

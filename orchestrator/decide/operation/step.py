@@ -27,6 +27,7 @@ from orchestrator.decide.operation.intents import (
     pursue,
     release_request,
     stay,
+    to_time_of,
     unproven,
     way_out,
 )
@@ -36,7 +37,7 @@ from orchestrator.decide.operation.snapshot import Ask, Commit, Decision, GoBack
 from orchestrator.decide.reconcile import is_put_back, lost_text, put_back_text
 from state.messages import ALREADY_RUN, HELD, MOVED_ON, FenceReport, InspectRequest, PrepareReport, PrepareRequest
 from state.model.checkpoint_folders import next_folder
-from state.model.entities import Intent, IntentKind, IntentState, Phase
+from state.model.entities import Intent, IntentKind, IntentState, OperationKind, Phase
 
 MOVES_ON = 10
 """How often a checkpoint may be found further on than the fence had read it. What stops once is found further on once;
@@ -55,6 +56,10 @@ def step(snapshot: Snapshot, now: datetime) -> Decision:
     if snapshot.called_off_by is not None and not _is_asked(snapshot):
         text = f"cancelled by {snapshot.called_off_by}: {snapshot.operation.query} stays on {snapshot.operation.source}"
         return given_up(snapshot, "refused", text)
+    if snapshot.cluster_down and not _is_asked(snapshot):
+        where = snapshot.operation.target
+        text = f"{where} is down ({snapshot.cluster_down}): {snapshot.operation.query} stays at its position"
+        return given_up(snapshot, "failed", text)
     if snapshot.second is not None and snapshot.second.against and not _is_asked(snapshot):
         text = f"{snapshot.operation.query} stays on {snapshot.operation.source}: {snapshot.second.against}"
         return given_up(snapshot, "refused", text)
@@ -138,7 +143,8 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
         return given_up(snapshot, "failed", "the fence reported no checkpoint")
     if findings is None or (findings.report, findings.consents) != (report, snapshot.operation.consents):
         return stay(snapshot, f"finding the resume offsets on {snapshot.operation.target}", Resolve(report=report))
-    if findings.unreachable and snapshot.patient:
+    stays = snapshot.operation.kind is OperationKind.REWIND  # then it runs on the sooner, or a failover can begin
+    if findings.unreachable and snapshot.patient and not stays:
         text = f"{snapshot.operation.target} does not answer, trying again: {findings.unreachable}"
         return stay(snapshot, text, Resolve(report=report))
     if findings.unreachable:
@@ -172,7 +178,8 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
         if goes_on(snapshot):
             text = f"{failure(latest).text}, for the {MOVES_ON + 1}th time: something still writes to the checkpoint"
             return given_up(snapshot, "failed", text)
-        asked = ask(snapshot, IntentKind.INSPECT, InspectRequest(checkpoint=request.checkpoint).as_json())
+        inspect = InspectRequest(checkpoint=request.checkpoint, to_time_ms=to_time_of(snapshot)).as_json()
+        asked = ask(snapshot, IntentKind.INSPECT, inspect)
         if asked is None:
             return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
         return moved(snapshot, Trigger.MOVED_ON, f"{failure(latest).text}: resolving again", asked)

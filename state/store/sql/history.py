@@ -1,17 +1,20 @@
-"""The append-only history, and the timelines."""
+"""What is kept by time: the append-only history, the chain of evidence, the timelines, and what is scheduled."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from state.model.entities import Event
+from state.errors import Conflict
+from state.model.entities import Event, Operation, Request
+from state.model.evidence import Evidence, announcement, sealed
+from state.model.schedule import Schedule
 from state.model.timeline import Stretch
 from state.store.sql.database import Part, newest_last, upsert, values_of
-from state.store.sql.schema import history, timelines
-from state.store.write_checks import KEPT_STRETCHES, check_kept, check_pruned
+from state.store.sql.schema import evidence, history, operations, requests, schedules, timelines
+from state.store.write_checks import KEPT_STRETCHES, check_asked, check_closed, check_kept, check_pruned
 
 _APPENDED = sa.insert(history).inline()
 _ORDER_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtext('tideover.history'))")
@@ -41,9 +44,15 @@ class HistoryTable(Part):
             append(connection, [event])
 
     def history(
-        self, *, query: str | None = None, operation: str | None = None, after: int = 0, limit: int = 200
+        self,
+        *,
+        query: str | None = None,
+        operation: str | None = None,
+        kind: str | None = None,
+        after: int = 0,
+        limit: int = 200,
     ) -> Sequence[Event]:
-        asked = {"query": query, "operation": operation}
+        asked = {"query": query, "operation": operation, "kind": kind}
         narrowed = {name: value for name, value in asked.items() if value is not None}
         return newest_last(self._rows(Event, _newest(*narrowed), {"after": after, "most": limit, **narrowed}))
 
@@ -55,6 +64,53 @@ def _newest(*narrowed: str) -> sa.Select[Any]:
     for name in narrowed:
         found = found.where(history.c[name] == sa.bindparam(name))
     return found.order_by(history.c.sequence.desc()).limit(sa.bindparam("most", type_=sa.Integer()))
+
+
+_CHAIN_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtext('tideover.evidence'))")
+_LAST = sa.select(evidence).order_by(evidence.c.sequence.desc()).limit(1)
+_OF = sa.select(evidence).where(evidence.c.operation == sa.bindparam("of"))
+_CLOSED = (
+    sa.select(operations)
+    .where(operations.c.outcome.is_not(None))
+    .where(~sa.exists().where(evidence.c.operation == operations.c.id))
+    .order_by(operations.c.ended_at, operations.c.id)
+    .limit(sa.bindparam("most", type_=sa.Integer()))
+)
+
+
+class EvidenceTable(Part):
+    """One link for each closed operation; a document goes with its operation, the link stays."""
+
+    def without_evidence(self, *, limit: int) -> Sequence[Operation]:
+        return self._rows(Operation, _CLOSED, {"most": limit})
+
+    def keep_evidence(
+        self, operation: Operation, facts: Mapping[str, object], *, term: int, actor: str
+    ) -> Evidence | None:
+        check_closed(operation)
+        with self._leading(term) as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(_CHAIN_LOCK)
+            stands = sa.select(operations.c.id).where(
+                operations.c.id == operation.id, operations.c.outcome.is_not(None)
+            )
+            if connection.execute(stands).first() is None or connection.execute(_OF, {"of": operation.id}).first():
+                return None
+            row = connection.execute(_LAST).first()
+            last = Evidence(**row._asdict()) if row is not None else None
+            kept = sealed(
+                facts, operation=operation.id, query=operation.query, last=last, at=self._at(connection)
+            )  # fmt: skip
+            connection.execute(sa.insert(evidence).values(**values_of(kept)))
+            append(connection, [announcement(kept, epoch=operation.epoch, actor=actor)])
+            return kept
+
+    def evidence(self, operation_id: str) -> Evidence | None:
+        return self._row(Evidence, _OF, {"of": operation_id})
+
+    def evidence_after(self, sequence: int, *, limit: int) -> Sequence[Evidence]:
+        found = sa.select(evidence).where(evidence.c.sequence > sequence)
+        return self._rows(Evidence, found.order_by(evidence.c.sequence).limit(limit))
 
 
 _NEWEST_FIRST = (timelines.c.begin.desc(), timelines.c.epoch.desc(), timelines.c.cluster.desc())
@@ -97,3 +153,47 @@ class TimelineTable(Part):
 
 _ALL = 1 << 31
 """SQLite takes no offset without a limit."""
+
+
+class ScheduleTable(Part):
+    """What shall be asked for later."""
+
+    def add_schedule(self, schedule: Schedule, *, event: Event) -> None:
+        with self._writing() as connection:
+            insert = self._insert(schedules).values(**values_of(schedule)).on_conflict_do_nothing(index_elements=["id"])
+            if connection.execute(insert.returning(schedules.c.id)).first() is not None:
+                append(connection, [event])
+                return
+            row = connection.execute(sa.select(schedules).where(schedules.c.id == schedule.id)).one()
+            if Schedule(**row._asdict()) != schedule:
+                raise Conflict(f"another schedule has the id {schedule.id}")
+
+    def schedules(self) -> Sequence[Schedule]:
+        over = schedules.c.next_at.is_(None)
+        order = (over, schedules.c.next_at, schedules.c.last_at.desc(), schedules.c.id)
+        return self._rows(Schedule, sa.select(schedules).order_by(*order))
+
+    def fire(
+        self, schedule: Schedule, *, next_at: datetime | None, outcome: str, asked: Sequence[Request], event: Event,
+        term: int,
+    ) -> bool:  # fmt: skip
+        due = sa.and_(schedules.c.id == schedule.id, schedules.c.next_at == schedule.next_at)
+        change = sa.update(schedules).where(due)
+        with self._leading(term) as connection:
+            values = {"next_at": next_at, "last_at": schedule.next_at, "last_outcome": outcome}
+            if connection.execute(change.values(**values)).rowcount == 0:
+                return False
+            for request in asked:
+                check_asked(request)
+                connection.execute(self._insert(requests).values(**values_of(request)))
+            append(connection, [event])
+            return True
+
+    def cancel_schedule(self, schedule_id: str, *, actor: str, event: Event) -> bool:
+        stands = sa.and_(schedules.c.id == schedule_id, schedules.c.next_at.is_not(None))
+        with self._writing() as connection:
+            change = sa.update(schedules).where(stands).values(next_at=None, cancelled_by=actor)
+            if connection.execute(change).rowcount == 0:
+                return False
+            append(connection, [event])
+            return True

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from state.model.entities import Assignment, Desired, Event
+from state.model.entities import Assignment, Desired, Event, OperationKind
 from state.model.maintenance import (
     CleanedFiles,
     Disorder,
@@ -22,11 +22,13 @@ from state.store.sql.database import Part, upsert, values_of
 from state.store.sql.engine import translated
 from state.store.sql.history import append
 from state.store.sql.schema import (
+    OPEN_MOVE,
     acknowledgements,
     assignments,
     cluster_statuses,
     disorders,
     ends,
+    evidence,
     formers,
     history,
     intents,
@@ -40,6 +42,7 @@ from state.store.sql.schema import (
     requests,
     retention,
     runners,
+    schedules,
     steps,
     timelines,
 )
@@ -109,6 +112,7 @@ class MaintenanceTables(Part):
             ends=_prune(connection, ends, "sampled_at", before, limit, over=_is_unread),
             cluster_statuses=_prune(connection, cluster_statuses, "decided_at", before, limit),
             checkpoints=_prune(connection, formers, "cleaned_at", before, limit),
+            schedules=_prune(connection, schedules, "created_at", before, limit, over=_has_ended(before)),
         )
 
     def _move_on(self, connection: sa.Connection, before: datetime) -> None:
@@ -122,9 +126,14 @@ _FACT = [column for column in readiness.c if column.name != "replication"]
 """Read every second by who looks on; the sample of replication beside it is large, and asked for by itself."""
 
 
+_WITHOUT_DOCUMENT = sa.update(evidence).where(evidence.c.document.is_not(None)).values(document=None)
+"""The hash stays: the next document names it."""
+
+
 def _prune_operations(connection: sa.Connection, before: datetime, keep: int, limit: int) -> int:
     newest_first = (operations.c.started_at.desc(), operations.c.id.desc())
-    kind = (operations.c.query, operations.c.phase.in_(sorted(PLACED)))
+    is_drill = operations.c.kind == OperationKind.DRILL
+    kind = (operations.c.query, operations.c.phase.in_(sorted(PLACED)), is_drill)
     place = sa.func.row_number().over(partition_by=kind, order_by=newest_first).label("place")
     ranked = sa.select(operations.c.id, operations.c.started_at, operations.c.outcome, operations.c.ended_at, place)
     rows = ranked.subquery("rows")
@@ -136,6 +145,7 @@ def _prune_operations(connection: sa.Connection, before: datetime, keep: int, li
         for table in _OF_AN_OPERATION:
             connection.execute(sa.delete(table).where(table.c.operation.in_(gone)))
         connection.execute(sa.delete(operations).where(operations.c.id.in_(gone)))
+        connection.execute(_WITHOUT_DOCUMENT.where(evidence.c.operation.in_(gone)))
     return len(gone)
 
 
@@ -202,6 +212,10 @@ def _is_over(request: sa.FromClause) -> sa.ColumnElement[bool]:
     return sa.or_(request.c.refused.is_not(None), sa.and_(answer.is_not(None), _is_gone(answer)))
 
 
+def _has_ended(before: datetime) -> Callable[[sa.FromClause], sa.ColumnElement[bool]]:
+    return lambda row: sa.and_(row.c.next_at.is_(None), sa.func.coalesce(row.c.last_at, row.c.created_at) < before)
+
+
 def _stands_alone(event: sa.FromClause) -> sa.ColumnElement[bool]:
     return sa.or_(event.c.operation.is_(None), _is_gone(event.c.operation))
 
@@ -252,6 +266,7 @@ class QueryForgetting(Part):
                 name: connection.execute(sa.delete(column.table).where(column == query)).rowcount
                 for name, column in _OF_A_QUERY.items()
             }
+            connection.execute(_WITHOUT_DOCUMENT.where(evidence.c.query == query))
             for row in connection.execute(sa.select(pins).with_for_update()).all():
                 pin = Pin(**row._asdict())
                 if pin.without(query) != pin:
@@ -291,7 +306,7 @@ class FormerTable(Part):
             assignments.c.epoch == epoch,
             assignments.c.desired == Desired.RUNNING,
         )
-        moves = sa.select(operations.c.id).where(operations.c.query == former.query, operations.c.outcome.is_(None))
+        moves = sa.select(operations.c.id).where(operations.c.query == former.query, OPEN_MOVE)
         with self._writing() if term is None else self._leading(term) as connection:
             if connection.execute(runs.with_for_update()).first() is None or connection.execute(moves).first():
                 return False

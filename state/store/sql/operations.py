@@ -3,13 +3,28 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.sql.dml import ReturningInsert
 
 from state.errors import Conflict
 from state.model.automation import Acknowledgement, Pause
-from state.model.entities import Assignment, Desired, Event, Intent, IntentState, Operation, Phase, Request, Step
+from state.model.entities import (
+    EVERY_KIND,
+    MOVES,
+    Assignment,
+    Departure,
+    Desired,
+    Event,
+    Intent,
+    IntentState,
+    Operation,
+    OperationKind,
+    Phase,
+    Request,
+    Step,
+)
 from state.store.sql.database import Insert, Part, changing, insert_into, upsert, values_of
 from state.store.sql.history import append
 from state.store.sql.maintenance import FormerWriter
@@ -24,6 +39,7 @@ from state.store.sql.schema import (
     steps,
 )
 from state.store.write_checks import (
+    PLACED,
     check_adopted,
     check_answer,
     check_asked,
@@ -41,8 +57,21 @@ from state.store.write_checks import (
 )
 
 _UNANSWERED = sa.and_(requests.c.operation.is_(None), requests.c.refused.is_(None))
-_OPEN = sa.select(requests).where(_UNANSWERED).order_by(requests.c.created_at, requests.c.id)
-"""Made once: it is asked ten times a second, and making it costs more than asking."""
+
+
+@cache
+def _open(kinds: frozenset[OperationKind]) -> sa.Select[Any]:
+    """Made once: it is asked ten times a second, and making it costs more than asking."""
+    found = sa.select(requests).where(_UNANSWERED, _of_kinds(requests.c.kind, kinds))
+    return found.order_by(requests.c.created_at, requests.c.id)
+
+
+def _of_kinds(column: sa.ColumnElement[Any], kinds: frozenset[OperationKind]) -> sa.ColumnElement[bool]:
+    """Literal, because a parameter would keep SQLite from using a partial index."""
+    drill = column == sa.literal_column("'drill'")
+    if OperationKind.DRILL not in kinds:
+        return sa.not_(drill)
+    return sa.true() if kinds == EVERY_KIND else drill
 
 
 class RequestTable(Part):
@@ -56,8 +85,8 @@ class RequestTable(Part):
                 row = connection.execute(sa.select(requests).where(requests.c.id == request.id)).one()
                 refuse_other_request(request, Request(**row._asdict()))
 
-    def open_requests(self) -> Sequence[Request]:
-        return self._rows(Request, _OPEN)
+    def open_requests(self, *, kinds: frozenset[OperationKind] = MOVES) -> Sequence[Request]:
+        return self._rows(Request, _open(kinds))
 
     def request(self, request_id: str) -> Request | None:
         return self._row(Request, sa.select(requests).where(requests.c.id == request_id))
@@ -176,6 +205,28 @@ class OperationWriter(Part):
         append(connection, events)
 
 
+_IS_MOVE = _of_kinds(operations.c.kind, MOVES)
+_LAST_AWAY = (
+    sa.select(operations.c.query, operations.c.source, sa.func.max(operations.c.epoch).label("epoch"))
+    .where(operations.c.phase.in_(sorted(PLACED)), operations.c.source != operations.c.target, _IS_MOVE)
+    .group_by(operations.c.query, operations.c.source)
+    .subquery("last_away")
+)
+"""By itself, so that nothing is read past the large plans but of the rows that are wanted."""
+_DEPARTURES = (
+    sa.select(
+        *(operations.c[name] for name in ("query", "source", "target", "epoch")),
+        operations.c.id.label("operation"),
+        operations.c.started_at.label("at"),
+    )
+    .join_from(
+        operations,
+        _LAST_AWAY,
+        sa.and_(*(operations.c[name] == _LAST_AWAY.c[name] for name in ("query", "source", "epoch"))),
+    )
+    .where(_IS_MOVE)
+    .order_by(operations.c.query, operations.c.source)
+)
 _STEPS = sa.select(steps).where(steps.c.operation == sa.bindparam("of")).order_by(steps.c.sequence)
 
 
@@ -186,11 +237,17 @@ class OperationTables(OperationWriter):
         return self._row(Operation, _ONE, {"of": operation_id})
 
     def operations(
-        self, *, group: str | None = None, query: str | None = None, only_open: bool = False, limit: int = 100
+        self,
+        *,
+        group: str | None = None,
+        query: str | None = None,
+        only_open: bool = False,
+        limit: int = 100,
+        kinds: frozenset[OperationKind] = MOVES,
     ) -> Sequence[Operation]:
         newest = (operations.c.started_at.desc(), operations.c.id.desc())
         order = newest if query is None else (operations.c.epoch.desc(), *newest)
-        found = sa.select(operations).order_by(*order).limit(limit)
+        found = sa.select(operations).where(_of_kinds(operations.c.kind, kinds)).order_by(*order).limit(limit)
         if group is not None:
             found = found.where(operations.c.group == group)
         if query is not None:
@@ -198,6 +255,9 @@ class OperationTables(OperationWriter):
         if only_open:
             found = found.where(operations.c.outcome.is_(None))
         return self._rows(Operation, found)
+
+    def departures(self) -> Sequence[Departure]:
+        return self._rows(Departure, _DEPARTURES)
 
     def record(
         self,
@@ -285,7 +345,8 @@ class AssignmentTable(OperationWriter, FormerWriter, Part):
 
     def hold(self, operation: Operation, *, from_epoch: int, term: int, step: Step, event: Event) -> Assignment | None:
         check_held(operation, from_epoch)
-        already_open = sa.exists().where(operations.c.query == operation.query, operations.c.outcome.is_(None))
+        moves = _of_kinds(operations.c.kind, MOVES)
+        already_open = sa.exists().where(operations.c.query == operation.query, operations.c.outcome.is_(None), moves)
         change = (
             sa.update(assignments)
             .where(assignments.c.query == operation.query, assignments.c.epoch == from_epoch, ~already_open)
@@ -344,7 +405,8 @@ class AssignmentTable(OperationWriter, FormerWriter, Part):
             values = values_of(assignment) | {"epoch": place_at}
             connection.execute(upsert(self._insert(assignments), assignments, values))
             self._lift(connection, query, place_at, assignment.epoch)
-            open_one = sa.select(operations).where(operations.c.query == query, operations.c.outcome.is_(None))
+            moves = _of_kinds(operations.c.kind, MOVES)
+            open_one = sa.select(operations).where(operations.c.query == query, operations.c.outcome.is_(None), moves)
             under_way = connection.execute(open_one).first()
             if under_way is not None and (operation is None or operation.id != under_way.id):
                 self._write_operation(connection, put_back(Operation(**under_way._asdict()), event))

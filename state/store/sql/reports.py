@@ -12,7 +12,16 @@ from state.model.pins import Pin
 from state.store.sql.columns import Instant
 from state.store.sql.database import Insert, Part, changing, insert_into, values_of
 from state.store.sql.history import append
-from state.store.sql.schema import assignments, cluster_statuses, operations, pins, probe_reports, query_facts, runners
+from state.store.sql.schema import (
+    OPEN_MOVE,
+    assignments,
+    cluster_statuses,
+    operations,
+    pins,
+    probe_reports,
+    query_facts,
+    runners,
+)
 from state.store.write_checks import check_believed, refuse_moving
 
 _REGISTERED = sa.select(runners.c.instance).where(runners.c.runner == sa.bindparam("runner")).with_for_update(read=True)
@@ -89,7 +98,7 @@ class PinTable(Part):
             stands = connection.execute(sa.select(pins).where(pins.c.cluster == cluster).with_for_update()).first()
             if stands is None or stands.id != former:
                 return None
-            moving = connection.execute(sa.select(operations).where(operations.c.outcome.is_(None)))
+            moving = connection.execute(sa.select(operations).where(OPEN_MOVE))
             refuse_moving(cluster, (Operation(**row._asdict()) for row in moving))
             placed = connection.execute(sa.select(assignments).order_by(assignments.c.query))
             pin = Pin(**stands._asdict()).replaced(new, event.at, (Assignment(**row._asdict()) for row in placed))

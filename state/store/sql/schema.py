@@ -59,6 +59,7 @@ requests = sa.Table(
     sa.Column("expires_at", Instant, nullable=False),
     sa.Column("operation", Name),
     sa.Column("refused", sa.Text),
+    sa.Column("parameters", sa.JSON, nullable=False, server_default="{}"),
     _one_of("kind", OperationKind, "requests"),
     sa.CheckConstraint("expires_at > created_at", name="requests_expire"),
     sa.CheckConstraint("operation IS NULL OR refused IS NULL", name="requests_answered_once"),
@@ -88,6 +89,10 @@ assignments = sa.Table(
     _one_of("desired", Desired, "assignments"),
 )
 
+OPEN_MOVE = sa.text("outcome IS NULL AND kind <> 'drill'")
+OPEN_DRILL = sa.text("outcome IS NULL AND kind = 'drill'")
+"""A query moves once at a time; a drill of it may go on meanwhile. Literal, as SQLite wants it for a partial index."""
+
 operations = sa.Table(
     "operations",
     metadata,
@@ -108,6 +113,7 @@ operations = sa.Table(
     sa.Column("sentence", sa.Text, nullable=False),
     sa.Column("started_at", Instant, nullable=False),
     sa.Column("ended_at", Instant),
+    sa.Column("parameters", sa.JSON, nullable=False, server_default="{}"),
     _one_of("kind", OperationKind, "operations"),
     _one_of("phase", Phase, "operations"),
     sa.CheckConstraint("outcome IN ('done', 'refused', 'aborted', 'failed')", name="operations_outcome_known"),
@@ -116,9 +122,10 @@ sa.Index(
     "operations_one_open",
     operations.c.query,
     unique=True,
-    sqlite_where=operations.c.outcome.is_(None),
-    postgresql_where=operations.c.outcome.is_(None),
+    sqlite_where=OPEN_MOVE,
+    postgresql_where=OPEN_MOVE,
 )
+sa.Index("operations_one_drill", operations.c.query, unique=True, sqlite_where=OPEN_DRILL, postgresql_where=OPEN_DRILL)
 sa.Index("operations_started_at", operations.c.started_at)
 
 steps = sa.Table(
@@ -207,6 +214,7 @@ query_facts = sa.Table(
     sa.Column("held_by", sa.Text),
     sa.Column("held_epoch", Big),
     sa.Column("reported_at", Instant, nullable=False),
+    sa.Column("retained_from", Instant),
     _one_of("state", RunState, "query_facts"),
 )
 
@@ -381,6 +389,26 @@ formers = sa.Table(
     sa.CheckConstraint("asked_at IS NULL OR runner IS NOT NULL", name="formers_asked_of_somebody"),
 )
 
+schedules = sa.Table(
+    "schedules",
+    metadata,
+    sa.Column("id", Name, primary_key=True),
+    sa.Column("kind", Word(OperationKind), nullable=False),
+    sa.Column("queries", Words, nullable=False),
+    sa.Column("target", Name),
+    sa.Column("cron", sa.Text),
+    sa.Column("zone", sa.Text, nullable=False),
+    sa.Column("consents", Words, nullable=False),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("created_at", Instant, nullable=False),
+    sa.Column("next_at", Instant),
+    sa.Column("last_at", Instant),
+    sa.Column("last_outcome", sa.Text),
+    sa.Column("cancelled_by", sa.Text),
+    _one_of("kind", OperationKind, "schedules"),
+)
+
 retention = sa.Table(
     "retention",
     metadata,
@@ -406,3 +434,17 @@ history = sa.Table(
 sa.Index("history_at", history.c.at)
 sa.Index("history_query", history.c.query, history.c.sequence)
 sa.Index("history_operation", history.c.operation, history.c.sequence)
+
+evidence = sa.Table(
+    "evidence",
+    metadata,
+    sa.Column("sequence", Big, primary_key=True, autoincrement=False),
+    sa.Column("operation", Name, nullable=False, unique=True),
+    sa.Column("query", Name, nullable=False),
+    sa.Column("sha256", sa.Text, nullable=False),
+    sa.Column("previous", sa.Text, nullable=False, unique=True),
+    sa.Column("written_at", Instant, nullable=False),
+    sa.Column("document", sa.Text),
+    sa.CheckConstraint("sequence >= 1", name="evidence_sequence_positive"),
+)
+"""Not tied to the operations: the hash of a document stays when its operation goes."""

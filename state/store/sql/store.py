@@ -13,7 +13,7 @@ from state.store.controller_store import ControllerStore
 from state.store.sql.columns import Instant
 from state.store.sql.database import Part, insert_into
 from state.store.sql.engine import translated
-from state.store.sql.history import HistoryTable, TimelineTable
+from state.store.sql.history import EvidenceTable, HistoryTable, ScheduleTable, TimelineTable
 from state.store.sql.maintenance import FormerTable, MaintenanceTables, QueryForgetting
 from state.store.sql.operations import AssignmentTable, AutomationTables, IntentTable, OperationTables, RequestTable
 from state.store.sql.positions import PositionTables
@@ -21,7 +21,7 @@ from state.store.sql.reports import PinTable, ProbeTables, ReportTables
 from state.store.sql.schema import VERSION_TABLE, leases
 from state.store.write_checks import LEASE_TTLS_AHEAD, term_step
 
-HEAD = "0006"
+HEAD = "0010"
 """The version that this program writes; a test holds it to the newest file of ``state.migrations``."""
 
 _VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
@@ -138,6 +138,7 @@ _LED = sa.select(leases).where(leases.c.name == sa.bindparam("lease"))
 class SqlStore(
     LeaseTable,
     RequestTable,
+    ScheduleTable,
     AssignmentTable,
     OperationTables,
     IntentTable,
@@ -151,9 +152,14 @@ class SqlStore(
     FormerTable,
     QueryForgetting,
     HistoryTable,
+    EvidenceTable,
     ControllerStore,
 ):
     """A store in SQLite or PostgreSQL; ``state.store.sql.migrate.open_store`` opens one."""
+
+    @property
+    def schema(self) -> str:
+        return HEAD
 
     def close(self) -> None:
         self._engines.dispose()

@@ -5,16 +5,16 @@ for no more than it can be given: what is asked of one leader is split by bytes,
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.protocol.consumer import FetchRequest
 
 from state.model.entities import TopicPartition
-from streaming.cluster_log import Fetched, PartitionError
+from streaming.cluster_log import Entries, Fetched, PartitionError
 from streaming.kafka.errors import READ, code_error
 from streaming.kafka.metadata import by_topic, known
 from streaming.kafka.partitions import PartitionRequest, Reply
-from streaming.kafka.requests.records import Mark, decode, digest
+from streaming.kafka.requests.records import decode, in_full
 
 _REQUEST_BYTES = 32 << 20
 _GROWTH = 4
@@ -28,53 +28,79 @@ def partition_request(
     until: Mapping[TopicPartition, int],
     *,
     read_committed: bool,
-    mark: Mark = digest,
 ) -> PartitionRequest[Fetched]:
-    """Return the question for these ``(offset, max bytes)``; what comes from ``until`` on is left unread.
+    """Return the question for these ``(offset, max bytes)``; what comes from ``until`` on is left unread."""
 
-    ``mark`` makes of key and value what the records carry as their digest.
-    """
-
-    def request(partitions: list[TopicPartition]) -> Any:
-        topic_class = FetchRequest.FetchTopic
-        partition_class = topic_class.FetchPartition
-        return FetchRequest(
-            replica_id=-1,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=max(_REQUEST_BYTES, *(starts[each][1] for each in partitions), 1),
-            isolation_level=int(read_committed),
-            session_id=0,
-            session_epoch=-1,
-            forgotten_topics_data=[],
-            rack_id="",
-            topics=[
-                topic_class(
-                    topic=topic,
-                    partitions=[
-                        partition_class(
-                            partition=number,
-                            current_leader_epoch=-1,
-                            fetch_offset=starts[TopicPartition(topic, number)][0],
-                            last_fetched_epoch=-1,
-                            log_start_offset=-1,
-                            partition_max_bytes=starts[TopicPartition(topic, number)][1],
-                        )
-                        for number in numbers
-                    ],
-                )
-                for topic, numbers in by_topic(partitions).items()
-            ],
-            min_version=_OLDEST_VERSION,
-            max_version=_NEWEST_VERSION,
-        )
+    def read(key: TopicPartition, partition: Any) -> Fetched | PartitionError:
+        return _reply(partition, *starts[key], until.get(key), read_committed=read_committed)
 
     return PartitionRequest(
         chunks=_by_bytes(starts),
-        request=request,
-        replies=lambda response: _replies(response, starts, until, read_committed=read_committed, mark=mark),
+        request=lambda partitions: _request(partitions, starts, read_committed=read_committed),
+        replies=lambda response: _replies(response, read),
         failure=lambda partition, error: _failure(starts[partition][0], error),
         needs=READ,
+    )
+
+
+def entries_request(partition: TopicPartition, start: tuple[int, int]) -> PartitionRequest[Entries]:
+    """Return the question for the records of one partition from ``(offset, max bytes)``, in full."""
+    starts = {partition: start}
+    return PartitionRequest(
+        chunks=_by_bytes(starts),
+        request=lambda partitions: _request(partitions, starts, read_committed=False),
+        replies=lambda response: _replies(response, lambda _, told: _in_full(told, *start)),
+        failure=lambda _, error: Entries(records=(), next_offset=start[0], error=error),
+        needs=READ,
+    )
+
+
+def _in_full(partition: Any, wanted: int, asked: int) -> Entries | PartitionError:
+    fetched = _reply(partition, wanted, asked, None, read_committed=False)
+    if isinstance(fetched, PartitionError):
+        return fetched
+    return Entries(
+        records=in_full(bytes(partition.records or b""), {record.offset for record in fetched.records}),
+        next_offset=fetched.next_offset,
+        needs_bytes=fetched.needs_bytes,
+        error=fetched.error,
+    )
+
+
+def _request(
+    partitions: list[TopicPartition], starts: Mapping[TopicPartition, tuple[int, int]], *, read_committed: bool
+) -> Any:
+    topic_class = FetchRequest.FetchTopic
+    partition_class = topic_class.FetchPartition
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=max(_REQUEST_BYTES, *(starts[each][1] for each in partitions), 1),
+        isolation_level=int(read_committed),
+        session_id=0,
+        session_epoch=-1,
+        forgotten_topics_data=[],
+        rack_id="",
+        topics=[
+            topic_class(
+                topic=topic,
+                partitions=[
+                    partition_class(
+                        partition=number,
+                        current_leader_epoch=-1,
+                        fetch_offset=starts[TopicPartition(topic, number)][0],
+                        last_fetched_epoch=-1,
+                        log_start_offset=-1,
+                        partition_max_bytes=starts[TopicPartition(topic, number)][1],
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ],
+        min_version=_OLDEST_VERSION,
+        max_version=_NEWEST_VERSION,
     )
 
 
@@ -96,29 +122,27 @@ def _by_bytes(
     return chunks
 
 
+_Answer = TypeVar("_Answer")
+
+
 def _replies(
-    response: Any,
-    starts: Mapping[TopicPartition, tuple[int, int]],
-    until: Mapping[TopicPartition, int],
-    *,
-    read_committed: bool,
-    mark: Mark,
-) -> Iterator[Reply[Fetched]]:
+    response: Any, read: Callable[[TopicPartition, Any], _Answer | PartitionError]
+) -> Iterator[Reply[_Answer]]:
     for topic in response.responses:
         for partition in topic.partitions:
             key = TopicPartition(topic.topic, partition.partition_index)
-            yield key, _reply(partition, *starts[key], until.get(key), read_committed=read_committed, mark=mark)
+            yield key, read(key, partition)
 
 
 def _reply(
-    partition: Any, wanted: int, asked: int, until: int | None, *, read_committed: bool, mark: Mark
+    partition: Any, wanted: int, asked: int, until: int | None, *, read_committed: bool
 ) -> Fetched | PartitionError:
     error = code_error(partition.error_code)
     if error is not None:
         return error
     hidden = [(each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()]
     aborted = hidden if read_committed else None
-    decoded = decode(bytes(partition.records or b""), wanted=wanted, until=until, aborted=aborted, mark=mark)
+    decoded = decode(bytes(partition.records or b""), wanted=wanted, until=until, aborted=aborted)
     visible_end = partition.last_stable_offset if read_committed else partition.high_watermark
     needs = decoded.needs_bytes
     if not needs and not decoded.next_offset and wanted < visible_end:

@@ -7,13 +7,14 @@ time and a digest, and often only of the last few records of a batch.
 import gzip
 import hashlib
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import crc32c
 from kafka import codec
+from kafka.record import MemoryRecords
 
-from streaming.cluster_log import LogRecord, PartitionError
+from streaming.cluster_log import Entry, LogRecord, PartitionError
 
 # base offset, length, leader epoch, magic, crc, attributes, last offset delta, first and largest time,
 # producer id and epoch, base sequence, record count
@@ -29,8 +30,6 @@ _ABORT = 0
 _UNKNOWN_NEED = 1 << 16
 _NULL = 1
 """A length of -1 as a zigzag varint."""
-
-Mark = Callable[[bytes | None, bytes | None], bytes]
 
 _DECOMPRESS = {1: gzip.decompress, 2: codec.snappy_decode, 3: codec.lz4_decode, 4: codec.zstd_decode}
 
@@ -48,22 +47,24 @@ class Decoded(NamedTuple):
 
 def digest(key: bytes | None, value: bytes | None) -> bytes:
     """Return the record's identity: blake2b-16 of key and value; a null is not an empty byte string."""
-    return hashlib.blake2b(whole(key, value), digest_size=16).digest()
-
-
-def whole(key: bytes | None, value: bytes | None) -> bytes:
-    """Return key and value as one, so that nothing else looks the same: what a digest is taken of."""
     named = b"-" if key is None else b"+%d:%b" % (len(key), key)
-    return named + (b"-" if value is None else b"+" + value)
+    return hashlib.blake2b(named + (b"-" if value is None else b"+" + value), digest_size=16).digest()
 
 
-def parts(joined: bytes) -> tuple[bytes | None, bytes | None]:
-    """Return the key and the value that ``whole`` joined."""
-    key, rest = None, joined[1:]
-    if joined[:1] == b"+":
-        length, _, behind = rest.partition(b":")
-        key, rest = behind[: int(length)], behind[int(length) :]
-    return key, rest[1:] if rest[:1] == b"+" else None
+def in_full(buffer: bytes, offsets: Collection[int]) -> tuple[Entry, ...]:
+    """Read the records at these offsets with everything in them, by the library's own reader.
+
+    ``decode`` has been through the same bytes before, so what is cut off or broken is known.
+    """
+    found, batches = [], MemoryRecords(buffer)
+    while (batch := batches.next_batch() if batches.has_next() else None) is not None:
+        if not batch.is_control_batch:
+            found += [
+                Entry(each.offset, each.key, each.value, each.timestamp, tuple(each.headers))
+                for each in batch
+                if each.offset in offsets
+            ]
+    return tuple(found)
 
 
 def decode(
@@ -72,14 +73,13 @@ def decode(
     wanted: int,
     until: int | None = None,
     aborted: Sequence[tuple[int, int]] | None = None,
-    mark: Mark = digest,
 ) -> Decoded:
     """Read the data records from offset ``wanted`` on; a broker starts at the batch that holds it.
 
     Records from ``until`` on are left unread, and may be asked for next. ``aborted`` lists ``(producer id, first
     offset)`` as a read_committed fetch returns them; their records are left out. Without it the fetch was
     read_uncommitted: every record counts, and those of which no commit follows here are ``uncommitted``. Control
-    batches hold no data and only move ``next_offset``. ``mark`` makes of key and value what stands for them.
+    batches hold no data and only move ``next_offset``.
     """
     records: list[LogRecord] = []
     transactions = _Unjudged(records) if aborted is None else _Aborted(aborted)
@@ -113,7 +113,7 @@ def decode(
                 start = _behind(body, start, wanted - base)
             upper = next_offset if until is None else min(next_offset, until)
             before = len(records)
-            _read(body, start, count, (base, first_time, stamp, epoch), range(wanted, upper), records, mark)
+            _read(body, start, count, (base, first_time, stamp, epoch), range(wanted, upper), records)
             if attributes & _TRANSACTIONAL:
                 transactions.add(producer, before)
     transactions.close()
@@ -141,7 +141,6 @@ def _read(
     batch: tuple[int, int, int | None, int | None],
     wanted: range,
     into: list[LogRecord],
-    mark: Mark,
 ) -> None:
     """Append the records whose offset is wanted; those before are stepped over unread, those after are not reached.
 
@@ -187,7 +186,7 @@ def _read(
             else:
                 value, _ = _bytes(body, position)
             timestamp = first_time + time if stamp is None else stamp
-            into.append(LogRecord(base + delta, timestamp, mark(key, value), stamp is not None, epoch))
+            into.append(LogRecord(base + delta, timestamp, digest(key, value), stamp is not None, epoch))
         position = end
 
 

@@ -4,6 +4,8 @@ A computed set of files is copied, the few that name the old cluster's offsets a
 back. The old checkpoint stays as it is. Editing it in place would be quicker with a large state; a copy leaves the way
 back open, and fails with nothing changed.
 
+A rewind that goes back to a retained batch makes it the last one: entries and state of later batches are left behind.
+
 What the logs of a carried checkpoint say, treatment by treatment; pure.
 
 The standby's offsets stand for the end of batch N, so N and N - 1 get them. What becomes of batch N + 1:
@@ -15,11 +17,9 @@ bridge   planned, else: an empty batch N + 1 from and to the same offsets, so th
 """
 
 import contextlib
-import io
 import time
 import uuid
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from posixpath import dirname
 
@@ -40,15 +40,9 @@ from streaming.spark.checkpoint.log_text import (
     parse_query_id,
     source_offsets,
 )
-from streaming.spark.checkpoint.operators import (
-    MovedMetadata,
-    is_versioned_metadata,
-    move_metadata,
-    newest_entries,
-    read_operators,
-)
-from streaming.spark.checkpoint.read import LogEnd, read_log_end
-from streaming.spark.checkpoint.state_files import StateIds, next_state_ids, select_sources, select_state, shared_files
+from streaming.spark.checkpoint.read import LogEnd, read_log_at, read_log_end
+from streaming.spark.checkpoint.retained import state_version
+from streaming.spark.checkpoint.state_files import StateIds, next_state_ids, select_sources
 from streaming.spark.errors import (
     AlreadyRun,
     CheckpointError,
@@ -155,7 +149,14 @@ class CopyPlan:
         return sum(self.copied.values()) + sum(len(content) for content in self.written.values())
 
 
-def prepare(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> PrepareReport:
+Between = Callable[[], None]
+"""Called between a few files and the next; what it raises ends the copy."""
+_FEW = 8
+
+
+def prepare(
+    files: CheckpointFiles, request: PrepareRequest, sources: Declared, *, aside: Between | None = None
+) -> PrepareReport:
     """Make the new checkpoint and read it back.
 
     ``sources`` maps each declared source to its topics on the *old* cluster. For ``fresh`` nothing is made: the folder
@@ -163,13 +164,16 @@ def prepare(files: CheckpointFiles, request: PrepareRequest, sources: Declared) 
     committed the batch that it had in flight while a large state was copied. Raises ``MovedOn``, ``NoSpace``,
     ``TargetTaken`` or another ``CheckpointError``; then nothing is left of the new checkpoint, and the old one is
     untouched in any case.
+
+    ``aside``: the query runs on, and what is copied is its checkpoint as it was at the batch of the request.
     """
     started = time.monotonic()
     if request.resume == "fresh":
         _clear_for_fresh(files, request)
-        _check_again(files, request, sources)
+        if aside is None:
+            _check_again(files, request, sources)
         return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
-    plan = _carry_persistently(files, request, sources)
+    plan = _carry_persistently(files, request, sources, aside)
     return PrepareReport(
         checkpoint=request.target,
         data_batch=plan.logs.data_batch,
@@ -179,11 +183,15 @@ def prepare(files: CheckpointFiles, request: PrepareRequest, sources: Declared) 
     )
 
 
-def plan_copy(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> CopyPlan:
+def plan_copy(
+    files: CheckpointFiles, request: PrepareRequest, sources: Declared, *, end: LogEnd | None = None
+) -> CopyPlan:
     """Compute the new checkpoint's files. Changes nothing; raises ``FileVanished`` when the old one is purged
-    meanwhile, and ``MovedOn`` when it is not where the request says."""
-    end = read_log_end(files, request.checkpoint)
+    meanwhile, and ``MovedOn`` when it is not where the request says. With an ``end`` it is copied up to there only."""
+    end = read_log_end(files, request.checkpoint) if end is None else end
     bound = _check_place(end, request, sources)
+    if request.back_to is not None:
+        end = read_log_at(files, request.checkpoint, request.back_to)
     state = files.walk(join(request.checkpoint, "state"))
     state_ids = end.commit.state_ids if end.commit else {}
     version = (end.batch or 0) + 1
@@ -198,34 +206,31 @@ def plan_copy(files: CheckpointFiles, request: PrepareRequest, sources: Declared
         _by_key(request.planned_target_offsets or {}, bound),
         ids if request.treatment is UncommittedBatch.PROMOTE else {},
     )
-    expected = frozenset[str]().union(*(one.directories for one in read_operators(files, request.checkpoint)))
-    chosen = select_state(state, version, ids, expected) if state else frozenset()
-    chosen |= _shared(files, join(request.checkpoint, "state"), chosen)
-    named = _named_schemas(files, request, state, version - 1)
-    chosen = frozenset(path for path in chosen if not is_versioned_metadata(path)).union(
-        *(each.schemas for each in named.values())
-    )
-    gone = sorted(chosen - state.keys())
-    if gone:
-        raise HalfWritten(f"{request.checkpoint}: state/{gone[0]} is missing, although the checkpoint refers to it")
+    kept = state_version(files, request.checkpoint, state, version, ids, target=request.target)
     mark = _mark(request, logs)
     written = {MARK: mark.model_dump_json().encode(), "metadata": format_query_id(str(uuid.uuid4()))} | logs.contents()
-    written |= {f"state/{path}": each.content for path, each in named.items()}
-    copied = {f"state/{path}": state[path] for path in sorted(chosen)}
+    written |= {f"state/{path}": content for path, content in kept.metadata.items()}
+    copied = {f"state/{path}": state[path] for path in sorted(kept.copied)}
     copied |= select_sources(files, request.checkpoint, logs.offsets.values())
     return CopyPlan(logs=logs, written=written, copied=copied)
 
 
-def _carry_persistently(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> CopyPlan:
+def _carry_persistently(
+    files: CheckpointFiles, request: PrepareRequest, sources: Declared, aside: Between | None
+) -> CopyPlan:
     for attempt in range(1, _ATTEMPTS + 1):
         plan = None
         try:
-            plan = plan_copy(files, request, sources)
+            end = None
+            if aside is not None and request.batch is not None:
+                end = read_log_at(files, request.checkpoint, request.batch)
+            plan = plan_copy(files, request, sources, end=end)
             _check_space(files, request.target, plan)
             claim(files, request.target, _mark(request, plan.logs))
-            _write(files, request, plan)
+            _write(files, request, plan, aside)
             read_back(files, request.target, plan)
-            _check_again(files, request, sources)
+            if aside is None:
+                _check_again(files, request, sources)
             return plan
         except FileVanished:
             _clean_up(files, request, plan)
@@ -267,33 +272,6 @@ def _by_key(offsets: Offsets, bound: Mapping[str, str]) -> SourceOffsets:
     return {key: offsets[name] for key, name in bound.items() if name in offsets}
 
 
-def _shared(files: CheckpointFiles, state: str, chosen: frozenset[str]) -> frozenset[str]:
-    """What the chosen RocksDB archives refer to."""
-    found: set[str] = set()
-    for path in chosen:
-        if path.endswith(".zip"):
-            where = join(state, path)
-            found |= {f"{dirname(path)}/{name}" for name in shared_files(_archive_metadata(files, where), where)}
-    return frozenset(found)
-
-
-def _named_schemas(
-    files: CheckpointFiles, request: PrepareRequest, state: Mapping[str, int], batch: int
-) -> dict[str, MovedMetadata]:
-    """The operators' metadata that names schemas by their paths, for the new checkpoint, by path below ``state/``."""
-    entries = newest_entries(state, batch).values()
-    found = {path: join(request.checkpoint, "state", path) for path in entries}
-    return {path: move_metadata(files.read_bytes(where), where, request.target) for path, where in found.items()}
-
-
-def _archive_metadata(files: CheckpointFiles, path: str) -> bytes:
-    try:
-        with zipfile.ZipFile(io.BytesIO(files.read_bytes(path))) as archive:
-            return archive.read("metadata")
-    except (zipfile.BadZipFile, KeyError) as error:
-        raise MalformedEntry(f"{path} is not an archive of RocksDB state") from error
-
-
 def _mark(request: PrepareRequest, logs: Logs) -> Mark:
     return Mark(
         operation=request.operation,
@@ -313,9 +291,14 @@ def _check_space(files: CheckpointFiles, target: str, plan: CopyPlan) -> None:
         )
 
 
-def _write(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan) -> None:
+def _write(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan, between: Between | None) -> None:
     """State first and the logs last: a folder without its logs cannot be taken for a checkpoint."""
-    files.copy((join(request.checkpoint, path), join(request.target, path)) for path in plan.copied)
+    pairs = [(join(request.checkpoint, path), join(request.target, path)) for path in plan.copied]
+    few = len(pairs) if between is None else _FEW
+    for first in range(0, len(pairs), max(few, 1)):
+        if between is not None:
+            between()
+        files.copy(pairs[first : first + few])
     for path, content in plan.written.items():
         if path != MARK:
             files.replace(join(request.target, path), content)

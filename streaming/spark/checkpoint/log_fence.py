@@ -112,27 +112,21 @@ def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int
 
 def holder(files: CheckpointFiles, checkpoint: str) -> Fence | None:
     """The operation whose entries keep the checkpoint from being started, and its epoch; None when there are none."""
-    committed = newest_commit(files, checkpoint)
-    held = (
-        _planted(files, _entry(checkpoint, batch))
-        for batch in reversed(batch_ids(files, checkpoint, "offsets"))
-        if committed is None or batch > committed
-    )
+    held = (_planted(files, _entry(checkpoint, batch)) for batch in reversed(_uncommitted(files, checkpoint)))
     return next((fence for fence in held if fence is not None), None)
 
 
-def is_planted(files: CheckpointFiles, checkpoint: str, batch: int) -> bool:
-    """Whether a batch's entry in the offset log is a planted one, whoever planted it."""
-    return _planted(files, _entry(checkpoint, batch)) is not None
+def is_under_way(files: CheckpointFiles, checkpoint: str) -> bool:
+    """Whether a batch is planned and not committed; planted entries are no batches."""
+    entries = (_entry(checkpoint, batch) for batch in _uncommitted(files, checkpoint))
+    return any(_planted(files, path) is None for path in entries)
 
 
 def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
     """Batch ids whose entry an operation planted, ascending."""
-    committed = newest_commit(files, checkpoint)
-    candidates = [batch for batch in batch_ids(files, checkpoint, "offsets") if committed is None or batch > committed]
     return tuple(
         batch
-        for batch in candidates
+        for batch in _uncommitted(files, checkpoint)
         if (fence := _planted(files, _entry(checkpoint, batch))) is not None and fence.operation == operation
     )
 
@@ -201,6 +195,12 @@ def _hold(files: CheckpointFiles, checkpoint: str, batch: int, fence: Fence, kno
                 files.replace(path, sentence)
             held += 1
         batch += 1
+
+
+def _uncommitted(files: CheckpointFiles, checkpoint: str) -> list[int]:
+    """Batch ids in the offset log above the newest committed one, ascending: planned, or planted."""
+    committed = newest_commit(files, checkpoint)
+    return [batch for batch in batch_ids(files, checkpoint, "offsets") if committed is None or batch > committed]
 
 
 def _held_by_stranger(checkpoint: str, standing: Fence) -> HeldByStranger:

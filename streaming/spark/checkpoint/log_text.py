@@ -52,6 +52,11 @@ class OffsetEntry:
         return _integer(_object(self.metadata).get("batchWatermarkMs", 0), "batchWatermarkMs")
 
     @property
+    def planned_at_ms(self) -> int:
+        """When Spark planned the batch, by the driver's clock."""
+        return _integer(_object(self.metadata).get("batchTimestampMs"), "batchTimestampMs")
+
+    @property
     def state_provider(self) -> str | None:
         """``hdfs`` or ``rocksdb``, another provider's class name, or None when the entry pins none."""
         conf = _object(self.metadata).get("conf")

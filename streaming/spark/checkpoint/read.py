@@ -71,6 +71,21 @@ def read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
     return persistently(lambda: _read_log_end(files, checkpoint))
 
 
+def read_log_at(files: CheckpointFiles, checkpoint: str, batch: int) -> LogEnd:
+    """Read both logs at a committed batch, as if nothing came after it. Raises ``FileVanished`` where it was purged."""
+    last = _read_offsets(files, checkpoint, batch)
+    if last is None:
+        raise HalfWritten(f"{checkpoint}: offsets/{batch} is a fence, but batch {batch} is committed")
+    path, before = join(checkpoint, "commits", str(batch)), join(checkpoint, "offsets", str(batch - 1))
+    return LogEnd(
+        batch=batch,
+        previous=_read_offsets(files, checkpoint, batch - 1) if files.exists(before) else None,
+        last=last,
+        commit=parse_commit_entry(files.read_bytes(path), path),
+        planned=None,
+    )
+
+
 def read_checkpoint(
     files: CheckpointFiles,
     checkpoint: str,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from state.messages import Offsets
 from state.model.entities import Assignment
 from state.settings.keys import Cluster, Query
 from streaming.spark.checkpoint.log_text import declared_name
@@ -121,6 +122,35 @@ def dry_writer(
     check_mode(query.pipeline, writer)
     sink = file_sink(query, writer)
     return writer.format("noop"), sink
+
+
+def drill_writer(
+    hosting: Hosting, name: str, cluster: str, starting: Offsets | None, records: int, gate: CallbackGate
+) -> tuple[SparkSession, DataStreamWriter]:
+    """The query's own plan on a cluster, reading at most ``records`` a batch from each source, writing nowhere.
+
+    ``starting``: by source, where a fresh checkpoint begins. Whatever sink the pipeline set is replaced; a function for
+    ``foreachBatch`` is never called, and meets a closed ``gate`` if it were. Raises ``PipelineError`` and what Spark
+    raises.
+    """
+    query = hosting.query(name)
+    session = query_session(hosting.session, name, query, 0)
+    gate.close()
+
+    def read(source: str) -> DataFrame:
+        options = source_options(hosting.settings, query, source, cluster, (starting or {}).get(source))
+        kept = {key: value for key, value in options.items() if key.lower() not in _INTAKE}
+        return read_source(session, {**kept, "maxOffsetsPerTrigger": str(records)})
+
+    writer = _built(query, cluster, read, gate)
+    check_mode(query.pipeline, writer)
+    return session, writer.format("noop").queryName(f"{name} (drill)")
+
+
+_INTAKE = frozenset(
+    {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "minpartitions", "maxrecordsperpartition"}
+)
+"""Options by which a source takes in more or later, or in more tasks, than a drill may; in small letters."""
 
 
 def _pipeline_writer(

@@ -31,6 +31,7 @@ from state.errors import TideoverError
 from state.messages import Offsets
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.checkpoint.retained import retained_since
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import JavaObject, java_context, java_query, root_cause, trace_of
@@ -185,6 +186,8 @@ def in_batch(stack: str) -> bool:
 
 
 _REPORT_SECONDS = 1.0
+_RETAINED_SECONDS = 10.0
+"""How often a query with state tells how far back its checkpoint reaches: two listings and one small file."""
 _KEPT_BATCHES = 12
 
 
@@ -211,6 +214,8 @@ class RunMonitor:
         self._totals = Totals()
         self._reported = 0.0
         self._inspected = False
+        self._keeps_state = False
+        self._told_retained = -_RETAINED_SECONDS
 
     @property
     def committed_any(self) -> bool:
@@ -239,6 +244,7 @@ class RunMonitor:
             self._ledger.waiting()
         if due or is_waiting:
             self._inspect()
+            self._tell_retained()
             self._ledger.report()
             self._reported = time.monotonic()
 
@@ -273,10 +279,22 @@ class RunMonitor:
             return
         declared = self._hosting.declared(self._subject.query, self._subject.cluster)
         try:
-            self._ledger.inspected(read_checkpoint(self._hosting.files, self._subject.checkpoint, declared))
+            report = read_checkpoint(self._hosting.files, self._subject.checkpoint, declared)
+            self._ledger.inspected(report)
+            self._keeps_state = report.stateful
         except TideoverError as error:
             self._log.warning("checkpoint cannot be inspected", error=str(error))
         self._inspected = True
+
+    def _tell_retained(self) -> None:
+        """Before anything is stopped a rewind has to know how far back it can go."""
+        if not self._keeps_state or time.monotonic() - self._told_retained < _RETAINED_SECONDS:
+            return
+        try:
+            self._ledger.retains(retained_since(self._hosting.files, self._subject.checkpoint))
+        except TideoverError as error:
+            self._log.warning("checkpoint cannot be listed", error=str(error))
+        self._told_retained = time.monotonic()
 
     def _forget_old(self) -> None:
         for batch in sorted(self._offsets)[:-_KEPT_BATCHES]:

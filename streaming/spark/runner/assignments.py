@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 
 from state.errors import StoreError
-from state.model.entities import Assignment, Desired
+from state.messages import FINISH_SECONDS
+from state.model.entities import Assignment, Desired, Operation, OperationKind
 from streaming.spark.checkpoint.log_fence import holder
 from streaming.spark.errors import AssignmentMoved, CheckpointError
 from streaming.spark.runner.hosting import Hosting
@@ -108,6 +109,29 @@ def _reason_to_stop(runner: str, row: Assignment, epoch: int) -> str | None:
     if row.desired is not Desired.RUNNING:
         return "the query is held"
     return f"runner {row.runner} has it now" if row.runner != runner else None
+
+
+class FenceWait:
+    """Which held queries go on: a planned move stops its query between two batches, by a fence that it asks for.
+
+    Not for ever: it may ask another runner for that, because this one was silent.
+    """
+
+    def __init__(
+        self, operation_of: Callable[[str], Operation | None], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._operation_of = operation_of
+        self._monotonic = monotonic
+        self._until: dict[str, float] = {}
+        """By operation that holds a query, until when its fence is waited for, on the monotonic clock; 0: no time."""
+
+    def goes_on(self, operation: str) -> bool:
+        """Whether what this operation holds is left to its fence."""
+        if operation not in self._until:
+            found = self._operation_of(operation)
+            planned = found is not None and found.kind is not OperationKind.FAILOVER
+            self._until[operation] = self._monotonic() + FINISH_SECONDS if planned else 0.0
+        return self._monotonic() < self._until[operation]
 
 
 _AGAIN_SECONDS = 5.0

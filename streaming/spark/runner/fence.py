@@ -16,9 +16,10 @@ from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest
 from state.settings.keys import Spark
 from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.checkpoint.files import CheckpointFiles
-from streaming.spark.checkpoint.log_fence import Knows, is_planted, plant
+from streaming.spark.checkpoint.log_fence import Knows, is_under_way, plant
 from streaming.spark.checkpoint.log_text import Declared
-from streaming.spark.checkpoint.read import batch_ids, newest_commit, read_checkpoint
+from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.query.launch import FileSink
 from streaming.spark.runner.supervisor import QuerySupervisor
 
@@ -70,6 +71,7 @@ def fence(
     report = read_checkpoint(
         guard.files, request.checkpoint, declared, file_sink=sink.folder, sink_by_query_id=sink.by_query_id
     )
+    report = with_retained(guard.files, report, declared, request.to_time_ms)
     return FenceReport(
         checkpoint=_with_callbacks(report, hosted),
         planted=planted,
@@ -85,14 +87,6 @@ def _let_finish(files: CheckpointFiles, request: FenceRequest, hosted: Sequence[
         if not is_under_way(files, request.checkpoint):
             return
         time.sleep(_LOOK_SECONDS)
-
-
-def is_under_way(files: CheckpointFiles, checkpoint: str) -> bool:
-    """Whether a batch is planned and not committed; planted entries are no batches."""
-    committed = newest_commit(files, checkpoint)
-    first = 0 if committed is None else committed + 1
-    planned = [batch for batch in batch_ids(files, checkpoint, "offsets") if batch >= first]
-    return any(not is_planted(files, checkpoint, batch) for batch in planned)
 
 
 def _plant(guard: FenceContext, request: FenceRequest) -> tuple[int, ...]:

@@ -16,13 +16,16 @@ import structlog
 
 from state.errors import StoreError, TideoverError
 from state.messages import CheckpointReport, Failure, FenceRequest, InspectRequest, PrepareRequest, ReleaseRequest
-from state.model.entities import Assignment, Intent, IntentKind, IntentState
+from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_fence import release
 from streaming.spark.checkpoint.read import read_checkpoint
+from streaming.spark.checkpoint.retained import with_retained
+from streaming.spark.errors import DrillFailed
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks
+from streaming.spark.runner.drill import rehearse
 from streaming.spark.runner.fence import FenceContext, fence
 from streaming.spark.runner.hosting import EndedRun, Hosting
 from streaming.spark.runner.query_report import about, logger_about
@@ -107,12 +110,22 @@ class IntentWorker:
         self._over = threading.Event()
         self._taken: dict[str, bool] = {}
         """Intents by id, and whether each is done."""
+        self._pending: frozenset[str] = frozenset()
+        self._moving: frozenset[str] = frozenset()
+        """Queries of which a move has asked something."""
+        self._rows: Mapping[str, Assignment] = {}
+
+    def heed(self, assignments: Sequence[Assignment]) -> None:
+        """Take note of where queries are to run: a drill of one that is held, or moved, ends."""
+        self._rows = {row.query: row for row in assignments}
 
     def take(self, pending: Sequence[Intent]) -> None:
         """Begin what is new of these; what is done and not asked for any more is forgotten."""
         if self._over.is_set():
             return
         with self._lock:
+            self._pending = frozenset(intent.id for intent in pending)
+            self._moving = frozenset(intent.query for intent in pending if intent.kind is not IntentKind.DRILL)
             gone = set(self._taken) - {intent.id for intent in pending}
             for done in [each for each in gone if self._taken[each]]:
                 del self._taken[done]
@@ -170,6 +183,8 @@ class IntentWorker:
         """The result, and whether it may be reported: asked again and again, each time for a while."""
         if intent.query not in self._hosting.settings.queries:
             raise UnknownQuery(f"query {intent.query} is not in this runner's configuration")
+        if intent.kind is IntentKind.DRILL:
+            return rehearse(self._hosting, intent, lambda: self._check_wanted(intent)).as_json(), _at_once
         newest = max((each.epoch for each in self._hosted_of(intent.query)), default=0)
         if newest >= intent.epoch:
             raise Overtaken(f"{intent.query} runs here under epoch {newest}; epoch {intent.epoch} is outdated")
@@ -181,20 +196,31 @@ class IntentWorker:
             case IntentKind.INSPECT:
                 asked = InspectRequest.of(intent.request)
                 sink = self._file_sink(row)
-                return read_checkpoint(
+                report = read_checkpoint(
                     files, asked.checkpoint, declared, file_sink=sink.folder, sink_by_query_id=sink.by_query_id
-                ).as_json(), _at_once
+                )
+                return with_retained(files, report, declared, asked.to_time_ms).as_json(), _at_once
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request)
                 hosted = self._hosted_of(intent.query)
-                report = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row))
-                ended = _ended(intent.query, hosted, report.checkpoint)
-                return report.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
+                fenced = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row))
+                ended = _ended(intent.query, hosted, fenced.checkpoint)
+                return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
                 with self._copies.one():
                     return prepare(files, PrepareRequest.of(intent.request), declared).as_json(), _at_once
             case IntentKind.RELEASE:
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
+
+    def _check_wanted(self, drill: Intent) -> None:
+        """Raises ``DrillFailed`` once a drill is in the way of its query's move, or nobody asks for it any more."""
+        row = self._rows.get(drill.query)
+        if self._over.is_set():
+            raise DrillFailed("stopped, because the runner ends")
+        if drill.query in self._moving or (row is not None and not _is_at(row, drill.epoch)):
+            raise DrillFailed(f"stopped, because {drill.query} is being moved")
+        if drill.id not in self._pending:
+            raise DrillFailed("stopped, because it is not asked for any more")
 
     def _sink_of(self, hosted: Sequence[QuerySupervisor], row: Assignment | None) -> FileSink:
         """A query that ran here has told already; no failover waits for an import then."""
@@ -212,6 +238,10 @@ class IntentWorker:
         except Exception as error:  # noqa: BLE001 - reading a source runs Spark's analysis, which raises what it likes
             logger_about(about(row)).warning("sink unknown", error=cause_of(error))
         return UNKNOWN_SINK
+
+
+def _is_at(row: Assignment, epoch: int) -> bool:
+    return row.epoch == epoch and row.desired is Desired.RUNNING
 
 
 def _at_once() -> bool:

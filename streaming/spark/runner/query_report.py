@@ -9,7 +9,7 @@ that comes next.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import structlog
@@ -158,6 +158,11 @@ class QueryReport:
 
     def inspected(self, report: CheckpointReport) -> None:
         self._fact = replace(self._fact, stateful=report.stateful, deduplicates_ahead=report.deduplicates_ahead)
+
+    def retains(self, since_ms: int | None) -> None:
+        """How far back the checkpoint reaches: when its oldest batch was planned."""
+        since = None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC)
+        self._fact = replace(self._fact, retained_from=since)
 
     def failed(self, error: str, held: Fence | None) -> None:
         """The run ended, or could not begin; ``held`` tells whose planted entries it met, if it met any."""

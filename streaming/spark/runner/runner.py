@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from state.errors import StoreError
-from state.messages import FINISH_SECONDS
-from state.model.entities import Assignment, Desired, Event, OperationKind
+from state.model.entities import Assignment, Desired, Event
 from streaming.probe.identities import Identities
 from streaming.pulse import own_pulse
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query.jvm import end_jvm, jvm_has_ended
 from streaming.spark.query.launch import FileSinks
 from streaming.spark.query.session import Liveness
-from streaming.spark.runner.assignments import Skip, SkippedAssignments, Start, Stop, decide_runs
+from streaming.spark.runner.assignments import FenceWait, Skip, SkippedAssignments, Start, Stop, decide_runs
 from streaming.spark.runner.cleaning import CheckpointCleaner
 from streaming.spark.runner.hosting import Hosting, absolute
 from streaming.spark.runner.intents import IntentWorker
@@ -68,8 +67,7 @@ class Runner:
         self._pulse = own_pulse()
         self._beaten = 0.0
         self._away_since: datetime | None = None
-        self._left_until: dict[str, float] = {}
-        """By operation that holds a query, until when its fence is waited for, on the monotonic clock; 0: no time."""
+        self._fence_wait = FenceWait(self._store.operation)
         self._log = logger_about({"runner": hosting.runner})
         self._lock = threading.Lock()
         self._began_at = hosting.now()
@@ -180,6 +178,7 @@ class Runner:
             self._adopt(missing)
             assignments = self._store.assignments()
         self._obey(assignments)
+        self._errands.heed(assignments)
         self._errands.take(self._store.pending_intents(self._hosting.runner))
         self._say_back()
 
@@ -213,7 +212,7 @@ class Runner:
 
     def _obey(self, assignments: Sequence[Assignment]) -> None:
         rows, hosted = {row.query: row for row in assignments}, {q: each.epoch for q, each in self._hosted.items()}
-        for action in decide_runs(self._hosting.runner, assignments, hosted, self._newest, self._is_left_to_fence):
+        for action in decide_runs(self._hosting.runner, assignments, hosted, self._newest, self._fence_wait.goes_on):
             match action:
                 case Stop(query, epoch, why):
                     self._log.info("stopping query", ran_under=epoch, why=why, **about(rows[query]))
@@ -224,17 +223,6 @@ class Runner:
                     self._refraining.tell(refrain)
         for row in assignments:
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
-
-    def _is_left_to_fence(self, operation: str) -> bool:
-        """Whether an operation stops its query between two batches, by a fence that it asks this runner for.
-
-        Not for ever: it may ask another runner, because this one was silent.
-        """
-        if operation not in self._left_until:
-            found = self._store.operation(operation)
-            planned = found is not None and found.kind is not OperationKind.FAILOVER
-            self._left_until[operation] = time.monotonic() + FINISH_SECONDS if planned else 0.0
-        return time.monotonic() < self._left_until[operation]
 
     def _host(self, row: Assignment) -> None:
         if row.query not in self._hosting.settings.queries:

@@ -32,6 +32,7 @@ from streaming.spark.query.kafka_options import count_partitions
 from streaming.spark.query.launch import FileSinks
 from streaming.spark.query.session import Liveness, open_session, search_path
 from streaming.spark.query.warmup import begin_warmup
+from streaming.spark.runner.drill import begin_sweep
 from streaming.spark.runner.hosting import Hosting, absolute
 from streaming.spark.runner.query_report import logger_about
 from streaming.spark.runner.registration import NameTakeover, Registration, clear_name
@@ -128,6 +129,7 @@ def run_runner(
     lookout.begin()
     over = threading.Event()
     begin_warmup(hosting, runner, sinks, registration, over)
+    begin_sweep(hosting, over)
     liveness.begin(runner.lose_application, over)
     code, quiet = 0, False
     with _signals(runner):

@@ -1,29 +1,20 @@
 """``failover``: move queries to their standby."""
 
+from typing import Any
+
 import click
 
-from orchestrator.cli.act.move import how, move, which
 from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.moves.move import how, move, to, which
 from state.model.entities import OperationKind
 
 
 @click.command()
 @which
+@to
 @how
 @pass_context
-def failover(
-    ctx: Context,
-    queries: tuple[str, ...],
-    every: bool,
-    to: str | None,
-    expect_active: str | None,
-    consents: tuple[str, ...],
-    reason: str,
-    yes: bool,
-    wait: bool,
-    timeout: float,
-    output: str,
-) -> int:
+def failover(ctx: Context, /, **options: Any) -> int:
     """Move queries to their standby cluster. They keep their state and resume where they stopped.
 
     Already there: exit 0, nothing done. If an operation of the query is open, the command joins it. If the query has
@@ -37,6 +28,4 @@ def failover(
       tideover failover --all --to west --yes --reason "east is down"
       tideover failover revenue --expect-active east --yes -o json
     """
-    return move(
-        ctx, OperationKind.FAILOVER, queries, every, to, expect_active, consents, reason, yes, wait, timeout, output
-    )
+    return move(ctx, OperationKind.FAILOVER, **options)

@@ -3,8 +3,8 @@
 Which queries go where, and with which consents, is worked out once: what is shown, asked and requested is the same.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import click
@@ -27,6 +27,7 @@ from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError
 from state.messages import Process
 from state.model.entities import OperationKind, Request
+from state.settings.keys import Query
 
 CONSENTS = {
     "unfenced": "start the query although the old run may still be running and writing to the sink",
@@ -35,6 +36,7 @@ CONSENTS = {
     "replication": "nothing proves that the replicator runs",
     "gap": "records that the standby no longer holds are skipped",
     "fresh": "the state is lost, or batches that the sink drops because it knows their ids",
+    "dropped": "the sink drops batches of a rewound query whose ids it still has",
 }
 
 
@@ -47,6 +49,19 @@ class Flags:
     expect_active: str | None
     reason: str
     consents: tuple[str, ...]
+    home: bool = False
+    """Each query goes to the first of its clusters."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """What the kind needs beside the target."""
+
+    def wanted(self, query: Query) -> str | None:
+        """Where a query shall go; None leaves it to what is under way, or to its next cluster."""
+        return query.clusters[0] if self.home else self.to
+
+    @property
+    def names_target(self) -> bool:
+        """Whether the same command typed twice means the same target."""
+        return self.home or self.to is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,15 +76,28 @@ class Aim:
     """The run that has to be proven stopped: a consent ``unfenced`` is given for this one."""
 
 
+def to(command: context.Command) -> context.Command:
+    """The target."""
+    return click.option(
+        "--to", metavar="CLUSTER", shell_complete=context.complete_cluster,
+        help="Target cluster. Default: the next in the query's clusters.",
+    )(command)  # fmt: skip
+
+
+def consents(command: context.Command) -> context.Command:
+    """Risks that a person accepts."""
+    return click.option(
+        "--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
+        help="Accept a risk that a gate names. May be repeated.",
+    )(command)  # fmt: skip
+
+
 def which(command: context.Command) -> context.Command:
-    """The queries or all, the target, what is believed now, and consents."""
+    """The queries or all, what is believed now, and consents."""
     for decorate in (
-        click.option("--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
-                     help="Accept a risk that a gate names. May be repeated."),
+        consents,
         click.option("--expect-active", metavar="CLUSTER", shell_complete=context.complete_cluster,
                      help="Refuse unless the query is on CLUSTER now. With --all: move only those on CLUSTER."),
-        click.option("--to", metavar="CLUSTER", shell_complete=context.complete_cluster,
-                     help="Target cluster. Default: the next in the query's clusters."),
         click.option("--all", "every", is_flag=True, help="Every declared query."),
         click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query),
     ):  # fmt: skip
@@ -85,6 +113,8 @@ def flags_of(
     expect_active: str | None,
     consents: tuple[str, ...],
     reason: str,
+    *,
+    home: bool = False,
 ) -> Flags:
     context.check_some_or_all(ctx, queries, every=every)
     for cluster in (to, expect_active):
@@ -93,16 +123,21 @@ def flags_of(
     names = tuple(dict.fromkeys(queries)) or tuple(ctx.settings.queries)
     if not names:
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
-    for name in names if to is not None else ():
+    check_target(ctx, names, to)
+    return Flags(queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents, home=home)
+
+
+def check_target(ctx: Context, queries: Iterable[str], to: str | None) -> None:
+    """Raises ``UsageError`` where a query may not run on the cluster that is named for it."""
+    for name in queries if to is not None else ():
         if to not in ctx.query(name).clusters:
             allowed = ", ".join(ctx.query(name).clusters)
             raise UsageError(f"{name} may not run on {to}", hint=f"queries.{name}.clusters allows {allowed}")
-    return Flags(queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents)
 
 
 def aims_of(ctx: Context, flags: Flags, *, every: bool) -> list[Aim]:
     """What is to be moved, from where and to where; with ``--all`` only what is where ``--expect-active`` says."""
-    aims = [_aim(ctx, name, flags.to) for name in flags.queries]
+    aims = [_aim(ctx, name, flags.wanted(ctx.query(name))) for name in flags.queries]
     if not every or flags.expect_active is None:
         return aims
     for aim in aims:
@@ -129,7 +164,7 @@ def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flag
     for aim in aims:
         yield plan_query(
             gatherer, kind, aim.query, aim.target,
-            consents=frozenset(flags.consents), expect_active=flags.expect_active,
+            consents=frozenset(flags.consents), expect_active=flags.expect_active, parameters=flags.parameters,
         )  # fmt: skip
 
 
@@ -155,7 +190,6 @@ def move(
     kind: OperationKind,
     queries: tuple[str, ...],
     every: bool,
-    to: str | None,
     expect_active: str | None,
     consents: tuple[str, ...],
     reason: str,
@@ -163,13 +197,14 @@ def move(
     wait: bool,
     timeout: float,
     output: str,
+    to: str | None = None,
 ) -> int:
     """Move queries by one kind of operation; the parameters are the options as typed. Returns the exit code."""
-    flags = flags_of(ctx, queries, every, to, expect_active, consents, reason)
+    flags = flags_of(ctx, queries, every, to, expect_active, consents, reason, home=kind is OperationKind.FAILBACK)
     _check_meant(kind, flags, every=every, yes=yes)
     aims, moving = aims_of(ctx, flags, every=every), []
     for aim in aims:
-        if _is_there(ctx, aim.query, flags.to):
+        if _is_there(ctx, aim.query, flags.wanted(ctx.query(aim.query))):
             render.talk(f"{aim.query} is already there: nothing done")
         else:
             moving.append(aim)
@@ -179,11 +214,8 @@ def move(
     asks = is_attended() and not yes
     if asks:
         _ask_person(ctx, kind, moving, flags)
-    if not wait and not is_led(ctx.store):
-        raise UsageError(
-            "no controller is running, so nothing would process this request", hint="run it again without --no-wait"
-        )
-    expected = {aim.query: aim.active for aim in moving if aim.active and (asks or flags.to is None)}
+    check_led(ctx, wait=wait)
+    expected = {aim.query: aim.active for aim in moving if aim.active and (asks or not flags.names_target)}
     if flags.expect_active is not None:
         expected = {aim.query: flags.expect_active for aim in moving}
     spec = RequestSpec(
@@ -196,12 +228,12 @@ def move(
         runs={aim.query: aim.run for aim in moving},
         within=timedelta(seconds=timeout),
     )
-    return _move(ctx, spec, wait=wait, timeout=timeout, output=output, many=many)
+    return carry_out(ctx, spec, wait=wait, timeout=timeout, output=output, many=many)
 
 
 def _check_meant(kind: OperationKind, flags: Flags, *, every: bool, yes: bool) -> None:
     """A script says what it believes, and ``--all`` where from or where to: typed twice it would move queries back."""
-    is_said = flags.to is not None or flags.expect_active is not None
+    is_said = flags.names_target or flags.expect_active is not None
     if not is_attended() and not (yes and is_said):
         raise UsageError(
             f"without a terminal, {kind} needs --yes and --to or --expect-active",
@@ -230,15 +262,22 @@ def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags:
     """Show the plan, then ask; a consent is typed, so that it is not given in passing. Raises ``Refused``."""
     names = [aim.query for aim in moving]
     for request in ctx.store.open_requests():
-        if request.query in names and request.target != flags.to and _is_on(ctx, request.query, flags.to):
+        wanted = flags.wanted(ctx.query(request.query)) if request.query in names else None
+        if wanted is not None and request.target != wanted and _is_on(ctx, request.query, wanted):
             render.talk(f"{request.query}: this cancels request {request.id}, which has not begun")
     for name in names:
         for standing in ctx.store.operations(query=name, only_open=True, limit=1):
-            if standing.source == flags.to and standing.phase in BEFORE_COMMIT:
+            if standing.source == flags.wanted(ctx.query(name)) and standing.phase in BEFORE_COMMIT:
                 render.talk(f"{name}: this cancels operation {standing.id}, which is moving it to {standing.target}")
     for value in plans_of(ctx, kind, moving, flags):
         render.talk(render.plan(value) + "\n")
     ask_yes(f"Move {', '.join(names)}?")
+    confirm_consents(moving, flags)
+
+
+def confirm_consents(moving: Sequence[Aim], flags: Flags) -> None:
+    """Have each consent typed. Raises ``Refused``."""
+    names = [aim.query for aim in moving]
     for consent in dict.fromkeys(flags.consents):
         if consent == UNFENCED:
             for aim in moving:
@@ -248,20 +287,45 @@ def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags:
         ask_to_type(names[0] if len(names) == 1 else "all", f"{consent}: {CONSENTS[consent]}.")
 
 
-def _move(ctx: Context, spec: RequestSpec, *, wait: bool, timeout: float, output: str, many: bool) -> int:
+def check_led(ctx: Context, *, wait: bool) -> None:
+    """Who does not wait needs a controller. Raises ``UsageError``."""
+    if not wait and not is_led(ctx.store):
+        raise UsageError(
+            "no controller is running, so nothing would process this request", hint="run it again without --no-wait"
+        )
+
+
+def carry_out(
+    ctx: Context,
+    spec: RequestSpec,
+    *,
+    wait: bool,
+    timeout: float,
+    output: str,
+    many: bool,
+    what: str = "operations",
+    go_on: str = _GO_ON,
+    and_say: Callable[[Sequence[Request]], None] = lambda requests: None,
+) -> int:
+    """Write the requests, follow them, and print what became of them; returns the exit code.
+
+    ``what`` stays open where it is interrupted, and ``go_on`` is what to type then.
+    """
     store = ctx.store
     requests: tuple[Request, ...] = ()
     try:
         requests = submit(store, spec)  # a store that is lost now may have it, or a part of it
         if wait:
             follow(ctx, requests, seconds=timeout, actor=spec.actor)
-        return result_of(store, standing_of(store, requests), output, many=many)
+        requests = standing_of(store, requests)
+        code = result_of(store, requests, output, many=many)
+        and_say(requests)
+        return code
     except KeyboardInterrupt:
-        raise OutcomeUnknown("interrupted: operations that have begun stay open", hint=_GO_ON, asked=requests) from None
+        raise OutcomeUnknown(f"interrupted: {what} that have begun stay open", hint=go_on, asked=requests) from None
     except StoreError as error:
-        raise OutcomeUnknown(
-            f"the store went away; operations that have begun stay open: {error}", hint=_GO_ON, asked=requests
-        ) from error
+        text = f"the store went away; {what} that have begun stay open: {error}"
+        raise OutcomeUnknown(text, hint=go_on, asked=requests) from error
 
 
 def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor: str) -> None:

@@ -1,18 +1,19 @@
-"""``cancel``: take back an operation or a request that is not committed yet."""
+"""``cancel``: take back an operation or a request that is not committed yet, or end a schedule."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.act.move import follow
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.prompts import this_person
+from orchestrator.cli.moves.move import follow
+from orchestrator.cli.prompts import this_person, unknown_if_lost
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused, UnknownName
 from orchestrator.operation.requests import RequestSpec, submit
 from state.errors import StoreError
-from state.model.entities import Operation, OperationKind, Request
+from state.model.entities import MOVES, Event, Operation, OperationKind, Request
 
 COLUMNS = ("id", "kind", "query", "from", "to", "phase", "outcome", "sentence")
 _AGAIN = "tideover list shows it, and the same command goes on with it"
@@ -26,10 +27,10 @@ _AGAIN = "tideover list shows it, and the same command goes on with it"
 @context.output
 @pass_context
 def cancel(ctx: Context, operation_id: str, timeout: float, reason: str, output: str) -> int:
-    """Take back an operation, or a request that waits for its turn, before its commit.
+    """Take back an operation, or a request that waits for its turn, before its commit. Or end a schedule.
 
-    The query stays on its cluster and runs on from its old checkpoint. Exit 1 if the operation is committed or over:
-    then only another move brings the query back.
+    The query stays on its cluster and runs on from its old checkpoint. A drill ends at once. Exit 1 if
+    the operation is committed or over: then only another move brings the query back.
 
     \b
     Examples:
@@ -39,7 +40,7 @@ def cancel(ctx: Context, operation_id: str, timeout: float, reason: str, output:
     asked = ctx.store.request(operation_id)
     operation = ctx.store.operation((asked.operation or operation_id) if asked is not None else operation_id)
     if operation is None and asked is None:
-        raise UnknownName(f"{operation_id!r} is neither an operation nor a request", hint="tideover history lists them")
+        return _end_schedule(ctx, operation_id, reason, output)
     query, kind, source = _of(ctx, operation, asked)
     spec = RequestSpec(
         kind=kind, targets={query: source}, expect_active={query: source}, actor=this_person(), reason=reason,
@@ -54,22 +55,51 @@ def cancel(ctx: Context, operation_id: str, timeout: float, reason: str, output:
         raise OutcomeUnknown(f"the cancellation may stay open: {error}", hint=_AGAIN) from error
 
 
+def _end_schedule(ctx: Context, schedule_id: str, reason: str, output: str) -> int:
+    found = next((each for each in ctx.store.schedules() if each.id == schedule_id), None)
+    if found is None:
+        raise UnknownName(
+            f"{schedule_id!r} is no operation, no request and no schedule",
+            hint="tideover history and tideover schedule list show them",
+        )
+    person = this_person()
+    event = Event(
+        sequence=None, at=ctx.store.now(), kind="schedule", query=None, operation=None, epoch=None, actor=person,
+        text=f"schedule {schedule_id} cancelled", detail={"schedule": schedule_id, "reason": reason},
+    )  # fmt: skip
+    with unknown_if_lost("the cancellation", hint=_AGAIN):
+        ended = ctx.store.cancel_schedule(schedule_id, actor=person, event=event)
+    if not ended:
+        raise Refused(f"schedule {schedule_id} is over", hint="tideover schedule list shows what came of it")
+    row = json_shapes.schedule_row(replace(found, next_at=None, cancelled_by=person))
+    render.show([row], output, columns=("id", "kind", "queries", "cron", "last_at", "cancelled_by"))
+    return ExitCode.DONE
+
+
 def _of(ctx: Context, operation: Operation | None, asked: Request | None) -> tuple[str, OperationKind, str]:
     """Query, kind and the cluster on which the query is to stay. Raises ``Refused`` where nothing can be taken back."""
     if operation is not None:
         _check_open(operation)
-        return operation.query, operation.kind, operation.source
+        return operation.query, _staying(operation.kind), operation.source
     assert asked is not None
     if asked.refused is not None:
         raise Refused(f"request {asked.id} was refused already: {asked.refused}")
     row = ctx.store.assignment(asked.query)
-    return asked.query, asked.kind, row.cluster if row is not None else ctx.query(asked.query).clusters[0]
+    return asked.query, _staying(asked.kind), row.cluster if row is not None else ctx.query(asked.query).clusters[0]
+
+
+def _staying(kind: OperationKind) -> OperationKind:
+    """The kind of request that asks for a query to stay where it is; a rewind would ask for more."""
+    return OperationKind.FAILOVER if kind is OperationKind.REWIND else kind
 
 
 def _check_open(operation: Operation) -> None:
+    """A drill commits nothing, so it can be taken back as long as it is open."""
     if not operation.is_open:
         raise Refused(f"operation {operation.id} is over ({operation.outcome}): {operation.sentence}")
-    if operation.phase in BEHIND_COMMIT:
+    if operation.phase in BEHIND_COMMIT and operation.kind is OperationKind.REWIND:
+        raise Refused(f"operation {operation.id} is committed: {operation.query} has gone back in time")
+    if operation.phase in BEHIND_COMMIT and operation.kind in MOVES:
         raise Refused(
             f"operation {operation.id} is committed: {operation.query} is placed on {operation.target}",
             hint=f"once it has ended: tideover plan switchover {operation.query} --to {operation.source}",
@@ -86,7 +116,7 @@ def _told(ctx: Context, operation: Operation | None, asked: Request | None, outp
         render.talk(f"request {asked.id} is taken back: {asked.query} was not touched")
         return ExitCode.DONE
     operation = ctx.store.operation(operation.id) or operation
-    value = json_shapes.operation_json(operation, ctx.store.steps(operation.id))
+    value = json_shapes.operation_json(operation, ctx.store.steps(operation.id), ctx.store.evidence(operation.id))
     if output in {"json", "yaml"}:
         render.document(value, output)
     else:

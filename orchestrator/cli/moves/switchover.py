@@ -1,29 +1,20 @@
 """``switchover``: move queries while both clusters are alive, with nothing lost and nothing read twice."""
 
+from typing import Any
+
 import click
 
-from orchestrator.cli.act.move import how, move, which
 from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.moves.move import how, move, to, which
 from state.model.entities import OperationKind
 
 
 @click.command()
 @which
+@to
 @how
 @pass_context
-def switchover(
-    ctx: Context,
-    queries: tuple[str, ...],
-    every: bool,
-    to: str | None,
-    expect_active: str | None,
-    consents: tuple[str, ...],
-    reason: str,
-    yes: bool,
-    wait: bool,
-    timeout: float,
-    output: str,
-) -> int:
+def switchover(ctx: Context, /, **options: Any) -> int:
     """Move queries to another cluster while both are alive: nothing is lost, and nothing is read twice.
 
     Each query finishes its batch and stops. It starts on the other cluster as soon as that has every record that
@@ -37,6 +28,4 @@ def switchover(
       tideover switchover revenue clicks --to west
       tideover switchover --all --expect-active east --yes --reason "maintenance of east"
     """
-    return move(
-        ctx, OperationKind.SWITCHOVER, queries, every, to, expect_active, consents, reason, yes, wait, timeout, output
-    )
+    return move(ctx, OperationKind.SWITCHOVER, **options)

@@ -1,0 +1,109 @@
+"""``drill``: rehearse a failover on the live standby, without touching production."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.moves.move import CONSENTS, aims_of, carry_out, check_led, flags_of
+from orchestrator.cli.prompts import this_person
+from orchestrator.decide.operation.drill import RECORDS
+from orchestrator.operation.requests import RequestSpec
+from state.model.entities import OperationKind, Request
+
+_GO_ON = "tideover show QUERY tells how the drill ended; tideover cancel ID ends it"
+_ACCEPTED = [name for name in CONSENTS if name not in {"unfenced", "replication"}]
+"""A drill fences nothing, and asks no replicator."""
+
+
+@click.command()
+@click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
+@click.option("--all", "every", is_flag=True, help="Every declared query, one after the other.")
+@click.option(
+    "--to",
+    metavar="CLUSTER",
+    shell_complete=context.complete_cluster,
+    help="Standby to rehearse on. Default: the next in the query's clusters.",
+)
+@click.option(
+    "--consent",
+    "consents",
+    type=click.Choice(_ACCEPTED),
+    multiple=True,
+    help="Let a gate pass that would ask for this consent in a failover. May be repeated.",
+)
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the drill has ended.")
+@click.option(
+    "--timeout",
+    type=context.Seconds(1, 86_400),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait. A drill that has begun by then continues; none begins later.",
+)
+@context.reason
+@context.output
+@pass_context
+def drill(
+    ctx: Context,
+    queries: tuple[str, ...],
+    every: bool,
+    to: str | None,
+    consents: tuple[str, ...],
+    wait: bool,
+    timeout: float,
+    reason: str,
+    output: str,
+) -> int:
+    """Rehearse a failover of queries on their standby. Production runs on and is not touched.
+
+    Checks the gates, finds the resume offsets, copies the checkpoint aside, starts the query on the standby with its
+    sink replaced by one that keeps nothing, commits one batch of limited size, compares what was read with the
+    forecast, and deletes the copy. Nothing is held, fenced or written, so it asks for no confirmation. A move of the
+    query ends its drill at once. Exit 0: proven; 1: a gate refuses, or it was stopped by a move or by tideover cancel;
+    2: it failed.
+
+    \b
+    Examples:
+      tideover drill revenue
+      tideover drill revenue --to west -o json
+      tideover drill --all --reason "before the weekend"
+    """  # fmt: skip
+    flags = flags_of(ctx, queries, every, to, None, consents, reason)
+    aims = aims_of(ctx, flags, every=every)
+    check_led(ctx, wait=wait)
+    for aim in aims:
+        render.talk(
+            f"drill of {aim.query} on {aim.target}: one batch of at most {RECORDS} records a source, from a copy of "
+            "its checkpoint, without its sink; the query runs on"
+        )
+    spec = RequestSpec(
+        kind=OperationKind.DRILL,
+        targets={aim.query: aim.target for aim in aims},
+        expect_active={aim.query: aim.active for aim in aims if aim.active},
+        actor=this_person(),
+        reason=reason,
+        consents=consents,
+        runs={},
+        within=timedelta(seconds=timeout),
+    )
+    return carry_out(
+        ctx,
+        spec,
+        wait=wait,
+        timeout=timeout,
+        output=output,
+        many=every or len(aims) > 1,
+        what="drills",
+        go_on=_GO_ON,
+        and_say=lambda requests: _say_measured(ctx, requests if output == "table" else ()),
+    )
+
+
+def _say_measured(ctx: Context, requests: Sequence[Request]) -> None:
+    for request in requests:
+        operation = ctx.store.operation(request.operation) if request.operation is not None else None
+        if operation is not None and (told := render.drill(operation.measured)):
+            render.say(f"\n{request.query}\n{told}")

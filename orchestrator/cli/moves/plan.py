@@ -1,0 +1,151 @@
+"""``plan failover``, ``switchover``, ``failback``, ``rewind``, ``drill``: what it would do. Changes nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, to, which
+from orchestrator.cli.moves.rewind import aim_of, back
+from orchestrator.errors import ExitCode
+from orchestrator.operation.open_operations import open_operation
+from state.model.entities import OperationKind
+
+
+@click.group()
+def plan() -> None:
+    """Show what a move would do, and what every gate says. Changes nothing."""
+
+
+@plan.command("failover")
+@which
+@to
+@context.output
+@pass_context
+def plan_failover(ctx: Context, /, **options: Any) -> int:
+    """Show what failover would do: where each partition resumes, by which method, and what it costs.
+
+    \b
+    Examples:
+      tideover plan failover revenue
+      tideover plan failover --all --to west -o json
+    """
+    return _plan(ctx, OperationKind.FAILOVER, **options)
+
+
+@plan.command("switchover")
+@which
+@to
+@context.output
+@pass_context
+def plan_switchover(ctx: Context, /, **options: Any) -> int:
+    """Show what switchover would do: whether the replicator runs, and what the other cluster still lacks.
+
+    A switchover waits for what is lacking (gate caught-up) for as long as policy.catch_up says.
+
+    \b
+    Examples:
+      tideover plan switchover revenue
+      tideover plan switchover --all --to east -o json
+    """
+    return _plan(ctx, OperationKind.SWITCHOVER, **options)
+
+
+@plan.command("failback")
+@which
+@context.output
+@pass_context
+def plan_failback(ctx: Context, /, **options: Any) -> int:
+    """Show what failback would do: whether replication runs the right way, and what the home cluster still lacks.
+
+    A note at a partition tells of records that lie before the resume offset and were never read: see
+    tideover show-op ID --tail.
+
+    \b
+    Examples:
+      tideover plan failback revenue
+      tideover plan failback --all -o json
+    """
+    return _plan(ctx, OperationKind.FAILBACK, **options)
+
+
+@plan.command("rewind")
+@back
+@context.output
+@pass_context
+def plan_rewind(ctx: Context, query: str, to_time: str, consents: tuple[str, ...], output: str) -> int:
+    """Show what rewind would do: from where each partition is read again, and how many records that are.
+
+    For a query with state the count is from the timeline, rather too large: the batch it goes back to is known once
+    the query has stopped. What it reads until then comes on top.
+
+    
+    Examples:
+      tideover plan rewind revenue --to-time -2h
+      tideover plan rewind revenue --to-time 2026-01-31T12:00:00Z -o json
+    """
+    aim, _, flags = aim_of(ctx, query, to_time, consents)
+    plans = list(plans_of(ctx, OperationKind.REWIND, [aim], flags))
+    _print_plans(plans, output, many=False)
+    return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
+
+
+@plan.command("drill")
+@which
+@context.output
+@pass_context
+def plan_drill(ctx: Context, /, **options: Any) -> int:
+    """Show what a drill would rehearse: the plan of a failover, with the same gates.
+
+    \b
+    Examples:
+      tideover plan drill revenue
+      tideover plan drill --all -o json
+    """
+    return _plan(ctx, OperationKind.DRILL, **options)
+
+
+def _plan(
+    ctx: Context,
+    kind: OperationKind,
+    queries: tuple[str, ...],
+    every: bool,
+    expect_active: str | None,
+    consents: tuple[str, ...],
+    output: str,
+    to: str | None = None,
+) -> int:
+    flags = flags_of(ctx, queries, every, to, expect_active, consents, "", home=kind is OperationKind.FAILBACK)
+    aims = aims_of(ctx, flags, every=every)
+    plans = list(plans_of(ctx, kind, aims, flags))
+    _print_plans(plans, output, many=every or len(flags.queries) > 1)
+    return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
+
+
+def _is_turned_down(ctx: Context, value: Mapping[str, object]) -> bool:
+    """Whether the move itself would be refused: a query that is there already is left, an open operation joined."""
+    gates = value["gates"]
+    assert isinstance(gates, list)
+    refused = next((gate["name"] for gate in gates if not gate["ok"]), None)
+    if refused == "no-operation-open":
+        standing = open_operation(ctx.store, str(value["query"]))
+        back = value.get("rewind")
+        same = (
+            standing is None or not isinstance(back, Mapping) or standing.parameters.get("to_time") == back["to_time"]
+        )
+        return standing is not None and (standing.target != value["to"] or not same)
+    return refused not in {None, "not-already-there"}
+
+
+def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> None:
+    if output in {"json", "yaml"}:
+        render.document(plans if many else plans[0], output)
+    elif output == "tsv":
+        found = [{**row, "query": value["query"]} for value in plans for row in render.rows_of(value)]
+        render.show(found, output, columns=("query", *render.PARTITION_COLUMNS))
+        for line in render.refusals(plans):
+            render.talk(line)
+    else:
+        render.say("\n\n".join(render.plan(value) for value in plans))

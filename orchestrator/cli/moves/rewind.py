@@ -1,0 +1,106 @@
+"""``rewind``: let a query read again what it has read since a time, on the cluster where it runs."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import click
+
+from orchestrator.cli import context, render
+from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.moves.move import Aim, Flags, carry_out, check_led, confirm_consents, consents, how, plans_of
+from orchestrator.cli.prompts import ask_yes, is_attended, this_person
+from orchestrator.decide.times import instant, parse_time
+from orchestrator.errors import UsageError
+from orchestrator.facts.runner_reports import run_of
+from orchestrator.operation.requests import RequestSpec
+from state.model.entities import OperationKind
+
+
+def back(command: context.Command) -> context.Command:
+    """The query, the time, and consents."""
+    for decorate in (
+        consents,
+        click.option("--to-time", required=True, metavar="TIME",
+                     help="Milliseconds since the epoch, ISO 8601 with a zone, or -15m before now."),
+        click.argument("query", shell_complete=context.complete_query),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+@click.command()
+@back
+@how
+@pass_context
+def rewind(
+    ctx: Context,
+    query: str,
+    to_time: str,
+    consents: tuple[str, ...],
+    reason: str,
+    yes: bool,
+    wait: bool,
+    timeout: float,
+    output: str,
+) -> int:
+    """Let a query read again what it has read since a time. It stays on its cluster.
+
+    A query without state begins at the first record at or after TIME. One with state goes back to the newest batch
+    planned at or before TIME, with its offsets, state and watermark; Spark keeps the last 100 batches. What lies
+    between is read again, and the sink gets it again: the plan counts it and says what the sink does with it. The old
+    checkpoint stays. Without a terminal, --yes is required.
+
+    \b
+    Examples:
+      tideover plan rewind revenue --to-time -2h
+      tideover rewind revenue --to-time 2026-01-31T12:00:00Z
+      tideover rewind revenue --to-time -15m --yes --reason "the sink lost a table"
+    """
+    if not is_attended() and not yes:
+        raise UsageError(
+            "without a terminal, rewind needs --yes", hint=f"tideover rewind {query} --to-time {to_time} --yes"
+        )
+    aim, parameters, flags = aim_of(ctx, query, to_time, consents, reason)
+    if is_attended() and not yes:
+        _ask_person(ctx, aim, flags)
+    check_led(ctx, wait=wait)
+    spec = RequestSpec(
+        kind=OperationKind.REWIND,
+        targets={query: aim.target},
+        expect_active={query: aim.target},
+        actor=this_person(),
+        reason=reason,
+        consents=consents,
+        runs={query: aim.run},
+        within=timedelta(seconds=timeout),
+        parameters=parameters,
+    )
+    return carry_out(ctx, spec, wait=wait, timeout=timeout, output=output, many=False)
+
+
+def aim_of(
+    ctx: Context, query: str, to_time: str, consents: tuple[str, ...], reason: str = ""
+) -> tuple[Aim, Mapping[str, object], Flags]:
+    """Where the query is and stays, and the time as it is asked for. Raises ``UsageError`` for what is no time."""
+    declared, assignment = ctx.query(query), ctx.store.assignment(query)
+    try:
+        # Back from now by the store's clock, which stamped what is known of the query.
+        parameters: Mapping[str, object] = {"to_time": instant(parse_time(to_time, ctx.store.now()))}
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    here = assignment.cluster if assignment is not None else declared.clusters[0]
+    aim = Aim(query=query, active=assignment.cluster if assignment else None, target=here, run=run_of(ctx.store, query))
+    flags = Flags(
+        queries=(query,), to=here, expect_active=None, reason=reason, consents=consents, parameters=parameters
+    )
+    return aim, parameters, flags
+
+
+def _ask_person(ctx: Context, aim: Aim, flags: Flags) -> None:
+    """Show the plan, name the number, ask. Raises ``Refused``."""
+    (value,) = plans_of(ctx, OperationKind.REWIND, [aim], flags)
+    render.talk(render.plan(value) + "\n")
+    totals = value["totals"]
+    count = totals.get("replay_records") if isinstance(totals, Mapping) else None
+    ask_yes(f"Stop {aim.query} and read {'an unknown number of' if count is None else count} records again?")
+    confirm_consents([aim], flags)

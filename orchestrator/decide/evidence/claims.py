@@ -1,0 +1,315 @@
+"""What a document claims, checked against what the clusters hold now: it holds, does not, or cannot be told.
+
+Of each partition that a move placed three things are claimed. *resume-offset*: behind the copy of the last record that
+was consumed, nothing was skipped. *replay*: so many records behind the resume offset had been read before. *exposure*:
+so many records of the old cluster were not on the other one. The first is found by the fingerprints that the document
+keeps, the others are counted in the logs as they were when the move was measured.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from orchestrator.decide.outcome import MOST_FOLLOWED, LeftPartition, StandbyPartition, keyed, replayed_again
+from state.model.evidence import BEFORE_ALL, Evidence, sha256_of, wrong_in
+from state.model.pins import Pin
+from state.settings.keys import MethodName
+from streaming.cluster_log import LogRecord
+from streaming.resume.notes import UNPROVEN_BOUND
+
+READ_BEFORE = 1_024
+"""So many offsets before a resume offset are read, and so many more as records were read after the remembered ones."""
+
+
+class Verdict(StrEnum):
+    """What became of a claim."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    CANNOT_BE_CHECKED = "cannot be checked"
+
+
+class Claim(NamedTuple):
+    """One claim of a document, checked."""
+
+    name: str
+    """``document``, ``chain``, ``resume-offset``, ``replay`` or ``exposure``."""
+    topic: str | None
+    partition: int | None
+    """Of the cluster that the query went to; None where the claim is of the whole document."""
+    verdict: Verdict
+    expected: object
+    found: object
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placed:
+    """One partition as a document says that it was placed."""
+
+    key: StandbyPartition
+    row: Mapping[str, Any]
+    """Of the plan's partitions."""
+    followed: Mapping[str, Any] | None
+    """What was remembered of it; None where its records are not known to lie in the one of its number."""
+
+    @property
+    def is_unread(self) -> bool:
+        """Nothing had been read of it."""
+        return bool(self.row["offset"] == 0 and self.row["method"] == MethodName.EXACT)
+
+    @property
+    def is_rewound(self) -> bool:
+        """The query went back on the same cluster: all up to its old position comes again, and is not looked for."""
+        return bool((self.followed or {}).get("rewound"))
+
+    @property
+    def remembered(self) -> list[tuple[int, bytes, int]]:
+        """Time and digest of consumed records, oldest first, each with how many were read after it."""
+        texts = [text.split(":") for text in (self.followed or {}).get("records", ())]
+        return [(int(at), bytes.fromhex(digest), int(after)) for at, digest, after in texts]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """What a partition's log holds now, around the resume offset."""
+
+    begin: int | None = None
+    end: int | None = None
+    first: int = 0
+    """From which offset on it was read."""
+    last: int = 0
+    records: Sequence[LogRecord] | None = None
+    """None: they could not be read whole."""
+    error: str = ""
+    """Why nothing could be asked; empty where it was answered."""
+
+
+def placed(document: Mapping[str, Any]) -> list[Placed]:
+    """The partitions that a move placed; none where it moved nothing."""
+    if not document["moved"]:
+        return []
+    followed = dict(keyed((document["plan"] or {}).get("followed", {}).get("partitions", ())))
+    keys = [StandbyPartition(row["source"], row["target_topic"], row["target_partition"]) for row in _rows(document)]
+    return [
+        Placed(key=key, row=row, followed=followed.get(key)) for key, row in zip(keys, _rows(document), strict=True)
+    ]
+
+
+def left(document: Mapping[str, Any]) -> tuple[int, list[LeftPartition]]:
+    """When the resume offsets were looked up, in milliseconds, and what to look for on the cluster that was left."""
+    asked_at: int = (document["plan"] or {}).get("followed", {}).get("asked_at_ms", 0)
+    return asked_at, [
+        LeftPartition(each.key, each.row["topic"], each.row["partition"], each.row["end"])
+        for each in placed(document)
+        if each.followed is not None and each.row["end"] is not None
+    ]
+
+
+def range_of(one: Placed, begin: int, end: int) -> tuple[int, int]:
+    """Which offsets have to be read for the claims of one partition, of those that its log holds."""
+    at: int = one.row["target_offset"]
+    before = READ_BEFORE + max((after for _, _, after in one.remembered), default=0)
+    until = at if one.followed is None else min(one.followed["until"], at + MOST_FOLLOWED)
+    first = min(max(begin, at - before), end)
+    return first, max(first, min(end, until))
+
+
+def of_document(kept: Evidence, neighbours: Sequence[Evidence]) -> list[Claim]:
+    """Whether a document is unchanged, and stands in the chain where it says."""
+    before = next((each for each in neighbours if each.sequence == kept.sequence - 1), None)
+    after = next((each for each in neighbours if each.sequence == kept.sequence + 1), None)
+    expected = before.sha256 if before is not None else BEFORE_ALL
+    claims = []
+    if kept.document is None:
+        text = "the document was deleted by retention; its hash stays in the chain"
+        claims.append(Claim("document", None, None, Verdict.CANNOT_BE_CHECKED, kept.sha256, None, text))
+    else:
+        wrong = wrong_in(kept)
+        verdict = Verdict.HOLDS if wrong is None else Verdict.DOES_NOT_HOLD
+        text = "unchanged since it was written" if wrong is None else f"the document {wrong}"
+        claims.append(Claim("document", None, None, verdict, kept.sha256, sha256_of(kept.document), text))
+    if kept.previous != expected:
+        gone = before is None and kept.sequence > 1
+        text = f"number {kept.sequence - 1} of the chain is {'missing' if gone else 'not the document that it names'}"
+        claims.append(Claim("chain", None, None, Verdict.DOES_NOT_HOLD, expected, kept.previous, text))
+    elif after is not None and after.previous != kept.sha256:
+        text = f"number {after.sequence} of the chain names another document before it"
+        claims.append(Claim("chain", None, None, Verdict.DOES_NOT_HOLD, kept.sha256, after.previous, text))
+    else:
+        text = f"number {kept.sequence} of the chain; its neighbours agree"
+        claims.append(Claim("chain", None, None, Verdict.HOLDS, expected, kept.previous, text))
+    return claims
+
+
+def strangers(document: Mapping[str, Any], pins: Iterable[Pin]) -> dict[str, str]:
+    """Clusters of a document whose name another cluster has by now, each with the sentence that says so."""
+    now = {pin.cluster: pin.id for pin in pins}
+    return {
+        each["cluster"]: f"{each['cluster']} is another cluster now: id {now[each['cluster']]}, it was {each['id']}"
+        for each in document["clusters"]
+        if each["id"] is not None and now.get(each["cluster"], each["id"]) != each["id"]
+    }
+
+
+def of_partition(one: Placed, seen: Seen) -> list[Claim]:
+    """The two claims that the cluster which a query went to can answer."""
+    return [_resume_offset(one, seen), _replay(one, seen)]
+
+
+def of_exposure(one: Placed, found: int | None, why_not: str) -> Claim:
+    """How many records the other cluster did not have. ``why_not``: why that could not be counted."""
+    expected, about = one.row["exposure_records"], ("exposure", one.key.topic, one.key.partition)
+    if expected is None:
+        return Claim(*about, Verdict.CANNOT_BE_CHECKED, None, found, "the plan could not forecast it")
+    if found is None:
+        return Claim(*about, Verdict.CANNOT_BE_CHECKED, expected, None, why_not)
+    if found > expected:
+        text = f"{found - expected} more records from before the move, by their times, were missing than was forecast"
+        return Claim(*about, Verdict.DOES_NOT_HOLD, expected, found, text)
+    return Claim(*about, Verdict.HOLDS, expected, found, "no more records were missing than was forecast")
+
+
+def verdict_of(claims: Iterable[Claim]) -> Verdict:
+    """Of all together: one that does not hold decides, then one that cannot be checked."""
+    found = {claim.verdict for claim in claims}
+    for each in (Verdict.DOES_NOT_HOLD, Verdict.CANNOT_BE_CHECKED):
+        if each in found:
+            return each
+    return Verdict.HOLDS
+
+
+def _resume_offset(one: Placed, seen: Seen) -> Claim:
+    at, about = one.row["target_offset"], ("resume-offset", one.key.topic, one.key.partition)
+
+    def unknown(text: str) -> Claim:
+        return Claim(*about, Verdict.CANNOT_BE_CHECKED, at, None, text)
+
+    if at is not None and one.row["end"] is not None and at > one.row["end"]:
+        text = f"{at - one.row['end']} offsets behind the end that the log had then: what came there was skipped"
+        return Claim(*about, Verdict.DOES_NOT_HOLD, at, one.row["end"], text)
+    if (why := _cannot_look(one, seen)) is not None:
+        return unknown(why)
+    if one.is_rewound:
+        return _rewound(one)
+    if one.is_unread:
+        if at <= one.row["begin"]:
+            return Claim(*about, Verdict.HOLDS, at, at, "nothing had been read: it resumes at the begin of the log")
+        text = f"nothing had been read, and {at - one.row['begin']} offsets at the begin of the log were skipped"
+        return Claim(*about, Verdict.DOES_NOT_HOLD, at, one.row["begin"], text)
+    if not one.remembered:
+        return unknown("no fingerprints of the last consumed records were kept")
+    if seen.records is None:
+        return unknown(_unread(seen, at))
+    copy = _newest_copy(one, seen.records)
+    if copy is None:
+        if seen.begin is not None and seen.begin >= seen.first and seen.begin > one.row["begin"]:
+            return unknown(f"retention has deleted the records before offset {seen.begin}")
+        text = f"none of the last consumed records has a copy from offset {seen.first} to {seen.last}"
+        return Claim(*about, Verdict.DOES_NOT_HOLD, at, None, text)
+    return _behind(one, seen.records, *copy)
+
+
+def _behind(one: Placed, records: Sequence[LogRecord], record: LogRecord, after: int) -> Claim:
+    """The claim once the copy of a remembered record is found, after which so many more were read."""
+    at, about = one.row["target_offset"], ("resume-offset", *one.key[1:])
+    if record.offset >= at:
+        text = f"the copy of the last consumed record is at {record.offset}, not before the resume offset"
+        return Claim(*about, Verdict.HOLDS, at, at, text)
+    between = [each.offset for each in records if record.offset < each.offset < at]
+    if len(between) <= after:
+        text = f"right behind the copy of the last consumed record at {between[-1] if between else record.offset}"
+        return Claim(*about, Verdict.HOLDS, at, at, text)
+    skipped = between[after:]
+    text = f"{len(skipped)} records before the resume offset, from {skipped[0]} on, were skipped"
+    return Claim(*about, Verdict.DOES_NOT_HOLD, at, skipped[0], text)
+
+
+def _rewound(one: Placed) -> Claim:
+    at, position, about = one.row["target_offset"], one.row["offset"], ("resume-offset", *one.key[1:])
+    if at <= position:
+        return Claim(*about, Verdict.HOLDS, at, at, f"not behind the position that it had, {position}")
+    text = f"{at - position} offsets behind the position that it had: what came there was skipped"
+    return Claim(*about, Verdict.DOES_NOT_HOLD, at, position, text)
+
+
+def _newest_copy(one: Placed, records: Sequence[LogRecord]) -> tuple[LogRecord, int] | None:
+    """The first copy of the newest remembered record that is there, and how many were read after it."""
+    for at, digest, after in reversed(one.remembered):
+        for record in records:
+            if record.digest == digest and (record.append_time or record.timestamp_ms == at):
+                return record, after
+    return None
+
+
+def _left_over(one: Placed, records: Sequence[LogRecord]) -> int | None:
+    """Of the records read after the last one whose copy lies before the resume offset, those that are not before it."""
+    at: int = one.row["target_offset"]
+    copy = _newest_copy(one, records)
+    if copy is None or copy[0].offset >= at:
+        return None
+    before = sum(1 for each in records if copy[0].offset < each.offset < at)
+    return max(0, copy[1] - before)
+
+
+def _replay(one: Placed, seen: Seen) -> Claim:
+    expected, about = one.row["replay_records"], ("replay", one.key.topic, one.key.partition)
+
+    def unknown(text: str) -> Claim:
+        return Claim(*about, Verdict.CANNOT_BE_CHECKED, expected, None, text)
+
+    if expected is None:
+        return unknown("the plan could not forecast it")
+    if (why := _cannot_look(one, seen)) is not None:
+        return unknown(why)
+    if one.followed is None:
+        return unknown("no fingerprints of the last consumed records were kept")
+    at = one.row["target_offset"]
+    if seen.begin is not None and seen.begin > at:
+        return unknown(f"retention has deleted the records before offset {seen.begin}")
+    if seen.records is None:
+        return unknown(_unread(seen, at))
+    behind = [record for record in seen.records if record.offset >= at]
+    found = replayed_again(one.row, one.followed, behind, max(at, seen.last))
+    if found is None and seen.last >= one.row["end"]:
+        found = _left_over(one, seen.records)
+    if found is None:
+        return unknown("its records cannot be told apart, or there are more of them than are read")
+    is_bound = one.is_rewound or UNPROVEN_BOUND in one.row["note"]
+    if found == expected or (found < expected and is_bound):
+        return Claim(*about, Verdict.HOLDS, expected, found, "as many records were read again as was forecast")
+    text = f"{found} records behind the resume offset had been read before, and {expected} were forecast"
+    return Claim(*about, Verdict.DOES_NOT_HOLD, expected, found, text)
+
+
+def _cannot_look(one: Placed, seen: Seen) -> str | None:
+    at = one.row["target_offset"]
+    if at is None:
+        return "the plan names no resume offset"
+    if seen.error:
+        return seen.error
+    if seen.end is not None and seen.end < at:
+        return f"the log ends at {seen.end}, before the resume offset: it was cut, or the topic was made anew"
+    return None
+
+
+def _unread(seen: Seen, at: int) -> str:
+    if seen.begin is not None and seen.begin > at:
+        return f"retention has deleted the records before offset {seen.begin}"
+    return f"offsets {seen.first} to {seen.last} could not be read in time"
+
+
+def _rows(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    rows: Sequence[Mapping[str, Any]] = document["partitions"]
+    return rows
+
+
+def read(kept: Evidence) -> dict[str, Any] | None:
+    """The document of a link; None where it is gone or cannot be read."""
+    try:
+        said: dict[str, Any] | None = json.loads(kept.document) if kept.document is not None else None
+    except ValueError:
+        return None
+    return said

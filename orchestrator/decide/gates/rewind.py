@@ -1,0 +1,155 @@
+"""Gates of a rewind: on the time that is asked for, on what is still kept of it, and on what its sink does then.
+
+A rewind repeats by wish, so what is read again is named and asked for, and refused only above ``policy.max_replay``.
+State goes back with the offsets, so nothing is counted in it twice.
+"""
+
+from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
+from orchestrator.decide.gates.loss import replayed
+from orchestrator.decide.move_facts import MoveFacts, Rewind
+from orchestrator.decide.times import instant
+from state.settings.keys import Sink
+
+DROPPED = "dropped"
+"""The consent to batches that the sink drops, because it has others under their ids."""
+
+
+def time_past(facts: MoveFacts) -> Gate | None:
+    if facts.rewind is None:
+        return None
+    asked, now = instant(facts.rewind.to_time_ms), instant(facts.rewind.now_ms)
+    return answer(
+        "time-past",
+        facts.rewind.to_time_ms < facts.rewind.now_ms,
+        asked,
+        f"before {now}",
+        f"{asked} is in the past",
+        f"{asked} is in the future (it is {now} now): a query can only go back",
+    )
+
+
+def expect_active(facts: MoveFacts) -> Gate | None:
+    """A rewind stays on its cluster: whoever asked for it saw the query there."""
+    if facts.assignment is None:
+        return None
+    here = facts.assignment.cluster
+    return answer(
+        "expect-active",
+        here == facts.target,
+        here,
+        facts.target,
+        f"{facts.query} is on {here}, as expected",
+        f"{facts.query} has moved to {here} meanwhile, where offsets are others: run the command again",
+    )
+
+
+def active_reachable(facts: MoveFacts) -> Gate | None:
+    if facts.standby is None:
+        return None
+    found = facts.standby
+    return answer(
+        "active-reachable",
+        found.reachable,
+        f"{found.seconds * 1000:.0f} ms" if found.reachable else "no answer",
+        f"{found.limit_seconds:g} s",
+        f"{facts.target} answers",
+        f"{facts.target} cannot be reached: {found.error}; if it is gone, move the query: "
+        f"tideover failover {facts.query}",
+    )
+
+
+def batch_retained(facts: MoveFacts) -> Gate | None:
+    """State goes back to a batch that the checkpoint still holds whole, or it is lost (consent ``fresh``)."""
+    rewind = facts.rewind
+    if rewind is None or not facts.stateful or facts.fresh:
+        return None
+    oldest = instant(rewind.oldest_ms)
+    if not rewind.is_read and oldest is None:
+        measured, good = UNKNOWN, "how far back the checkpoint reaches is checked once the query has stopped"
+    elif rewind.batch is None:
+        measured, good = f"back to {oldest}" if oldest else "no batch", "the checkpoint still holds a batch of then"
+    else:
+        measured = f"batch {rewind.batch.batch}, {instant(rewind.batch.planned_at_ms)}"
+        good = f"the state goes back to the end of batch {rewind.batch.batch}"
+    reach = (
+        f"goes back to {oldest} at most (spark.sql.streaming.minBatchesToRetain): --to-time {oldest} or later"
+        if oldest
+        else "holds no batch with whole state"
+    )
+    return answer(
+        "batch-retained",
+        not rewind.loses_state,
+        measured,
+        f"planned at or before {instant(rewind.to_time_ms)}",
+        good,
+        f"the state of {facts.query} {reach}; --consent fresh loses the state and begins at the time itself",
+    )
+
+
+def retention(facts: MoveFacts) -> Gate | None:
+    """Retention may have deleted what is to be read again (consent ``gap``)."""
+    rewind = facts.rewind
+    if rewind is None or facts.resumes_at is None:
+        return None
+    gone = rewind.earliest
+    begins = ", ".join(
+        f"{key.topic}-{key.partition} begins at {instant(time) or 'an unknown time'}"
+        for key, time in sorted(gone.items())[:3]
+    ) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
+    return answer(
+        "retention",
+        not gone or "gap" in facts.consents,
+        f"{len(gone)} partitions",
+        "0 partitions",
+        f"{facts.target} still holds every record since then" if not gone else "consent gap is given",
+        f"{facts.target} has deleted records that are to be read again: {begins}; --consent gap begins there",
+    )
+
+
+def goes_back(facts: MoveFacts) -> Gate | None:
+    """A rewind that repeats nothing would stop the query for nothing."""
+    rewind, count = facts.rewind, replayed(facts)
+    if rewind is None or facts.resumes_at is None or not facts.resumes_at.is_complete:
+        return None
+    return answer(
+        "goes-back",
+        count is None or count > 0,
+        UNKNOWN if count is None else f"{count} records",
+        "at least 1 record",
+        f"{facts.query} reads again what it has read since {instant(rewind.to_time_ms)}",
+        f"{facts.query} has read nothing since {instant(rewind.to_time_ms)}: there is nothing to go back over",
+    )
+
+
+def sink_takes_batches(facts: MoveFacts) -> Gate | None:
+    """What the sink does with records that come again; refused where it would drop whole batches without a word."""
+    rewind, report = facts.rewind, facts.report
+    if rewind is None or report is None or report.batch is None:
+        return None
+    by_id = report.sink_keeps_batch_ids or (facts.settings.sink is Sink.BATCH_ID and not report.sink_by_query_id)
+    ids_come_again = bool(facts.stateful) and not facts.fresh
+    back = rewind.batch.batch if rewind.batch is not None else None
+    since = f"batch {back}" if back is not None else "the batch that it goes back to"
+    known = report.planned.batch if report.planned is not None else report.batch
+    return answer(
+        "sink-takes-batches",
+        not (by_id and ids_come_again) or DROPPED in facts.consents,
+        "ids from 0 on" if facts.fresh else _ids(back, known, ids_come_again),
+        "ids that the sink does not have" if by_id else "any ids",
+        f"consent {DROPPED} is given" if by_id and ids_come_again else _what_becomes(facts, rewind),
+        f"its sink keeps the ids of its batches, up to {known}, and would drop the batches after {since} in silence: "
+        f"delete from the sink what came after {since}, ids included, then --consent {DROPPED}",
+    )
+
+
+def _ids(back: int | None, known: int, come_again: bool) -> str:
+    if not come_again:
+        return f"ids from {known + 1} on"
+    return f"ids up to {known} again" if back is None else f"ids {back + 1} to {known} again"
+
+
+def _what_becomes(facts: MoveFacts, rewind: Rewind) -> str:
+    if facts.settings.sink is Sink.KEYED:
+        return "its sink overwrites by key: what comes again replaces what is there"
+    since = instant(rewind.to_time_ms)
+    return f"its sink takes what comes again as new: delete from it first what came after {since}, or have it twice"

@@ -1,0 +1,61 @@
+"""There and back on real parts, under 2,000 records a second, with a tail that only the old cluster has."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka.cimpl import NewTopic
+
+from lab.demo import judge
+from lab.ports import free_base_port
+from lab.scenario import Script, tell
+from tests.topics import make_topic, read_whole
+from tests.world import ROOT, running_clusters
+
+pytestmark = pytest.mark.real
+
+
+def test_queries_come_home_exactly_and_the_tail_is_listed_whole(tmp_path: Path) -> None:
+    """The verdict takes the listed tail by its word, so a record too many or too few in it is a record lost.
+
+    Of the tail some may have been written and not acknowledged, and a query may have read its beginning.
+    """
+    script = Script(fault="kill", returns=True, calm_seconds=5.0, base_port=free_base_port(), wait_warm=False)
+    story = tell(script, tmp_path / "story", print)
+    assert judge(story) == []
+    assert story.home is not None
+    assert set(story.home.verdict) == {"revenue", "orders", "archive"}
+    tail = story.home.tail["records"]
+    assert story.verdict["archive"]["exposed"] <= len(tail)
+    assert not any(record["on_standby"] for record in tail)
+    for query, row in story.home.verdict.items():
+        assert (row["lost"], row["duplicated"]) == (0, 0), (query, row)
+        assert row["exposed"] <= len(tail), "all that home's copies lack is in the list"
+        assert row["delivered"] >= row["acked"] - row["exposed"]
+    for operation in story.home.operations:
+        unread = sum(each["records"] for each in operation["plan"].get("unread_before", []))
+        assert unread <= len(tail), "the plan counts what was never read"
+        assert {row["method"] for row in operation["plan"]["partitions"]} == {"exact"}
+
+
+def test_a_listed_tail_is_written_to_a_side_topic_as_it_was(tmp_path: Path) -> None:
+    record = {"topic": "orders", "partition": 0, "offset": 7, "timestamp_ms": 1_700_000_000_123, "on_standby": False}
+    records = [
+        {**record, "key": "k", "value": "first", "headers": [["trace", "x"], ["blank", None]]},
+        {**record, "key": None, "value": {"base64": "/w=="}, "headers": []},
+        {**record, "key": "k", "value": "came already", "headers": [], "on_standby": True},
+    ]
+    report = tmp_path / "tail.json"
+    report.write_text(json.dumps({"records": records}), encoding="utf-8")
+    with running_clusters(tmp_path / "world", "west") as world:
+        (bootstrap,) = world.bootstrap("west")
+        make_topic({"bootstrap.servers": bootstrap}, NewTopic("orders_tail", 1, 1))
+        command = [sys.executable, "-m", "lab.replay_tail", "--bootstrap", bootstrap, "--topic", "orders_tail"]
+        done = subprocess.run(
+            [*command, str(report)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert (done.returncode, done.stdout) == (0, "2 of 2 records written to orders_tail\n"), done.stderr
+        written = [(key, value, at) for _, at, key, value in read_whole(bootstrap, "orders_tail")]
+        assert written == [(b"k", b"first", 1_700_000_000_123), (None, b"\xff", 1_700_000_000_123)]
