@@ -172,8 +172,7 @@ def test_a_standby_that_lost_the_topic_after_the_fence_gives_the_query_back(thea
     theatre.extend(PARCELS, end + BATCH, here)
     theatre.until("boxed goes on", lambda: theatre.ids("boxed") == before + exactly(range(end, end + BATCH)))
     theatre.assert_no_batch_skipped("boxed")
-    theatre.clusters[there].make(PARCELS, foreign=there != CLUSTERS[0])
-    theatre.extend(PARCELS, end + BATCH, there)
+    theatre.make_again(PARCELS, there)
 
 
 def test_a_disk_that_is_full_while_cloning_gives_the_query_back(theatre: Theatre) -> None:
@@ -277,6 +276,11 @@ def test_retention_past_the_resume_offset_refuses_until_gap_consent(
     assert theatre.ids("boxed") == before + exactly({*range(read, read + 20), *range(end - 20, end)})
     theatre.assert_no_batch_skipped("boxed")
     theatre.extend(PARCELS, end)
+    # A log whose beginning was cut that close to the position has no place for whoever comes back to it.
+    said = theatre.failover("boxed", here).end()
+    assert said.code == 0, said.err
+    admin.delete_topics([PARCELS])[PARCELS].result(120)
+    theatre.make_again(PARCELS, there)
 
 
 def test_a_standby_killed_after_the_commit_is_waited_for(theatre: Theatre) -> None:
