@@ -24,7 +24,7 @@ def zone_of(name: str) -> tzinfo:
     try:
         return UTC if name == "UTC" else ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{name!r} is no time zone: write UTC, or a name such as Europe/Zurich") from None
+        raise ValueError(f"{name!r} is not a time zone: write UTC, or a name such as Europe/Zurich") from None
 
 
 def next_time(cron: str, zone: str, after: datetime) -> datetime | None:

@@ -73,7 +73,7 @@ class Progress:
 _WORST_LAST = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILED)
 _COLUMNS = ("id", "query", "from", "to", "phase", "outcome", "sentence")
 
-_JOIN = "run the same command again to see what became of it"
+_JOIN = "run the same command again to see how it ended"
 _SEE_GATES = "tideover plan {kind} QUERY shows every gate"
 
 Answered = tuple[Request, Operation | None]

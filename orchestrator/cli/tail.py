@@ -20,7 +20,7 @@ def show_tail(ctx: Context, operation: Operation, output: str) -> int:
     if operation.outcome != "done":
         raise Refused(f"operation {operation.id} moved nothing: it left no records behind")
     if not left_ranges(operation):
-        raise Refused(f"operation {operation.id} kept no account of what {operation.target} lacked")
+        raise Refused(f"operation {operation.id} did not record what {operation.target} lacked")
     tail = tail_of(operation, ctx.log)
     value = tail_json(tail)
     if output in {"json", "yaml"}:

@@ -107,7 +107,7 @@ class Chain:
             if row.sequence != number + 1:
                 self._missing(number + 1, row.sequence - 1)
             elif row.previous != sha256:
-                self._say(row, f"names another document before it than document {number}")
+                self._say(row, f"names a different predecessor than document {number}")
             if (wrong := wrong_in(row)) is not None:
                 self._say(row, wrong)
             self._last = row.sequence, row.sha256

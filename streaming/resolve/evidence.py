@@ -66,7 +66,7 @@ def _known(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[TopicPart
     for record in records:
         parsed = parse_sync(record)
         if parsed is None:
-            return f"the record at offset {record.offset} is no offset sync of MirrorMaker 2"
+            return f"the record at offset {record.offset} is not an offset sync of MirrorMaker 2"
         written[parsed[0]].append(parsed[1])
     return {partition: Syncs.of(syncs) for partition, syncs in written.items()}
 

@@ -45,7 +45,7 @@ def test_an_operation_that_is_over_or_unknown_is_named(world: World, capsys: pyt
     code, _, err = run(capsys, "cancel", done.id)
     assert (code, f"operation {done.id} is over (done)" in err) == (1, True)
     code, _, err = run(capsys, "cancel", "nothing")
-    assert (code, "'nothing' is no operation, no request and no schedule" in err) == (2, True)
+    assert (code, "'nothing' is neither an operation nor a request nor a schedule" in err) == (2, True)
     assert len(world.starts) == 1
 
 

@@ -39,7 +39,7 @@ def test_it_names_the_number_and_asks(
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     code, _, err = run(capsys, "rewind", QUERY, "--to-time", THEN)
     assert f"Stop {QUERY} and read 80 records again?" in err
-    assert "its sink takes what comes again as new: delete from it first" in err
+    assert "its sink keeps records that come again: delete from it what came after" in err
     assert (code, bool(world.store.operations())) == ((0, True) if moves else (1, False))
 
 

@@ -77,7 +77,7 @@ TAMPERED: dict[str, tuple[Callable[[Rows], Rows], Flaw]] = {
     ),
     "a document is changed with its hash": (
         lambda rows: [rows[0], rehashed(rows[1]), *rows[2:]],
-        Flaw(3, "op-3", "names another document before it than document 2"),
+        Flaw(3, "op-3", "names a different predecessor than document 2"),
     ),
     "the first one is removed": (lambda rows: rows[1:], Flaw(1, None, "is missing")),
     "one in the middle is removed": (lambda rows: [*rows[:2], rows[3]], Flaw(3, None, "is missing")),
@@ -87,7 +87,7 @@ TAMPERED: dict[str, tuple[Callable[[Rows], Rows], Flaw]] = {
     ),
     "two change places": (
         lambda rows: [rows[0], replace(rows[2], sequence=2), replace(rows[1], sequence=3), rows[3]],
-        Flaw(2, "op-3", "names another document before it than document 1"),
+        Flaw(2, "op-3", "names a different predecessor than document 1"),
     ),
     "they come in another order": (
         lambda rows: [rows[0], rows[2], rows[1], rows[3]],

@@ -59,7 +59,7 @@ def _end_schedule(ctx: Context, schedule_id: str, reason: str, output: str) -> i
     found = next((each for each in ctx.store.schedules() if each.id == schedule_id), None)
     if found is None:
         raise UnknownName(
-            f"{schedule_id!r} is no operation, no request and no schedule",
+            f"{schedule_id!r} is neither an operation nor a request nor a schedule",
             hint="tideover history and tideover schedule list show them",
         )
     person = this_person()
@@ -70,7 +70,7 @@ def _end_schedule(ctx: Context, schedule_id: str, reason: str, output: str) -> i
     with unknown_if_lost("the cancellation", hint=_AGAIN):
         ended = ctx.store.cancel_schedule(schedule_id, actor=person, event=event)
     if not ended:
-        raise Refused(f"schedule {schedule_id} is over", hint="tideover schedule list shows what came of it")
+        raise Refused(f"schedule {schedule_id} is over", hint="tideover schedule list shows the result")
     row = json_shapes.schedule_row(replace(found, next_at=None, cancelled_by=person))
     render.show([row], output, columns=("id", "kind", "queries", "cron", "last_at", "cancelled_by"))
     return ExitCode.DONE

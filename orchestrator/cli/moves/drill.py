@@ -13,7 +13,7 @@ from orchestrator.decide.operation.drill import RECORDS
 from orchestrator.operation.requests import RequestSpec
 from state.model.entities import OperationKind, Request
 
-_GO_ON = "tideover show QUERY tells how the drill ended; tideover cancel ID ends it"
+_GO_ON = "tideover show QUERY shows how the drill ended; tideover cancel ID ends it"
 _ACCEPTED = [name for name in CONSENTS if name not in {"unfenced", "replication"}]
 """A drill fences nothing, and asks no replicator."""
 

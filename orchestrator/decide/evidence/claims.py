@@ -136,7 +136,7 @@ def of_document(kept: Evidence, neighbours: Sequence[Evidence]) -> list[Claim]:
         text = f"number {kept.sequence - 1} of the chain is {'missing' if gone else 'not the document that it names'}"
         claims.append(Claim("chain", None, None, Verdict.DOES_NOT_HOLD, expected, kept.previous, text))
     elif after is not None and after.previous != kept.sha256:
-        text = f"number {after.sequence} of the chain names another document before it"
+        text = f"number {after.sequence} of the chain names a different predecessor"
         claims.append(Claim("chain", None, None, Verdict.DOES_NOT_HOLD, kept.sha256, after.previous, text))
     else:
         text = f"number {kept.sequence} of the chain; its neighbours agree"
@@ -188,7 +188,7 @@ def _resume_offset(one: Placed, seen: Seen) -> Claim:
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, at, None, text)
 
     if at is not None and one.row["end"] is not None and at > one.row["end"]:
-        text = f"{at - one.row['end']} offsets behind the end that the log had then: what came there was skipped"
+        text = f"{at - one.row['end']} offsets after the end that the log had then: what was written between was skipped"
         return Claim(*about, Verdict.DOES_NOT_HOLD, at, one.row["end"], text)
     if (why := _cannot_look(one, seen)) is not None:
         return unknown(why)
@@ -196,8 +196,8 @@ def _resume_offset(one: Placed, seen: Seen) -> Claim:
         return _rewound(one)
     if one.is_unread:
         if at <= one.row["begin"]:
-            return Claim(*about, Verdict.HOLDS, at, at, "nothing had been read: it resumes at the begin of the log")
-        text = f"nothing had been read, and {at - one.row['begin']} offsets at the begin of the log were skipped"
+            return Claim(*about, Verdict.HOLDS, at, at, "nothing had been read: it resumes at the start of the log")
+        text = f"nothing had been read, and {at - one.row['begin']} offsets at the start of the log were skipped"
         return Claim(*about, Verdict.DOES_NOT_HOLD, at, one.row["begin"], text)
     if not one.remembered:
         return unknown("no fingerprints of the last consumed records were kept")
@@ -220,7 +220,7 @@ def _behind(one: Placed, records: Sequence[LogRecord], record: LogRecord, after:
         return Claim(*about, Verdict.HOLDS, at, at, text)
     between = [each.offset for each in records if record.offset < each.offset < at]
     if len(between) <= after:
-        text = f"right behind the copy of the last consumed record at {between[-1] if between else record.offset}"
+        text = f"right after the copy of the last consumed record at {between[-1] if between else record.offset}"
         return Claim(*about, Verdict.HOLDS, at, at, text)
     skipped = between[after:]
     text = f"{len(skipped)} records before the resume offset, from {skipped[0]} on, were skipped"
@@ -231,7 +231,7 @@ def _rewound(one: Placed) -> Claim:
     at, position, about = one.row["target_offset"], one.row["offset"], ("resume-offset", *one.key[1:])
     if at <= position:
         return Claim(*about, Verdict.HOLDS, at, at, f"not behind the position that it had, {position}")
-    text = f"{at - position} offsets behind the position that it had: what came there was skipped"
+    text = f"{at - position} offsets after the position that it had: the records in between were skipped"
     return Claim(*about, Verdict.DOES_NOT_HOLD, at, position, text)
 
 
@@ -280,7 +280,7 @@ def _replay(one: Placed, seen: Seen) -> Claim:
     is_bound = one.is_rewound or UNPROVEN_BOUND in one.row["note"]
     if found == expected or (found < expected and is_bound):
         return Claim(*about, Verdict.HOLDS, expected, found, "as many records were read again as was forecast")
-    text = f"{found} records behind the resume offset had been read before, and {expected} were forecast"
+    text = f"{found} records after the resume offset had been read before, and {expected} were forecast"
     return Claim(*about, Verdict.DOES_NOT_HOLD, expected, found, text)
 
 
@@ -291,7 +291,7 @@ def _cannot_look(one: Placed, seen: Seen) -> str | None:
     if seen.error:
         return seen.error
     if seen.end is not None and seen.end < at:
-        return f"the log ends at {seen.end}, before the resume offset: it was cut, or the topic was made anew"
+        return f"the log ends at {seen.end}, before the resume offset: it was cut, or the topic was recreated"
     return None
 
 

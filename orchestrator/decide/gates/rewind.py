@@ -152,4 +152,4 @@ def _what_becomes(facts: MoveFacts, rewind: Rewind) -> str:
     if facts.settings.sink is Sink.KEYED:
         return "its sink overwrites by key: what comes again replaces what is there"
     since = instant(rewind.to_time_ms)
-    return f"its sink takes what comes again as new: delete from it first what came after {since}, or have it twice"
+    return f"its sink keeps records that come again: delete from it what came after {since}, else it is there twice"

@@ -120,7 +120,7 @@ def test_no_more_than_the_newest_records_are_read(monkeypatch: pytest.MonkeyPatc
     ("spoil", "sentence"),
     [
         (lambda log: log.topics.clear(), "no such topic"),
-        (lambda log: log.append_entry(TOPIC, 0, b"key", b"value"), "offset 2 is no offset sync of MirrorMaker 2"),
+        (lambda log: log.append_entry(TOPIC, 0, b"key", b"value"), "offset 2 is not an offset sync of MirrorMaker 2"),
         (lambda log: log.partition(TOPIC, 0).entries.pop(0), ""),
     ],
 )
