@@ -17,7 +17,6 @@ from typing import Protocol
 
 import structlog
 
-from orchestrator.clock import Clock, SystemClock
 from orchestrator.cluster_watch import ClusterWatch, Observer
 from orchestrator.decide.operation.phases import watched
 from orchestrator.errors import NotLeading
@@ -32,10 +31,11 @@ from state.model.cluster_status import ClusterStatus
 from state.model.entities import Phase
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock, SystemClock
 from streaming.kafka.link import Links
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
-from streaming.pulse import own_pulse
+from streaming.process import own_pulse
 
 STEP_SECONDS = 0.1
 """How long a look that has ended waits at most until it is judged, while a cluster is in doubt."""

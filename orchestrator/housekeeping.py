@@ -20,7 +20,6 @@ import structlog
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from orchestrator.clock import Clock, SystemClock
 from orchestrator.decide.gates.readiness import next_samples, readiness_event, readiness_fact
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
@@ -36,6 +35,7 @@ from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
 from state.model.maintenance import PrunedRows
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock, SystemClock
 
 LOOK_EVERY = timedelta(seconds=5)
 """How often a job looks whether something is due: soon after its controller began to lead."""

@@ -15,11 +15,11 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-from orchestrator.clock import Clock
 from orchestrator.errors import NotLeading
 from state.errors import StoreUnavailable
 from state.model.entities import Lease
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
 from streaming.process import ROOT, boot_id, host_name, is_over, started_at
 
 

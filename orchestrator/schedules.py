@@ -8,8 +8,8 @@ from orchestrator.cron import next_time
 from orchestrator.decide.operation.schedule import GRACE, Due, due
 from orchestrator.operation.requests import RequestSpec, requests_of
 from state.errors import Conflict
+from state.model.automation import Schedule
 from state.model.entities import Event, Request
-from state.model.schedule import Schedule
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 

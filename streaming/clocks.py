@@ -1,5 +1,7 @@
 """Times of three clocks: the monotonic one that waits are measured by, the host's wall clock, and the store's.
 
+``Clock`` is the acting code's: wall time for records, monotonic time for limits, and a way to wait.
+
 One point in time by which a call returns, shared by everything the call does.
 """
 
@@ -9,9 +11,35 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Self
+from typing import Protocol, Self
 
 from state.store.runner_store import RunnerStore
+
+
+class Clock(Protocol):
+    """Time as the shell sees it; tests bring their own."""
+
+    def now(self) -> datetime:
+        """Wall clock, aware, in UTC."""
+
+    def monotonic(self) -> float:
+        """Seconds that never jump."""
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.pool import QueuePool
 
-from state.store import codec
+from state.store.sql.columns import dumps
 from state.store.sql.database import Noun, values_of
 from state.store.sql.engine import Engines, host_time
 from state.store.sql.migrate import build
@@ -106,7 +106,7 @@ def _empty_store() -> bytes:
 
 @cache
 def _dialect() -> sa.Dialect:
-    return sa.create_engine(_URL, json_serializer=codec.dumps).dialect
+    return sa.create_engine(_URL, json_serializer=dumps).dialect
 
 
 def _connect() -> sqlite3.Connection:

@@ -8,7 +8,7 @@ from orchestrator.decide.operation.plan import announced
 from orchestrator.decide.outcome import outcome_rows
 from orchestrator.decide.status import QueryStatus
 from orchestrator.decide.times import iso
-from state.model.automation import Acknowledgement, Pause
+from state.model.automation import Acknowledgement, Pause, Schedule
 from state.model.entities import (
     Assignment,
     Event,
@@ -22,7 +22,6 @@ from state.model.entities import (
 )
 from state.model.evidence import Evidence
 from state.model.maintenance import ReadinessFact
-from state.model.schedule import Schedule
 
 MEASURED = (
     "detect_seconds",

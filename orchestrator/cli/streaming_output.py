@@ -12,10 +12,10 @@ import click
 import yaml
 
 from orchestrator.cli import render
-from orchestrator.clock import Clock
 from orchestrator.history_tail import HistoryTail, Read
 from state.errors import StoreUnavailable
 from state.model.entities import Event
+from streaming.clocks import Clock
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from orchestrator.clock import Clock
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
 from orchestrator.decide.gates.preconditions import cluster_identity, named_cluster
@@ -42,6 +41,7 @@ from state.messages import CheckpointReport, Offsets
 from state.model.entities import EndSample, Operation, OperationKind, Position, RunnerFact, TopicPartition
 from state.settings.keys import Route, Tideover
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
 from streaming.cluster_log import ClusterLog
 from streaming.errors import ClusterUnreachable, KafkaError, WrongCluster
 from streaming.resolve.resolver import resolve

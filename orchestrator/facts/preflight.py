@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.clock import Clock
 from orchestrator.decide.gates import checks, readiness
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, standby_of
 from orchestrator.decide.gates.readiness import Readiness, ReadinessFacts
@@ -20,7 +19,7 @@ from state.model.entities import OperationKind, QueryFact, TopicPartition
 from state.model.maintenance import ReplicationSample
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
-from streaming.clocks import Deadline
+from streaming.clocks import Clock, Deadline
 from streaming.cluster_log import TopicFacts
 from streaming.errors import KafkaError
 from streaming.resolve.comparison import ages_since, replication_ages, validate

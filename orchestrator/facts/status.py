@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.clock import Clock
 from orchestrator.decide.gates.automatic import Cooldown
 from orchestrator.decide.status import Rows, Status, status_of
 from orchestrator.lease import NAME
@@ -11,6 +10,7 @@ from orchestrator.operation.open_operations import open_operations
 from state.model.entities import DRILLS, Assignment, Departure, EndSample, Operation, TopicPartition
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
 
 SLOW_SECONDS = 5.0
 """How often what is large is read: the ends of all partitions, and the operations behind cool-downs and moves."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from orchestrator.clock import Clock
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.lookup_wants import since_placed
@@ -35,6 +34,7 @@ from state.model.checkpoint_folders import drill_folder
 from state.model.entities import DRILLS, Assignment, Event, Intent, Operation, Phase, Request, Step
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
 from streaming.errors import KafkaError
 
 POLL_SECONDS = 0.1

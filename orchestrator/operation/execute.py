@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from orchestrator.clock import Clock
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import Recheck, recheck
 from orchestrator.decide.gates.gate import is_attended
@@ -52,6 +51,7 @@ from state.model.cluster_status import Verdict
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Operation, OperationKind
 from state.settings.keys import Resume, Tideover
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
 from streaming.errors import KafkaError
 
 POLL_SECONDS = 0.025

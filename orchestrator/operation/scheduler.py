@@ -20,7 +20,6 @@ from typing import TypeVar
 
 import structlog
 
-from orchestrator.clock import Clock
 from orchestrator.errors import NotLeading
 from orchestrator.facts.gather import FactGatherer, Logs
 from orchestrator.lease import Leadership
@@ -32,6 +31,7 @@ from state.errors import Conflict, StaleTerm, StoreError, StoreUnavailable, Tide
 from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, Request
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
 
 log = structlog.get_logger()
 _Driver = TypeVar("_Driver", Executor, DrillDriver)

@@ -13,7 +13,6 @@ from datetime import timedelta
 
 import structlog
 
-from orchestrator.clock import Clock
 from orchestrator.errors import NotLeading
 from orchestrator.facts.evidence import keep_evidence_of
 from orchestrator.facts.gather import Logs
@@ -26,6 +25,7 @@ from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, Operation
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
+from streaming.clocks import Clock
 
 log = structlog.get_logger()
 FOLLOW_SECONDS = 0.05

@@ -1,19 +1,27 @@
-"""Kafka's errors as ``PartitionError``, and the ACL that is missing.
+"""Kafka's errors as ``PartitionError``, the ACL that is missing, and what kept a probe from a broker's answer.
 
 Which ACL is missing, in Kafka's own words: what ``kafka-acls.sh`` must be told to allow.
 
 A broker says only that something was refused. What was asked for tells which operation it wanted (``KafkaApis``): a
 fetch wants Read of the topic, every other question of ours Describe, which Read allows as well.
+
+A ``ProbeFailure`` says what it is, whose fault it is, and whether probing again can help.
 """
 
+import errno
+import socket
+import ssl
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
 from kafka import errors
 
+from state.model.cluster_status import Fault
 from streaming.cluster_log import PartitionError
 from streaming.errors import CredentialRefused, WrongCluster
+from streaming.kafka.security import refusal
+from streaming.probe.result import ProbeFailure
 
 # Renamed by Kafka since the library wrote its list (KIP-392, 2.6).
 UNKNOWN: int = errors.UnknownTopicOrPartitionError.errno
@@ -106,3 +114,111 @@ def explained(error: PartitionError, operation: str, topic: str) -> PartitionErr
     if resource == "topic":
         return replace(error, text=no_acl(operation, [topic]))
     return replace(error, text=f"our user has no ACL on the {resource} for what was asked ({operation} of {topic})")
+
+
+_HERE = {
+    errno.ENETUNREACH: "network",
+    errno.ENETDOWN: "network",
+    errno.EADDRNOTAVAIL: "network",
+    errno.EPERM: "firewall",  # how a rule for outgoing packets on this very host shows
+    errno.EACCES: "firewall",
+    errno.EMFILE: "files",
+    errno.ENFILE: "files",
+    errno.ENOBUFS: "memory",
+    errno.ENOMEM: "memory",
+}
+_THEIRS = {
+    errno.ECONNREFUSED: "refused",
+    errno.ECONNRESET: "reset",
+    errno.EPIPE: "reset",
+    errno.ECONNABORTED: "reset",
+    errno.EHOSTUNREACH: "unreachable",
+    errno.EHOSTDOWN: "unreachable",
+    errno.ETIMEDOUT: "silent",
+}
+_ALIVE = frozenset({"credential", "permission", "version", "protocol"})
+"""What only something that lives can answer."""
+_UNKNOWN_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)
+
+
+def trouble_of(outcome: Any, address: str, *, answered_before: bool) -> ProbeFailure:
+    """Classify what came instead of one broker's response; ``None`` is silence.
+
+    ``answered_before``: this cluster has answered this process, so its names and our credentials were right once.
+    """
+    if isinstance(outcome, CredentialRefused):
+        return ProbeFailure(kind="credential", text=str(outcome), fault=Fault.OURS, retriable=False)
+    text = f"{address}: {in_words(outcome)}"
+    reason = refusal(outcome)
+    if reason is not None:
+        kind = "permission" if isinstance(outcome, errors.AuthorizationError) else "credential"
+        return ProbeFailure(kind=kind, text=f"{address} refuses us: {reason}", fault=Fault.OURS, retriable=False)
+    if silent(outcome):
+        return ProbeFailure(kind="silent", text=text, fault=Fault.THEIRS, retriable=True)
+    if isinstance(outcome, errors.UnsupportedVersionError):
+        text = f"{address}: the broker is too old for this request"
+        return ProbeFailure(kind="version", text=text, fault=Fault.OURS, retriable=False)
+    if isinstance(outcome, errors.InvalidReceiveError):
+        text = f"{address} does not speak Kafka, or not as configured under security ({in_words(outcome)})"
+        return ProbeFailure(kind="protocol", text=text, fault=Fault.OURS, retriable=False)
+    cause = _cause(outcome)
+    if isinstance(cause, socket.gaierror):
+        return _name_trouble(cause, text, answered_before=answered_before)
+    # OpenSSL counts its errors by itself: its 1 is no EPERM
+    number = cause.errno if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) else None
+    if number in _HERE:
+        return ProbeFailure(kind=_HERE[number], text=text, fault=Fault.HERE, retriable=True)
+    theirs = _THEIRS.get(number or 0)
+    if theirs == "reset" or (theirs is None and isinstance(outcome, errors.KafkaConnectionError)):
+        return _hung_up(address, answered_before=answered_before)
+    if theirs is not None:
+        return ProbeFailure(kind=theirs, text=text, fault=Fault.THEIRS, retriable=True)
+    return ProbeFailure(
+        kind="error", text=text, fault=Fault.THEIRS, retriable=bool(getattr(outcome, "retriable", True))
+    )
+
+
+def summed(troubles: Iterable[ProbeFailure]) -> ProbeFailure:
+    """One trouble for a cluster none of whose brokers answered.
+
+    A broker that refuses us lives, so its word comes first. What brokers themselves did outweighs what could not even
+    be tried, or one mistyped server would keep the cluster from ever being called dead.
+    """
+    known = list(troubles)
+    for matching in (
+        [each for each in known if each.kind in _ALIVE],
+        [each for each in known if each.fault is Fault.THEIRS],
+        [each for each in known if each.fault is Fault.OURS],
+        known,
+    ):
+        if matching:
+            first = matching[0]
+            text = "; ".join(dict.fromkeys(each.text for each in matching))
+            return ProbeFailure(kind=first.kind, text=text, fault=first.fault, retriable=first.retriable)
+    return ProbeFailure(kind="silent", text="no broker is known", fault=Fault.OURS, retriable=False)
+
+
+def _hung_up(address: str, *, answered_before: bool) -> ProbeFailure:
+    if answered_before:
+        return ProbeFailure(kind="reset", text=f"{address} closed the connection", fault=Fault.THEIRS, retriable=True)
+    text = f"{address} closes every connection and has never answered: it may expect TLS, SASL or neither"
+    return ProbeFailure(kind="protocol", text=text, fault=Fault.OURS, retriable=True)
+
+
+def _name_trouble(cause: socket.gaierror, text: str, *, answered_before: bool) -> ProbeFailure:
+    if cause.errno not in _UNKNOWN_NAME:
+        return ProbeFailure(kind="resolver", text=text, fault=Fault.HERE, retriable=True)
+    if answered_before:  # in some networks a name goes with the process behind it
+        return ProbeFailure(kind="name", text=text, fault=Fault.THEIRS, retriable=True)
+    return ProbeFailure(kind="name", text=text, fault=Fault.OURS, retriable=False)
+
+
+def _cause(outcome: Any) -> BaseException | None:
+    """The innermost reason that an exception names."""
+    seen = outcome if isinstance(outcome, BaseException) else None
+    while seen is not None:
+        inner = seen.__cause__ or next((arg for arg in seen.args if isinstance(arg, BaseException)), None)
+        if inner is None or inner is seen:
+            return seen
+        seen = inner
+    return None

@@ -25,10 +25,9 @@ from streaming.cluster_log import PartitionError, Spec
 from streaming.errors import CredentialRefused, KafkaError, WrongCluster
 from streaming.kafka.cluster_state import ClusterState, ProbeMemory, state_of_cluster
 from streaming.kafka.connections import Milestones, Node, metadata_request
-from streaming.kafka.errors import DESCRIBE, in_words, is_denied, no_acl, refuse_strangers
+from streaming.kafka.errors import DESCRIBE, in_words, is_denied, no_acl, refuse_strangers, summed, trouble_of
 from streaming.kafka.metadata import config_request, topic_error
 from streaming.kafka.network import BrokerRequest, Network
-from streaming.kafka.probe_faults import summed, trouble_of
 from streaming.kafka.requests import list_offsets
 from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone

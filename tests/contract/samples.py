@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
+from state.model.automation import Schedule
 from state.model.cluster_status import ClusterStatus, Layer, ProbeReport, Verdict
 from state.model.entities import (
     Assignment,
@@ -26,7 +27,6 @@ from state.model.entities import (
 )
 from state.model.maintenance import Disorder, PartitionCopy, ReadinessFact, ReplicationSample, TopicDisorder
 from state.model.pins import Pin
-from state.model.schedule import Schedule
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from state.errors import Conflict, StaleTerm
+from state.model.automation import Schedule
 from state.model.maintenance import PrunedRows
-from state.model.schedule import Schedule
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, term_of

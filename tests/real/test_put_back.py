@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.clock import SystemClock
 from orchestrator.lease import Leadership
 from orchestrator.operation.reconcile import reconcile, sides_of
 from orchestrator.operation.requests import RequestSpec, submit
@@ -13,6 +12,7 @@ from orchestrator.operation.wait import RequestWait
 from state.model.entities import Desired, OperationKind, RunState
 from state.settings.keys import Tideover
 from state.store.sql.store import SqlStore
+from streaming.clocks import SystemClock
 from streaming.kafka.link import Link
 from tests.real.test_runner import Stage, stage
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lab.judge import weight
-from orchestrator.clock import SystemClock
 from orchestrator.decide.times import iso
 from orchestrator.facts.measure import with_outcome
 from orchestrator.lease import Leadership
@@ -17,6 +16,7 @@ from orchestrator.operation.requests import RequestSpec, submit
 from orchestrator.operation.wait import RequestWait, outcome_of
 from state.model.entities import Operation, OperationKind
 from state.settings.keys import Tideover
+from streaming.clocks import SystemClock
 from streaming.kafka.link import Link
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.read import newest_commit

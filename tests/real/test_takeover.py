@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from orchestrator.clock import SystemClock
 from orchestrator.lease import Leadership
 from orchestrator.operation.open_operations import open_operations
 from orchestrator.operation.requests import RequestSpec, submit
 from orchestrator.operation.wait import RequestWait, outcome_of
 from state.model.entities import OperationKind, Phase
 from state.settings.keys import Tideover
+from streaming.clocks import SystemClock
 from streaming.kafka.link import Link
 from tests.real.test_runner import Stage, stage
 from tests.runner_process import RunnerProcess

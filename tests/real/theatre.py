@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ class Theatre(Stage):
         else:
             self.until(f"boxed has {end}", lambda: end - 1 in self.ids("boxed") and end - 2 in self.ids("boxed"))
         for query in ("rows", "sums") if topic == ORDERS else ("boxed",):
-            self.until(f"all that {query} has read is tracked", lambda query=query: self._is_tracked(query, topic))
+            self.until(f"all that {query} has read is tracked", partial(self._is_tracked, query, topic))
         self.until("operations are closed", lambda: not self.store.operations(only_open=True))
 
     def _is_tracked(self, query: str, topic: str) -> bool:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.context import Context as CliWorld
-from orchestrator.clock import SystemClock
 from state.store.sql.migrate import open_store
+from streaming.clocks import SystemClock
 from tests.simulation.world import World
 
 CONFIG = """

@@ -13,10 +13,10 @@ import structlog
 
 from orchestrator.cli import main
 from orchestrator.cli.inspect.list import QUERY_COLUMNS
-from orchestrator.clock import SystemClock
 from orchestrator.lease import Leadership
 from state.model.entities import TopicPartition
 from state.store.sql.store import SqlStore
+from streaming.clocks import SystemClock
 from streaming.cluster_log import PartitionError, TopicFacts
 from tests.simulation.conftest import CONFIG
 from tests.simulation.world import World

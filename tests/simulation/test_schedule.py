@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orchestrator.schedules import ask_for_due
+from state.model.automation import Schedule
 from state.model.entities import DRILLS, OperationKind
-from state.model.schedule import Schedule
 from tests.contract import samples
 from tests.contract.samples import term_of
 from tests.simulation.test_cli import run, run_json, two
@@ -106,7 +106,7 @@ def test_a_person_schedules_lists_and_cancels(world: World, capsys: pytest.Captu
         (("switchover", QUERY, "--to", "north", "--at", "2h"), "cluster 'north' is not declared"),
         (("drill", QUERY, "--cron", "0 3 * *"), "has 4 fields, and cron has five"),
         (("drill", QUERY, "--cron", "0 3 30 2 *"), "never comes"),
-        (("drill", QUERY, "--cron", "0 3 * * *", "--zone", "Mars"), "'Mars' is no time zone"),
+        (("drill", QUERY, "--cron", "0 3 * * *", "--zone", "Mars"), "'Mars' is not a time zone"),
         (("drill", "nothing", "--cron", "0 3 * * *"), "query 'nothing' is not declared"),
     ],
 )

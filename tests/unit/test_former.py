@@ -9,11 +9,11 @@ from state.model.maintenance import CleanedFiles
 from streaming.spark.checkpoint import log_fence as planting
 from streaming.spark.checkpoint.carry import prepare
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.former import clean
 from streaming.spark.checkpoint.log_fence import Mark, claim, has_been_run, holder, release
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.read import CLEANED, read_checkpoint
 from streaming.spark.errors import AlreadyRun, CleanedAway, HeldByStranger, LinkedElsewhere, NotFenced
+from streaming.spark.runner.cleaning import clean
 from tests.checkpoints import CheckpointFolder
 
 FILES = LocalFiles()

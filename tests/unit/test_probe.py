@@ -15,8 +15,8 @@ from state.model.cluster_status import Fault, Layer
 from state.settings.keys import Cluster, Security, Tideover
 from streaming.kafka import probe as module
 from streaming.kafka.cluster_state import ProbeMemory, state_of_cluster
+from streaming.kafka.errors import summed, trouble_of
 from streaming.kafka.probe import Probe
-from streaming.kafka.probe_faults import summed, trouble_of
 from streaming.probe.identities import Identities
 from streaming.probe.result import ProbeFailure, ProbeResult
 from tests.fakecluster import FakeCluster, silent_server

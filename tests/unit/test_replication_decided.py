@@ -19,7 +19,7 @@ from orchestrator.decide.replication_age import (
 from state.errors import Damaged
 from state.model.entities import EndSample, TopicPartition
 from state.model.maintenance import LATENCIES, PartitionCopy, ReplicationSample
-from state.store.codec import pack, unpack
+from state.store.sql.columns import pack, unpack
 from streaming.cluster_log import PartitionError
 from streaming.resume.age import ReplicationAge
 from tests.unit.test_gates import GOOD, NOW, STANDBY, place, resolution, topic

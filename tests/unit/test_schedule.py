@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from orchestrator.cron import next_time
 from orchestrator.decide.operation.schedule import GRACE, Due, due
+from state.model.automation import Schedule
 from state.model.entities import OperationKind
-from state.model.schedule import Schedule
 
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)  # a Monday
 
@@ -47,8 +47,8 @@ def test_a_cron_expression_means_what_cron_makes_of_it(
         ("0 25 * * *", "UTC", "is no cron expression"),
         ("0 3 1 * 1", "UTC", "leave one of them"),
         ("0 3 * * 8", "UTC", "no day 8 of the week"),
-        ("0 3 * * *", "Mars/Olympus", "is no time zone"),
-        ("0 3 * * *", "", "is no time zone"),
+        ("0 3 * * *", "Mars/Olympus", "is not a time zone"),
+        ("0 3 * * *", "", "is not a time zone"),
     ],
 )
 def test_a_wrong_schedule_is_refused_with_a_sentence(cron: str, zone: str, sentence: str) -> None:

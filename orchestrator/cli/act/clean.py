@@ -8,7 +8,6 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
-from orchestrator.clock import SystemClock
 from orchestrator.decide.former_checkpoints import Disposition, JudgedFormer, KeepRules
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, UnknownName, UsageError
@@ -16,6 +15,7 @@ from orchestrator.facts.former_checkpoints import ask_to_clean, judged_of, keep_
 from state.model.maintenance import FormerCheckpoint
 from state.settings.values import parse_duration
 from state.store.controller_store import ControllerStore
+from streaming.clocks import SystemClock
 
 CHECKPOINT_COLUMNS = ("query", "checkpoint", "left_at", "bytes", "fate", "why")
 _ROW_COLUMNS = ("what", "rows")

@@ -7,9 +7,9 @@ import click
 from orchestrator.cli import context, json_shapes, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import follow
-from orchestrator.clock import SystemClock
 from orchestrator.errors import UnknownName
 from state.model.entities import Event
+from streaming.clocks import SystemClock
 
 SEE_HISTORY = "tideover history lists operations"
 EVENT_COLUMNS = ("at", "kind", "query", "operation", "epoch", "actor", "text")

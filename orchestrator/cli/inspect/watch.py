@@ -13,7 +13,6 @@ import click
 from orchestrator.cli import json_shapes, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import say, until_enough, wait
-from orchestrator.clock import Clock, SystemClock
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import Leader, QueryStatus, Status
@@ -23,6 +22,7 @@ from state.errors import StoreUnavailable
 from state.model.cluster_status import ClusterStatus, Layer
 from state.model.entities import Operation
 from state.settings.values import parse_duration
+from streaming.clocks import Clock, SystemClock
 
 _HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 _LEAST, _MOST = timedelta(milliseconds=100), timedelta(hours=1)

@@ -13,7 +13,6 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context
 from orchestrator.cli.progress import Progress, nothing_done, result_of
 from orchestrator.cli.prompts import ask_to_type, ask_yes, is_attended, this_person
-from orchestrator.clock import SystemClock
 from orchestrator.decide.gates.gate import UNFENCED, run_name
 from orchestrator.decide.operation.phases import BEFORE_COMMIT
 from orchestrator.errors import OutcomeUnknown, UsageError
@@ -28,6 +27,7 @@ from state.errors import StoreError
 from state.messages import Process
 from state.model.entities import OperationKind, Request
 from state.settings.keys import Query
+from streaming.clocks import SystemClock
 
 CONSENTS = {
     "unfenced": "start the query although the old run may still be running and writing to the sink",

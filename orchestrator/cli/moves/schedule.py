@@ -15,8 +15,8 @@ from orchestrator.decide.times import iso, parse_end
 from orchestrator.errors import UsageError
 from orchestrator.lease import is_led
 from orchestrator.operation.requests import new_id
+from state.model.automation import Schedule
 from state.model.entities import Event, OperationKind
-from state.model.schedule import Schedule
 
 COLUMNS = ("id", "kind", "queries", "target", "next_at", "cron", "zone", "last_at", "last_outcome", "actor", "reason")
 _AGAIN = "tideover schedule list shows whether it was saved"

@@ -188,7 +188,9 @@ def _resume_offset(one: Placed, seen: Seen) -> Claim:
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, at, None, text)
 
     if at is not None and one.row["end"] is not None and at > one.row["end"]:
-        text = f"{at - one.row['end']} offsets after the end that the log had then: what was written between was skipped"
+        text = (
+            f"{at - one.row['end']} offsets after the end that the log had then: what was written between was skipped"
+        )
         return Claim(*about, Verdict.DOES_NOT_HOLD, at, one.row["end"], text)
     if (why := _cannot_look(one, seen)) is not None:
         return unknown(why)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from state.model.automation import Schedule
 from state.model.entities import OperationKind
-from state.model.schedule import Schedule
 
 GRACE = {OperationKind.SWITCHOVER: timedelta(minutes=10), OperationKind.DRILL: timedelta(hours=1)}
 """How late it may begin. What was meant for the quiet of the night is not done in the morning."""

@@ -17,7 +17,7 @@ from state.model.maintenance import (
     ReplicationSample,
 )
 from state.model.pins import Pin
-from state.store.codec import pack, unpack
+from state.store.sql.columns import pack, unpack
 from state.store.sql.database import Part, upsert, values_of
 from state.store.sql.engine import translated
 from state.store.sql.history import append
