@@ -10,6 +10,7 @@ FAULT   ?= kill
 MINUTES ?= 30
 SEED    ?= 1
 COUNT   ?= 66
+WORKERS ?= 2 # of the real tests; each needs a core and some 3 GB at most
 COMPILE := uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate -q
 PYTEST  := $(BIN)/python -m pytest -p no:cacheprovider
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
@@ -56,7 +57,7 @@ archives: java ## a minute or two, once: archive the classes of Kafka and Spark,
 	$(BIN)/python -m lab archive
 
 test: check simulate java archives ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
-	$(PYTEST) -m "real and not long"
+	$(PYTEST) -n $(strip $(WORKERS)) --dist loadfile -m "real and not long"
 
 test-long: java ## hours: every long test; pages go to build/reports/COMMIT, make reports publishes
 	TIDEOVER_FAULTS_REPORT=1 $(PYTEST) -m long --timeout 14400
