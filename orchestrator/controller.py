@@ -20,7 +20,7 @@ import structlog
 from orchestrator.cluster_watch import ClusterWatch, Observer
 from orchestrator.decide.operation.phases import watched
 from orchestrator.errors import NotLeading
-from orchestrator.facts.gather import FactGatherer, Logs
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import Leadership, this_process
 from orchestrator.operation.automatic_failover import AutomaticFailover
@@ -32,6 +32,7 @@ from state.model.entities import Phase
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, SystemClock
+from streaming.cluster_log import Logs
 from streaming.kafka.link import Links
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities

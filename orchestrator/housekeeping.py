@@ -25,7 +25,6 @@ from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
 from orchestrator.facts.evidence import Folder, keep_evidence
 from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of
-from orchestrator.facts.gather import Logs
 from orchestrator.facts.measure import keep_counts
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.timestamp_disorder import measure_disorder
@@ -36,6 +35,7 @@ from state.model.maintenance import PrunedRows
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, SystemClock
+from streaming.cluster_log import Logs
 
 LOOK_EVERY = timedelta(seconds=5)
 """How often a job looks whether something is due: soon after its controller began to lead."""

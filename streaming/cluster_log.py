@@ -5,7 +5,7 @@ pure logic and for faults that cannot be made otherwise. Errors of one partition
 question creates a topic. Times are Kafka's: milliseconds since the epoch.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter
@@ -190,3 +190,7 @@ class ClusterLog(Protocol):
 
     def entries(self, partition: TopicPartition, start: tuple[int, int], *, timeout: float) -> Entries:
         """Read from ``(offset, max bytes)`` of one partition, each record in full, aborted ones too."""
+
+
+Logs = Callable[[str], ClusterLog]
+"""A way to look at a cluster by its name; raises ``ClusterUndeclared`` for one that the configuration has not."""

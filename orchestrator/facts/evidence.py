@@ -2,31 +2,51 @@
 
 An operation closes in one write, and its evidence follows in another: a process that dies between the two leaves it to
 the next turn of housekeeping, or to the next leader. The store writes it once, whoever comes twice.
+
+To verify a document is to read from the brokers what its claims are checked by: a bounded part of each partition's log.
 """
 
 import os
 import platform
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
+from orchestrator.decide.evidence.claims import (
+    Claim,
+    Placed,
+    Seen,
+    left,
+    of_document,
+    of_exposure,
+    of_partition,
+    placed,
+    range_of,
+    read,
+    strangers,
+)
 from orchestrator.decide.evidence.document import MOST_HISTORY, Facts, document
 from orchestrator.decide.evidence.page import page
-from orchestrator.decide.outcome import is_read_back
+from orchestrator.decide.move_facts import is_planned
+from orchestrator.decide.outcome import MOST_FOLLOWED, Exposed, StandbyPartition, is_read_back
 from orchestrator.errors import NotLeading
-from orchestrator.facts.gather import Logs
-from orchestrator.facts.measure import LONGEST, with_later, with_outcome
+from orchestrator.facts.measure import LONGEST, count_exposed, with_later, with_outcome
 from state.errors import StoreError
-from state.model.entities import Operation
+from state.model.entities import Operation, OperationKind, TopicPartition
 from state.model.evidence import KEPT, Chain, Evidence, Flaw
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Deadline
+from streaming.cluster_log import ClusterLog, Logs, OffsetAnswer, Spec
 from streaming.errors import KafkaError
+from streaming.resolve.batched_lookups import ask_offsets
+from streaming.resolve.scan import read_ranges
 
-AT_ONCE = 20
+DOCUMENTS_AT_ONCE = 20
 """Documents that one turn writes at most; the next one comes soon."""
 MEASURED_WITHIN = timedelta(seconds=30)
 """How long the evidence of a finished move waits for the query to read what the standby held: then its replay can be
@@ -46,7 +66,7 @@ def keep_evidence(
     What goes wrong with one operation is raised when the others have theirs.
     """
     kept, silent, wrong = 0, set[str](), list[Exception]()
-    for operation in store.without_evidence(limit=AT_ONCE):
+    for operation in store.without_evidence(limit=DOCUMENTS_AT_ONCE):
         try:
             kept += keep_evidence_of(
                 operation, store, logs, term=term, actor=actor, silent=silent, patience=patience
@@ -173,3 +193,121 @@ def write_once(path: Path, text: str) -> bool:
         return True
     finally:
         draft.unlink(missing_ok=True)
+
+
+PARTITIONS_AT_ONCE = 100
+"""Partitions that are read together."""
+READ_SECONDS = 10.0
+"""How long each such part of the partitions may take."""
+
+Tell = Callable[[str], None]
+
+
+def verify(kept: Evidence, store: ControllerStore, logs: Logs, tell: Tell) -> list[Claim]:
+    """Every claim of a document, checked as far as the clusters answer. Raises ``StoreError``."""
+    claims = of_document(kept, store.evidence_after(max(0, kept.sequence - 2), limit=3))
+    document = read(kept)
+    if document is None:
+        return claims
+    return claims + verify_places(document, strangers(document, store.pins()), logs, tell)
+
+
+def verify_places(
+    document: Mapping[str, Any], other_clusters: Mapping[str, str], logs: Logs, tell: Tell
+) -> list[Claim]:
+    """The claims of each partition that a move placed; ``other_clusters`` by name: why not to ask them."""
+    partitions, operation = placed(document), document["operation"]
+    found: list[Claim] = []
+    done = 0
+    for part in _parts(partitions):
+        tell(f"reading {operation['to']}: {done} of {len(partitions)} partitions")
+        seen = _seen(operation["to"], part, other_clusters, logs)
+        found += [claim for one in part for claim in of_partition(one, seen[one.key])]
+        done += len(part)
+    if partitions and operation["from"] != operation["to"]:
+        tell(f"reading {operation['from']}: what {operation['to']} did not have")
+    return found + _exposures(document, partitions, other_clusters, logs)
+
+
+def _parts(partitions: Iterable[Placed]) -> Iterator[list[Placed]]:
+    """A few at a time, and no partition of a cluster twice, although two sources may read it."""
+    part: list[Placed] = []
+    for one in partitions:
+        taken = {(each.key.topic, each.key.partition) for each in part}
+        if len(part) == PARTITIONS_AT_ONCE or (one.key.topic, one.key.partition) in taken:
+            yield part
+            part = []
+        part.append(one)
+    if part:
+        yield part
+
+
+def _seen(
+    cluster: str, part: Sequence[Placed], other_clusters: Mapping[str, str], logs: Logs
+) -> dict[tuple[str, str, int], Seen]:
+    if cluster in other_clusters:
+        return {one.key: Seen(error=other_clusters[cluster]) for one in part}
+    try:
+        return _read(logs(cluster), part)
+    except KafkaError as error:
+        return {one.key: Seen(error=f"{cluster} does not answer: {error}") for one in part}
+
+
+def _read(log: ClusterLog, part: Sequence[Placed]) -> dict[tuple[str, str, int], Seen]:
+    deadline = Deadline.after(READ_SECONDS)
+    wanted = [one for one in part if one.row["target_offset"] is not None]
+    keys = {one.key: TopicPartition(one.key.topic, one.key.partition) for one in wanted}
+    facts = log.describe(sorted({key.topic for key in keys.values()}), timeout=deadline.remaining)
+    compacted = {name for name, each in facts.items() if "compact" in (each.cleanup_policy or "")}
+    answers = ask_offsets(log, [(key, at) for key in keys.values() for at in (Spec.EARLIEST, Spec.LATEST)], deadline)
+    found: dict[tuple[str, str, int], Seen] = {one.key: Seen() for one in part}
+    ranges: dict[TopicPartition, tuple[int, int]] = {}
+    for one in wanted:
+        key = keys[one.key]
+        begin, end = answers[key, Spec.EARLIEST], answers[key, Spec.LATEST]
+        if key.topic in compacted:
+            found[one.key] = Seen(error=f"{key.topic} is compacted: records around the resume offset may have gone")
+        elif begin.offset is None or end.offset is None:
+            found[one.key] = Seen(error=_why(begin, end))
+        else:
+            ranges[key] = range_of(one, begin.offset, end.offset)
+            found[one.key] = Seen(begin=begin.offset, end=end.offset)
+    records = read_ranges(log, ranges, limit=2 * MOST_FOLLOWED, timeout=deadline.remaining)
+    for name, key in keys.items():
+        if key in ranges:
+            first, last = ranges[key]
+            known = found[name]
+            found[name] = Seen(begin=known.begin, end=known.end, first=first, last=last, records=records[key])
+    return found
+
+
+def _why(*answers: OffsetAnswer) -> str:
+    error = next((each.error for each in answers if each.error is not None), None)
+    return f"{error.name}: {error.text}" if error is not None else "its leader does not say what the log holds"
+
+
+def _exposures(
+    document: Mapping[str, Any], partitions: Sequence[Placed], other_clusters: Mapping[str, str], logs: Logs
+) -> list[Claim]:
+    source, target = document["operation"]["from"], document["operation"]["to"]
+    kind, consents = document["operation"]["kind"], document["who"].get("consents", ())
+    if source == target or is_planned(OperationKind(kind), consents):  # it left nothing behind
+        return []
+    asked_at_ms, behind = left(document)
+    why = next((other_clusters[name] for name in (source, target) if name in other_clusters), "")
+    counted: Mapping[StandbyPartition, Exposed] = {}
+    if not why and behind:
+        try:
+            counted = count_exposed(logs(source), logs(target), behind, asked_at_ms)
+            why = f"{source} and {target} hold too little of what they held then, or it cannot be told apart"
+        except KafkaError as error:
+            why = f"{source} does not answer: {error}"
+    followed = {each.key for each in behind}
+    return [
+        of_exposure(
+            one,
+            counted.get(one.key, Exposed()).records,
+            why if one.key in followed else "no fingerprints of the last consumed records were kept",
+        )
+        for one in partitions
+    ]

@@ -1,18 +1,16 @@
-"""Asking the standby: the edge between deciding and the clusters. It gathers facts; gates and plans are pure.
+"""The facts of a move, from the store, the runners' reports and the clusters; gates and plans that judge them are pure.
 
 The same gathering serves ``plan`` (from what runners last reported) and an operation (from the checkpoint after its
 fence), so that a plan shows what the operation would do.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from orchestrator.decide import truncation
-from orchestrator.decide.buffer import buffered
 from orchestrator.decide.gates.preconditions import cluster_identity, named_cluster
-from orchestrator.decide.lookup_wants import report_of_fact, rules_of, since_placed, sound_ends, standby_topic, wants_of
+from orchestrator.decide.lookup_wants import report_of_fact, standby_topic
 from orchestrator.decide.move_facts import (
     MoveFacts,
     NamedCluster,
@@ -20,54 +18,26 @@ from orchestrator.decide.move_facts import (
     choose_fresh,
     choose_treatment,
 )
-from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.decide.reconcile import held_by
-from orchestrator.decide.unread import Arrival, arrival, shifted
+from orchestrator.facts.resume_offsets import RESOLVE_SECONDS, STANDBY_SECONDS, ResumeOffsets
 from orchestrator.facts.rewind import with_rewound, with_time
 from orchestrator.facts.runner_reports import alive_runners, latest_fact
 from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
     STILL_WITHIN_SECONDS,
     ask_replicator,
-    common_history,
-    has_patterns,
-    new_topic_wants,
-    standings_of,
-    unseen_samples,
 )
-from orchestrator.facts.timestamp_disorder import measured_buffers
 from orchestrator.operation.open_operations import open_operation
-from state.messages import CheckpointReport, Offsets
-from state.model.entities import EndSample, Operation, OperationKind, Position, RunnerFact, TopicPartition
+from state.messages import CheckpointReport
+from state.model.entities import Operation, OperationKind, RunnerFact
 from state.settings.keys import Route, Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
-from streaming.cluster_log import ClusterLog
+from streaming.cluster_log import Logs
 from streaming.errors import ClusterUnreachable, KafkaError, WrongCluster
-from streaming.resolve.resolver import resolve
-from streaming.resume.model import Resolution, Target, Want
 
-Logs = Callable[[str], ClusterLog]
-"""A way to look at a cluster by its name; raises ``ClusterUndeclared`` for one that the configuration has not."""
-
-STANDBY_SECONDS = 3.0
-"""How long an answer about topics stands."""
 SILENCE_SECONDS = 0.5
 """How long it stands that there was none: a hundred queries need not wait for a dead standby one after the other."""
-RESOLVE_SECONDS = 5.0
-MOVES = 20
-"""So many moves back is looked for the one that left a cluster."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
-    """What was asked ahead of need, and the answer."""
-
-    at: float
-    """On the monotonic clock."""
-    target: str
-    wants: tuple[Want, ...]
-    resolution: Resolution
 
 
 class FactGatherer:
@@ -78,7 +48,7 @@ class FactGatherer:
         self._settings = settings
         self.logs = logs
         self._clock = clock
-        self._ahead: _Asked | None = None
+        self._offsets = ResumeOffsets(store, settings, logs, clock)
         self._standby: tuple[str, float, StandbyAnswer] | None = None
         self._silences: dict[str, tuple[float, str]] = {}
 
@@ -171,7 +141,7 @@ class FactGatherer:
             facts,
             report,
             stretch=self._store.timeline_at(facts.query, then) if foreseen and facts.stateful else None,
-            tracked=self._tracked(facts) if foreseen and facts.stateful else (),
+            tracked=self._offsets.tracked(facts) if foreseen and facts.stateful else (),
             now=self._clock.now(),
             timeout=RESOLVE_SECONDS,
         )
@@ -267,7 +237,7 @@ class FactGatherer:
         """
         if facts.kind is OperationKind.REWIND:
             return self._after_rewind(facts, report)
-        arrived = self._arrived(facts)
+        arrived = self._offsets.arrived(facts)
         if facts.fresh and report.batch is None and arrived is not None:
             report = report.model_copy(update={"offsets": arrived.reached})
         topics = {topic: None for by_topic in report.offsets.values() for topic in by_topic}
@@ -285,146 +255,20 @@ class FactGatherer:
             raise ClusterUnreachable(facts.standby.error)
         if None in called.values() or not report.offsets:
             return facts
-        facts, resolution, planned = self._resolve(replace(facts, departure=self._departed(facts)), report)
+        facts, resolution, planned = self._offsets.resolve(
+            replace(facts, departure=self._offsets.departed(facts)), report
+        )
         sink = facts.settings.sink
         choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned, sink)
         return replace(facts, resolution=resolution, planned_resolution=planned, choice=choice)
 
     def look_ahead(self, facts: MoveFacts, report: CheckpointReport) -> None:
         """Resolve before the fence is done; used afterwards only if the position is the same and every place exact."""
-        if facts.route is None or self._fresh_ahead() is not None:
+        if facts.route is None or self._offsets.is_ahead():
             return
-        try:
+        with suppress(KafkaError):
             self.standby(facts)
-            facts = replace(facts, names=self._names(facts))
-            sampled, positions = self._ends(facts), self._read(facts, report)
-            facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
-            wants, ends = self._wants(facts, report.offsets, positions, sampled)
-            asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
-            self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
-        except KafkaError:
-            return
-
-    def _fresh_ahead(self) -> _Asked | None:
-        """A fence may be waited for by the hour, and the standby's retention and its topics do not wait."""
-        ahead = self._ahead
-        return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
-
-    def _resolve(self, facts: MoveFacts, report: CheckpointReport) -> tuple[MoveFacts, Resolution, Resolution | None]:
-        """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
-        positions, sampled = self._read(facts, report), self._ends(facts)
-        facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
-        if facts.standings is None:
-            known = truncation.tracked_at(since_placed(positions, facts.assignment), report.offsets)
-            told = standings_of(self._read_from(facts), facts, known, sampled, self._store.now())
-            facts = replace(facts, standings=told)
-        wants, ends = self._wants(facts, report.offsets, positions, sampled)
-        cut = truncation.cut_off(facts.standings, wants)
-        if not cut:
-            return replace(facts, resets=()), *self._found(facts, report, wants, ends)
-        proofs = truncation.placed_positions(wants, self._ask(facts, wants, ends))
-        resets = truncation.resets_of(cut, proofs, on_no_match=facts.policy.on_no_match, consents=facts.consents)
-        facts = replace(facts, resets=resets)
-        if not truncation.is_set_back(resets):
-            return facts, *self._found(facts, report, wants, ends)
-        common = common_history(self._read_from(facts), positions, resets, facts.settings.committed_only)
-        back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), [*positions, *common], sampled)
-        # The planned batch held records of the log as it was, so that it cannot be planned again.
-        return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
-
-    def _found(
-        self,
-        facts: MoveFacts,
-        report: CheckpointReport,
-        wants: tuple[Want, ...],
-        ends: Mapping[TopicPartition, EndSample],
-    ) -> tuple[Resolution, Resolution | None]:
-        ahead = self._fresh_ahead()
-        if report.planned is None or facts.fresh:
-            if ahead and (ahead.target, ahead.wants) == (facts.target, wants) and _all_exact(ahead.resolution):
-                return ahead.resolution, None
-            return self._ask(facts, wants, ends), None
-        planned, _ = self._wants(facts, report.planned.offsets, self._tracked(facts), ends)
-        together = tuple(dict.fromkeys(wants + planned))
-        both = self._ask(facts, together, ends)
-        if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
-            return self._ask(facts, wants, ends), self._ask(facts, planned, ends)
-        return _part(both, wants), _part(both, planned)
-
-    def _wants(
-        self,
-        facts: MoveFacts,
-        offsets: Offsets,
-        positions: Sequence[Position],
-        sampled: Mapping[TopicPartition, EndSample],
-    ) -> tuple[tuple[Want, ...], Mapping[TopicPartition, EndSample]]:
-        """What to ask for, and the samples of the old cluster's ends that may be believed for it."""
-        if facts.route is None:
-            raise ValueError(f"no route from {facts.source} to {facts.target}")
-        ends = sound_ends(sampled, since_placed(positions, facts.assignment))
-        wants = wants_of(offsets, positions=positions, ends=ends, route=facts.route)
-        return buffered(wants, facts.buffers, positions), ends
-
-    def _read_from(self, facts: MoveFacts) -> ClusterLog | None:
-        """The log that the query reads; None where another cluster has its name since."""
-        return self.logs(facts.source) if facts.left is None else None
-
-    def _ends(self, facts: MoveFacts) -> Mapping[TopicPartition, EndSample]:
-        """Samples of the cluster in which the query stands, and not of another one that had or has its name."""
-        ends, replaced = self._store.ends(facts.source), facts.replaced_at(facts.source)
-        if replaced is None:
-            return ends
-        before = facts.left is not None
-        return {key: sample for key, sample in ends.items() if (sample.sampled_at < replaced) == before}
-
-    def _tracked(self, facts: MoveFacts) -> list[Position]:
-        return since_placed(self._store.positions(facts.query), facts.assignment)
-
-    def _read(self, facts: MoveFacts, report: CheckpointReport) -> list[Position]:
-        """What is remembered of the records up to batch N: from the place before, too, if nothing was read in this."""
-        tracked, assignment, arrived = self._tracked(facts), facts.assignment, self._arrived(facts)
-        if assignment is None or arrived is None or not arrived.is_unread(report):
-            return tracked
-        before = replace(assignment, cluster=arrived.source, placed_epoch=1)
-        return shifted(since_placed(self._store.positions(facts.query), before), arrived) + tracked
-
-    def _arrived(self, facts: MoveFacts) -> Arrival | None:
-        """The move that brought the query to where it is placed; None when it began there."""
-        placing = next((o for o in self._store.operations(query=facts.query) if o.phase in BEHIND_COMMIT), None)
-        if facts.assignment is None or placing is None or placing.target != facts.assignment.cluster:
-            return None
-        route = self._settings.route(placing.source, placing.target)
-        return arrival(self._store.intents(placing.id), route) if route is not None else None
-
-    def _departed(self, facts: MoveFacts) -> Operation | None:
-        """The last of its newest moves that took the query away from where it goes now.
-
-        None where it never was there, but on another cluster that had the name before.
-        """
-        newest = self._store.operations(query=facts.query, limit=MOVES)
-        done = [o for o in newest if o.outcome == "done" and o.source != o.target]
-        away = next((o for o in done if o.source == facts.target), None)
-        replaced = facts.replaced_at(facts.target)
-        if away is None or replaced is None:
-            return away
-        came = next((o for o in done if o.target == facts.target and o.epoch < away.epoch), None)
-        return away if came is not None and came.started_at > replaced else None
-
-    def _ask(self, facts: MoveFacts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
-        log, now = self.logs(facts.target), self._clock.now()
-        if has_patterns(facts.settings):
-            new = new_topic_wants(
-                log, self._settings, facts.settings, source=facts.source, target=facts.target, wants=wants
-            )
-            wants, ends = (*wants, *new), {**unseen_samples(new, facts.source, now), **ends}
-        return resolve(
-            log,
-            wants,
-            rules_of(facts.settings, facts.policy.on_no_match, facts.route),
-            old_ends=ends,
-            now=now,
-            timeout=RESOLVE_SECONDS,
-        )
+            self._offsets.look_ahead(replace(facts, names=self._names(facts)), report)
 
 
 def _named(route: Route | None, topic: str) -> str | None:
@@ -433,25 +277,3 @@ def _named(route: Route | None, topic: str) -> str | None:
 
 def _keeps_names(route: Route, topics: Iterable[str] | None) -> bool:
     return all(standby_topic(route, topic) == topic for topic in topics or ())
-
-
-def _all_exact(resolution: Resolution) -> bool:
-    return all(target.exact for target in resolution.targets)
-
-
-def _part(both: Resolution, wants: Sequence[Want]) -> Resolution:
-    """Of one answer to two questions, the targets that belong to one of them."""
-    keys = _wanted(wants)
-    return replace(both, targets=tuple(target for target in both.targets if _key(target) in keys))
-
-
-def _wanted(wants: Iterable[Want]) -> set[tuple[str, str, int, int]]:
-    return {(want.source, want.topic, want.partition, want.offset) for want in wants}
-
-
-def _keys(targets: Iterable[Target]) -> set[tuple[str, str, int, int]]:
-    return {_key(target) for target in targets}
-
-
-def _key(target: Target) -> tuple[str, str, int, int]:
-    return target.source, target.topic, target.partition, target.offset

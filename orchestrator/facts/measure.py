@@ -30,7 +30,6 @@ from orchestrator.decide.outcome import (
     with_compared,
     with_read,
 )
-from orchestrator.facts.gather import Logs
 from orchestrator.facts.runner_reports import latest_fact
 from state.errors import StoreError
 from state.model.entities import Event, Operation, TopicPartition
@@ -38,7 +37,7 @@ from state.settings.keys import MethodName
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, LogRecord, Spec
+from streaming.cluster_log import ClusterLog, LogRecord, Logs, Spec
 from streaming.errors import KafkaError
 from streaming.kafka.last_records import read_last_records
 from streaming.resolve.batched_lookups import ask_offsets

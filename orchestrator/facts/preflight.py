@@ -10,7 +10,7 @@ from orchestrator.decide.lookup_wants import newest_of, report_of_fact, since_pl
 from orchestrator.decide.move_facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.operation.plan import plan_json
 from orchestrator.decide.replication_age import counterparts, partitions_of, replication_of
-from orchestrator.facts.gather import FactGatherer, Logs
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS
 from orchestrator.operation.requests import default_target
 from state.messages import CheckpointReport
@@ -20,7 +20,7 @@ from state.model.maintenance import ReplicationSample
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, Deadline
-from streaming.cluster_log import TopicFacts
+from streaming.cluster_log import Logs, TopicFacts
 from streaming.errors import KafkaError
 from streaming.resolve.comparison import ages_since, replication_ages, validate
 from streaming.resume.age import ReplicationAge

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.decide.outcome import Exposed, LeftPartition, StandbyPartition, left_ranges
-from orchestrator.facts.gather import Logs
 from state.model.entities import Operation, TopicPartition
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog, Entry, LogRecord, Spec
+from streaming.cluster_log import ClusterLog, Entry, LogRecord, Logs, Spec
 from streaming.resolve.batched_lookups import ask_offsets
 from streaming.resolve.scan import read_entries, read_ranges
 

@@ -23,7 +23,7 @@ from orchestrator.decide.operation.drill import (
 )
 from orchestrator.decide.operation.plan import plan_json, prepare_request
 from orchestrator.errors import UnknownName
-from orchestrator.facts.gather import FactGatherer, Logs
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.runner_reports import alive_runners
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS
 from orchestrator.lease import Leadership
@@ -35,6 +35,7 @@ from state.model.entities import DRILLS, Assignment, Event, Intent, Operation, P
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
+from streaming.cluster_log import Logs
 from streaming.errors import KafkaError
 
 POLL_SECONDS = 0.1

@@ -38,7 +38,7 @@ from orchestrator.decide.operation.snapshot import (
 )
 from orchestrator.decide.operation.step import goes_on, step
 from orchestrator.errors import UnknownName
-from orchestrator.facts.gather import FactGatherer, Logs
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.runner_reports import hosting_of, hosting_process, latest_fact
 from orchestrator.lease import Leadership
 from orchestrator.operation.journal import Journal
@@ -52,6 +52,7 @@ from state.model.entities import Assignment, Desired, Intent, IntentKind, Intent
 from state.settings.keys import Resume, Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
+from streaming.cluster_log import Logs
 from streaming.errors import KafkaError
 
 POLL_SECONDS = 0.025

@@ -21,7 +21,7 @@ from typing import TypeVar
 import structlog
 
 from orchestrator.errors import NotLeading
-from orchestrator.facts.gather import FactGatherer, Logs
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
 from orchestrator.operation.drill import AT_ONCE, DrillDriver, DrillTaker
 from orchestrator.operation.execute import Executor
@@ -32,6 +32,7 @@ from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, Request
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
+from streaming.cluster_log import Logs
 
 log = structlog.get_logger()
 _Driver = TypeVar("_Driver", Executor, DrillDriver)

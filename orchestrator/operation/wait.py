@@ -15,7 +15,6 @@ import structlog
 
 from orchestrator.errors import NotLeading
 from orchestrator.facts.evidence import keep_evidence_of
-from orchestrator.facts.gather import Logs
 from orchestrator.lease import Leadership
 from orchestrator.operation.open_operations import open_drills, open_operations
 from orchestrator.operation.requests import standing_of
@@ -26,6 +25,7 @@ from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Clock
+from streaming.cluster_log import Logs
 
 log = structlog.get_logger()
 FOLLOW_SECONDS = 0.05

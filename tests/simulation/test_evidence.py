@@ -18,8 +18,7 @@ from orchestrator.decide.evidence.claims import Claim, Verdict, read, verdict_of
 from orchestrator.decide.evidence.document import Facts
 from orchestrator.decide.evidence.document import document as build
 from orchestrator.decide.evidence.page import page
-from orchestrator.facts.evidence import MEASURED_WITHIN, check_chain, keep_evidence, write_once
-from orchestrator.facts.verification import verify, verify_places
+from orchestrator.facts.evidence import MEASURED_WITHIN, check_chain, keep_evidence, verify, verify_places, write_once
 from orchestrator.housekeeping import Housekeeping
 from state.model.entities import Event, Operation, Phase
 from state.model.evidence import Evidence

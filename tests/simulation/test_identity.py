@@ -8,6 +8,7 @@ from orchestrator.cli.context import Context as CliWorld
 from orchestrator.decide.move_facts import MoveFacts, NamedCluster
 from orchestrator.errors import Refused, UnknownName
 from orchestrator.facts.gather import FactGatherer
+from orchestrator.facts.resume_offsets import ResumeOffsets
 from orchestrator.operation.accept_cluster import accept, successor_of
 from state.model.cluster_status import Verdict
 from state.model.entities import Operation, OperationKind, Phase
@@ -166,6 +167,7 @@ def test_samples_of_a_cluster_do_not_count_for_its_replacement() -> None:
     store, lead = world.store, world.lead()
     assert lead.take()
     gatherer = FactGatherer(store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
+    offsets = ResumeOffsets(store, world.settings, world.clusters.__getitem__, world.clock)
     (old, new), at = store.ends("east").values(), store.now() + SECOND
     pin = replace(samples.pin(), replaced_at=at)
     store.save_ends([replace(old, sampled_at=at - SECOND), replace(new, sampled_at=at)])
@@ -175,9 +177,9 @@ def test_samples_of_a_cluster_do_not_count_for_its_replacement() -> None:
         return replace(gatherer.before(OperationKind.FAILOVER, QUERY, target, look=False), source=source, names=names)
 
     left = replace(pin, former=(Placement(QUERY, 1, OTHER_ID),))
-    assert [each.sampled_at for each in gatherer._ends(facts(pin, "east", "west")).values()] == [at]
-    assert [each.sampled_at for each in gatherer._ends(facts(left, "east", "west")).values()] == [at - SECOND]
-    assert len(gatherer._ends(facts(replace(pin, replaced_at=None), "east", "west"))) == 2
+    assert [each.sampled_at for each in offsets._ends(facts(pin, "east", "west")).values()] == [at]
+    assert [each.sampled_at for each in offsets._ends(facts(left, "east", "west")).values()] == [at - SECOND]
+    assert len(offsets._ends(facts(replace(pin, replaced_at=None), "east", "west"))) == 2
 
     def moved(epoch: int, source: str, target: str, seconds: float) -> Operation:
         operation = samples.operation(
@@ -189,15 +191,15 @@ def test_samples_of_a_cluster_do_not_count_for_its_replacement() -> None:
 
     back = facts(pin, "west", "east")
     away = moved(2, "east", "west", 5)
-    assert gatherer._departed(back) is None, "it stood in the cluster of before, until after the name was given away"
-    assert gatherer._departed(replace(back, names=None)) == away
+    assert offsets.departed(back) is None, "it stood in the cluster of before, until after the name was given away"
+    assert offsets.departed(replace(back, names=None)) == away
     moved(3, "west", "east", 6)
-    assert gatherer._departed(back) is None
-    assert gatherer._departed(facts(pin, "west", "east")) is None
+    assert offsets.departed(back) is None
+    assert offsets.departed(facts(pin, "west", "east")) is None
     away = moved(4, "east", "west", 7)
-    assert gatherer._departed(back) == away
+    assert offsets.departed(back) == away
     taken_meanwhile = replace(pin, replaced_at=at + 6.5 * SECOND)
-    assert gatherer._departed(facts(taken_meanwhile, "west", "east")) is None, "it had come to the cluster of before"
+    assert offsets.departed(facts(taken_meanwhile, "west", "east")) is None, "it had come to the cluster of before"
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Asking the standby: how long an answer stands, and how long that there was none."""
 
 from orchestrator.decide.lookup_wants import rules_of
-from orchestrator.facts.gather import SILENCE_SECONDS, STANDBY_SECONDS, FactGatherer
+from orchestrator.facts.gather import SILENCE_SECONDS, FactGatherer
+from orchestrator.facts.resume_offsets import STANDBY_SECONDS
 from state.model.entities import OperationKind
 from state.settings.keys import Route, Source
 from tests.simulation.world import World

@@ -16,7 +16,7 @@ from orchestrator.decide.evidence.claims import (
     verdict_of,
 )
 from orchestrator.decide.outcome import StandbyPartition
-from orchestrator.facts.verification import _parts
+from orchestrator.facts.evidence import _parts
 from streaming.cluster_log import LogRecord
 from streaming.resume.notes import UNPROVEN_BOUND
 

@@ -117,7 +117,11 @@ def test_a_consent_accepts_what_its_gate_names(facts: MoveFacts, consent: str) -
 
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [({"sink": "keyed"}, "overwrites by key"), ({}, "delete from it what came after"), ({"sink": "batch-id"}, "delete from it")],
+    [
+        ({"sink": "keyed"}, "overwrites by key"),
+        ({}, "delete from it what came after"),
+        ({"sink": "batch-id"}, "delete from it"),
+    ],
 )
 def test_the_plan_says_what_the_sink_does_with_repeats(settings: Mapping[str, Any], says: str) -> None:
     gates = judge_move(replace(REWIND, settings=query(**settings)))

@@ -47,7 +47,7 @@ def verify_operation(ctx: Context, operation_id: str | None, chain: bool, output
         raise UsageError("name one operation, or use --chain")
     if operation_id is None:
         return _chain(ctx, output)
-    from orchestrator.facts.verification import verify  # imported when needed: it reads clusters
+    from orchestrator.facts.evidence import verify  # imported when needed: it reads clusters
 
     kept = kept_of(ctx.store, operation_id)
     claims = verify(kept, ctx.store, ctx.log, render.talk)

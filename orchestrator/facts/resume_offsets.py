@@ -1,0 +1,214 @@
+"""Where a query resumes on its target: what is remembered of its position, and what the standby answers for it.
+
+Method by method the standby is asked by ``streaming.resolve``. Here is decided what to ask: from which position, with
+which samples of the old cluster's ends, and from where positions go on whose log was cut.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.decide import truncation
+from orchestrator.decide.buffer import buffered
+from orchestrator.decide.lookup_wants import rules_of, since_placed, sound_ends, wants_of
+from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.decide.operation.phases import BEHIND_COMMIT
+from orchestrator.decide.unread import Arrival, arrival, shifted
+from orchestrator.facts.source_cluster import (
+    common_history,
+    has_patterns,
+    new_topic_wants,
+    standings_of,
+    unseen_samples,
+)
+from orchestrator.facts.timestamp_disorder import measured_buffers
+from state.messages import CheckpointReport, Offsets
+from state.model.entities import EndSample, Operation, Position, TopicPartition
+from state.settings.keys import Tideover
+from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
+from streaming.cluster_log import ClusterLog, Logs
+from streaming.resolve.resolver import resolve
+from streaming.resume.model import Resolution, Target, Want
+
+STANDBY_SECONDS = 3.0
+"""How long an answer of the standby stands."""
+RESOLVE_SECONDS = 5.0
+MOVES = 20
+"""So many moves back is looked for the one that left a cluster."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What was asked ahead of need, and the answer."""
+
+    at: float
+    """On the monotonic clock."""
+    target: str
+    wants: tuple[Want, ...]
+    resolution: Resolution
+
+
+class ResumeOffsets:
+    """Looks resume offsets up for one operation or one plan; not shared between threads."""
+
+    def __init__(self, store: ControllerStore, settings: Tideover, logs: Logs, clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._logs = logs
+        self._clock = clock
+        self._ahead: _Asked | None = None
+
+    def is_ahead(self) -> bool:
+        """Whether an answer of a moment ago is at hand."""
+        return self._fresh_ahead() is not None
+
+    def look_ahead(self, facts: MoveFacts, report: CheckpointReport) -> None:
+        """Resolve before the fence is done. Raises ``KafkaError``."""
+        sampled, positions = self._ends(facts), self._read(facts, report)
+        facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
+        wants, ends = self._wants(facts, report.offsets, positions, sampled)
+        asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
+        self._ahead = _Asked(at=asked_at, target=facts.target, wants=wants, resolution=found)
+
+    def _fresh_ahead(self) -> _Asked | None:
+        """A fence may be waited for by the hour, and the standby's retention and its topics do not wait."""
+        ahead = self._ahead
+        return ahead if ahead and self._clock.monotonic() - ahead.at < STANDBY_SECONDS else None
+
+    def resolve(self, facts: MoveFacts, report: CheckpointReport) -> tuple[MoveFacts, Resolution, Resolution | None]:
+        """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
+        positions, sampled = self._read(facts, report), self._ends(facts)
+        facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
+        if facts.standings is None:
+            known = truncation.tracked_at(since_placed(positions, facts.assignment), report.offsets)
+            told = standings_of(self._read_from(facts), facts, known, sampled, self._store.now())
+            facts = replace(facts, standings=told)
+        wants, ends = self._wants(facts, report.offsets, positions, sampled)
+        cut = truncation.cut_off(facts.standings, wants)
+        if not cut:
+            return replace(facts, resets=()), *self._found(facts, report, wants, ends)
+        proofs = truncation.placed_positions(wants, self._ask(facts, wants, ends))
+        resets = truncation.resets_of(cut, proofs, on_no_match=facts.policy.on_no_match, consents=facts.consents)
+        facts = replace(facts, resets=resets)
+        if not truncation.is_set_back(resets):
+            return facts, *self._found(facts, report, wants, ends)
+        common = common_history(self._read_from(facts), positions, resets, facts.settings.committed_only)
+        back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), [*positions, *common], sampled)
+        # The planned batch held records of the log as it was, so that it cannot be planned again.
+        return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
+
+    def _found(
+        self,
+        facts: MoveFacts,
+        report: CheckpointReport,
+        wants: tuple[Want, ...],
+        ends: Mapping[TopicPartition, EndSample],
+    ) -> tuple[Resolution, Resolution | None]:
+        ahead = self._fresh_ahead()
+        if report.planned is None or facts.fresh:
+            if ahead and (ahead.target, ahead.wants) == (facts.target, wants) and _all_exact(ahead.resolution):
+                return ahead.resolution, None
+            return self._ask(facts, wants, ends), None
+        planned, _ = self._wants(facts, report.planned.offsets, self.tracked(facts), ends)
+        together = tuple(dict.fromkeys(wants + planned))
+        both = self._ask(facts, together, ends)
+        if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
+            return self._ask(facts, wants, ends), self._ask(facts, planned, ends)
+        return _part(both, wants), _part(both, planned)
+
+    def _wants(
+        self,
+        facts: MoveFacts,
+        offsets: Offsets,
+        positions: Sequence[Position],
+        sampled: Mapping[TopicPartition, EndSample],
+    ) -> tuple[tuple[Want, ...], Mapping[TopicPartition, EndSample]]:
+        """What to ask for, and the samples of the old cluster's ends that may be believed for it."""
+        if facts.route is None:
+            raise ValueError(f"no route from {facts.source} to {facts.target}")
+        ends = sound_ends(sampled, since_placed(positions, facts.assignment))
+        wants = wants_of(offsets, positions=positions, ends=ends, route=facts.route)
+        return buffered(wants, facts.buffers, positions), ends
+
+    def _read_from(self, facts: MoveFacts) -> ClusterLog | None:
+        """The log that the query reads; None where another cluster has its name since."""
+        return self._logs(facts.source) if facts.left is None else None
+
+    def _ends(self, facts: MoveFacts) -> Mapping[TopicPartition, EndSample]:
+        """Samples of the cluster in which the query stands, and not of another one that had or has its name."""
+        ends, replaced = self._store.ends(facts.source), facts.replaced_at(facts.source)
+        if replaced is None:
+            return ends
+        before = facts.left is not None
+        return {key: sample for key, sample in ends.items() if (sample.sampled_at < replaced) == before}
+
+    def tracked(self, facts: MoveFacts) -> list[Position]:
+        return since_placed(self._store.positions(facts.query), facts.assignment)
+
+    def _read(self, facts: MoveFacts, report: CheckpointReport) -> list[Position]:
+        """What is remembered of the records up to batch N: from the place before, too, if nothing was read in this."""
+        tracked, assignment, arrived = self.tracked(facts), facts.assignment, self.arrived(facts)
+        if assignment is None or arrived is None or not arrived.is_unread(report):
+            return tracked
+        before = replace(assignment, cluster=arrived.source, placed_epoch=1)
+        return shifted(since_placed(self._store.positions(facts.query), before), arrived) + tracked
+
+    def arrived(self, facts: MoveFacts) -> Arrival | None:
+        """The move that brought the query to where it is placed; None when it began there."""
+        placing = next((o for o in self._store.operations(query=facts.query) if o.phase in BEHIND_COMMIT), None)
+        if facts.assignment is None or placing is None or placing.target != facts.assignment.cluster:
+            return None
+        route = self._settings.route(placing.source, placing.target)
+        return arrival(self._store.intents(placing.id), route) if route is not None else None
+
+    def departed(self, facts: MoveFacts) -> Operation | None:
+        """The last of its newest moves that took the query away from where it goes now.
+
+        None where it never was there, but on another cluster that had the name before.
+        """
+        newest = self._store.operations(query=facts.query, limit=MOVES)
+        done = [o for o in newest if o.outcome == "done" and o.source != o.target]
+        away = next((o for o in done if o.source == facts.target), None)
+        replaced = facts.replaced_at(facts.target)
+        if away is None or replaced is None:
+            return away
+        came = next((o for o in done if o.target == facts.target and o.epoch < away.epoch), None)
+        return away if came is not None and came.started_at > replaced else None
+
+    def _ask(self, facts: MoveFacts, wants: Sequence[Want], ends: Mapping[TopicPartition, EndSample]) -> Resolution:
+        log, now = self._logs(facts.target), self._clock.now()
+        if has_patterns(facts.settings):
+            new = new_topic_wants(
+                log, self._settings, facts.settings, source=facts.source, target=facts.target, wants=wants
+            )
+            wants, ends = (*wants, *new), {**unseen_samples(new, facts.source, now), **ends}
+        return resolve(
+            log,
+            wants,
+            rules_of(facts.settings, facts.policy.on_no_match, facts.route),
+            old_ends=ends,
+            now=now,
+            timeout=RESOLVE_SECONDS,
+        )
+
+
+def _all_exact(resolution: Resolution) -> bool:
+    return all(target.exact for target in resolution.targets)
+
+
+def _part(both: Resolution, wants: Sequence[Want]) -> Resolution:
+    """Of one answer to two questions, the targets that belong to one of them."""
+    keys = _wanted(wants)
+    return replace(both, targets=tuple(target for target in both.targets if _key(target) in keys))
+
+
+def _wanted(wants: Iterable[Want]) -> set[tuple[str, str, int, int]]:
+    return {(want.source, want.topic, want.partition, want.offset) for want in wants}
+
+
+def _keys(targets: Iterable[Target]) -> set[tuple[str, str, int, int]]:
+    return {_key(target) for target in targets}
+
+
+def _key(target: Target) -> tuple[str, str, int, int]:
+    return target.source, target.topic, target.partition, target.offset
