@@ -23,12 +23,12 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from orchestrator.decide.gates.readiness import next_samples, readiness_event, readiness_fact
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
+from orchestrator.facts.current import open_operations
 from orchestrator.facts.evidence import Folder, keep_evidence
 from orchestrator.facts.former_checkpoints import ask_to_clean, keep_of
 from orchestrator.facts.measure import keep_counts
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.timestamp_disorder import measure_disorder
-from orchestrator.operation.open_operations import open_operations
 from orchestrator.schedules import ask_for_due
 from state.errors import Damaged, StaleTerm, StoreUnavailable, TideoverError
 from state.model.maintenance import PrunedRows

@@ -7,7 +7,7 @@ from orchestrator.cli.render import talk
 from orchestrator.decide.operation.phases import waits
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
-from orchestrator.operation.open_operations import open_operations
+from orchestrator.facts.current import open_operations
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.wait import outcome_of
 from state.errors import StoreUnavailable

@@ -12,8 +12,7 @@ from orchestrator.decide.former_checkpoints import (
 )
 from orchestrator.decide.gates.preconditions import choose_runner
 from orchestrator.decide.reconcile import held_by
-from orchestrator.facts.runner_reports import alive_runners, latest_fact
-from orchestrator.operation.open_operations import open_operation
+from orchestrator.facts.current import alive_runners, latest_fact, open_operation
 from state.model.maintenance import FormerCheckpoint
 from state.settings.keys import Retention, Tideover
 from state.store.controller_store import ControllerStore

@@ -19,15 +19,14 @@ from orchestrator.decide.move_facts import (
     choose_treatment,
 )
 from orchestrator.decide.reconcile import held_by
+from orchestrator.facts.current import alive_runners, latest_fact, open_operation
 from orchestrator.facts.resume_offsets import RESOLVE_SECONDS, STANDBY_SECONDS, ResumeOffsets
 from orchestrator.facts.rewind import with_rewound, with_time
-from orchestrator.facts.runner_reports import alive_runners, latest_fact
 from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
     STILL_WITHIN_SECONDS,
     ask_replicator,
 )
-from orchestrator.operation.open_operations import open_operation
 from state.messages import CheckpointReport
 from state.model.entities import Operation, OperationKind, RunnerFact
 from state.settings.keys import Route, Tideover

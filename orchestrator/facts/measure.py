@@ -30,7 +30,7 @@ from orchestrator.decide.outcome import (
     with_compared,
     with_read,
 )
-from orchestrator.facts.runner_reports import latest_fact
+from orchestrator.facts.current import latest_fact
 from state.errors import StoreError
 from state.model.entities import Event, Operation, TopicPartition
 from state.settings.keys import MethodName

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.decide.gates.automatic import Cooldown
 from orchestrator.decide.status import Rows, Status, status_of
+from orchestrator.facts.current import open_operations
 from orchestrator.lease import NAME
 from orchestrator.operation import pauses
-from orchestrator.operation.open_operations import open_operations
 from state.model.entities import DRILLS, Assignment, Departure, EndSample, Operation, TopicPartition
 from state.settings.keys import Tideover
 from state.store.controller_store import ControllerStore

@@ -12,8 +12,8 @@ from datetime import timedelta
 
 from orchestrator.decide.gates import automatic
 from orchestrator.decide.gates.gate import Gate
+from orchestrator.facts.current import open_operation
 from orchestrator.facts.gather import FactGatherer
-from orchestrator.operation.open_operations import open_operation
 from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import RequestSpec, submit
 from state.errors import StoreError

@@ -23,11 +23,10 @@ from orchestrator.decide.operation.drill import (
 )
 from orchestrator.decide.operation.plan import plan_json, prepare_request
 from orchestrator.errors import UnknownName
+from orchestrator.facts.current import alive_runners, open_drill, open_operation
 from orchestrator.facts.gather import FactGatherer
-from orchestrator.facts.runner_reports import alive_runners
 from orchestrator.facts.source_cluster import DESCRIBE_SECONDS
 from orchestrator.lease import Leadership
-from orchestrator.operation.open_operations import open_drill, open_operation
 from orchestrator.operation.requests import default_target, event_of
 from state.errors import StoreUnavailable, TideoverError
 from state.model.checkpoint_folders import drill_folder

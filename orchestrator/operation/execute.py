@@ -38,8 +38,8 @@ from orchestrator.decide.operation.snapshot import (
 )
 from orchestrator.decide.operation.step import goes_on, step
 from orchestrator.errors import UnknownName
+from orchestrator.facts.current import hosting_of, hosting_process, latest_fact
 from orchestrator.facts.gather import FactGatherer
-from orchestrator.facts.runner_reports import hosting_of, hosting_process, latest_fact
 from orchestrator.lease import Leadership
 from orchestrator.operation.journal import Journal
 from orchestrator.operation.pauses import automatic_facts_of

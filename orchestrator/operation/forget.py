@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from orchestrator.errors import Refused, UnknownName
-from orchestrator.facts.runner_reports import latest_fact
-from orchestrator.operation.open_operations import open_operation
+from orchestrator.facts.current import latest_fact, open_operation
 from state.model.entities import Event, QueryFact, RunState
 from state.model.maintenance import RememberedRows
 from state.settings.keys import Tideover

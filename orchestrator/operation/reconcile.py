@@ -14,8 +14,7 @@ from orchestrator.decide.reconcile import (
     vouched,
 )
 from orchestrator.errors import Refused
-from orchestrator.facts.runner_reports import latest_fact
-from orchestrator.operation.open_operations import open_operation
+from orchestrator.facts.current import latest_fact, open_operation
 from state.messages import ALREADY_RUN, Failure
 from state.model.entities import Assignment, Event, Intent, IntentKind, IntentState, Operation, QueryFact
 from state.settings.keys import Tideover

@@ -18,11 +18,10 @@ from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, t
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
 from orchestrator.decide.outcome import to_compare
+from orchestrator.facts.current import hosting_process, latest_fact, open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.measure import keep_counts
-from orchestrator.facts.runner_reports import hosting_process, latest_fact, run_of
 from orchestrator.lease import Leadership
-from orchestrator.operation.open_operations import open_operation
 from orchestrator.operation.pauses import automatic_facts_of
 from state.errors import StoreError
 from state.messages import Process

@@ -21,11 +21,11 @@ from typing import TypeVar
 import structlog
 
 from orchestrator.errors import NotLeading
+from orchestrator.facts.current import open_drill, open_drills, open_operations
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
 from orchestrator.operation.drill import AT_ONCE, DrillDriver, DrillTaker
 from orchestrator.operation.execute import Executor
-from orchestrator.operation.open_operations import open_drill, open_drills, open_operations
 from orchestrator.operation.requests import RequestHandler
 from state.errors import Conflict, StaleTerm, StoreError, StoreUnavailable, TideoverError
 from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, Request

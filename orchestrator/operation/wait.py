@@ -14,9 +14,9 @@ from datetime import timedelta
 import structlog
 
 from orchestrator.errors import NotLeading
+from orchestrator.facts.current import open_drills, open_operations
 from orchestrator.facts.evidence import keep_evidence_of
 from orchestrator.lease import Leadership
-from orchestrator.operation.open_operations import open_drills, open_operations
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.scheduler import Scheduler
 from state.errors import StoreError, StoreUnavailable, TideoverError

@@ -22,7 +22,7 @@ SEAMS = {
     "sqlite3": ("state/store/sql/",),
     "yaml": ("orchestrator/config/load.py", "orchestrator/cli/"),
     "click": ("orchestrator/cli/",),
-    "apscheduler": ("orchestrator/housekeeping.py", "orchestrator/cron.py"),
+    "apscheduler": ("orchestrator/housekeeping.py", "orchestrator/schedules.py"),
 }
 
 PURE = (

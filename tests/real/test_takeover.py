@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from orchestrator.facts.current import open_operations
 from orchestrator.lease import Leadership
-from orchestrator.operation.open_operations import open_operations
 from orchestrator.operation.requests import RequestSpec, submit
 from orchestrator.operation.wait import RequestWait, outcome_of
 from state.model.entities import OperationKind, Phase

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.facts.current import open_operations
 from orchestrator.lease import Leadership
-from orchestrator.operation.open_operations import open_operations
 from orchestrator.operation.requests import RequestSpec, standing_of, submit
 from orchestrator.operation.scheduler import Scheduler
 from orchestrator.operation.wait import RequestWait

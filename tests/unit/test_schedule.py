@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.cron import next_time
-from orchestrator.decide.operation.schedule import GRACE, Due, due
+from orchestrator.schedules import GRACE, Due, due, next_time
 from state.model.automation import Schedule
 from state.model.entities import OperationKind
 

@@ -3,8 +3,7 @@
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
+from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.errors import ExitCode
 from orchestrator.operation.accept_cluster import accept, successor_of
 

@@ -4,8 +4,7 @@ import click
 
 from orchestrator.cli import context, json_shapes, render
 from orchestrator.cli.act.pause import AGAIN
-from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.prompts import this_person, unknown_if_lost
+from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.decide.gates.automatic import cooldown_text
 from orchestrator.errors import ExitCode
 from orchestrator.operation import pauses

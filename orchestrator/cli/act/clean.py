@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
+from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.decide.former_checkpoints import Disposition, JudgedFormer, KeepRules
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, UnknownName, UsageError

@@ -5,12 +5,11 @@ from datetime import datetime
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.prompts import this_person, unknown_if_lost
+from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.decide.times import parse_end
 from orchestrator.errors import UsageError
+from orchestrator.facts.current import open_operations
 from orchestrator.operation import pauses
-from orchestrator.operation.open_operations import open_operations
 from state.model.automation import EVERY
 
 PAUSE_COLUMNS = ("scope", "since", "until", "actor", "reason", "resumed_at")

@@ -5,8 +5,7 @@ import re
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.prompts import ask_yes, require_person, this_person, unknown_if_lost
+from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.decide.reconcile import lost_text, put_back_text
 from orchestrator.errors import ExitCode, UsageError
 from orchestrator.operation.reconcile import lost_of, reconcile_by_hand, sides_of

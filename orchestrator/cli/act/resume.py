@@ -4,8 +4,7 @@ import click
 
 from orchestrator.cli import context, json_shapes, render
 from orchestrator.cli.act.pause import AGAIN, PAUSE_COLUMNS, scope_of
-from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.prompts import this_person, unknown_if_lost
+from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.decide.gates.automatic import paused_text
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode

@@ -6,9 +6,8 @@ from datetime import timedelta
 import click
 
 from orchestrator.cli import context, json_shapes, render
-from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.cli.moves.move import follow
-from orchestrator.cli.prompts import this_person, unknown_if_lost
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused, UnknownName
 from orchestrator.operation.requests import RequestSpec, submit

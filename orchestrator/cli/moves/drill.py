@@ -6,9 +6,8 @@ from datetime import timedelta
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.context import Context, pass_context, this_person
 from orchestrator.cli.moves.move import CONSENTS, aims_of, carry_out, check_led, flags_of
-from orchestrator.cli.prompts import this_person
 from orchestrator.decide.operation.drill import RECORDS
 from orchestrator.operation.requests import RequestSpec
 from state.model.entities import OperationKind, Request

@@ -10,17 +10,15 @@ from datetime import timedelta
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context
+from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
 from orchestrator.cli.progress import Progress, nothing_done, result_of
-from orchestrator.cli.prompts import ask_to_type, ask_yes, is_attended, this_person
 from orchestrator.decide.gates.gate import UNFENCED, run_name
 from orchestrator.decide.operation.phases import BEFORE_COMMIT
 from orchestrator.errors import OutcomeUnknown, UsageError
+from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
-from orchestrator.facts.runner_reports import run_of
 from orchestrator.lease import Leadership, is_led, this_process
-from orchestrator.operation.open_operations import open_operation
 from orchestrator.operation.requests import RequestSpec, default_target, standing_of, submit
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError

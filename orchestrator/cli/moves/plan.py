@@ -10,7 +10,7 @@ from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, to, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.errors import ExitCode
-from orchestrator.operation.open_operations import open_operation
+from orchestrator.facts.current import open_operation
 from state.model.entities import OperationKind
 
 

@@ -6,12 +6,11 @@ from datetime import timedelta
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.context import Context, ask_yes, is_attended, pass_context, this_person
 from orchestrator.cli.moves.move import Aim, Flags, carry_out, check_led, confirm_consents, consents, how, plans_of
-from orchestrator.cli.prompts import ask_yes, is_attended, this_person
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import UsageError
-from orchestrator.facts.runner_reports import run_of
+from orchestrator.facts.current import run_of
 from orchestrator.operation.requests import RequestSpec
 from state.model.entities import OperationKind
 

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 import click
 
 from orchestrator.cli import context
-from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.prompts import this_person
+from orchestrator.cli.context import Context, pass_context, this_person
 from orchestrator.errors import ConfigError, ExitCode, UnknownName
 
 

@@ -1,14 +1,40 @@
-"""What a runner reported last of one query, and which process that was."""
+"""What goes on now: what a runner reported last of one query, which process that was, and which operations are open.
+
+A drill is open beside whatever else is: it is in nobody's way, and found by its own name alone.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from orchestrator.decide.operation.snapshot import hosted_by
-from orchestrator.operation.open_operations import open_operation
 from state.messages import Process
-from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, Step
+from state.model.entities import DRILLS, Assignment, Desired, Operation, QueryFact, RunnerFact, Step
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
+
+_AT_MOST = 1_000_000
+"""Far more than there can be: a query has one open move at most, and one drill."""
+
+
+def open_operations(store: ControllerStore) -> list[Operation]:
+    """Every open operation but drills, the oldest first."""
+    return list(reversed(store.operations(only_open=True, limit=_AT_MOST)))
+
+
+def open_operation(store: ControllerStore, query: str) -> Operation | None:
+    """The open operation of a query; None where it has none. A drill is none."""
+    return next(iter(store.operations(query=query, only_open=True, limit=1)), None)
+
+
+def open_drills(store: ControllerStore) -> list[Operation]:
+    """Every open drill, the oldest first."""
+    return list(reversed(store.operations(only_open=True, limit=_AT_MOST, kinds=DRILLS)))
+
+
+def open_drill(store: ControllerStore, query: str) -> Operation | None:
+    """The open drill of a query; None where it has none."""
+    return next(iter(store.operations(query=query, only_open=True, limit=1, kinds=DRILLS)), None)
+
 
 FRESH_HEARTBEAT = timedelta(seconds=5)
 """A runner whose heart beat this recently, by the store's clock, is alive."""
