@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+PRIMARY, STANDBY = "east", "west"
 EAST = ("east-1", "east-2", "east-3")
 CONTROLLERS = ("controller-one", "controller-two")
 RUNNERS = ("runner-a", "runner-b")
@@ -39,10 +40,25 @@ class Act(StrEnum):
     """A person types the failover with a consent."""
     CLOCK = "clock ahead"
     """Nothing is done: that a fault which an environment begins with is really there is looked at."""
+    SWITCHOVER = "switchover"
+    """A person types it for all queries, and waits for its end."""
+    DRILL = "drill"
+    """The same with a drill."""
+    FAILBACK = "failback"
+    """The same with a failback, once its plan is not refused any more."""
+    PRODUCE = "producers by"
+    """From now on the service that is named sends, and no other one."""
+    TURN = "replication turned round by"
+    """What only the primary has is reported; then the replicator that is named copies from the standby, behind what
+    both have. The other one must be dead."""
 
 
 STRIKES = frozenset({Act.KILL, Act.FREEZE})
 HEALS = frozenset({Act.START, Act.THAW, Act.JOIN, Act.CLEAR, Act.EMPTY})
+TYPED = frozenset({Act.SWITCHOVER, Act.DRILL, Act.FAILBACK})
+"""Verbs of Tideover's that a person types while nothing forces anybody to."""
+NO_WAIT = "--no-wait"
+"""As ``detail`` of a verb: the controllers see it through, and the next step meets it under way."""
 
 
 class When(StrEnum):
@@ -55,6 +71,8 @@ class When(StrEnum):
     MOVING = "a move is under way"
     MOVED = "every query is on the standby"
     REFUSED = "the move was refused"
+    BACK = "the primary is UP again"
+    """It was left, and every query is on the standby."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +83,20 @@ class FaultStep:
     on: tuple[str, ...] = ()
     network: str = ""
     detail: str = ""
-    """Of SLOW `DELAY_MS LOSS_PERCENT`; of CONSENT the gate's consent; of CLOCK the seconds."""
+    """Of SLOW `DELAY_MS LOSS_PERCENT`; of CONSENT the gate's consent; of CLOCK the seconds; of a verb its option."""
     when: When = When.AT_ONCE
     after_seconds: float = 0.0
     """Waited for once the moment has come."""
+
+    @property
+    def during(self) -> str:
+        """When load is shown while somebody waits for a verb, in words; empty where nobody does."""
+        return f"during the {self.act.value}" if self.act in TYPED and self.detail != NO_WAIT else ""
+
+    @property
+    def strikes_primary(self) -> bool:
+        """Whether all of the primary dies or stands still by it."""
+        return self.act in STRIKES and {*EAST} <= {*self.on}
 
     def __str__(self) -> str:
         where = f" {'from' if self.act is Act.CUT else 'to'} {self.network}" if self.network else ""
@@ -98,6 +126,11 @@ class Action:
     def strikes_primary(self) -> bool:
         """Whether the primary died or stood still by it."""
         return self.act in STRIKES and {*EAST} <= {*self.on}
+
+    @property
+    def asks_to_leave(self) -> bool:
+        """Whether a person asked by it that the queries leave the primary."""
+        return self.act is Act.SWITCHOVER
 
     @property
     def returns_primary(self) -> bool:
@@ -160,7 +193,7 @@ class Observation:
     def _belief(self, cluster: str) -> Mapping[str, Any]:
         return next((each for each in self.told["clusters"] if each["cluster"] == cluster), {})
 
-    def shows(self, when: When, target: str = "west", source: str = "east") -> bool:
+    def shows(self, when: When, target: str = STANDBY, source: str = PRIMARY) -> bool:
         """Whether a moment has come."""
         match when:
             case When.AT_ONCE:
@@ -174,6 +207,8 @@ class Observation:
                 return any(phase in OPEN_PHASES for phase in self.phases)
             case When.MOVED:
                 return self.all_on(target)
+            case When.BACK:
+                return self.verdict(source) == "UP" and self.all_on(target)
             case When.REFUSED:
                 told = any(each["kind"] == "not-moved" for each in self.told["events"])
                 tried = bool(self.told["cooldowns"]) and not self.told["operations"]

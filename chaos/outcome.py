@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chaos.faults import HEALS, WORKERS, Act, Action, Observation, When
-from chaos.scenarios import Scenario
+from chaos.faults import HEALS, PRIMARY, STANDBY, WORKERS, Act, Action, Observation, When
+from chaos.scenarios import TIMES, Scenario
 
-PRIMARY, STANDBY = "east", "west"
 _VERDICT = re.compile(r"(?P<cluster>\S+) is (?P<verdict>[A-Z_]+): ")
 """How the history tells a verdict."""
-MOVED = f"on {STANDBY} after the move"
 _MOST_EXPOSED = 1_000
 """Acknowledged records of a query that may be left behind where nobody consented; 100 were the most that were seen, and
 a replicator that was dead for 90 s left 18,000."""
 _CLOCKS_SECONDS = 1.0
 """By so much what was timed by one process may seem to come before its cause, which was timed by another."""
+_DRILL = "drill"
 _LOADED = {"acked": "acknowledged", "delivered": "delivered"}
 
 
@@ -60,8 +59,12 @@ class Outcome:
     """Seconds after the first fault at which the watch ended by itself, and was begun anew."""
     places: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     """By query: cluster, runner and state in the end."""
+    epochs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """By query: its epoch before the first step, and in the end."""
     operations: Sequence[Mapping[str, Any]] = ()
-    """`show-op -o json` of each operation since the fault."""
+    """`show-op -o json` of each operation since the scenario began, oldest first."""
+    tail: int = 0
+    """So many records were reported to be on the primary alone, before replication was turned round."""
     verdict: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """`python -m lab verify -o json`."""
     loads: Mapping[str, Load] = field(default_factory=dict)
@@ -103,12 +106,14 @@ def judge(scenario: Scenario, outcome: Outcome) -> list[str]:
         *_unled(outcome),
         *_unreturned(scenario, outcome),
         *_misplaced(scenario, outcome),
+        *_mismoved(scenario, outcome),
+        *_touched(scenario, outcome),
         *_unwanted(scenario, outcome),
         *_misjudged(scenario, outcome),
         *_unrefused(scenario, outcome),
         *_unloaded(scenario, outcome.loads),
         *_unjudged(outcome),
-        *_miscounted(scenario, outcome.operations, outcome.verdict),
+        *_miscounted(scenario, outcome.operations, outcome.verdict, outcome.tail),
         *(outcome.leaks or ()),
     ]
 
@@ -122,10 +127,10 @@ def announced_repeats(operations: Iterable[Mapping[str, Any]], query: str) -> in
 
 
 def is_counted(
-    scenario: Scenario, operations: Sequence[Mapping[str, Any]], verdict: Mapping[str, Mapping[str, Any]]
+    scenario: Scenario, operations: Sequence[Mapping[str, Any]], verdict: Mapping[str, Mapping[str, Any]], tail: int
 ) -> bool:
     """Whether the counts are as they shall be, so that counting again would tell nothing new."""
-    return not list(_miscounted(scenario, operations, verdict))
+    return not list(_miscounted(scenario, operations, verdict, tail))
 
 
 def _mistimed(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
@@ -172,25 +177,48 @@ def _unreturned(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
     """A primary that never was well again has not shown what its return does."""
     back = max((deed.begun for deed in outcome.deeds if deed.returns_primary), default=math.inf)
     later = {each.verdict for each in outcome.changes if each.cluster == PRIMARY and each.seconds >= back}
-    if scenario.returns and "UP" not in later:
+    if (scenario.returns or scenario.comes_home) and "UP" not in later:
         yield f"{PRIMARY} was never UP after it came back"
 
 
 def _misplaced(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
-    wanted = STANDBY if scenario.moves else PRIMARY
+    wanted = scenario.end
     if not outcome.places:
         yield "no query was seen in the end"
     for query, (cluster, runner, state) in sorted(outcome.places.items()):
         if (cluster, runner, state) != (wanted, scenario.runner, "running"):
             yield f"{query} is {state} on {cluster} by runner {runner}, not running on {wanted} by {scenario.runner}"
+
+
+def _mismoved(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    """A query moves as often as it shall, each time by the kind of operation that was to move it; none is left open."""
+    for operation in outcome.operations:
+        if operation["outcome"] is None:
+            yield f"{operation['kind']} of {operation['query']} is still open"
     for query in outcome.places if scenario.moves else ():
-        times = sum(operation["query"] == query for operation in _done(outcome))
-        if times != 1:
-            yield f"{query} was moved {times} times, not once"
+        kinds = [operation["kind"] for operation in _done(outcome) if operation["query"] == query]
+        if len(kinds) != len(scenario.moved_by):
+            yield f"{query} was moved {len(kinds)} times, not {TIMES[len(scenario.moved_by)]}"
+            continue
+        for kind, wanted in zip(kinds, scenario.moved_by, strict=True):
+            if kind not in wanted:
+                yield f"{query} was moved by a {kind}, not by a {' or a '.join(sorted(wanted))}"
+
+
+def _touched(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
+    """A drill that was not proven shows nothing, and one that raises the epoch has touched what it must not."""
+    for query in sorted(outcome.places) if scenario.drills else ():
+        drills = [each for each in outcome.operations if (each["kind"], each["query"]) == (_DRILL, query)]
+        if [each["outcome"] for each in drills] != ["done"]:
+            yield f"{query} was drilled {len(drills)} times, not once to a proven end"
+        before, after = outcome.epochs.get(query, (None, None))
+        if before is None or before != after:
+            yield f"{query} had epoch {before} before the drill, and {after} in the end"
 
 
 def _done(outcome: Outcome) -> list[Mapping[str, Any]]:
-    return [operation for operation in outcome.operations if operation["outcome"] == "done"]
+    """The moves that came to their end; a drill moves nothing."""
+    return [each for each in outcome.operations if each["outcome"] == "done" and each["kind"] != _DRILL]
 
 
 def _unhealed(outcome: Outcome) -> Iterable[str]:
@@ -199,7 +227,9 @@ def _unhealed(outcome: Outcome) -> Iterable[str]:
 
 
 def _unwanted(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
-    """What was moved though nothing may move, or begun and believed before the primary was struck, the only cause.
+    """What was moved though nothing may move, begun before there was a cause, or believed before the primary died.
+
+    A cause is that the primary was struck, or that a person asked for a switchover.
 
     That is also told of a story that broke, and may be why it did.
     Steps are timed by the clock of the machine, verdicts and operations by the store's in a container on it: the same.
@@ -209,13 +239,14 @@ def _unwanted(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
             yield f"{len(done)} queries were moved, and none should have been"
         return
     steps = outcome.deeds[scenario.calm_steps :]
-    cause = next((deed.begun for deed in steps if deed.strikes_primary), math.inf) - _CLOCKS_SECONDS
+    struck = next((deed.begun for deed in steps if deed.strikes_primary), math.inf) - _CLOCKS_SECONDS
+    asked = next((deed.begun for deed in steps if deed.asks_to_leave), math.inf) - _CLOCKS_SECONDS
     for operation in outcome.operations:
-        if _unix(operation["started_at"]) - outcome.struck_at < cause:
+        if _unix(operation["started_at"]) - outcome.struck_at < min(struck, asked):
             yield f"{operation['kind']} of {operation['query']} began before there was a cause"
     own = steps[0].begun if steps else math.inf  # parts come before it, and say themselves what must not be believed
     for change in outcome.changes:
-        if change.cluster == PRIMARY and change.verdict == "DOWN" and own <= change.seconds < cause:
+        if change.cluster == PRIMARY and change.verdict == "DOWN" and own <= change.seconds < struck:
             yield f"{PRIMARY} was DOWN after {change.seconds:.1f} s, before it was struck"
 
 
@@ -255,7 +286,7 @@ def _unrefused(scenario: Scenario, outcome: Outcome) -> Iterable[str]:
 
 def _unloaded(scenario: Scenario, loads: Mapping[str, Load]) -> Iterable[str]:
     """Where nothing is produced nothing can be lost."""
-    for when in [*scenario.counted_at.values(), *([MOVED] if scenario.moves else [])]:
+    for when in scenario.shown:
         load = loads.get(when, Load(before={}, after={}))
         if not (load.before and load.after):
             yield f"it was not counted {when}"
@@ -273,10 +304,12 @@ def _unjudged(outcome: Outcome) -> Iterable[str]:
 
 
 def _miscounted(
-    scenario: Scenario, operations: Sequence[Mapping[str, Any]], verdict: Mapping[str, Mapping[str, Any]]
+    scenario: Scenario, operations: Sequence[Mapping[str, Any]], verdict: Mapping[str, Mapping[str, Any]], tail: int
 ) -> Iterable[str]:
+    """What may not be, by the counts. ``tail`` records may be acknowledged and not at home, and no other one."""
     if not verdict:
         yield "nothing was verified"
+    all_come = scenario.returns or not (scenario.moves and scenario.strikes_primary)
     for query, row in sorted(verdict.items()):
         allowed = announced_repeats(operations, query) if scenario.returns else 0
         if not row["delivered"]:
@@ -287,7 +320,11 @@ def _miscounted(
             yield f"{query}: repeated {row['duplicated']}, announced {allowed}"
         if scenario.consented and not row["exposed"]:
             yield f"{query}: nothing was left behind, so there was nothing to consent to"
-        if row["exposed"] and (scenario.returns or not scenario.moves):
+        if scenario.comes_home and not row["exposed"]:
+            yield f"{query}: {PRIMARY} alone had nothing, so the report of the tail shows nothing"
+        if scenario.comes_home and row["exposed"] > tail:
+            yield f"{query}: {row['exposed']} acknowledged records are not at home, and the tail has {tail}"
+        if row["exposed"] and all_come:
             yield f"{query}: {row['exposed']} acknowledged records never came to {STANDBY}"
         elif row["exposed"] > _MOST_EXPOSED and not scenario.consented:
             yield f"{query}: {row['exposed']} records were left behind, more than {_MOST_EXPOSED}, without a consent"

@@ -5,12 +5,26 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from chaos.docker import Environment
 from chaos.errors import DockerFailed, StoryFailed
-from chaos.faults import LEADER, RUNNERS, STRIKES, WORKERS, Act, Action, FaultStep, Observation, When
-from chaos.outcome import MOVED, PRIMARY, Load, Outcome, changes_of, is_counted, leaders_of
+from chaos.faults import (
+    LEADER,
+    NO_WAIT,
+    PRIMARY,
+    RUNNERS,
+    STANDBY,
+    STRIKES,
+    WORKERS,
+    Act,
+    Action,
+    FaultStep,
+    Observation,
+    When,
+)
+from chaos.outcome import Load, Outcome, changes_of, is_counted, leaders_of
 from chaos.scenarios import Scenario
 from chaos.watcher import TOOLS, Watcher
 from lab.tcp_proxy import ORDERS, TALLY, Line
@@ -26,6 +40,11 @@ _SLOW_SECONDS = 60.0
 _FILLER = "/var/lib/kafka/data/filler"
 _FULL = "No space left"
 _VERBS = {Act.KILL: "kill", Act.FREEZE: "pause", Act.THAW: "unpause", Act.START: "start"}
+_PRODUCERS = {PRIMARY: "traffic", STANDBY: "traffic-west"}
+"""By the cluster that they write to."""
+_CHECKPOINTS = "/var/lib/tideover/checkpoints"
+_LAB = ("--dir", "/var/lib/lab", "--config", _CONFIG)
+_TAIL = "/var/lib/lab/tail.json"
 _EVENTS = "10000"
 """Of the history: more than any story has."""
 _WARM = "warmed up"
@@ -74,10 +93,16 @@ class Story:
         self._fresh = fresh
         self._patience = patience
         self._leader: str | None = None
+        self._begun_at = time.time()
         self._struck_at = 0.0
         self._deeds: list[Action] = []
         self._up_seconds = 0.0
         self._loads: dict[str, Load] = {}
+        self._epochs: dict[str, int] = {}
+        self._producer = _PRODUCERS[PRIMARY]
+        self._tail = 0
+        self._home: tuple[str, ...] = ()
+        """What the verifier is told once the queries are at home."""
         self._unhealed = ""
 
     def tell(self, environment_name: str) -> Outcome:
@@ -88,7 +113,7 @@ class Story:
         verdict: dict[str, Any] = {}
         history: list[dict[str, Any]] = []
         operations: list[dict[str, Any]] = []
-        places: dict[str, tuple[str, str, str]] = {}
+        rows: list[dict[str, Any]] = []
         try:
             self._begin()
             self._up_seconds = round(time.monotonic() - begun, 1)
@@ -99,9 +124,9 @@ class Story:
             history = self._history()
             operations = self._operations(history)
             verdict = self._verify(operations)
-            if MOVED in self._loads:
-                self._loads[MOVED] = replace(self._loads[MOVED], after=verdict)
-            places = _places(self._ask("list"))
+            if (landed := self._scenario.landed) in self._loads:
+                self._loads[landed] = replace(self._loads[landed], after=verdict)
+            rows = self._ask("list")
         except (StoryFailed, DockerFailed) as error:
             broke = str(error)
             self._say(broke)
@@ -115,9 +140,10 @@ class Story:
         return Outcome(
             scenario=self._scenario.name, environment=environment_name, up_seconds=self._up_seconds,
             struck_at=self._struck_at, deeds=tuple(self._deeds), changes=tuple(changes_of(history, self._struck_at)),
-            leaders=tuple(leaders_of(sights, self._struck_at)), places=places,
+            leaders=tuple(leaders_of(sights, self._struck_at)), places=_places(rows),
+            epochs={row["query"]: (self._epochs[row["query"]], row["epoch"]) for row in rows},
             reconnects=tuple(round(at - self._struck_at, 1) for at in self._watcher.reconnects[blinked:]),
-            operations=operations, verdict=verdict, loads=self._loads, broke=broke,
+            operations=operations, verdict=verdict, loads=self._loads, tail=self._tail, broke=broke,
             unhealed=self._unhealed,
         )  # fmt: skip
 
@@ -127,17 +153,20 @@ class Story:
             self._environment.compose("up", "--detach", "--no-build", timeout=self._patience.up)
             self._watcher.begin()
         else:
-            self._environment.docker("start", ["traffic"])
+            self._environment.docker("start", [self._producer])
         self._await_moment(When.WELL)
         deadline = time.monotonic() + self._patience.running
-        while not _may_begin(self._ask("list")):  # asked anew: what the watcher saw last may be of long ago
+        while not _may_begin(rows := self._ask("list")):  # asked anew: what the watcher saw last may be of long ago
             _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
+        self._epochs = {row["query"]: row["epoch"] for row in rows}
         while not all(_WARM in self._environment.log_of(each) for each in RUNNERS):
             _wait_again(deadline, "the runners did not get warm")
 
     def _strike(self) -> None:
         for number, step in enumerate(self._scenario.steps):
             self._await_moment(step.when)
+            if step.act is Act.FAILBACK:
+                self._await_way_home()
             loaded = self._scenario.counted_at.get(number)
             before = self._load() if loaded else {}
             time.sleep(step.after_seconds)
@@ -147,12 +176,19 @@ class Story:
             now = time.time()
             self._struck_at = self._struck_at or now
             self._say(f"{now - self._struck_at:6.1f} s  {step}")
-            found = self._do(step, services)
+            found = self._watched(step, services) if step.during else self._do(step, services)
             begun, done = (round(at - self._struck_at, 3) for at in (now, time.time()))
             self._deeds.append(
                 Action(begun=begun, done=done, text=str(step), act=step.act, on=tuple(services), when=step.when,
                      found=found)
             )  # fmt: skip
+
+    def _watched(self, step: FaultStep, services: list[str]) -> str:
+        """Do it, and count what was acknowledged and delivered meanwhile."""
+        before = self._load()
+        found = self._do(step, services)
+        self._loads[step.during] = Load(before=before, after=self._load())
+        return found
 
     def _await_moment(self, when: When) -> None:
         """Until a moment has come. Raises StoryFailed.
@@ -196,13 +232,68 @@ class Story:
                     self._fill(service)
             case Act.EMPTY:  # its small disk is mounted anew, and empty
                 environment.docker("restart", services, "-t", "10")
-            case Act.CONSENT:
-                words = ("failover", "--all", "--to", "west", "--yes", "--consent", step.detail)
-                self._tideover(*words, "--reason", "chaos", timeout=self._patience.end, check=False)
             case Act.CLOCK:
                 for service in services:
                     self._check_clock(service, float(step.detail))
+            case _:
+                found = self._do_as_person(step, services)
         return found
+
+    def _do_as_person(self, step: FaultStep, services: list[str]) -> str:
+        """What a person types or sees to; a verb that is waited for and ends badly raises DockerFailed."""
+        match step.act:
+            case Act.CONSENT:
+                words = ("failover", "--all", "--to", STANDBY, "--yes", "--consent", step.detail)
+                self._tideover(*words, "--reason", "chaos", timeout=self._patience.end, check=False)
+            case Act.SWITCHOVER:
+                self._type(step, "--to", STANDBY, "--yes")
+            case Act.DRILL:
+                before = self._checkpoints()
+                self._type(step, "--to", STANDBY)
+                if left := self._checkpoints() - before:
+                    raise StoryFailed(f"the drill left {', '.join(sorted(left))} in {_CHECKPOINTS}")
+            case Act.FAILBACK:
+                self._home = ("--on", PRIMARY, "--tail", _TAIL)
+                self._type(step, "--yes")
+            case Act.PRODUCE:
+                self._stop_producer()
+                self._start(*services)
+            case Act.TURN:
+                self._tail = self._report_tail()
+                self._tell_tool("python", "-m", "lab", "turn", *_LAB, "--from", STANDBY)
+                self._start(*services)
+                return f"{self._tail:,} records were on {PRIMARY} alone"
+        return ""
+
+    def _type(self, step: FaultStep, *options: str) -> None:
+        """Type a verb for all queries."""
+        words = (step.act.value, "--all", *options, *step.detail.split(), "--reason", "chaos")
+        self._tideover(*words, timeout=self._patience.end, check=step.detail != NO_WAIT)
+
+    def _checkpoints(self) -> set[str]:
+        return set(self._environment.execute(TOOLS, "ls", "-A", _CHECKPOINTS)[1].split())
+
+    def _await_way_home(self) -> None:
+        """Until the plan of the failback is not refused: a replicator that was turned round takes a while to start."""
+        deadline = time.monotonic() + self._patience.moment
+        while self._environment.execute(TOOLS, "tideover", "plan", "failback", "--all", check=False)[0]:
+            _wait_again(deadline, "the plan of the failback was refused to the end")
+
+    def _report_tail(self) -> int:
+        """Have what only the primary has written down; how many records that are. Raises StoryFailed."""
+        left = next((each for each in self._operations(self._history()) if each["outcome"] == "done"), None)
+        if left is None:
+            raise StoryFailed("no query had left the primary, so there is no tail to report")
+        told = self._tell_tool("sh", "-c", f"tideover show-op {left['id']} --tail -o json > {_TAIL} && cat {_TAIL}")
+        return len(json.loads(told)["records"])
+
+    def _start(self, *services: str) -> None:
+        """Start what does not run, and nothing that it depends on: that was struck on purpose."""
+        self._environment.compose("up", "--detach", "--no-build", "--no-deps", *services)
+        self._producer = next((each for each in services if each in _PRODUCERS.values()), self._producer)
+
+    def _stop_producer(self) -> None:
+        self._environment.docker("stop", [self._producer], "-t", "25")
 
     def _executors_on(self, services: list[str]) -> str:
         """Whose executors are on those services that are workers."""
@@ -247,21 +338,22 @@ class Story:
 
     def _await_end(self) -> None:
         if self._scenario.moves:
-            self._watcher.await_sight(lambda sight: sight.all_on("west"), self._patience.end, "every query is on west")
+            end = self._scenario.end
+            self._watcher.await_sight(lambda sight: sight.all_on(end), self._patience.end, f"every query is on {end}")
             if self._scenario.returns:
                 self._await_return()
-            self._environment.docker("stop", ["traffic"], "-t", "25")
-            self._loads[MOVED] = Load(before=self._count(0.0), after={})
-            self._environment.compose("up", "--detach", "--no-build", "--no-deps", "traffic-west")
+            self._stop_producer()
+            self._loads[self._scenario.landed] = Load(before=self._count(0.0), after={})
+            self._start(_PRODUCERS[end])
             time.sleep(self._patience.after)
-            self._environment.docker("stop", ["traffic-west"], "-t", "25")
+            self._stop_producer()
         else:
             time.sleep(self._scenario.hold_seconds)
             try:
                 self._await_moment(When.WELL)
             except StoryFailed as error:  # where its queries are, and what was counted, is told all the same
                 self._unhealed = str(error)
-            self._environment.docker("stop", ["traffic"], "-t", "25")
+            self._stop_producer()
 
     def _await_return(self) -> None:
         """Until the primary is UP again, and then for a while: nothing may go back, and all that it held comes over."""
@@ -275,27 +367,31 @@ class Story:
         return list(self._ask("history", "--limit", _EVENTS))
 
     def _operations(self, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [self._ask("show-op", each) for each in dict.fromkeys(event["operation"] for event in history) if each]
+        """Those of this story, oldest first: in an environment that is shared there may be earlier ones."""
+        own = [event["operation"] for event in history if _unix(event["at"]) >= self._begun_at]
+        return [self._ask("show-op", each) for each in dict.fromkeys(own) if each]
 
     def _verify(self, operations: list[dict[str, Any]]) -> dict[str, Any]:
         """Count until the counts are as they shall be, or patience ends: sinks and replicator may still be at work."""
         deadline = time.monotonic() + self._patience.verify
         while True:
             verdict = self._count(self._patience.verify / 2)
-            if is_counted(self._scenario, operations, verdict) or time.monotonic() > deadline:
+            if is_counted(self._scenario, operations, verdict, self._tail) or time.monotonic() > deadline:
                 return verdict
 
     def _count(self, wait_seconds: float) -> dict[str, Any]:
         """The verdicts of now, by query; it asks the clusters and the sinks, and not the store."""
-        return self._tell("--wait", f"{wait_seconds:g}")
+        return self._tell("--wait", f"{wait_seconds:g}", *self._home)
 
     def _load(self) -> dict[str, Any]:
         """What was acknowledged and delivered until now, by query: a verdict takes a minute behind an hour of load."""
         return self._tell("--load")
 
     def _tell(self, *options: str) -> dict[str, Any]:
-        command = ("python", "-m", "lab", "verify", "--dir", "/var/lib/lab", "--config", _CONFIG, "-o", "json")
-        return dict(json.loads(self._environment.execute(TOOLS, *command, *options, timeout=_MOST_QUESTIONS)[1]))
+        return dict(json.loads(self._tell_tool("python", "-m", "lab", "verify", *_LAB, "-o", "json", *options)))
+
+    def _tell_tool(self, *command: str) -> str:
+        return self._environment.execute(TOOLS, *command, timeout=_MOST_QUESTIONS)[1]
 
     def _ask(self, *words: str) -> Any:
         return json.loads(self._tideover(*words, "-o", "json"))
@@ -319,6 +415,10 @@ def _wait_again(deadline: float, otherwise: str) -> None:
 
 def _showing(when: When) -> Callable[[Observation], bool]:
     return lambda sight: sight.shows(when)
+
+
+def _unix(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
 
 
 def _places(rows: list[dict[str, Any]]) -> dict[str, tuple[str, str, str]]:

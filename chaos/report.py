@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from chaos.outcome import PRIMARY, Outcome, announced_repeats, judge
+from chaos.faults import PRIMARY
+from chaos.outcome import Outcome, announced_repeats, judge
 from chaos.scenarios import Scenario
 from reports.entries import BY_RECORDS
 from reports.origin import Origin

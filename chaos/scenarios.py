@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
-from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, STRIKES, Act, FaultStep, When
+from chaos.faults import CONTROLLERS, EAST, HEALS, LEADER, NO_WAIT, PRIMARY, STANDBY, Act, FaultStep, When
 
 STAYING = "while nothing moved"
 """When load was shown on the primary, in words."""
+TIMES = {1: "once", 2: "twice"}
 SECURED = "docker-compose.secured.yml"
 """The compose file with which both clusters are secured."""
 
@@ -20,7 +21,7 @@ class Scenario:
     title: str
     steps: tuple[FaultStep, ...]
     moves: bool
-    """Whether every query shall be on the standby in the end; else none may have left."""
+    """Whether every query shall leave the primary, once; else none may have left."""
     verdicts: frozenset[str] = frozenset()
     """Of the primary: each of these must have been given."""
     never: frozenset[str] = frozenset()
@@ -46,6 +47,49 @@ class Scenario:
     """As a part: how long what was done goes on after the last step, though clusters and queries are well."""
 
     @property
+    def comes_home(self) -> bool:
+        """Whether every query shall go back to the primary, which holds everything in the end."""
+        return any(step.act is Act.FAILBACK for step in self.steps)
+
+    @property
+    def drills(self) -> bool:
+        """Whether every query is drilled, and nothing of it touched."""
+        return any(step.act is Act.DRILL for step in self.steps)
+
+    @property
+    def strikes_primary(self) -> bool:
+        """Whether all of the primary dies or stands still."""
+        return any(step.strikes_primary for step in self.steps)
+
+    @property
+    def end(self) -> str:
+        """The cluster on which every query shall be in the end."""
+        return STANDBY if self.moves and not self.comes_home else PRIMARY
+
+    @property
+    def moved_by(self) -> tuple[frozenset[str], ...]:
+        """For each move of a query, in order, the kinds of operation that it may be.
+
+        A switchover whose primary dies is finished, or goes back and is followed by a failover: both are right.
+        """
+        if not self.moves:
+            return ()
+        planned = {"switchover"} if any(step.act is Act.SWITCHOVER for step in self.steps) else set[str]()
+        forced = {"failover"} if self.strikes_primary or not planned else set[str]()
+        return (frozenset(planned | forced), *([frozenset({"failback"})] if self.comes_home else []))
+
+    @property
+    def landed(self) -> str:
+        """When load is shown after the last move, in words; empty where nothing moves."""
+        return f"on {self.end} after the {'failback' if self.comes_home else 'move'}" if self.moves else ""
+
+    @property
+    def shown(self) -> list[str]:
+        """When load must have been shown, in words."""
+        during = [step.during for step in self.steps if step.during]
+        return [*self.counted_at.values(), *during, *([self.landed] if self.moves else [])]
+
+    @property
     def calm_steps(self) -> int:
         """So many of the first steps may move nothing, where later ones do."""
         return sum(len(part.steps) for part in self.parts)
@@ -54,10 +98,11 @@ class Scenario:
     def counted_at(self) -> Mapping[int, str]:
         """During the wait before which steps load is shown on the primary, and in which words that is told.
 
-        While the fault lasts where all stays, in each part too; else not: the primary is dead.
+        While the fault lasts where all stays, in each part too; else not: the primary is dead, or it is shown while
+        somebody waits for a verb.
         """
         if not self.parts:
-            return {} if self.moves else {self.loaded_step: STAYING}
+            return {} if self.moves or self.drills else {self.loaded_step: STAYING}
         begins = accumulate((len(part.steps) for part in self.parts), initial=0)
         return {
             begun + part.loaded_step: f"{STAYING}, in part {number}, {part.name}"
@@ -71,7 +116,7 @@ class Scenario:
         Of a primary that stands still nothing is acknowledged, and counting would make it stand still for longer; so
         there it is the one after the last, which waits until all is well again.
         """
-        still = any(step.act in STRIKES and {*EAST} <= {*step.on} for step in self.steps)
+        still = self.strikes_primary
         healing = (number for number, step in enumerate(self.steps) if step.act in HEALS and not still)
         return next(healing, len(self.steps))
 
@@ -246,6 +291,37 @@ SCENARIOS = (
         moves=True, verdicts=_DOWN,
     ),
     Scenario(
+        name="drill-under-load", title="Every query is drilled while it reads on",
+        steps=(FaultStep(act=Act.DRILL),), moves=False, never=_DOWN,
+    ),
+    Scenario(
+        name="switchover-under-load", title="Every query is moved by a switchover; producers write on to the primary",
+        steps=(FaultStep(act=Act.SWITCHOVER),), moves=True, never=_DOWN,
+    ),
+    Scenario(
+        name="primary-dies-in-switchover",
+        title="All brokers of the primary are killed in the middle of a switchover: a failover moves what goes back",
+        steps=(
+            FaultStep(act=Act.SWITCHOVER, detail=NO_WAIT),
+            FaultStep(act=Act.KILL, on=EAST, when=When.MOVING),
+        ),
+        moves=True, verdicts=_DOWN, before_commit=True,
+    ),
+    Scenario(
+        # The replicator dies a moment before the primary, so that there is a tail, and stays dead: it would copy that.
+        name="failback-after-kill",
+        title="The primary is killed and comes back, replication is turned round, and every query goes home",
+        steps=(
+            FaultStep(act=Act.KILL, on=("replicator",)),
+            FaultStep(act=Act.KILL, on=EAST, after_seconds=1),
+            FaultStep(act=Act.PRODUCE, on=("traffic-west",), when=When.MOVED),
+            FaultStep(act=Act.START, on=EAST),
+            FaultStep(act=Act.TURN, on=("replicator-home",), when=When.BACK),
+            FaultStep(act=Act.FAILBACK),
+        ),
+        moves=True, verdicts=_DOWN,
+    ),
+    Scenario(
         name="secured-kill-cluster",
         title="All brokers of the primary are killed; both clusters ask for credentials and allow what is documented",
         steps=(_KILL_EAST,), moves=True, verdicts=_DOWN, files=(SECURED,),
@@ -261,7 +337,8 @@ SCENARIOS = (
 
 def expected_of(scenario: Scenario) -> list[str]:
     """What is expected of a scenario, in words."""
-    told = ["every query moves once" if scenario.moves else "nothing moves"]
+    told = [_moves_of(scenario)]
+    told += ["every query is drilled once, and keeps its epoch and its sink"] if scenario.drills else []
     told += [f"runner {scenario.runner} hosts the queries in the end"]
     told += [f"the primary is {verdict}" for verdict in sorted(scenario.verdicts)]
     told += [f"neither cluster is ever {verdict}" for verdict in sorted(scenario.never)]
@@ -269,6 +346,14 @@ def expected_of(scenario: Scenario) -> list[str]:
     told += ["it is refused without a consent, and something is left behind"] if scenario.consented else []
     told += ["the primary is UP again and repeats are as announced"] if scenario.returns else []
     return told
+
+
+def _moves_of(scenario: Scenario) -> str:
+    if not scenario.moves:
+        return "nothing moves"
+    kinds = ", then by a ".join(" or a ".join(sorted(each)) for each in scenario.moved_by)
+    end = "; all but the tail is on the primary, and the report of the tail is right" if scenario.comes_home else ""
+    return f"every query moves {TIMES[len(scenario.moved_by)]}, by a {kinds}{end}"
 
 
 def named(name: str) -> Scenario | None:

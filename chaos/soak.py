@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from chaos.faults import EAST, LEADER, Act, FaultStep, When
+from chaos.faults import EAST, HEALS, LEADER, Act, FaultStep, When
 from chaos.scenarios import SCENARIOS, Scenario, named
 
 _REST_SECONDS = (10.0, 30.0)
@@ -69,8 +69,10 @@ def draw_soak(minutes: float, seed: int) -> Scenario:
 
 
 def heals(scenario: Scenario) -> bool:
-    """Whether a scenario leaves the environment as it found it, and needs no other one."""
-    return not scenario.moves and not scenario.files and all(step.when is When.AT_ONCE for step in scenario.steps)
+    """Whether a scenario is a fault that is undone, leaves the environment as it found it, and needs no other one."""
+    undone = any(step.act in HEALS for step in scenario.steps)
+    at_once = all(step.when is When.AT_ONCE for step in scenario.steps)
+    return undone and at_once and not scenario.moves and not scenario.files
 
 
 def seconds_of(scenario: Scenario) -> float:

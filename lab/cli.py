@@ -17,7 +17,7 @@ from lab.faults import FAULTS
 from lab.judge import QueryVerdict
 from lab.load_profile import Shape
 from lab.verify import Home, Verifier
-from lab.world import CLUSTERS, ISOLATIONS, KAFKA_VERSIONS, PRIMARY, SECURED, TOPIC, Options, World, hold
+from lab.world import CLUSTERS, ISOLATIONS, KAFKA_VERSIONS, PRIMARY, SECURED, STANDBY, TOPIC, Options, World, hold
 from state.errors import TideoverError
 
 
@@ -99,7 +99,10 @@ def _fault(chosen: argparse.Namespace) -> int:
 
 
 def _turn(chosen: argparse.Namespace) -> int:
-    World.load(chosen.dir)
+    place = _place(chosen)
+    if isinstance(place, ExternalClusters):
+        turn.prepare(place, chosen.source, say)
+        return 0
     with hold(chosen.dir):
         turn.turn(World.load(chosen.dir), say)
     return 0
@@ -225,6 +228,11 @@ def _parser() -> argparse.ArgumentParser:
         fault.add_argument("name", help="east, west, replicator, or one broker: east-2")
         fault.set_defaults(run=_fault)
     turned = verbs.add_parser("turn", parents=[common], help="turn replication round, behind the last common record")
+    turned.add_argument("--config", help="whose clusters, where DIR is no world: their replicator must not run, and is "
+                        "told where it begins")  # fmt: skip
+    turned.add_argument(
+        "--from", dest="source", choices=CLUSTERS, default=STANDBY, help="with --config: what it copies"
+    )
     turned.set_defaults(run=_turn)
     kept = verbs.add_parser("archive", help="a trial run, a minute or two: everything that starts later starts sooner")
     kept.set_defaults(run=_archive)

@@ -24,7 +24,7 @@ from lab.access import settings_for
 from lab.errors import ClusterSilent, Refused
 from lab.java import Say
 from lab.log import read_on
-from lab.world import CLUSTERS, REPLICATOR, TOPIC, World
+from lab.world import CLUSTERS, REPLICATOR, TOPIC, Place, World, other
 
 _CONNECTOR = "MirrorSourceConnector"
 _OFFSET_PARTITIONS = 25
@@ -44,12 +44,7 @@ def turn(world: World, say: Say) -> None:
             raise Refused(f"{cluster} does not run", hint=f"python -m lab start {cluster} --dir {world.directory}")
     say(f"stopping MirrorMaker 2, {world.source} to {world.target}")
     world.end([REPLICATOR], lifecycle.GRACE_SECONDS)
-    places = {topic: _behind_common(world, topic) for topic in sorted(_copied(world))}
-    for topic, by_partition in places.items():
-        begins = ", ".join(f"{partition}: {offset:,}" for partition, offset in sorted(by_partition.items()))
-        say(f"{topic} is copied from {world.target} behind the last record that both have: {begins}")
-    _remember(world, places)
-    _forget_direction(world)
+    prepare(world, world.target, say)
     world.source = world.target
     world.save()
     say(f"starting MirrorMaker 2, {world.source} to {world.target}")
@@ -58,17 +53,30 @@ def turn(world: World, say: Say) -> None:
     say(f"{world.source} is copied to {world.target}")
 
 
-def _copied(world: World) -> set[str]:
+def prepare(place: Place, source: str, say: Say) -> None:
+    """Tell a replicator that does not run where it begins to copy from ``source``, which was its target.
+
+    Raises ClusterSilent while a cluster does not answer, before anything is written.
+    """
+    places = {topic: _behind_common(place, source, topic) for topic in sorted(_copied(place))}
+    for topic, by_partition in places.items():
+        begins = ", ".join(f"{partition}: {offset:,}" for partition, offset in sorted(by_partition.items()))
+        say(f"{topic} is copied from {source} behind the last record that both have: {begins}")
+    _remember(place, source, places)
+    _forget_direction(place, source)
+
+
+def _copied(place: Place) -> set[str]:
     """The topics that both clusters have under one name and that are the users'."""
-    both = topics.names(world.bootstrap(world.source)) & topics.names(world.bootstrap(world.target))
+    both = set.intersection(*(topics.names(place.bootstrap(cluster)) for cluster in CLUSTERS))
     return {name for name in both if not name.endswith((".internal", "heartbeats")) and not name.startswith("mm2-")}
 
 
-def _behind_common(world: World, topic: str) -> dict[int, int]:
-    """By partition of the old target: behind its last record that the old source has, too, else behind all."""
-    old = {each: set(records) for each, records in _contents(world.bootstrap(world.source), topic).items()}
+def _behind_common(place: Place, source: str, topic: str) -> dict[int, int]:
+    """By partition of the new source: behind its last record that its target has, too, else behind all."""
+    old = {each: set(records) for each, records in _contents(place.bootstrap(other(source)), topic).items()}
     found = {}
-    for partition, records in _contents(world.bootstrap(world.target), topic).items():
+    for partition, records in _contents(place.bootstrap(source), topic).items():
         there = old.get(partition, set())
         last = max((offset for content, offset in records.items() if content in there), default=None)
         found[partition] = max(records.values(), default=-1) + 1 if last is None else last + 1
@@ -83,12 +91,13 @@ def _contents(bootstrap: Sequence[str], topic: str) -> dict[int, dict[_Content, 
     return found
 
 
-def _remember(world: World, places: dict[str, dict[int, int]]) -> None:
+def _remember(place: Place, source: str, places: dict[str, dict[int, int]]) -> None:
     """Write where the turned replicator begins, as it would have written it itself."""
-    bootstrap, name = world.bootstrap(world.source), f"mm2-offsets.{world.target}.internal"
+    target = other(source)
+    bootstrap, name = place.bootstrap(target), f"mm2-offsets.{source}.internal"
     if name not in topics.names(bootstrap):
         compacted = NewTopic(
-            name, _OFFSET_PARTITIONS, world.replicas(world.source), config={"cleanup.policy": "compact"}
+            name, _OFFSET_PARTITIONS, place.replicas(target), config={"cleanup.policy": "compact"}
         )  # fmt: skip
         admin = AdminClient({**settings_for(bootstrap), **topics.QUIET})
         admin.create_topics([compacted], request_timeout=topics.TIMEOUT_SECONDS)[name].result(topics.TIMEOUT_SECONDS)
@@ -96,17 +105,17 @@ def _remember(world: World, places: dict[str, dict[int, int]]) -> None:
     for topic, by_partition in places.items():
         for partition, offset in by_partition.items():
             if offset:
-                at = {"cluster": world.target, "partition": partition, "topic": topic}
+                at = {"cluster": source, "partition": partition, "topic": topic}
                 key = json.dumps([_CONNECTOR, at], separators=(",", ":"))
                 producer.produce(name, key=key, value=json.dumps({"offset": offset - 1}, separators=(",", ":")))
     if producer.flush(topics.TIMEOUT_SECONDS):
         raise ClusterSilent(f"{name} was not written within {topics.TIMEOUT_SECONDS:g} s")
 
 
-def _forget_direction(world: World) -> None:
+def _forget_direction(place: Place, source: str) -> None:
     """Delete what MirrorMaker remembers of its connectors in the old direction; it makes the topic anew."""
-    name = f"mm2-configs.{world.source}.internal"
-    bootstrap = world.bootstrap(world.target)
+    name = f"mm2-configs.{other(source)}.internal"
+    bootstrap = place.bootstrap(source)
     if name in topics.names(bootstrap):
         admin = AdminClient({**settings_for(bootstrap), **topics.QUIET})
         admin.delete_topics([name], request_timeout=topics.TIMEOUT_SECONDS)[name].result(topics.TIMEOUT_SECONDS)

@@ -156,9 +156,32 @@ def test_the_secured_variant_secures_every_part_that_talks_to_a_cluster() -> Non
         assert "secrets:/var/lib/lab/secrets:ro" in SECURED[name]["volumes"]
     for name in configured:
         assert "./conf/compose/secured.yaml:/etc/tideover/tideover.yaml:ro" in SECURED[name]["volumes"]
-    for name in kafka - {"replicator"}:
+    for name in kafka - {"replicator", "replicator-home"}:
         assert SECURED[name]["environment"] == {"SECRETS": f"/var/lib/lab/secrets/{name.partition('-')[0]}"}
         assert "secrets" in SECURED[name]["depends_on"]
+
+
+def test_a_replicator_that_is_turned_round_copies_one_way_as_the_other_did() -> None:
+    there = settings_of("mm2.properties")
+    home = there | settings_of("mm2-home.properties")
+    assert (home["east->west.enabled"], home["west->east.enabled"]) == ("false", "true")
+    assert home["west.consumer.isolation.level"] == there["east.consumer.isolation.level"]
+    sent = {key: value for key, value in there.items() if key.startswith("east->west.")}
+    for key, value in sent.items():
+        assert home[key.replace("east->west", "west->east")] == ("true" if key.endswith("enabled") else value), key
+    made = {
+        key: home[f"west->east.{key}"] for key in there if key.endswith("topic.replication.factor") and ">" not in key
+    }
+    assert set(made.values()) == {home["west->east.replication.factor"]} == {"3"}, "they outlive a broker of east"
+
+
+def test_a_turned_replicator_reads_what_the_other_reads_and_never_starts_beside_it() -> None:
+    for services in (SERVICES, SECURED):
+        there, home = services["replicator"], services["replicator-home"]
+        assert home["volumes"] == there["volumes"]
+        assert "mm2.properties /etc/tideover-kafka/mm2-home.properties" in " ".join(home["command"])
+    assert "replicator.properties" in SECURED["replicator-home"]["command"][0]
+    assert SERVICES["replicator-home"]["profiles"] == SERVICES["traffic-west"]["profiles"]
 
 
 def test_the_secured_configuration_only_adds_credentials_by_reference() -> None:
@@ -173,6 +196,11 @@ def test_the_secured_configuration_only_adds_credentials_by_reference() -> None:
         load(ROOT / "conf/compose/secured.yaml", {"TIDEOVER_STORE": "sqlite:///x.db"})
     assert len(refused.value.mistakes) == 5
     assert all("/var/lib/lab/secrets/" in each and "is not a file" in each for each in refused.value.mistakes)
+
+
+def settings_of(name: str) -> dict[str, str]:
+    lines = (ROOT / "conf/compose/kafka" / name).read_text(encoding="utf-8").splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
 def dockerfile() -> str:

@@ -60,6 +60,135 @@ RETURNED = replace(
 )  # fmt: skip
 
 
+SWITCHED = replace(
+    MOVED, deeds=(deed(0.0, act=Act.SWITCHOVER),), changes=(), operations=(operation(kind="switchover"),),
+    verdict={"q": {**ROW, "exposed": 0}}, loads={**MOVED.loads, "during the switchover": LOAD},
+)  # fmt: skip
+DRILLED = replace(
+    STAYED, deeds=(deed(0.0, act=Act.DRILL),), changes=(), operations=(operation(kind="drill"),),
+    epochs={"q": (3, 3)}, loads={"during the drill": LOAD},
+)  # fmt: skip
+HOME = replace(
+    RETURNED, deeds=(deed(-2.0, "replicator"), *RETURNED.deeds, deed(60.0, act=Act.FAILBACK)), tail=2,
+    places={"q": ("east", "a", "running")}, verdict={"q": ROW},
+    operations=(operation(), operation(id="o2", kind="failback", started_at="2026-01-02T03:06:05.000+00:00")),
+    loads=dict.fromkeys(("during the failback", "on east after the failback"), LOAD),
+)  # fmt: skip
+
+
+def test_what_a_person_asked_for_and_ended_as_expected_has_no_problems() -> None:
+    assert judge(scenario("switchover-under-load"), SWITCHED) == []
+    assert judge(scenario("drill-under-load"), DRILLED) == []
+    assert judge(scenario("failback-after-kill"), HOME) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "problems"),
+    [
+        ({"operations": (operation(),)}, ["q was moved by a failover, not by a switchover"]),
+        ({"operations": (operation(kind="drill"),)}, ["q was moved 0 times, not once"]),
+        (
+            {"operations": (operation(kind="switchover"), operation(id="o2", outcome=None))},
+            ["failover of q is still open"],
+        ),
+        ({"verdict": {"q": ROW}}, ["q: 2 acknowledged records never came to west"]),
+        ({"verdict": {"q": {**ROW, "exposed": 0, "duplicated": 1}}}, ["q: repeated 1, announced 0"]),
+        ({"loads": MOVED.loads}, ["it was not counted during the switchover"]),
+        ({"deeds": (deed(12.0, act=Act.SWITCHOVER),)}, ["switchover of q began before there was a cause"]),
+        (
+            {"changes": (Change(seconds=3.0, cluster="west", verdict="DOWN"),)},
+            ["west was DOWN, and should never have been"],
+        ),
+    ],
+)
+def test_a_switchover_that_ends_otherwise_is_told(changed: dict[str, Any], problems: list[str]) -> None:
+    assert judge(scenario("switchover-under-load"), replace(SWITCHED, **changed)) == problems
+
+
+DIES = deed(0.0, act=Act.SWITCHOVER), deed(10.5, *EAST, when=When.MOVING)
+COMMIT = [{"name": "commit", "started_at": "2026-01-02T03:04:17.000+00:00"}]
+BACK = operation(id="o0", kind="switchover", outcome="refused", steps=[])
+
+
+@pytest.mark.parametrize(
+    ("changed", "problems"),
+    [
+        ({"operations": (operation(kind="switchover", steps=COMMIT),)}, []),
+        ({"operations": (BACK, operation(started_at="2026-01-02T03:04:30.000+00:00", steps=[]))}, []),
+        ({"operations": (BACK,)}, ["q was moved 0 times, not once"]),
+        ({"operations": ({**BACK, "outcome": None},)},
+         ["switchover of q is still open", "q was moved 0 times, not once"]),
+        (
+            {"operations": (operation(kind="switchover", steps=COMMIT),),
+             "deeds": (DIES[0], replace(DIES[1], done=12.5))},
+            ["kill east-1, east-2, east-3: that came too late or too early to hit a move"],
+        ),
+        (
+            {"operations": (operation(kind="switchover", steps=COMMIT),),
+             "changes": (Change(seconds=9.0, cluster="east", verdict="DOWN"),)},
+            ["east was DOWN after 9.0 s, before it was struck"],
+        ),
+        (
+            {"operations": (operation(kind="switchover", steps=COMMIT),), "verdict": {"q": {**ROW, "lost": 1}}},
+            ["q: lost 1"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_switchover_whose_primary_dies_is_finished_or_goes_back_and_fails_over(
+    changed: dict[str, Any], problems: list[str]
+) -> None:
+    down = Change(seconds=20.0, cluster="east", verdict="DOWN")
+    ended = replace(MOVED, deeds=DIES, changes=(down,))
+    assert judge(scenario("primary-dies-in-switchover"), replace(ended, **changed)) == problems
+
+
+@pytest.mark.parametrize(
+    ("changed", "problems"),
+    [
+        ({"operations": ()}, ["q was drilled 0 times, not once to a proven end"]),
+        ({"operations": (operation(kind="drill", outcome="failed"),)},
+         ["q was drilled 1 times, not once to a proven end"]),
+        ({"epochs": {"q": (3, 4)}}, ["q had epoch 3 before the drill, and 4 in the end"]),
+        ({"epochs": {}}, ["q had epoch None before the drill, and None in the end"]),
+        (
+            {"operations": (operation(kind="drill"), operation(id="o2"))},
+            ["1 queries were moved, and none should have been"],
+        ),
+        ({"loads": {"while nothing moved": LOAD}}, ["it was not counted during the drill"]),
+        (
+            {"loads": {"during the drill": replace(LOAD, after={"q": {"acked": 90, "delivered": 38}})}},
+            ["q: nothing was delivered during the drill"],
+        ),
+        ({"verdict": {"q": {**ROW, "exposed": 0, "duplicated": 7}}}, ["q: repeated 7, announced 0"]),
+    ],
+)  # fmt: skip
+def test_a_drill_that_touches_production_or_proves_nothing_is_told(
+    changed: dict[str, Any], problems: list[str]
+) -> None:
+    assert judge(scenario("drill-under-load"), replace(DRILLED, **changed)) == problems
+
+
+@pytest.mark.parametrize(
+    ("changed", "problems"),
+    [
+        ({"operations": HOME.operations[:1]}, ["q was moved 1 times, not twice"]),
+        ({"operations": (HOME.operations[0],) * 2}, ["q was moved by a failover, not by a failback"]),
+        ({"places": {"q": ("west", "a", "running")}}, ["q is running on west by runner a, not running on east by a"]),
+        ({"verdict": {"q": {**ROW, "lost": 1}}}, ["q: lost 1"]),
+        ({"verdict": {"q": {**ROW, "duplicated": 1}}}, ["q: repeated 1, announced 0"]),
+        ({"tail": 1}, ["q: 2 acknowledged records are not at home, and the tail has 1"]),
+        (
+            {"verdict": {"q": {**ROW, "exposed": 0}}},
+            ["q: east alone had nothing, so the report of the tail shows nothing"],
+        ),
+        ({"changes": MOVED.changes}, ["east was never UP after it came back"]),
+        ({"loads": {"on east after the failback": LOAD}}, ["it was not counted during the failback"]),
+    ],
+)
+def test_a_way_home_that_ends_otherwise_is_told(changed: dict[str, Any], problems: list[str]) -> None:
+    assert judge(scenario("failback-after-kill"), replace(HOME, **changed)) == problems
+
+
 def test_an_end_as_expected_has_no_problems() -> None:
     assert judge(scenario("primary-returns-late"), RETURNED) == []
     assert judge(scenario("kill-cluster"), MOVED) == []

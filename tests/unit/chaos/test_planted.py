@@ -7,19 +7,21 @@ from dataclasses import asdict, replace
 from chaos.outcome import Outcome, judge
 from lab.judge import QueryVerdict
 from tests.planted import IN_DELIVERIES, MISTAKES, Planted, world
-from tests.unit.chaos.test_outcome import MOVED, RETURNED, STAYED, operation, scenario
+from tests.unit.chaos.test_outcome import MOVED, RETURNED, STAYED, SWITCHED, operation, scenario
 
 TRIALS = 200
 SEED = int(os.environ.get("TIDEOVER_SEED", "0")) or random.SystemRandom().randrange(10**9)
-SCENARIOS = ("primary-returns-late", "kill-cluster", "replicator-dead", "kill-one-broker")
+SCENARIOS = ("primary-returns-late", "kill-cluster", "replicator-dead", "kill-one-broker", "switchover-under-load")
+CALM = ("kill-one-broker", "switchover-under-load")
+"""All that was acknowledged comes to the standby, and nothing twice."""
 
 
 def drawn(name: str, seed: int) -> Planted:
     """A world as the scenario leaves one behind."""
     while True:
-        planted = world(seed, returns=name in {"primary-returns-late", "kill-one-broker"})
+        planted = world(seed, returns=name in {"primary-returns-late", *CALM})
         exposed = planted.by_id().exposed
-        if (name != "replicator-dead" or exposed) and (name != "kill-one-broker" or not planted.repeats):
+        if (name != "replicator-dead" or exposed) and (name not in CALM or not planted.repeats):
             return planted
         seed += TRIALS
 
@@ -34,6 +36,8 @@ def outcome(name: str, planted: Planted, verdict: QueryVerdict) -> Outcome:
             return replace(RETURNED, verdict=row, operations=(moved,))
         case "kill-one-broker":
             return replace(STAYED, verdict=row)
+        case "switchover-under-load":
+            return replace(SWITCHED, verdict=row)
         case "replicator-dead":
             return replace(MOVED, verdict=row, operations=(operation(id="o0", outcome="refused"), moved))
     return replace(MOVED, verdict=row, operations=(moved,))

@@ -38,6 +38,12 @@ class Noted(Environment):
         self.trips: list[float] = []
         self.tally = "20 1"
         self.executors: list[dict[str, Any]] = []
+        self.folders: list[str] = []
+        """Of checkpoints, one listing after the other."""
+        self.refusals: list[int] = []
+        """Exit codes of the plan of a failback."""
+        self.checked: dict[str, bool] = {}
+        """By a verb that was typed for all queries, whether its exit code counts."""
 
     def compose(self, *arguments: str, timeout: float = 0) -> str:
         self.commands.append(f"compose {' '.join(arguments)}")
@@ -60,13 +66,19 @@ class Noted(Environment):
         if command[0] == "date":
             return 0, f"{time.time() + self.ahead:.0f}\n"
         if command[0] == "sh":
-            return 1, self.said
+            return (0, json.dumps({"records": [{}] * 3})) if "--tail" in command[-1] else (1, self.said)
+        if command[0] == "ls":
+            return 0, self.folders.pop(0) if self.folders else ""
+        if command[:3] == ("tideover", "plan", "failback"):
+            return self.refusals.pop(0) if self.refusals else 0, ""
         if command[0] == "cat":
             return 0, f"{self.tally}\n"
         if command[-1].startswith("http:"):
             return 0, json.dumps({"executors": self.executors})
         if "lab.ping" in command:
             return 0, f"{self.trips.pop(0)}\n"
+        if "--all" in command:
+            self.checked[command[1]] = check
         verb = command[1] if command[0] == "tideover" else command[2]
         answer = self._answers.get(verb)
         return 0, json.dumps(answer.next() if isinstance(answer, Asked) else answer)
@@ -119,13 +131,15 @@ class Told(Watcher):
 
 
 def row(cluster: str, **more: Any) -> list[dict[str, Any]]:
-    return [{"query": "q", "cluster": cluster, "runner": "a", "state": "running", "ready": True, "batch": 5, **more}]
+    told = {"query": "q", "cluster": cluster, "runner": "a", "state": "running", "ready": True, "batch": 5, "epoch": 1}
+    return [{**told, **more}]
 
 
 CLEAN = {"q": {**ROW, "exposed": 0}}
 EARLIER = {**ROW, "acked": 40, "delivered": 38}
-VERIFY = "verifier: python -m lab verify --dir /var/lib/lab --config /etc/tideover/tideover.yaml -o json"
-HISTORY = [
+PLACE = "--dir /var/lib/lab --config /etc/tideover/tideover.yaml"
+VERIFY = f"verifier: python -m lab verify {PLACE} -o json"
+HISTORY: list[dict[str, Any]] = [
     {"operation": None, "kind": "verdict", "at": "2036-01-02T03:04:14.000+00:00", "text": "east is DOWN: no answer"},
     {"operation": "o1", "kind": "fence", "at": "2036-01-02T03:04:15.000+00:00", "text": "it is fenced"},
 ]
@@ -311,6 +325,118 @@ def test_a_primary_that_returns_is_waited_for_before_anything_is_counted() -> No
     assert tell(returned, environment, seen).broke == ""
     assert seen.since(0)[-1] is back, "UP as of before the fault does not count"
     assert environment.commands.index("start east-1 east-2 east-3") < environment.commands.index("stop -t 25 traffic")
+
+
+def test_a_switchover_is_typed_under_load_that_is_counted_before_and_after() -> None:
+    counts = [{"q": {**ROW, "acked": each, "delivered": each}} for each in (10, 20, 30)]
+    environment = Noted(answers(lab=Asked(*counts, CLEAN)))
+    outcome = tell(scenario("switchover-under-load"), environment, Told([sight(), sight(cluster="west")]))
+    assert outcome.broke == ""
+    assert environment.commands[2:7] == [
+        f"{VERIFY} --load",
+        "verifier: tideover switchover --all --to west --yes --reason chaos",
+        f"{VERIFY} --load",
+        "stop -t 25 traffic",
+        f"{VERIFY} --wait 0",
+    ]
+    assert environment.checked == {"switchover": True}, "one that is refused breaks the story"
+    shown = {when: (load.before["q"]["acked"], load.after["q"]["acked"]) for when, load in outcome.loads.items()}
+    assert shown == {"during the switchover": (10, 20), "on west after the move": (30, 100)}
+
+
+def test_a_switchover_in_which_the_primary_dies_is_not_waited_for() -> None:
+    environment = Noted(answers())
+    seen = Told([sight(), sight(phase="FENCING"), sight(cluster="west", verdict="DOWN")])
+    outcome = tell(scenario("primary-dies-in-switchover"), environment, seen)
+    assert outcome.broke == ""
+    assert environment.commands[2:5] == [
+        "verifier: tideover switchover --all --to west --yes --no-wait --reason chaos",
+        "kill east-1 east-2 east-3",
+        "stop -t 25 traffic",
+    ]
+    assert environment.checked == {"switchover": False}, "it is open yet"
+    assert [(each.act, each.when) for each in outcome.deeds] == [
+        (Act.SWITCHOVER, When.AT_ONCE), (Act.KILL, When.MOVING),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("after", "broke"),
+    [("revenue\n", ""), ("q-drill-7\nrevenue\n", "the drill left q-drill-7 in /var/lib/tideover/checkpoints")],
+)
+def test_a_drill_is_typed_under_load_and_leaves_no_copy_of_a_checkpoint(after: str, broke: str) -> None:
+    environment = Noted(answers(lab=Asked({"q": EARLIER}, {"q": ROW}, CLEAN), list=Asked(*[row("east")] * 2)))
+    environment.folders = ["revenue\n", after]
+    drill = replace(scenario("drill-under-load"), hold_seconds=0.0)
+    outcome = tell(drill, environment, Told([sight()]))
+    assert outcome.broke == broke
+    assert "verifier: tideover drill --all --to west --reason chaos" in environment.commands
+    assert environment.checked == {"drill": True}, "one that is not proven breaks the story"
+    if not broke:
+        assert outcome.epochs == {"q": (1, 1)}
+        assert [*outcome.loads] == ["during the drill"]
+
+
+def test_an_epoch_that_was_raised_meanwhile_is_kept_beside_the_first() -> None:
+    environment = Noted(answers(list=Asked(row("east"), row("east", epoch=2))))
+    drill = replace(scenario("drill-under-load"), hold_seconds=0.0)
+    assert tell(drill, environment, Told([sight()])).epochs == {"q": (1, 2)}
+
+
+def test_operations_of_an_earlier_story_are_not_those_of_this_one() -> None:
+    earlier = {**HISTORY[1], "operation": "o0", "at": "2026-01-01T00:00:00.000+00:00"}
+    environment = Noted(answers(history=[earlier, *HISTORY]))
+    outcome = tell(scenario("kill-cluster"), environment, Told([sight(), sight(cluster="west", verdict="DOWN")]))
+    assert len(outcome.operations) == 1
+    assert not any("show-op o0" in each for each in environment.commands)
+
+
+def test_a_way_home_is_played_in_the_order_that_keeps_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chaos.play._AGAIN_SECONDS", 0.0)
+    environment = Noted(answers(list=Asked(row("east"), row("east", epoch=3))))
+    environment.refusals = [1, 1]
+    moved = sight(cluster="west", verdict="DOWN")
+    seen = Told([sight(), moved, sight(cluster="west"), sight()])
+    outcome = tell(quick(scenario("failback-after-kill")), environment, seen)
+    assert outcome.broke == ""
+    report = "tideover show-op o1 --tail -o json > /var/lib/lab/tail.json && cat /var/lib/lab/tail.json"
+    home = "--on east --tail /var/lib/lab/tail.json"
+    assert environment.commands[2:] == [
+        "kill replicator",
+        "kill east-1 east-2 east-3",
+        "stop -t 25 traffic",
+        "compose up --detach --no-build --no-deps traffic-west",
+        "start east-1 east-2 east-3",
+        "verifier: tideover history --limit 10000 -o json",
+        "verifier: tideover show-op o1 -o json",
+        f"verifier: sh -c {report}",
+        f"verifier: python -m lab turn {PLACE} --from west",
+        "compose up --detach --no-build --no-deps replicator-home",
+        *["verifier: tideover plan failback --all"] * 3,
+        f"{VERIFY} --load",
+        "verifier: tideover failback --all --yes --reason chaos",
+        f"{VERIFY} --load",
+        "stop -t 25 traffic-west",
+        f"{VERIFY} --wait 0 {home}",
+        "compose up --detach --no-build --no-deps traffic",
+        "stop -t 25 traffic",
+        "verifier: tideover history --limit 10000 -o json",
+        "verifier: tideover show-op o1 -o json",
+        f"{VERIFY} --wait 0.5 {home}",
+        "verifier: tideover list -o json",
+    ]
+    assert environment.refusals == [], "it is typed once its plan is not refused any more"
+    assert environment.checked == {"failback": True}
+    assert outcome.tail == 3
+    assert "3 records were on east alone" in [each.found for each in outcome.deeds]
+
+
+def test_a_tail_of_no_move_cannot_be_reported() -> None:
+    environment = Noted(answers(history=HISTORY[:1]))
+    moved = sight(cluster="west", verdict="DOWN")
+    outcome = tell(quick(scenario("failback-after-kill")), environment, Told([sight(), moved, sight(cluster="west")]))
+    assert outcome.broke == "no query had left the primary, so there is no tail to report"
+    assert not any("lab turn" in each for each in environment.commands)
 
 
 def test_scenarios_that_move_nothing_share_an_environment() -> None:

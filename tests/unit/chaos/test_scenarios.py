@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from chaos.faults import EAST, HEALS, LEADER, Act, Observation, When
-from chaos.scenarios import SCENARIOS, Scenario, named
+from chaos.scenarios import SCENARIOS, Scenario, expected_of, named
 from chaos.soak import SMALLER, draw_soak, heals
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,7 +44,7 @@ def test_a_healing_scenario_undoes_all_that_it_did(scenario: Scenario) -> None:
 def test_a_scenario_says_when_the_primary_comes_back() -> None:
     for scenario in SCENARIOS:
         back = [step for step in scenario.steps if step.act in {Act.START, Act.THAW} and step.on == EAST]
-        assert bool(back) is scenario.returns, scenario.name
+        assert bool(back) is (scenario.returns or scenario.comes_home), scenario.name
 
 
 def test_load_is_shown_while_a_fault_lasts_that_moves_nothing() -> None:
@@ -52,6 +52,52 @@ def test_load_is_shown_while_a_fault_lasts_that_moves_nothing() -> None:
     assert [scenario(name).counted_at for name in ("kill-one-broker", "cut-link", "kill-cluster", "flapping")] == [
         {1: still}, {2: still}, {}, {},
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "moved_by", "shown"),
+    [
+        ("kill-cluster", "west", [{"failover"}], ["on west after the move"]),
+        ("drill-under-load", "east", [], ["during the drill"]),
+        ("switchover-under-load", "west", [{"switchover"}], ["during the switchover", "on west after the move"]),
+        ("primary-dies-in-switchover", "west", [{"switchover", "failover"}], ["on west after the move"]),
+        (
+            "failback-after-kill", "east", [{"failover"}, {"failback"}],
+            ["during the failback", "on east after the failback"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_steps_say_where_queries_end_by_what_and_when_load_is_shown(
+    name: str, end: str, moved_by: list[set[str]], shown: list[str]
+) -> None:
+    told = scenario(name)
+    assert (told.end, [*told.moved_by], told.shown) == (end, moved_by, shown)
+
+
+def test_what_a_person_asks_for_is_told_among_what_is_expected() -> None:
+    names = ("drill-under-load", "switchover-under-load", "primary-dies-in-switchover", "failback-after-kill")
+    assert [expected_of(scenario(name))[:-2] for name in names[:2]] == [
+        ["nothing moves", "every query is drilled once, and keeps its epoch and its sink"],
+        ["every query moves once, by a switchover"],
+    ]
+    dies, home = (expected_of(scenario(name))[0] for name in names[2:])
+    assert dies == "every query moves once, by a failover or a switchover"
+    assert home.startswith("every query moves twice, by a failover, then by a failback; ")
+    assert home.endswith("all but the tail is on the primary, and the report of the tail is right")
+
+
+def test_a_soak_draws_no_scenario_without_a_fault() -> None:
+    assert heals(scenario("slow-link"))
+    assert not heals(scenario("drill-under-load"))
+
+
+def test_a_way_home_begins_with_a_dead_replicator_and_other_producers() -> None:
+    acts = [(step.act, step.on) for step in scenario("failback-after-kill").steps]
+    back = acts.index((Act.START, EAST))
+    assert acts.index((Act.KILL, ("replicator",))) < acts.index((Act.KILL, EAST)), "so there is a tail"
+    assert (Act.PRODUCE, ("traffic-west",)) in acts[:back], "what came to the primary now would be read nowhere"
+    assert (Act.START, ("replicator",)) not in acts, "it would copy the tail"
+    assert [act for act, _ in acts[back + 1 :]] == [Act.TURN, Act.FAILBACK]
 
 
 def test_in_a_soak_load_is_shown_for_each_part_while_its_own_fault_lasts() -> None:
@@ -161,6 +207,9 @@ def test_moments_are_read_from_the_situation() -> None:
     assert sight(cluster="west").shows(When.MOVED)
     assert not sight(cluster="west", phase="VERIFYING").shows(When.MOVED), "it has not settled"
     assert not sight(cluster="west", state="failed").shows(When.MOVED)
+    assert sight(cluster="west").shows(When.BACK)
+    assert not sight(cluster="west", verdict="DOWN").shows(When.BACK)
+    assert not sight().shows(When.BACK), "it was not left"
     assert sight(verdict="DOWN", event="not-moved").shows(When.REFUSED)
     assert sight(verdict="DOWN", cooling=True).shows(When.REFUSED)
     assert not sight(verdict="DOWN", cooling=True, phase="FENCING").shows(When.REFUSED), "it is being tried"
