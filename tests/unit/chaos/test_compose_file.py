@@ -175,7 +175,7 @@ def test_a_replicator_that_is_turned_round_copies_one_way_as_the_other_did() -> 
     assert set(made.values()) == {home["west->east.replication.factor"]} == {"3"}, "they outlive a broker of east"
 
 
-def test_a_turned_replicator_reads_what_the_other_reads_and_never_starts_beside_it() -> None:
+def test_a_turned_replicator_mounts_the_same_files_and_starts_by_name_alone() -> None:
     for services in (SERVICES, SECURED):
         there, home = services["replicator"], services["replicator-home"]
         assert home["volumes"] == there["volumes"]

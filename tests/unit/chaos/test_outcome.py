@@ -76,7 +76,7 @@ HOME = replace(
 )  # fmt: skip
 
 
-def test_what_a_person_asked_for_and_ended_as_expected_has_no_problems() -> None:
+def test_verbs_that_were_typed_and_ended_as_expected_have_no_problems() -> None:
     assert judge(scenario("switchover-under-load"), SWITCHED) == []
     assert judge(scenario("drill-under-load"), DRILLED) == []
     assert judge(scenario("failback-after-kill"), HOME) == []
@@ -134,7 +134,7 @@ BACK = operation(id="o0", kind="switchover", outcome="refused", steps=[])
         ),
     ],
 )  # fmt: skip
-def test_a_switchover_whose_primary_dies_is_finished_or_goes_back_and_fails_over(
+def test_a_switchover_whose_primary_dies_ends_or_goes_back_and_fails_over(
     changed: dict[str, Any], problems: list[str]
 ) -> None:
     down = Change(seconds=20.0, cluster="east", verdict="DOWN")
@@ -181,6 +181,7 @@ def test_a_drill_that_touches_production_or_proves_nothing_is_told(
             {"verdict": {"q": {**ROW, "exposed": 0}}},
             ["q: east alone had nothing, so the report of the tail shows nothing"],
         ),
+        ({"verdict": {"q": {**ROW, "exposed": 1_001}}, "tail": 1_001}, []),
         ({"changes": MOVED.changes}, ["east was never UP after it came back"]),
         ({"loads": {"on east after the failback": LOAD}}, ["it was not counted during the failback"]),
     ],

@@ -431,11 +431,12 @@ def test_a_way_home_is_played_in_the_order_that_keeps_the_tail(monkeypatch: pyte
     assert "3 records were on east alone" in [each.found for each in outcome.deeds]
 
 
-def test_a_tail_of_no_move_cannot_be_reported() -> None:
-    environment = Noted(answers(history=HISTORY[:1]))
+@pytest.mark.parametrize("outcome", ["refused", None])
+def test_a_tail_of_no_move_cannot_be_reported(outcome: str | None) -> None:
+    environment = Noted(answers(**{"show-op": operation(outcome=outcome)}))
     moved = sight(cluster="west", verdict="DOWN")
-    outcome = tell(quick(scenario("failback-after-kill")), environment, Told([sight(), moved, sight(cluster="west")]))
-    assert outcome.broke == "no query had left the primary, so there is no tail to report"
+    told = tell(quick(scenario("failback-after-kill")), environment, Told([sight(), moved, sight(cluster="west")]))
+    assert told.broke == "no query had left the primary, so there is no tail to report"
     assert not any("lab turn" in each for each in environment.commands)
 
 

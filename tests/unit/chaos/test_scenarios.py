@@ -74,7 +74,7 @@ def test_the_steps_say_where_queries_end_by_what_and_when_load_is_shown(
     assert (told.end, [*told.moved_by], told.shown) == (end, moved_by, shown)
 
 
-def test_what_a_person_asks_for_is_told_among_what_is_expected() -> None:
+def test_the_verb_that_is_typed_is_told_among_what_is_expected() -> None:
     names = ("drill-under-load", "switchover-under-load", "primary-dies-in-switchover", "failback-after-kill")
     assert [expected_of(scenario(name))[:-2] for name in names[:2]] == [
         ["nothing moves", "every query is drilled once, and keeps its epoch and its sink"],
