@@ -23,15 +23,16 @@ from orchestrator.decide.truncation import sampled_standings
 from state.model.entities import EndSample, OperationKind, Position, TopicPartition
 from state.model.fingerprints import LIMIT
 from state.settings.keys import Query, Route, Tideover
+from state.settings.topics import pattern_of, renaming
 from streaming.clocks import Deadline
-from streaming.cluster_log import ClusterLog
-from streaming.errors import KafkaError
+from streaming.cluster_log import ClusterLog, Spec
+from streaming.errors import ClusterUnreachable, KafkaError
 from streaming.kafka.last_records import read_last_records
 from streaming.resolve.batched_lookups import ask_newest
 from streaming.resolve.comparison import validate
-from streaming.resume.model import Want
+from streaming.resume.model import Rules, Target, Want
+from streaming.resume.target import failed_target
 from streaming.resume.truncation import Goto, Standing
-from streaming.spark.query.kafka_options import pattern_of, renaming
 
 TIMEOUT_SECONDS = 2.0
 
@@ -174,6 +175,55 @@ def _with_records(
             newest_ms = max(record.timestamp_ms for record in tail.records)
             found.append(replace(row, offset=divergence, ring=tail.records, timestamp_ms=newest_ms, dense=None))
     return found
+
+
+def end_wants(log: ClusterLog, topic: str, *, timeout: float) -> tuple[Want, ...]:
+    """One want for the end of each partition of a topic, with the records before it; empty where there is no topic.
+
+    Raises ``KafkaError`` where one of them cannot be told.
+    """
+    described = log.describe([topic], timeout=timeout).get(topic)
+    keys = [TopicPartition(topic, number) for number in sorted(described.partitions)] if described is not None else []
+    ends = _offsets(log, keys, Spec.LATEST, timeout=timeout)
+    begins = _offsets(log, keys, Spec.EARLIEST, timeout=timeout)
+    tails = read_last_records(log, ends, count=LIMIT, timeout=timeout) if keys else {}
+    failed = next((tail.error for tail in tails.values() if tail.error is not None), None)
+    if failed is not None:
+        raise ClusterUnreachable(f"the end of {topic} cannot be read: {failed.text}")
+    return tuple(
+        Want(
+            source=topic,
+            topic=topic,
+            partition=key.partition,
+            target_topic=topic,
+            offset=ends[key],
+            ring=tuple(tails[key].records),
+            ring_offset=ends[key] if tails[key].records else None,
+            dense=True if tails[key].records else None,
+            begin_known=begins[key],
+            timestamp_ms=max((record.timestamp_ms for record in tails[key].records), default=None),
+        )
+        for key in keys
+    )
+
+
+def unknown_end(topic: str, rules: Rules, why: str) -> Target:
+    """What stands for the ends of a topic that could not be compared."""
+    want = Want(
+        source=topic, topic=topic, partition=0, target_topic=topic, offset=0, ring=(), ring_offset=None, dense=None,
+        begin_known=None, timestamp_ms=None,
+    )  # fmt: skip
+    return replace(failed_target(want, rules, None), note=why)
+
+
+def _offsets(
+    log: ClusterLog, keys: Sequence[TopicPartition], spec: Spec, *, timeout: float
+) -> dict[TopicPartition, int]:
+    found = log.offsets(dict.fromkeys(keys, spec), read_committed=True, timeout=timeout) if keys else {}
+    unknown = next((key for key, each in found.items() if each.offset is None), None)
+    if unknown is not None:
+        raise ClusterUnreachable(f"the {spec.name.lower()} offset of {unknown.topic}-{unknown.partition} is unknown")
+    return {key: each.offset for key, each in found.items() if each.offset is not None}
 
 
 ASK_SECONDS = 2.0

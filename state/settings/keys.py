@@ -262,6 +262,9 @@ class Query(Settings):
     """X of ``T - X`` where time decides; ``measured``: from the disorder of times that was seen."""
     trigger: Duration = timedelta(seconds=1)
     output: Output | None = None
+    after: tuple[Name, ...] = ()
+    """Queries that a planned move takes to the other cluster first. Where ``output`` names a topic that this query
+    reads, that is found without being told; a pipeline that writes to Kafka by itself does not show it."""
     spark: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Session settings of this query alone, such as ``spark.sql.shuffle.partitions``."""
     policy: Policy | None = None

@@ -14,8 +14,10 @@ mistake; a group that is itself mistaken is passed over.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator
@@ -154,6 +156,7 @@ def contradictions(raw: object) -> Iterator[str]:
         output = _mapping(query.get("output")).get("cluster", "active")
         if isinstance(output, str) and output not in {"active", *clusters}:
             yield f"queries.{name}.output.cluster: {output!r} is not declared"
+    yield from _of_order(queries)
     yield from _of_checkpoints(queries, _mapping(_mapping(groups.get("spark")).get("conf")).get(_DEFAULT_FS))
     yield from _of_retention(groups, queries)
 
@@ -180,6 +183,37 @@ def _of_names(path: str, noun: str, names: object, declared: Mapping[str, object
             yield f"{path}: {noun} {name!r} is not declared"
         if times > 1:
             yield f"{path}: {noun} {name!r} is named twice"
+
+
+def _of_order(queries: Mapping[str, object]) -> Iterator[str]:
+    """Queries of a circle would wait for each other, so none of them could be moved. Each circle is told once."""
+    before: dict[str, list[str]] = {}
+    for name, query in queries.items():
+        after = _mapping(query).get("after")
+        yield from _of_names(f"queries.{name}.after", "query", after, queries)
+        before[name] = [each for each in _items(after) if isinstance(each, str) and each in queries and each != name]
+        if name in _items(after):
+            yield f"queries.{name}.after: the query names itself"
+    places = list(before)
+    while circle := circle_in(before):
+        for earlier, later in pairwise(circle):
+            before[later] = [each for each in before[later] if each != earlier]
+        names = list(reversed(circle[1:]))
+        first = min(range(len(names)), key=lambda index: places.index(names[index]))
+        told = [*names[first:], *names[: first + 1]]
+        yield f"queries.{told[0]}.after: a circle, so none of them could be moved: {' after '.join(told)}"
+
+
+def circle_in(before: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Names of which each has to come before the next, and the last one is the first; empty where there are none.
+
+    ``before`` has for each name those that come before it.
+    """
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as error:
+        return tuple(error.args[1])
+    return ()
 
 
 def _of_checkpoints(queries: Mapping[str, object], default: object) -> Iterator[str]:

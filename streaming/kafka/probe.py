@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from state.model.cluster_status import Fault, Layer
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Tideover
+from state.settings.topics import topics_of
 from streaming.clocks import Deadline
 from streaming.cluster_log import PartitionError, Spec
 from streaming.errors import CredentialRefused, KafkaError, WrongCluster
@@ -32,7 +33,6 @@ from streaming.kafka.requests import list_offsets
 from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
 from streaming.probe.result import ClusterProbe, Health, LayerPassed, ProbeFailure, ProbeResult
-from streaming.spark.query.kafka_options import topics_of
 
 _LEAST_PATIENCE_SECONDS = 0.25
 _READ_PATIENCE = 0.4

@@ -507,3 +507,20 @@ def test_a_clusters_id_is_the_one_that_kafka_prints(tmp_path: Path) -> None:
             f"clusters.east.id: {wrong.strip(chr(39))!r} is not a cluster's id: the 22 characters that "
             "kafka-cluster.sh cluster-id prints"
         )
+
+
+def test_an_order_of_queries_names_others_and_is_no_circle(tmp_path: Path) -> None:
+    others = "".join(GOOD.partition("  revenue:\n")[2].join([f"  {name}:\n", ""]) for name in ("a", "b", "c"))
+    others = others.replace("var/revenue", "var/{}")
+    for name in ("a", "b", "c"):
+        others = others.replace("var/{}", f"var/{name}", 1)
+    after = {"a": "[b]", "b": "[c, c]", "c": "[a, nobody]"}
+    for name, value in after.items():
+        others = others.replace(f"checkpoint: var/{name}\n", f"checkpoint: var/{name}\n    after: {value}\n")
+    assert sorted(mistakes_of(tmp_path, GOOD + "    after: [revenue]\n" + others)) == [
+        "queries.a.after: a circle, so none of them could be moved: a after b after c after a",
+        "queries.b.after: query 'c' is named twice",
+        "queries.c.after: query 'nobody' is not declared",
+        "queries.revenue.after: the query names itself",
+    ]
+    assert load(written(tmp_path, GOOD + others.replace("[a, nobody]", "[]").replace("[c, c]", "[c]"))).settings

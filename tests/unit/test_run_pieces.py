@@ -11,11 +11,12 @@ from pyspark.sql import DataFrame
 
 from state.messages import SinkState
 from state.settings.keys import Cluster, Route, Sasl, Security, Tideover
+from state.settings.topics import pattern_of, topics_of
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch, Follower
 from streaming.spark.errors import RunFenced
 from streaming.spark.query.callbacks import CallbackGate
-from streaming.spark.query.kafka_options import cluster_options, overridden, pattern_of, source_options, topics_of
+from streaming.spark.query.kafka_options import cluster_options, overridden, source_options
 from streaming.spark.query.query_run import in_batch
 from streaming.spark.runner.hosting import absolute
 from streaming.spark.runner.query_report import Totals, rows_by_source

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from state.messages import Offsets, Process
 from state.model.entities import Assignment
 from state.settings.keys import Query, Tideover
+from state.settings.topics import topics_of
 from state.store.runner_store import RunnerStore
 from streaming.process import Identity
 from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_text import Declared
-from streaming.spark.query.kafka_options import topics_of
 
 
 @dataclass(frozen=True, slots=True)
