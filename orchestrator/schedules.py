@@ -22,6 +22,7 @@ from state.errors import Conflict
 from state.model.automation import Schedule
 from state.model.entities import Event, OperationKind, Request
 from state.settings.keys import Tideover
+from state.settings.topics import chains_of
 from state.store.controller_store import ControllerStore
 
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -142,7 +143,7 @@ def ask_for_due(store: ControllerStore, settings: Tideover, *, term: Callable[[]
 def _requests(store: ControllerStore, settings: Tideover, schedule: Schedule) -> tuple[Request, ...]:
     spec = RequestSpec(
         kind=schedule.kind,
-        targets=dict.fromkeys(schedule.queries or settings.queries, schedule.target),
+        targets=dict.fromkeys(chains_of(settings).in_order(schedule.queries or settings.queries), schedule.target),
         expect_active={},
         actor=schedule.actor,
         reason=f"{schedule.reason} (schedule {schedule.id})".strip(),

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ from orchestrator.config.load import Loaded, load, names, without_password
 from orchestrator.errors import UnknownName, UsageError
 from state.errors import StoreUnavailable
 from state.settings.keys import Query, Tideover
+from state.settings.topics import Chains, chains_of
 from state.store.controller_store import ControllerStore
 from streaming.cluster_log import ClusterLog
 from streaming.probe.identities import Identities
@@ -118,6 +120,11 @@ class Context:
         if name not in self.settings.queries:
             raise UnknownName(f"query {name!r} is not declared", hint=self._known("queries"))
         return self.settings.queries[name]
+
+    @cached_property
+    def chains(self) -> Chains:
+        """Which queries are upstream of which."""
+        return chains_of(self.settings)
 
     def known_cluster(self, name: str) -> None:
         """``UnknownName`` unless the cluster is declared."""

@@ -1,6 +1,6 @@
 """Progress of operations, and what came of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.cli import json_shapes, render
 from orchestrator.cli.render import talk
@@ -8,7 +8,7 @@ from orchestrator.decide.operation.phases import waits
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
 from orchestrator.facts.current import open_operations
-from orchestrator.operation.requests import standing_of
+from orchestrator.operation.requests import standing_of, turn_of
 from orchestrator.operation.wait import outcome_of
 from state.errors import StoreUnavailable
 from state.model.entities import MOVES, Event, Operation, Request
@@ -18,8 +18,16 @@ from state.store.controller_store import ControllerStore
 class Progress:
     """Says each recorded line of the operations of these requests once, in the order in which they were recorded."""
 
-    def __init__(self, store: ControllerStore, requests: Sequence[Request], *, at_once: int) -> None:
+    def __init__(
+        self,
+        store: ControllerStore,
+        requests: Sequence[Request],
+        *,
+        at_once: int,
+        upstream: Mapping[str, Sequence[str]],
+    ) -> None:
         self._store = store
+        self._upstream = upstream
         self._requests = requests
         self._at_once = at_once
         self._waiting: set[str] = set()
@@ -65,6 +73,8 @@ class Progress:
         under_way = open_operations(self._store) if untold else ()
         for request in untold:
             why = waits(request, under_way, self._at_once)
+            turn = turn_of(self._store, request, self._upstream.get(request.query, ()))
+            why = turn.text if turn is not None and not turn.never else why
             if why is not None:
                 talk(why)
                 self._waiting.add(request.id)

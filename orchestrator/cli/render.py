@@ -211,6 +211,8 @@ def plan(value: Mapping[str, object]) -> str:
         f"fence {value['fence']}"
     )
     parts = [heading]
+    if isinstance(first := value.get("after"), list):
+        parts.append(f"  begins after {', '.join(map(str, first))} is committed, and stays if that goes back")
     gates, partitions, totals = value.get("gates"), value.get("partitions"), value.get("totals")
     if isinstance(gates, list):
         parts.append(table(refusing_first(gates), ("name", "ok", "measured", "limit", "text"), indent="  "))

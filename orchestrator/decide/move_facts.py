@@ -290,6 +290,10 @@ class MoveFacts:
     """Of the end of batch N."""
     planned_resolution: Resolution | None = None
     """Of the end of the planned batch N+1."""
+    handed_on: str | None = None
+    """The topic whose end moves with the query, and that another query reads on both clusters; of planned moves."""
+    written: tuple[Target, ...] | None = None
+    """Where the ends of that topic are on the target; None as long as the two were not compared."""
     standings: tuple[Standing, ...] | None = None
     """What became of the query's positions in the cluster that they were read from; None when nothing tells."""
     resets: tuple[Reset, ...] | None = None

@@ -14,19 +14,24 @@ from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.decide.unread import Arrival, arrival, shifted
 from orchestrator.facts.source_cluster import (
+    DESCRIBE_SECONDS,
     common_history,
+    end_wants,
     has_patterns,
     new_topic_wants,
     standings_of,
+    unknown_end,
     unseen_samples,
 )
 from orchestrator.facts.timestamp_disorder import measured_buffers
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import EndSample, Operation, Position, TopicPartition
 from state.settings.keys import Tideover
+from state.settings.topics import handed_on
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 from streaming.cluster_log import ClusterLog, Logs
+from streaming.errors import KafkaError
 from streaming.resolve.resolver import resolve
 from streaming.resume.model import Resolution, Target, Want
 
@@ -57,6 +62,8 @@ class ResumeOffsets:
         self._logs = logs
         self._clock = clock
         self._ahead: _Asked | None = None
+        self._written: dict[str, tuple[Want, ...]] = {}
+        """By the operation in hand, the ends of what its query has written."""
 
     def is_ahead(self) -> bool:
         """Whether an answer of a moment ago is at hand."""
@@ -96,6 +103,28 @@ class ResumeOffsets:
         back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), [*positions, *common], sampled)
         # The planned batch held records of the log as it was, so that it cannot be planned again.
         return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
+
+    def of_output(self, facts: MoveFacts) -> MoveFacts:
+        """Whether the copies of what the query has written are there, if what it writes next comes behind them.
+
+        Of an operation the ends are those of the first look: the query has stopped, and who else writes to the topic
+        shall not hold it up.
+        """
+        topic = handed_on(self._settings, facts.query, facts.source, facts.target)
+        if topic is None:
+            return facts
+        rules = replace(rules_of(facts.settings, "fail", facts.route), committed_only=frozenset({topic}))
+        try:
+            wants = self._written.get(facts.operation or "")
+            if wants is None:
+                wants = end_wants(self._logs(facts.source), topic, timeout=DESCRIBE_SECONDS)
+            if facts.operation is not None:
+                self._written = {facts.operation: wants}
+            log, now = self._logs(facts.target), self._clock.now()
+            found = resolve(log, wants, rules, old_ends={}, now=now, timeout=RESOLVE_SECONDS).targets if wants else ()
+        except KafkaError as error:
+            found = (unknown_end(topic, rules, str(error)),)
+        return replace(facts, handed_on=topic, written=found)
 
     def _found(
         self,

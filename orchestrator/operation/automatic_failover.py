@@ -9,6 +9,7 @@ again only when another gate does.
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
+from functools import cached_property
 
 from orchestrator.decide.gates import automatic
 from orchestrator.decide.gates.gate import Gate
@@ -21,6 +22,7 @@ from state.model.automation import AUTOMATIC
 from state.model.cluster_status import ClusterStatus, Verdict
 from state.model.entities import Event, OperationKind, Request
 from state.settings.keys import Tideover
+from state.settings.topics import chains_of
 from state.store.controller_store import ControllerStore
 
 _WAITED_FOR = "runner-alive"
@@ -45,7 +47,7 @@ class AutomaticFailover:
             self._told.clear()
             return ()
         there = [each.query for each in self._store.assignments() if each.cluster in down]
-        wanted = [query for query in self._settings.queries if query in there and self._may_be_asked_for(query)]
+        wanted = [query for query in self._in_order if query in there and self._may_be_asked_for(query)]
         self._told = {query: gate for query, gate in self._told.items() if query in there}
         targets: dict[str, str | None] = {}
         wrong: list[Exception] = []
@@ -65,6 +67,11 @@ class AutomaticFailover:
         if wrong:
             raise wrong[0]
         return asked
+
+    @cached_property
+    def _in_order(self) -> tuple[str, ...]:
+        """Who is upstream begins first where not all begin at once; nobody waits for anybody."""
+        return chains_of(self._settings).in_order(self._settings.queries)
 
     def _ask(
         self,

@@ -14,7 +14,7 @@ import structlog
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import Recheck, recheck
 from orchestrator.decide.gates.gate import is_attended
-from orchestrator.decide.gates.loss import CAUGHT_UP
+from orchestrator.decide.gates.loss import WAITED_FOR
 from orchestrator.decide.lookup_wants import report_of_fact
 from orchestrator.decide.move_facts import UNPROVEN
 from orchestrator.decide.operation.intents import ANSWER_WITHIN
@@ -303,7 +303,7 @@ class Executor:
             consents=operation.consents,
         )
         refused = self._findings.refusal
-        return CATCH_UP_PAUSE_SECONDS if refused is not None and refused.name == CAUGHT_UP else 0.0
+        return CATCH_UP_PAUSE_SECONDS if refused is not None and refused.name in WAITED_FOR else 0.0
 
     def _look_ahead(self, snapshot: Snapshot) -> None:
         """While the fence is under way, resolve from what the runner last reported: it is mostly still true."""

@@ -14,7 +14,17 @@ import structlog
 from orchestrator.decide.gates import automatic, checks
 from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
 from orchestrator.decide.move_facts import CUT_SHORT, MoveFacts
-from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, too_late, watched
+from orchestrator.decide.operation.phases import (
+    BEHIND_COMMIT,
+    PLANNED,
+    Trigger,
+    Turn,
+    Upstream,
+    move,
+    too_late,
+    turn_behind,
+    watched,
+)
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
 from orchestrator.decide.outcome import to_compare
@@ -73,6 +83,7 @@ def new_id(at: datetime) -> str:
 def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None) -> tuple[Request, ...]:
     """Write one request for each query, all of one group. A leader asks with its term, and raises ``StaleTerm``.
 
+    Who is upstream has to stand first among the targets: another leader may take a request before the next is written.
     Its time is the store's, for operations begin with it and are put in order by it: a host's clock may be wrong.
     """
     requests = requests_of(store, spec)
@@ -114,6 +125,27 @@ def default_target(query: Query, active: str) -> str:
     return order[(order.index(active) + 1) % len(order)] if active in order else order[0]
 
 
+def turn_of(store: ControllerStore, request: Request, upstream: Sequence[str]) -> Turn | None:
+    """Why a request that is not answered yet does not begin, as far as queries upstream of its own tell.
+
+    By what is in the store alone, so that each leader comes to the same.
+    """
+    if request.kind not in PLANNED or not upstream:
+        return None
+    asked = {each.query: each for each in store.requests_of(request.group)}
+    return turn_behind(request, (_upstream(store, name, asked.get(name)) for name in upstream))
+
+
+def _upstream(store: ControllerStore, query: str, asked: Request | None) -> Upstream:
+    if asked is not None and asked.operation is not None:
+        operation = store.operation(asked.operation)
+    else:
+        standing = open_operation(store, query) if asked is None else None
+        operation = standing if standing is not None and standing.source != standing.target else None
+    row = store.assignment(query)
+    return Upstream(query=query, cluster=row.cluster if row else None, request=asked, operation=operation)
+
+
 class RequestHandler:
     """Takes requests for the one that leads."""
 
@@ -122,14 +154,19 @@ class RequestHandler:
         *,
         store: ControllerStore,
         queries: dict[str, Query],
+        upstream: Mapping[str, Sequence[str]],
         gatherer: FactGatherer,
         lead: Leadership,
         is_ours: Callable[[Request], bool] = lambda request: True,
     ) -> None:
-        """``is_ours`` tells whether this process may judge a request by its own configuration and network."""
+        """``is_ours`` tells whether this process may judge a request by its own configuration and network.
+
+        ``upstream`` has by query those directly upstream of it.
+        """
         self._is_ours = is_ours
         self._store = store
         self._queries = queries
+        self._upstream = upstream
         self._gatherer = gatherer
         self._lead = lead
         self._term = 0
@@ -141,8 +178,8 @@ class RequestHandler:
         Where the request has to wait for the end of another operation, that one's id is returned, so that it is seen
         to, and the request stays open: take it again. Without room no query is stopped: a request that would begin an
         operation stays open, too, for None. So does one of others that more is needed for than the store: who asked for
-        it judges it. ``waited`` says that this happened to it before. Raises ``NotLeading`` and
-        ``StaleTerm``.
+        it judges it. And one whose query has to follow another one. ``waited`` says that there was no room before.
+        Raises ``NotLeading`` and ``StaleTerm``.
         """
         self._term = self._lead.term
         request = self._store.request(request.id) or request  # as it stands in this term: it was listed before
@@ -152,12 +189,13 @@ class RequestHandler:
             taken = self._store.operation(request.id)
             if taken is not None:
                 return self._answered(request, taken)
-            barred = self._barred(request, waited=waited)
+            turn = self._turn(request)
+            barred = self._barred(request, waited=waited, turn=turn)
             if barred is not None:
                 self._refuse(request, barred)
                 return None
             standing = open_operation(self._store, request.query)
-            if self._is_left(request, standing, has_room=has_room):
+            if self._is_left(request, standing, turn, has_room=has_room):
                 return None
             if standing is not None and not joins(request, standing):
                 return self._after(request, standing)
@@ -167,11 +205,11 @@ class RequestHandler:
                 if self._joined(request, standing):
                     return self._answered(request, standing)
                 continue
-            refused = self._refusal(request)
+            refused = self._refusal(request) if turn is None else turn.text
             if isinstance(refused, str):
                 self._refuse(request, refused)
                 return None
-            opened = self._opened(request, refused, waited=waited)
+            opened = self._opened(request, refused, waited=waited or self._follows(request))
             if opened is not None:
                 return self._answered(request, opened)
         self._refuse(request, f"other commands keep moving {request.query}: run the command again")
@@ -195,12 +233,13 @@ class RequestHandler:
         except Exception as error:  # noqa: BLE001 - whatever it is, the plan says that this was not measured
             log.warning("what the last move left behind is not measured", query=request.query, error=repr(error))
 
-    def _is_left(self, request: Request, standing: Operation | None, *, has_room: bool) -> bool:
-        """Whether the request stays open for now: it is others' to judge, or would begin what there is no room for."""
+    def _is_left(self, request: Request, standing: Operation | None, turn: Turn | None, *, has_room: bool) -> bool:
+        """Whether the request stays open for now: it is others' to judge, or would begin what has to wait."""
         if not self._is_ours(request):
             return standing is None or not joins(request, standing)
-        calls_off = standing is None and self._calls_off(request)
-        return standing is None and not has_room and not calls_off
+        if standing is not None or self._calls_off(request):
+            return False
+        return not has_room if turn is None else not turn.never
 
     def refuse(self, request: Request, text: str) -> None:
         """Refuse a request that cannot be judged, unless its operation has begun. Raises ``StaleTerm``."""
@@ -210,11 +249,23 @@ class RequestHandler:
         else:
             self._answered(request, begun)
 
-    def _barred(self, request: Request, *, waited: bool) -> str | None:
+    def _turn(self, request: Request) -> Turn | None:
+        """Who shall stay where it is follows nobody."""
+        row = self._store.assignment(request.query)
+        if row is None or row.cluster == request.target:
+            return None
+        return turn_of(self._store, request, self._upstream.get(request.query, ()))
+
+    def _follows(self, request: Request) -> bool:
+        """Whether its query ran on until another one had moved: it was not away since it was asked for."""
+        upstream = self._upstream.get(request.query, ()) if request.kind in PLANNED else ()
+        return bool(upstream) and any(each.query in upstream for each in self._store.requests_of(request.group))
+
+    def _barred(self, request: Request, *, waited: bool, turn: Turn | None) -> str | None:
         """Why the request is turned down whatever else holds."""
         if request.query not in self._queries and self._is_ours(request):
             return f"query {request.query!r} is not declared"
-        return too_late(request, waited=waited) if self._store.now() >= request.expires_at else None
+        return too_late(request, waited=waited, turn=turn) if self._store.now() >= request.expires_at else None
 
     def _calls_off(self, request: Request) -> bool:
         """Whether the query shall stay where it is; what was asked for earlier and has not begun is refused then."""

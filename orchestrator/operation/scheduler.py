@@ -14,8 +14,9 @@ import contextlib
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 import structlog
@@ -30,6 +31,7 @@ from orchestrator.operation.requests import RequestHandler
 from state.errors import Conflict, StaleTerm, StoreError, StoreUnavailable, TideoverError
 from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, Request
 from state.settings.keys import Tideover
+from state.settings.topics import chains_of
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 from streaming.cluster_log import Logs
@@ -79,6 +81,11 @@ class Scheduler:
     """By drill: beside all others, so that no move waits for a thread of theirs."""
     _closing: threading.Event = field(default_factory=threading.Event)
 
+    @cached_property
+    def _upstream(self) -> Mapping[str, Sequence[str]]:
+        """By query, those that a planned move takes before it; worked out once, for there may be a hundred queries."""
+        return chains_of(self.settings).upstream
+
     def take(self) -> None:
         """Answer what is asked, oldest first, and drive what becomes of it.
 
@@ -87,8 +94,9 @@ class Scheduler:
         """
         gatherer = FactGatherer(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
         handler = RequestHandler(
-            store=self.store, queries=self.settings.queries, gatherer=gatherer, lead=self.lead, is_ours=self.is_ours
-        )
+            store=self.store, queries=self.settings.queries, upstream=self._upstream, gatherer=gatherer, lead=self.lead,
+            is_ours=self.is_ours,
+        )  # fmt: skip
         try:
             asked = self.store.open_requests(kinds=EVERY_KIND)
             requests = [request for request in asked if request.kind in MOVES]

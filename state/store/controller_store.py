@@ -76,6 +76,9 @@ class ControllerStore(RunnerStore, Protocol):
 
     def request(self, request_id: str) -> Request | None: ...
 
+    def requests_of(self, group: str) -> Sequence[Request]:
+        """All requests of one group, answered or not, in the order in which they were asked."""
+
     def answer(
         self,
         request_id: str,

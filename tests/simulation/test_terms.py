@@ -19,7 +19,7 @@ from tests.simulation.world import QUERY, World, settings
 
 def taker(world: World, lead: Leadership, store: ControllerStore) -> RequestHandler:
     gatherer = FactGatherer(store=store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock)
-    return RequestHandler(store=store, queries=world.settings.queries, gatherer=gatherer, lead=lead)
+    return RequestHandler(store=store, queries=world.settings.queries, upstream={}, gatherer=gatherer, lead=lead)
 
 
 def executor(world: World, lead: Leadership, store: ControllerStore) -> Executor:

@@ -52,6 +52,7 @@ from state.model.entities import (
 )
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.settings.keys import Tideover
+from state.settings.topics import chains_of
 from state.store.controller_store import ControllerStore
 from tests.memory_store import MemoryStore
 from tests.simulation.clusters import Cluster
@@ -567,7 +568,10 @@ class World:
         while not lead.take():
             self.clock.wait(1.0)
         gatherer = FactGatherer(store=store, settings=self.settings, logs=self.clusters.__getitem__, clock=self.clock)
-        handler = RequestHandler(store=store, queries=self.settings.queries, gatherer=gatherer, lead=lead)
+        handler = RequestHandler(
+            store=store, queries=self.settings.queries, upstream=chains_of(self.settings).upstream, gatherer=gatherer,
+            lead=lead,
+        )  # fmt: skip
         operation_id = (store.request(request.id) or request).operation or handler.take(request)
         if operation_id is None:
             lead.give_up()

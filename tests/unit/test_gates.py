@@ -122,6 +122,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "log-truncation",
         "repeats-into-state",
         "fresh-allowed",
+        "output-copied",
         *OF_PLANNED_MOVES,
     }
 
@@ -197,6 +198,8 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "runs, too, and both keep the names of topics, so records go round in circles; stop it"),
     ("caught-up", replace(PLANNED, resolution=BEHIND), "0 of 1 partitions", "1 partitions",
      "west lacks 7 records that q has read (t-0: 7 records are not there yet)"),
+    ("output-copied", replace(PLANNED, handed_on="o", written=(place(), place(topic="o", exact=False, note="late"))),
+     "1 of 2 partitions", "2 partitions", "records of o, which q writes and another query reads (o-0: late)"),
     ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route has no topic t"),
     (
         "pipeline-fits", replace(GOOD, runners=(replace(RUNNER, runner="b", plans={"q": "it keeps no state"}),)),

@@ -13,7 +13,7 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
 from orchestrator.cli.progress import Progress, nothing_done, result_of
 from orchestrator.decide.gates.gate import UNFENCED, run_name
-from orchestrator.decide.operation.phases import BEFORE_COMMIT
+from orchestrator.decide.operation.phases import BEFORE_COMMIT, PLANNED
 from orchestrator.errors import OutcomeUnknown, UsageError
 from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
@@ -118,7 +118,7 @@ def flags_of(
     for cluster in (to, expect_active):
         if cluster is not None:
             ctx.known_cluster(cluster)
-    names = tuple(dict.fromkeys(queries)) or tuple(ctx.settings.queries)
+    names = ctx.chains.in_order(queries or ctx.settings.queries)
     if not names:
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
     check_target(ctx, names, to)
@@ -159,11 +159,25 @@ def _aim(ctx: Context, name: str, to: str | None) -> Aim:
 
 def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flags) -> Iterator[dict[str, object]]:
     gatherer = FactGatherer(store=ctx.store, settings=ctx.settings, logs=ctx.log, clock=SystemClock())
+    aims = list(aims)
+    together = [aim.query for aim in aims] if kind in PLANNED else []
     for aim in aims:
-        yield plan_query(
+        value = plan_query(
             gatherer, kind, aim.query, aim.target,
             consents=frozenset(flags.consents), expect_active=flags.expect_active, parameters=flags.parameters,
         )  # fmt: skip
+        first = ctx.chains.among(aim.query, together)
+        yield {**value, "after": list(first)} if first else value
+
+
+def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> None:
+    """Say of which of these queries nothing tells what comes first."""
+    for circle in ctx.chains.circles if kind in PLANNED else ():
+        if set(circle) <= set(queries):
+            names = ", ".join(circle)
+            render.talk(
+                f"{names} read what they write in a circle: they are moved without an order; after: declares one"
+            )
 
 
 _GO_ON = "tideover list shows it; run the same command again to continue it"
@@ -269,6 +283,7 @@ def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags:
                 render.talk(f"{name}: this cancels operation {standing.id}, which is moving it to {standing.target}")
     for value in plans_of(ctx, kind, moving, flags):
         render.talk(render.plan(value) + "\n")
+    say_circles(ctx, kind, names)
     ask_yes(f"Move {', '.join(names)}?")
     confirm_consents(moving, flags)
 
@@ -336,7 +351,7 @@ def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor
         clock=clock,
         lead=Leadership(ctx.store, clock, this_process()),
         actor=actor,
-        watch=Progress(ctx.store, requests, at_once=ctx.settings.operations.at_once).say,
+        watch=Progress(ctx.store, requests, at_once=ctx.settings.operations.at_once, upstream=ctx.chains.upstream).say,
     )
     work.see_through(requests, seconds=seconds)
     for operation, error in work.failures.items():

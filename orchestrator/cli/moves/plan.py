@@ -7,7 +7,7 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, to, which
+from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, say_circles, to, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.errors import ExitCode
 from orchestrator.facts.current import open_operation
@@ -43,7 +43,8 @@ def plan_failover(ctx: Context, /, **options: Any) -> int:
 def plan_switchover(ctx: Context, /, **options: Any) -> int:
     """Show what switchover would do: whether the replicator runs, and what the other cluster still lacks.
 
-    A switchover waits for what is lacking (gate caught-up) for as long as policy.catch_up says.
+    A switchover waits for what is lacking (gate caught-up) for as long as policy.catch_up says. The plans stand in the
+    order in which the queries begin; "after" names those that one waits for, because it reads what they write.
 
     \b
     Examples:
@@ -121,6 +122,7 @@ def _plan(
     aims = aims_of(ctx, flags, every=every)
     plans = list(plans_of(ctx, kind, aims, flags))
     _print_plans(plans, output, many=every or len(flags.queries) > 1)
+    say_circles(ctx, kind, flags.queries)
     return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
 
 

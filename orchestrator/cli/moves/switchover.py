@@ -22,6 +22,8 @@ def switchover(ctx: Context, /, **options: Any) -> int:
     Refused while nothing proves that the replicator runs. If the old cluster dies meanwhile, tideover failover
     with the same query and cluster goes on without waiting; tideover cancel ID takes the query back.
 
+    A query that reads what another one writes begins when that one is committed; if that one goes back, it stays.
+
     \b
     Examples:
       tideover switchover revenue

@@ -34,6 +34,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     truncation.log_truncation,
     loss.place_found,
     loss.caught_up,
+    loss.output_copied,
     loss.retention,
     loss.timestamp_type,
     loss.partitions_match,

@@ -9,7 +9,9 @@ from state.settings.keys import Sink
 from streaming.resume.model import Target
 
 CAUGHT_UP = "caught-up"
-"""The gate that a planned move waits at: the standby may have by and by what it lacks."""
+OUTPUT_COPIED = "output-copied"
+WAITED_FOR = frozenset({CAUGHT_UP, OUTPUT_COPIED})
+"""The gates that a planned move waits at: the standby may have by and by what it lacks."""
 
 BY_TIME = frozenset({"timestamp", "segment"})
 
@@ -59,6 +61,32 @@ def caught_up(facts: MoveFacts) -> Gate | None:
         else f"{facts.target} lacks {later} records that {facts.query} has read; the move waits for them, for at most "
         f"{facts.policy.catch_up.total_seconds():g} s (policy.catch_up)",
         f"{facts.target} lacks {later} records that {facts.query} has read ({_named(behind)}: {why})",
+    )
+
+
+def output_copied(facts: MoveFacts) -> Gate | None:
+    """What the query writes on the target lies behind the copies of all that it has written before.
+
+    A query downstream follows later and goes on behind the copy of the last record that it has read. What was written
+    to the target before that copy came would lie in front of it, and would never be read.
+    """
+    if facts.written is None or not facts.planned:
+        return None
+    behind = [target for target in facts.written if not is_caught_up(target)]
+    waits = facts.fence == PENDING and all(target.replay_later_records for target in behind)
+    topic, count = facts.handed_on, len(facts.written)
+    lacks = f"{facts.target} lacks records of {topic}, which {facts.query} writes and another query reads"
+    why = (behind[0].note or "its place is not exact") if behind else ""
+    return answer(
+        OUTPUT_COPIED,
+        not behind or waits,
+        f"{count - len(behind)} of {count} partitions",
+        f"{count} partitions",
+        f"{facts.target} has every record of {topic}, which {facts.query} writes and another query reads"
+        if not behind
+        else f"{lacks}; the move waits for them, for at most {facts.policy.catch_up.total_seconds():g} s "
+        "(policy.catch_up)",
+        f"{lacks} ({_named(behind)}: {why})",
     )
 
 

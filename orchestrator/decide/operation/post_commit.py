@@ -22,7 +22,7 @@ from orchestrator.decide.operation.intents import (
     stay,
     unproven,
 )
-from orchestrator.decide.operation.phases import BEHIND_COMMIT, FINAL, Trigger
+from orchestrator.decide.operation.phases import BEHIND_COMMIT, FINAL, PLANNED, Trigger
 from orchestrator.decide.operation.snapshot import Ask, Decision, Land, Settle, Snapshot, TakeOver
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest
@@ -62,13 +62,9 @@ def looks_later(snapshot: Snapshot, fence: Intent, now: datetime) -> bool:
     return abs(now - fence.created_at) < pause
 
 
-_ALIKE = frozenset({OperationKind.SWITCHOVER, OperationKind.FAILBACK})
-"""Kinds that do the same to a query that goes to the same cluster."""
-
-
 def joins(request: Request, operation: Operation) -> bool:
     """Whether an open operation does what a request asks for; a failover hurries a planned move to the same cluster."""
-    planned = {request.kind, operation.kind} <= _ALIKE
+    planned = {request.kind, operation.kind} <= PLANNED
     same = request.kind is operation.kind or planned or cuts_short(request, operation)
     return same and request.target in {None, operation.target} and request.parameters == operation.parameters
 

@@ -12,7 +12,7 @@ what its fence plants is taken away only after it has answered, or is gone.
 from dataclasses import replace
 from datetime import datetime
 
-from orchestrator.decide.gates.loss import CAUGHT_UP
+from orchestrator.decide.gates.loss import WAITED_FOR
 from orchestrator.decide.operation.intents import (
     ask,
     count_failures,
@@ -149,7 +149,7 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
         return stay(snapshot, text, Resolve(report=report))
     if findings.unreachable:
         return given_up(snapshot, "failed", f"{snapshot.operation.target} did not answer: {findings.unreachable}")
-    if findings.refusal is not None and findings.refusal.name == CAUGHT_UP and snapshot.catching_up:
+    if findings.refusal is not None and findings.refusal.name in WAITED_FOR and snapshot.catching_up:
         text = f"waiting for the replicator: {findings.refusal.measured} caught up; {findings.refusal.text}"
         return stay(snapshot, text, Resolve(report=report))
     if findings.refusal is not None:

@@ -91,6 +91,10 @@ class RequestTable(Part):
     def request(self, request_id: str) -> Request | None:
         return self._row(Request, sa.select(requests).where(requests.c.id == request_id))
 
+    def requests_of(self, group: str) -> Sequence[Request]:
+        found = sa.select(requests).where(requests.c.group == group)
+        return self._rows(Request, found.order_by(requests.c.created_at, requests.c.id))
+
     def answer(
         self,
         request_id: str,
