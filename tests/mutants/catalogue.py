@@ -278,10 +278,24 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/operation/requests.py",
-        "return too_late(request, waited=waited) if self._store.now() >= request.expires_at else None",
-        "return too_late(request, waited=waited) if not waited and self._store.now() >= request.expires_at else None",
+        "return too_late(request, waited=waited, turn=turn) if self._store.now() >= request.expires_at else None",
+        "return None if waited or self._store.now() < request.expires_at else too_late(request, waited=waited, turn=turn)",
         ("tests/simulation/test_requests.py", "tests/simulation/test_turns.py"),
         "a request that waited is carried out after its time",
+    ),
+    Mistake(
+        "orchestrator/decide/operation/phases.py",
+        "    if operation.phase in BEFORE_COMMIT:\n        return Turn",
+        "    if operation.phase in UNFENCED:\n        return Turn",
+        ("tests/unit/test_chains.py", "tests/simulation/test_chains.py"),
+        "a query follows one upstream that is not committed",
+    ),
+    Mistake(
+        "state/settings/topics.py",
+        "return output.topic if read else None",
+        "return None",
+        ("tests/unit/test_chains.py", "tests/simulation/test_chains.py"),
+        "a topic is left before its copies are complete",
     ),
     Mistake(
         "orchestrator/decide/reconcile.py",
