@@ -13,7 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import environment, exact, lookup, lookup_100k, switch, takeover, timeline, tracking, watch
+from bench import (
+    drill,
+    environment,
+    exact,
+    lookup,
+    lookup_100k,
+    switch,
+    switchover,
+    takeover,
+    timeline,
+    tracking,
+    watch,
+)
 from bench.report import Report, Row, to_page, write
 from bench.setting import Setting
 from lab.world import KAFKA_VERSIONS
@@ -21,8 +33,10 @@ from reports.errors import ReportsError
 from reports.origin import origin
 from streaming import class_archive
 
+_MODULES = (lookup, lookup_100k, exact, tracking, timeline, switch, switchover, drill, takeover, watch)
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
-    module.NAME: module.measure for module in (lookup, lookup_100k, exact, tracking, timeline, switch, takeover, watch)
+    **{module.NAME: module.measure for module in _MODULES},
+    switchover.NAME_OF_THREE: switchover.measure_three,
 }
 
 
@@ -90,7 +104,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--dir", default="build/bench", help="everything is written here; its measurements are emptied")
     parser.add_argument("--draft", action="store_true", help="measure files that differ from the commit, for no report")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=sorted(MEASUREMENTS), help="some of them")
-    parser.add_argument("--runs", type=_positive, default=3, help="whole failovers to measure (default 3)")
+    parser.add_argument("--runs", type=_positive, help="whole moves to measure (default: 3 failovers, 10 switchovers)")
     parser.add_argument("--base-port", type=int, default=31600, help="first of 30 ports that nothing else uses")
     return parser.parse_args(arguments)
 

@@ -13,8 +13,12 @@ class Setting:
 
     directory: Path
     """Emptied before the measurement."""
-    runs: int
-    """Samples of the expensive kind (a whole failover); cheap ones are taken more often."""
+    runs: int | None
+    """Samples of the expensive kinds (a whole move); None: as many as each measurement usually takes."""
     base_port: int
     """First of 30 ports that nothing else uses."""
     say: Say
+
+    def count(self, usual: int) -> int:
+        """How many samples of an expensive kind to take."""
+        return usual if self.runs is None else self.runs

@@ -55,12 +55,13 @@ class Moved:
 
 
 def measure(setting: Setting) -> list[Row]:
-    """Take ``setting.runs`` samples of each kind, a world for each."""
+    """Take three samples of each kind, or as many as are asked for, a world for each."""
+    runs = setting.count(3)
     moves: dict[str, list[Moved]] = {kind: [] for kind in _PROGRAMS}
     naive: list[float] = []
-    for number in range(setting.runs):
+    for number in range(runs):
         for kind, program in _PROGRAMS.items():
-            setting.say(f"world {number + 1} of {setting.runs}, {kind} runner")
+            setting.say(f"world {number + 1} of {runs}, {kind} runner")
             with stage(setting.directory / f"{kind}-{number}", setting.say) as on:
                 moves[kind].append(_carry(on, setting.base_port, program, warm=kind == "warm"))
                 struck_at = float((on.directory / "struck").read_text(encoding="ascii"))

@@ -114,6 +114,11 @@ ENTRIES = (
         judges=("bench/samples.py",), unit="measurements", written="bench-takeover/report.md",
     ),
     Entry(
+        name="bench-switchover", title="Measurements of the pause in a switchover, and of a drill's cost",
+        command=_bench("bench-switchover", "switchover", "switchover-three", "drill"), minutes=20, judged=BY_FIGURES,
+        judges=("bench/samples.py",), unit="measurements", written="bench-switchover/report.md",
+    ),
+    Entry(
         name="bench-watch", title="Measurements of the controller's watch",
         command=_bench("bench-watch", "watch"), minutes=19, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-watch/report.md",

@@ -66,6 +66,19 @@ class BusyRun:
         return SinkState.UNKNOWN
 
 
+class RestingRun(BusyRun):
+    """A query that waits for its next trigger, and plans a batch when it was looked at twice."""
+
+    _rests = 3
+
+    @property
+    def is_finishing(self) -> bool:
+        self._rests -= 1
+        if self._rests == 0:
+            self._checkpoint.plan(2)
+        return super().is_finishing
+
+
 class RunHere:
     """A query that this process hosts: it says what it is told to."""
 
@@ -133,9 +146,16 @@ def test_a_batch_that_takes_too_long_is_cut_off(folder: Path) -> None:
     assert report.checkpoint.planned.batch == 2
 
 
-def test_a_run_between_two_batches_is_stopped_at_once(folder: Path) -> None:
+def test_a_run_between_two_batches_is_stopped_behind_the_next(folder: Path) -> None:
+    run = RestingRun(folder, looks=8)
+    report = finished(folder, run, 60.0)
+    assert (run.closed_at, run.refused) == (2, True)
+    assert (report.checkpoint.batch, report.checkpoint.planned, report.planted) == (2, None, (3, 4))
+
+
+def test_a_run_that_begins_no_batch_is_stopped_soon(folder: Path) -> None:
     run = BusyRun(folder, looks=1_000_000)
-    report = finished(folder, run, 3600.0)
+    report = finished(folder, run, 0.1)
     assert (run.closed_at, report.planted) == (1, (2, 3))
 
 

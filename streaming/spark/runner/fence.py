@@ -24,6 +24,8 @@ from streaming.spark.query.launch import FileSink
 from streaming.spark.runner.supervisor import QuerySupervisor
 
 _LOOK_SECONDS = 0.02
+_NEXT_SECONDS = 1.2
+"""The default trigger, and a little: so long a planned move waits for the batch behind which it stops the query."""
 _MASTER_SECONDS = 2.0
 
 
@@ -55,6 +57,7 @@ def fence(
 ) -> FenceReport:
     """Stop, plant, wait for proof, and read the checkpoint; doing it again gives the same report."""
     if request.finish_seconds and any(one.is_finishing for one in hosted):
+        _await_batch(guard.files, request, hosted)
         _plant(guard, request)
         _let_finish(guard.files, request, hosted)
     deadline = time.monotonic() + request.wait_seconds
@@ -78,6 +81,18 @@ def fence(
         evidence=proof.evidence,
         detail=proof.detail,
     )
+
+
+def _await_batch(files: CheckpointFiles, request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> None:
+    """Wait until a batch is under way, if one begins soon: what a query rests between two would be part of its pause.
+
+    Nothing is planted yet, so a query that has nothing to read, or a long trigger, runs on as it is.
+    """
+    deadline = time.monotonic() + min(request.finish_seconds, _NEXT_SECONDS)
+    while time.monotonic() < deadline and any(one.is_finishing for one in hosted):
+        if is_under_way(files, request.checkpoint):
+            return
+        time.sleep(_LOOK_SECONDS)
 
 
 def _let_finish(files: CheckpointFiles, request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> None:

@@ -1,0 +1,98 @@
+"""``tideover run`` whose queries can be restarted the plain way: ``stop()`` and ``start()`` of Spark, in the same JVM.
+
+What a switchover is compared with is the very query, in the driver that it runs in, warmed up by the same batches.
+A file ``restart`` in the folder that ``BENCH_DOOR`` names asks for it: all running queries are stopped, one after the
+other, and each is started again by the writer that it was started by. ``restarted`` then says when that was. The
+runner's own thread, which would see that its run has ended, sees it active meanwhile.
+
+Arguments are those of ``tideover``.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from unittest.mock import patch
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from orchestrator.cli import main
+from streaming.spark.query.callbacks import CallbackGate
+from streaming.spark.query.query_run import Run
+from streaming.spark.runner import supervisor
+
+DOOR = "BENCH_DOOR"
+ASKED, DONE = "restart", "restarted"
+_LOOK_SECONDS = 0.05
+
+
+class RestartableRun(Run):
+    """A run whose query may be stopped and started again under it."""
+
+    def __init__(self, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> None:
+        super().__init__(session, writer.start(), gate)
+        self._writer = writer
+        self._restarting = False
+
+    @property
+    def is_active(self) -> bool:
+        return self._restarting or super().is_active
+
+    def stop_plainly(self) -> None:
+        self._restarting = True
+        self._query.stop()
+
+    def start_plainly(self) -> None:
+        self._query = self._writer.start()
+        self.run_id = str(self._query.runId)
+        self._restarting = False
+
+
+class Door:
+    """Stands where the runner looks for ``Run``, and knows what it started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._runs: list[RestartableRun] = []
+
+    def start(self, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> RestartableRun:
+        run = RestartableRun(session, writer, gate)
+        self._runs.append(run)
+        return run
+
+    def serve(self) -> None:
+        """Restart what runs each time that is asked, for ever."""
+        while True:
+            time.sleep(_LOOK_SECONDS)
+            if (self._folder / ASKED).exists():
+                (self._folder / ASKED).unlink()
+                partial = self._folder / f"{DONE}.partial"
+                partial.write_text(json.dumps(self._restart()), encoding="ascii")
+                partial.replace(self._folder / DONE)
+
+    def _restart(self) -> dict[str, float]:
+        """Stop and start all that run, as a plain program does; when the first stop began, and the first start."""
+        self._runs = [run for run in self._runs if run.is_active]
+        stopped_at = time.time()
+        for run in self._runs:
+            run.stop_plainly()
+        started_at = time.time()
+        for run in self._runs:
+            run.start_plainly()
+        return {"stop": stopped_at, "start": started_at}
+
+
+def run(arguments: Sequence[str]) -> int:
+    """``tideover`` with these arguments, and the door beside it."""
+    door = Door(Path(os.environ[DOOR]))
+    threading.Thread(target=door.serve, name="door", daemon=True).start()
+    with patch.object(supervisor, "Run", door):
+        return main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,241 @@
+"""The pause of a query in a switchover, beside Spark's own restart of the same query.
+
+One world of two clusters, MirrorMaker 2 and load, and one runner, warmed up, with one query with state, or with three
+queries that go at once. A round restarts the queries the plain way (``bench.restarting_runner``: ``stop()`` and
+``start()`` of Spark with the same checkpoint, under the same load, in the same JVM), and then switches them over. Then
+the load ends, replication is turned round, and the next round goes the other way.
+
+Both figures are read off the checkpoints, by the times of the files in ``commits``. *Pause*: from the last batch that
+was committed on the old cluster to the first batch with data that was committed on the new one. *Restart*: from the
+call of ``stop()`` to the first batch with data behind the call of ``start()``. So what a query waits between two
+triggers is in the pause, and not in the restart.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from subprocess import Popen
+from typing import Any
+
+import yaml
+
+from bench.errors import BenchError
+from bench.report import Other, Row
+from bench.restarting_runner import ASKED, DONE, DOOR
+from bench.samples import Spread
+from bench.setting import Setting
+from lab.scenario import Script, open_world
+from lab.stage import Stage, await_running, stage
+from streaming.spark.checkpoint.log_text import parse_offset_entry
+
+NAME, NAME_OF_THREE = "switchover", "switchover-three"
+TIMES = 1.5
+"""The pause may be so many times the restart."""
+ROUNDS = 10
+RATE = 2000
+LATEST_BEGIN_SECONDS = 330.0
+"""So long after the start of the runner no round is begun any more: all of it stays within minutes."""
+ONE = ("revenue",)
+THREE = ("revenue", "orders", "archive")
+_WARM_BATCHES = 20
+_BATCHES = 4
+"""Between one stop and the next."""
+_COMMIT_SECONDS = 60.0
+_COPIED_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
+
+Places = Mapping[str, Path]
+"""Where the checkpoint of each query is."""
+
+
+@dataclass
+class Taken:
+    """What was measured, in seconds, one for each query and round."""
+
+    pauses: list[float] = field(default_factory=list)
+    restarts: list[float] = field(default_factory=list)
+    parts: dict[str, list[float]] = field(default_factory=dict)
+    """By step of the operation, how long it took."""
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Of one query. Raises BenchError."""
+    return _measure(setting, NAME, "one query", ONE)
+
+
+def measure_three(setting: Setting) -> list[Row]:
+    """Of three queries that go at once. Raises BenchError."""
+    return _measure(setting, NAME_OF_THREE, "three queries at once", THREE)
+
+
+def _measure(setting: Setting, name: str, what: str, queries: Sequence[str]) -> list[Row]:
+    with stage(setting.directory, setting.say) as on:
+        return [row(name, what, _play(on, queries, setting.base_port, setting.count(ROUNDS)))]
+
+
+def row(name: str, what: str, taken: Taken) -> Row:
+    """The measurement as a line of the report; the figure to reach is a multiple of the restart beside it."""
+    restarts = Spread.of(taken.restarts)
+    return Row(
+        measurement=name, what=f"pause, {what}", unit="s", ours=Spread.of(taken.pauses),
+        limit=None if restarts is None else TIMES * restarts.median,
+        others=(Other(name="stop() and start() of the same queries", spread=restarts),),
+        note=(
+            "Last batch committed on the old cluster to the first with data committed on the new one, both alive, under"
+            f" {RATE:,} records/s. Reach: {TIMES:g} times Spark's own restart, from stop() to the first commit with"
+            " data, in the same JVM."
+        ),
+        detail={"seconds by step, medians": {step: round(median(each), 3) for step, each in taken.parts.items()}},
+    )  # fmt: skip
+
+
+def commits(checkpoint: Path) -> dict[int, float]:
+    """When each batch of a checkpoint was committed, by batch, in seconds since 1970."""
+    found: dict[int, float] = {}
+    for path in (checkpoint / "commits").glob("[0-9]*"):
+        with suppress(FileNotFoundError):  # Spark keeps the last hundred
+            found[int(path.name)] = path.stat().st_mtime
+    return found
+
+
+def has_data(checkpoint: Path, batch: int) -> bool:
+    """Whether a batch ends elsewhere than the one before it."""
+    ends = [
+        parse_offset_entry(path.read_bytes(), str(path)).sources
+        for path in (checkpoint / "offsets" / str(number) for number in (batch - 1, batch))
+    ]
+    return ends[0] != ends[1]
+
+
+def first_data(checkpoint: Path, *, after: int, since: float = 0.0) -> float | None:
+    """When the first batch with data behind a batch, and committed since a time, was committed; None until it was."""
+    found = commits(checkpoint)
+    for batch in sorted(each for each, at in found.items() if each > after and at >= since):
+        if has_data(checkpoint, batch):
+            return found[batch]
+    return None
+
+
+def leave_alone(config: Path, queries: Sequence[str]) -> Places:
+    """Leave only these queries in a configuration; where their checkpoints begin."""
+    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
+    declared["queries"] = {name: declared["queries"][name] for name in queries}
+    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+    return {name: Path(query["checkpoint"]) for name, query in declared["queries"].items()}
+
+
+def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int) -> Taken:
+    open_world(on, Script(base_port=base_port))
+    places = leave_alone(on.config, queries)
+    on.environment[DOOR] = str(on.directory)
+    runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
+    taken, here, there, began = Taken(), "east", "west", time.monotonic()
+    traffic = on.start_traffic(here, RATE, 3600)
+    await_running(on, runner, batches=_WARM_BATCHES, warm=True)
+    for number in range(rounds):
+        _restart(on, places, taken)
+        _await_more(on, places)
+        places = _switch_over(on, places, there, taken)
+        _tell(on, f"round {number + 1} of {rounds}", taken, len(queries))
+        if number + 1 == rounds or time.monotonic() > began + LATEST_BEGIN_SECONDS:
+            break
+        here, there = there, here
+        traffic = _turn(on, traffic, here)
+        _await_more(on, places)
+    on.stop(runner)
+    return taken
+
+
+def _turn(on: Stage, traffic: "Popen[bytes]", cluster: str) -> "Popen[bytes]":
+    """From now on records are written to this cluster, and copied to the other one."""
+    on.stop(traffic)
+    time.sleep(_COPIED_SECONDS)
+    on.lab("turn")
+    return on.start_traffic(cluster, RATE, 3600)
+
+
+def _restart(on: Stage, places: Places, taken: Taken) -> None:
+    (on.directory / ASKED).touch()
+    done = on.directory / DONE
+    _await(on, done.exists, "the queries were not restarted")
+    times = json.loads(done.read_text(encoding="ascii"))
+    done.unlink()
+    taken.restarts += [
+        _await_data(on, place, after=-1, since=times["start"]) - times["stop"] for place in places.values()
+    ]
+
+
+def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
+    """Move the queries; where their checkpoints are then."""
+    words = ("switchover", *places, "--to", to, "--yes", "--reason", "bench", "-o", "json")
+    code, printed = on.tideover(*words, check=False)
+    told = json.loads(printed)
+    operations = {each["query"]: each for each in (told if isinstance(told, list) else [told])}
+    if code or operations.keys() != places.keys():
+        raise BenchError(f"not every query was switched over: exit code {code}, see {on.directory / 'commands.log'}")
+    after = {query: _made(operation) for query, operation in operations.items()}
+    for query, place in places.items():
+        left = commits(place)
+        last = max(left)
+        taken.pauses.append(_await_data(on, after[query], after=last) - left[last])
+        for name, seconds in parts(operations[query]).items():
+            taken.parts.setdefault(name, []).append(seconds)
+    return after
+
+
+def _made(operation: Mapping[str, Any]) -> Path:
+    """The checkpoint that an operation committed to."""
+    return Path(next(step["detail"]["checkpoint"] for step in operation["steps"] if step["name"] == "commit"))
+
+
+def parts(operation: Mapping[str, Any]) -> dict[str, float]:
+    """By step of an operation, its seconds; what is still open, or was never timed, is left out."""
+    return {
+        step["name"]: (_instant(step["ended_at"]) - _instant(step["started_at"])).total_seconds()
+        for step in operation["steps"]
+        if step.get("ended_at")
+    }
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _await_more(on: Stage, places: Places) -> None:
+    """Until each query has committed some batches more; by the files: a command's process costs what is measured."""
+    reached = {place: max(commits(place), default=-1) + _BATCHES for place in places.values()}
+    _await(on, lambda: all(max(commits(place), default=-1) >= each for place, each in reached.items()), "no batches")
+
+
+def _await_data(on: Stage, checkpoint: Path, *, after: int, since: float = 0.0) -> float:
+    found: list[float] = []
+
+    def holds() -> bool:
+        at = first_data(checkpoint, after=after, since=since)
+        found.extend([] if at is None else [at])
+        return bool(found)
+
+    _await(on, holds, f"no batch with data was committed in {checkpoint}")
+    return found[0]
+
+
+def _await(on: Stage, holds: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + _COMMIT_SECONDS
+    while not holds():
+        if time.monotonic() > deadline:
+            raise BenchError(f"{otherwise} within {_COMMIT_SECONDS:g} s: see {on.directory}")
+        time.sleep(_LOOK_SECONDS)
+
+
+def _tell(on: Stage, what: str, taken: Taken, count: int) -> None:
+    pauses, restarts = taken.pauses[-count:], taken.restarts[-count:]
+    steps = ", ".join(f"{name} {each[-1]:.2f}" for name, each in taken.parts.items())
+    on.say(
+        f"{what}: pause {', '.join(f'{each:.2f}' for each in pauses)} s;"
+        f" restart {', '.join(f'{each:.2f}' for each in restarts)} s; {steps}"
+    )

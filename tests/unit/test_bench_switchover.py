@@ -1,0 +1,68 @@
+"""The pause of a switchover and the cost of a drill, as the bench reads them off a checkpoint."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench import drill, switchover
+
+
+def write(checkpoint: Path, log: str, batch: int, at: float, end: int = 0) -> None:
+    path = checkpoint / log / str(batch)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    entry = f'v1\n{{"batchWatermarkMs":0,"batchTimestampMs":{batch}}}\n{{"orders":{{"0":{end}}}}}'
+    path.write_text(entry if log == "offsets" else 'v1\n{"nextBatchWatermarkMs":0}', encoding="utf-8")
+    os.utime(path, (at, at))
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """Batches 7, 8 without data, and 9; each a second, a tenth of it to plan it."""
+    for batch, end in ((6, 100), (7, 200), (8, 200), (9, 300)):
+        write(tmp_path, "offsets", batch, 1000.0 + batch + 0.1, end)
+        write(tmp_path, "commits", batch, 1001.0 + batch)
+    (tmp_path / "commits" / ".9.crc").touch()
+    return tmp_path
+
+
+def test_the_first_batch_with_data_ends_a_pause(checkpoint: Path) -> None:
+    assert switchover.first_data(checkpoint, after=6) == 1008.0
+    assert switchover.first_data(checkpoint, after=7) == 1010.0, "batch 8 is empty"
+    assert switchover.first_data(checkpoint, after=9) is None
+
+
+def test_a_commit_before_the_restart_does_not_end_it(checkpoint: Path) -> None:
+    assert switchover.first_data(checkpoint, after=-1, since=1008.5) == 1010.0
+
+
+def test_the_figure_to_reach_is_a_multiple_of_the_restart() -> None:
+    row = switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4, 1.6, 9.0], restarts=[1.0, 2.0, 0.5]))
+    assert row.limit == pytest.approx(1.5)
+    assert row.met is False
+    assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4], restarts=[1.0])).met is True
+    assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4])).met is None
+
+
+def test_steps_that_ended_are_timed() -> None:
+    steps = [
+        {"name": "fence", "started_at": "2026-03-01T12:00:01+00:00", "ended_at": "2026-03-01T12:00:02.5+00:00"},
+        {"name": "verify", "started_at": "2026-03-01T12:00:03+00:00", "ended_at": None},
+    ]
+    assert switchover.parts({"steps": steps}) == {"fence": 1.5}
+
+
+def test_batches_belong_to_the_while_in_which_they_began(checkpoint: Path) -> None:
+    assert drill.batches(checkpoint, 1007.0, 1009.0) == pytest.approx([900.0, 900.0])
+    (checkpoint / "commits" / "8").unlink()
+    assert drill.batches(checkpoint, 1007.0, 1009.0) == pytest.approx([900.0]), "one that is under way has no end"
+
+
+def test_the_cost_of_a_drill_is_told_pair_by_pair() -> None:
+    taken = drill.Taken(without=[[100.0, 100.0, 400.0], [200.0], []], with_it=[[110.0], [190.0], [7.0]], seconds=[4.0])
+    median, longest = drill.rows(taken)
+    assert median.ours is not None
+    assert median.ours.samples == pytest.approx((10.0, -5.0)), "a while without a batch has no pair"
+    assert (median.limit, median.met) == (5.0, True)
+    assert longest.ours is not None
+    assert longest.ours.samples == pytest.approx((-72.5, -5.0))
