@@ -30,6 +30,7 @@ def listening(answer: bytes, held_seconds: float = 0.0, tls: ssl.SSLContext | No
                 except OSError:
                     return
                 with connection, suppress(OSError):
+                    connection.recv(1, socket.MSG_PEEK)  # the request is there: from now on it waits
                     time.sleep(held_seconds)
                     if tls is not None:
                         tls.wrap_socket(connection, server_side=True).recv(1)
