@@ -167,9 +167,9 @@ def of_exposure(one: Placed, found: int | None, why_not: str) -> Claim:
     if found is None:
         return Claim(*about, Verdict.CANNOT_BE_CHECKED, expected, None, why_not)
     if found > expected:
-        text = f"{found - expected} more records from before the move, by their times, were missing than was forecast"
+        text = f"{found - expected} more records were missing than forecast, which knows none since the last sample"
         return Claim(*about, Verdict.DOES_NOT_HOLD, expected, found, text)
-    return Claim(*about, Verdict.HOLDS, expected, found, "no more records were missing than was forecast")
+    return Claim(*about, Verdict.HOLDS, expected, found, "no more records were missing than forecast")
 
 
 def verdict_of(claims: Iterable[Claim]) -> Verdict:
