@@ -5,7 +5,7 @@ its judge. What cannot be judged raises `Unjudgeable`, with one sentence.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,8 +41,8 @@ class Query:
         return topic in self.topics or any(re.fullmatch(pattern, topic) for pattern in self.patterns)
 
 
-def read(configuration: Path) -> list[Query]:
-    """Read all queries of a configuration. Raises LabError."""
+def read(configuration: Path, only: Collection[str] = ()) -> list[Query]:
+    """Read the queries of a configuration, or only some: what is not judged may be unknown. Raises LabError."""
     try:
         declared = yaml.safe_load(configuration.read_text(encoding="utf-8"))
         queries, routes = declared["queries"], declared.get("routes") or ()
@@ -50,8 +50,11 @@ def read(configuration: Path) -> list[Query]:
         raise LabError(f"no queries can be read from {configuration}: {error}") from error
     if not queries:
         raise Unjudgeable(f"{configuration} names no queries, so there is nothing to judge")
+    unknown = set(only) - set(queries)
+    if unknown:
+        raise Unjudgeable(f"{configuration} names no query {', '.join(sorted(unknown))}")
     known = set(declared.get("clusters") or ())
-    return [_query(name, told or {}, known, routes) for name, told in queries.items()]
+    return [_query(name, told or {}, known, routes) for name, told in queries.items() if not only or name in only]
 
 
 def _query(name: str, told: Mapping[str, Any], known: Iterable[str], routes: Sequence[Mapping[str, Any]]) -> Query:
@@ -60,7 +63,7 @@ def _query(name: str, told: Mapping[str, Any], known: Iterable[str], routes: Seq
     if sink is None:
         raise Unjudgeable(
             f"query {name}: the sink of pipeline {pipeline} cannot be judged",
-            hint=f"the judge knows {', '.join(sorted(SINKS))}; leave the others out of the file given to --config",
+            hint=f"the judge knows {', '.join(sorted(SINKS))}; name the queries to judge by --query",
         )
     clusters = list(told.get("clusters") or ())
     if len(clusters) != 2:

@@ -67,11 +67,7 @@ class Verifier:
         self._say = say
         self._logs: dict[tuple[str, str], TopicReader] = {}
         self._home = home
-        declared = queries.read(configuration)
-        unknown = set(only) - {query.name for query in declared}
-        if unknown:
-            raise Unjudgeable(f"{configuration} names no query {', '.join(sorted(unknown))}")
-        self._queries = [query for query in declared if not only or query.name in only]
+        self._queries = queries.read(configuration, only)
 
     def verdicts(self, wait_seconds: float) -> dict[str, QueryVerdict]:
         """Judge; with a wait, only once nothing is missing and two verdicts in a row agree, or the wait is over."""

@@ -139,3 +139,30 @@ def _dropping(rows: DataFrame, folder: Path, mode: str) -> DataStreamWriter:
         path.with_suffix(".partial").replace(path)
 
     return rows.writeStream.outputMode(mode).foreachBatch(keep)
+
+
+def joined_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """Stateful, over two topics: each id once both have it; a batch id that the sink has already is dropped."""
+    asked, paid = (_timed_ids(sources[name]).alias(name) for name in ("asked", "paid"))
+    in_time = functions.expr(
+        "paid.timestamp BETWEEN asked.timestamp - INTERVAL 1 MINUTE AND asked.timestamp + INTERVAL 1 MINUTE"
+    )
+    pairs = asked.join(paid, functions.expr("asked.id = paid.id") & in_time)
+    return _dropping(pairs.select("asked.id"), Path(str(settings["sink"])), "append")
+
+
+def delta_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """Stateless: every id, into a Delta table that knows by application and batch id what it has."""
+    table = str(settings["sink"])
+
+    def write(frame: DataFrame, batch: int) -> None:
+        writer = frame.write.format("delta").mode("append")
+        writer.option("txnAppId", "delta_ids").option("txnVersion", batch).save(table)
+
+    return _timed_ids(sources["paid"]).select("id").writeStream.foreachBatch(write)
+
+
+def _timed_ids(source: DataFrame) -> DataFrame:
+    text = functions.col("value").cast("string")
+    ids = source.select("timestamp", functions.get_json_object(text, "$.id").cast("long").alias("id"))
+    return ids.where("id >= 0").withWatermark("timestamp", "10 minutes")

@@ -212,6 +212,19 @@ def test_an_input_that_cannot_be_judged_is_an_error_of_one_sentence(
     assert str(error.value) == said
 
 
+def test_a_query_that_nobody_asks_about_may_have_any_sink(clusters: Clusters) -> None:
+    path = clusters.folder / "tideover.yaml"
+    strange = query(clusters.folder, pipeline="elsewhere:unknown")
+    declared = {"clusters": {"east": {}, "west": {}}, "queries": {"q": query(clusters.folder), "strange": strange}}
+    path.write_text(json.dumps(declared), encoding="utf-8")
+    clusters.held = {("east", "orders"): [ONE], ("west", "orders"): [ONE]}
+    sink(clusters, {"orders": [ONE]})
+    judged = Verifier(cast(Any, clusters), path, lambda _: None, only=["q"])
+    assert judged.verdicts(0).keys() == {"q"}
+    with pytest.raises(Unjudgeable, match=r"names no query other$"):
+        Verifier(cast(Any, clusters), path, lambda _: None, only=["q", "other"])
+
+
 def test_a_configuration_without_queries_is_an_error(clusters: Clusters) -> None:
     path = clusters.folder / "tideover.yaml"
     path.write_text("queries: {}", encoding="utf-8")
