@@ -36,7 +36,7 @@ from streaming.cluster_log import Logs
 from streaming.kafka.link import Links
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
-from streaming.process import own_pulse
+from streaming.pulse import own_pulse
 
 STEP_SECONDS = 0.1
 """How long a look that has ended waits at most until it is judged, while a cluster is in doubt."""

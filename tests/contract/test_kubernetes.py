@@ -16,7 +16,7 @@ from kubernetes_validate import ValidationError, validate
 
 from orchestrator.cli.app import cli
 from orchestrator.config.load import load
-from streaming.process import PULSE, Pulse
+from streaming.pulse import PULSE, Pulse
 from streaming.spark.runner import service
 from tests.wheel import ROOT
 

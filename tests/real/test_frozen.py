@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streaming.process import PULSE
+from streaming.pulse import PULSE
 from streaming.spark.runner.service import STATE
 from tests.contract.test_kubernetes import containers
 from tests.scene import is_stopped

@@ -22,7 +22,7 @@ from state.errors import StoreUnavailable
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 from streaming.logging_setup import _tell_end_of_thread
-from streaming.process import PULSE
+from streaming.pulse import PULSE
 from tests.contract import samples
 from tests.memory_store import MemoryStore
 from tests.simulation.conftest import CONFIG

@@ -344,7 +344,7 @@ def test_a_claim_that_nobody_can_tell_any_more_says_why() -> None:
         assert found_of[name, 0].text == "retention has deleted the records before offset 140"
         assert found_of[name, 1].verdict is Verdict.HOLDS
     west.cut("orders", 120)
-    assert "the topic was made anew" in places(world, document(world, operation))["replay", 1].text
+    assert "the topic was recreated" in places(world, document(world, operation))["replay", 1].text
     west.reachable = False
     found = {claim.name: claim for claim in claims(world, operation)}
     assert found["resume-offset"].text.startswith("west does not answer: ")

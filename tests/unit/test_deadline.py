@@ -7,7 +7,7 @@ import pytest
 from psycopg.abc import PQGen
 from psycopg.waiting import Ready, Wait
 
-from state.store.sql.engine import bounded
+from state.store.sql.postgres_deadline import bounded
 
 
 def three_parts(closed: list[bool]) -> PQGen[str]:

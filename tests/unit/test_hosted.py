@@ -16,7 +16,8 @@ from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, Run
 from state.settings.keys import Tideover
 from state.store.sql.schema import assignments
 from streaming.probe.identities import Identities
-from streaming.process import PULSE, Identity
+from streaming.process import Identity
+from streaming.pulse import PULSE
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant
 from streaming.spark.errors import PipelineRaised, SparkMissing

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from streaming.process import PULSE, Pulse
+from streaming.pulse import PULSE, Pulse
 
 
 @pytest.fixture

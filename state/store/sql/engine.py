@@ -4,12 +4,6 @@ On SQLite the driver would begin a transaction only before the first write, so t
 updates: the write engine sends ``BEGIN IMMEDIATE`` instead. Reads on that engine would queue behind every writer, so
 they have a plain engine of their own, where each statement sees one snapshot. PostgreSQL gets the same pair, so that
 a poll costs one round trip and not three.
-
-Every wait for PostgreSQL ends on the client's side, too. The server ends a statement that takes too long, and the
-kernel gives up a peer that no longer acknowledges. A server whose processes stand still (a paused container, a host
-that is frozen with its network up) does neither: its kernel acknowledges on and on, and the client would wait for ever.
-Connecting has a limit of its own, ``connect_timeout``, which psycopg keeps for all of it; everything afterwards goes
-through ``Connection.wait``.
 """
 
 import contextlib
@@ -20,58 +14,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import psycopg
 import sqlalchemy as sa
-from psycopg.abc import PQGen
 from sqlalchemy import event
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from state.errors import Conflict, StoreError, StoreUnavailable
 from state.store.sql.columns import dumps
-
-Answer = TypeVar("Answer")
-
-
-class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that is given up when a call gets no answer: a statement, a commit, a rollback, or a ping."""
-
-    limit = math.inf
-    """Seconds that one call may take."""
-
-    def wait(self, gen: PQGen[Answer], *args: Any, **options: Any) -> Answer:
-        """Raises ``OperationalError`` at the limit; the connection is closed then, for an answer may come yet."""
-        try:
-            return super().wait(bounded(gen, self.limit), *args, **options)
-        except Silent:
-            self.pgconn.finish()
-            raise
-
-
-class Silent(psycopg.OperationalError):
-    """The server holds the connection and says nothing."""
-
-
-def bounded(gen: PQGen[Answer], limit: float) -> PQGen[Answer]:
-    """The same conversation, which raises ``Silent`` where it would wait on after ``limit`` seconds.
-
-    psycopg resumes it ten times a second with nothing while nothing is there. An answer that is there counts, however
-    late: a process that was itself asleep reads what it was told meanwhile.
-    """
-    end = time.monotonic() + limit
-    try:
-        awaited = next(gen)
-        while True:
-            ready = yield awaited
-            if not ready and time.monotonic() >= end:
-                gen.close()
-                raise Silent(f"the server has not answered for {limit:g} seconds")
-            awaited = gen.send(ready)
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
-
 
 Tell = Callable[[], str]
 """Says the store's URL as it stands now."""
@@ -200,7 +150,7 @@ def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines
     write = sa.create_engine(url, isolation_level="READ COMMITTED", **common)
     read = sa.create_engine(url, isolation_level="AUTOCOMMIT", pool_reset_on_return=None, **common)
     limit = 2 * patience.total_seconds() + _SLACK_SECONDS
-    from state.store.sql.engine import BoundedConnection
+    from state.store.sql.postgres_deadline import BoundedConnection
 
     def connect(dialect: sa.Dialect, _: ConnectionPoolEntry, given: list[Any], named: dict[str, Any]) -> object:
         _identify(named, dialect, tell)

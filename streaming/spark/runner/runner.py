@@ -14,7 +14,7 @@ from datetime import datetime
 from state.errors import StoreError
 from state.model.entities import Assignment, Desired, Event
 from streaming.probe.identities import Identities
-from streaming.process import own_pulse
+from streaming.pulse import own_pulse
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query.jvm import end_jvm, jvm_has_ended
 from streaming.spark.query.launch import FileSinks
