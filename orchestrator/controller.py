@@ -36,7 +36,7 @@ from streaming.cluster_log import Logs
 from streaming.kafka.link import Links
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
-from streaming.pulse import own_pulse
+from streaming.pulse import Pulse
 
 STEP_SECONDS = 0.1
 """How long a look that has ended waits at most until it is judged, while a cluster is in doubt."""
@@ -230,8 +230,10 @@ def assemble(
     )  # fmt: skip
 
 
-def run_controller(settings: Tideover, name: str | None, *, store: ControllerStore, stop: threading.Event) -> int:
-    """Control until ``stop`` is set; returns the exit code."""
+def run_controller(
+    settings: Tideover, name: str | None, *, store: ControllerStore, stop: threading.Event, pulse: Pulse
+) -> int:
+    """Control until ``stop`` is set; returns the exit code. ``pulse`` is told of each turn of the loop."""
     name, instance, clock = name or socket.gethostname(), this_process(), SystemClock()
     actor, identities = f"controller:{name}", Identities(settings)
     identities.learn(store)
@@ -244,13 +246,8 @@ def run_controller(settings: Tideover, name: str | None, *, store: ControllerSto
     )  # fmt: skip
     housekeeping = Housekeeping(store, settings, logs=links, term=lambda: _term(lead), actor=actor, clock=clock)
     log.info("controller is up", controller=name, clusters=sorted(settings.clusters), queries=len(settings.queries))
-    if "http" in settings.model_fields_set:
-        log.warning(
-            "http is set, but this version has no page and no API: nothing listens", listen=settings.http.listen
-        )
     observer.begin()
     housekeeping.begin()
-    pulse = own_pulse()
     try:
         while not stop.is_set():
             began = time.monotonic()

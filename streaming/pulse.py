@@ -30,6 +30,8 @@ class Pulse:
     """Touched at each beat: its modification time is when the loop turned last."""
     notify_socket: str | None
     """systemd's, as ``NOTIFY_SOCKET`` names it; one that begins with ``@`` is in the abstract namespace."""
+    turned_at: float = float("-inf")
+    """When the loop turned last, monotonic."""
     _next: float = float("-inf")
     _failed: str | None = None
 
@@ -44,6 +46,7 @@ class Pulse:
 
         A failure is logged once and raised never: a sign of life must not end what lives.
         """
+        self.turned_at = now
         if now < self._next:
             return
         self._next = now + _EVERY_SECONDS

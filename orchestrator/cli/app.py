@@ -8,9 +8,9 @@ from importlib import import_module
 import click
 
 from orchestrator.cli.context import Context
-from orchestrator.cli.json_shapes import asked_row
 from orchestrator.cli.render import print_error, talk
 from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError, exit_code
+from orchestrator.shapes.json_shapes import asked_row
 from state.errors import TideoverError
 
 VERBS = {

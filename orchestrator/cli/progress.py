@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.cli import json_shapes, render
+from orchestrator.cli import render
 from orchestrator.cli.render import talk
 from orchestrator.decide.operation.phases import waits
 from orchestrator.decide.times import iso
@@ -10,6 +10,7 @@ from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
 from orchestrator.facts.current import open_operations
 from orchestrator.operation.requests import standing_of, turn_of
 from orchestrator.operation.wait import outcome_of
+from orchestrator.shapes import json_shapes
 from state.errors import StoreUnavailable
 from state.model.entities import MOVES, Event, Operation, Request
 from state.store.controller_store import ControllerStore

@@ -37,7 +37,7 @@ _URL_PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)[^@]+@|(?P<key>[?&](?:ssl)?p
 def is_secret(path: tuple[str, ...]) -> bool:
     """Whether the value at this path of the configuration must be given by reference."""
     match path:
-        case ("http", "token") | ("clusters", _, "security", "key_password"):
+        case ("http", "tokens", _, "token") | ("clusters", _, "security", "key_password"):
             return True
         case ("clusters", _, "security", "sasl", "password"):
             return True
@@ -202,7 +202,7 @@ class _Resolver:
         match path:
             case ("store",):
                 return self._store(value, path)
-            case ("clusters", _, "security", "ca" | "cert"):
+            case ("clusters", _, "security", "ca" | "cert") | ("http", "tls", "cert" | "key"):
                 return self._file(value, path)
             case ("clusters", _, "security", "key"):
                 return self._key(value, path)

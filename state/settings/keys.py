@@ -13,7 +13,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from state.settings.values import Address, Buffer, ClusterId, Duration, Name, Pattern, Pipeline, between, contradictions
+from state.settings.values import (
+    Address,
+    Buffer,
+    ClusterId,
+    Duration,
+    Listen,
+    Name,
+    Pattern,
+    Pipeline,
+    between,
+    contradictions,
+)
 
 
 class Settings(BaseModel):
@@ -334,11 +345,51 @@ class EvidenceSettings(Settings):
     """The leading controller writes each document there, as JSON and as HTML; None: nowhere."""
 
 
-class Http(Settings):
-    """The page and API of the controller, which are not built yet: nothing listens."""
+class HttpTls(Settings):
+    """The server's certificate, with those that signed it, and its key; PEM."""
 
-    listen: Address = "127.0.0.1:8340"
-    token: SecretStr | None = None
+    cert: Path
+    key: Path
+
+
+class HttpToken(Settings):
+    """Somebody who may ask; the name is the actor in the history."""
+
+    name: Name
+    role: Literal["viewer", "operator"]
+    token: SecretStr
+    """By reference, read when the controller starts."""
+
+
+class Http(Settings):
+    """HTTP of every controller; ``http: off`` is the same as ``listen: off``.
+
+    Off unless somebody sets it: an upgrade must open no port. A port on loopback, too, shows the status to every user
+    of its host, and two controllers on one host would want the same one.
+    """
+
+    listen: Listen = "off"
+    tls: HttpTls | None = None
+    behind_proxy: bool = False
+    """A proxy on the way encrypts, so that ``tls`` may be left out though other hosts reach ``listen``."""
+    tokens: tuple[HttpToken, ...] = ()
+    """Without any, everybody on this host may look, and nobody else listens."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _off(cls, value: object) -> object:
+        return {"listen": "off"} if value == "off" else value
+
+    @model_validator(mode="after")
+    def _listen_is_said(self) -> Self:
+        if "listen" not in self.model_fields_set and (self.tokens or self.tls):
+            raise ValueError("beside tokens and tls, listen is required, such as 127.0.0.1:8340; or off")
+        return self
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything listens."""
+        return self.listen != "off"
 
 
 def _said(group: Settings) -> dict[str, object]:

@@ -20,7 +20,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h|d)?")
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
@@ -74,6 +74,28 @@ def _check_address(text: str) -> str:
     return text
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """Both parts of ``host:port``; an IPv6 address without its brackets."""
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a host, with a port or without, is this host alone, by a name that no name server can lead elsewhere."""
+    host = re.sub(r":[0-9]{1,5}$", "", address) if address.count(":") == 1 or address.startswith("[") else address
+    host = host.removeprefix("[").removesuffix("]").lower()
+    return host in {"localhost", "::1"} or re.fullmatch(r"127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}", host) is not None
+
+
+def _check_listen(text: str) -> str:
+    if text == "off":
+        return text
+    try:
+        return _check_address(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or off") from None
+
+
 def _check_pipeline(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
         raise ValueError(f"{text!r} is not module:function")
@@ -108,6 +130,8 @@ Buffer = Annotated[timedelta | Literal["measured"], BeforeValidator(_read_buffer
 Name = Annotated[str, AfterValidator(_check_name)]
 Address = Annotated[str, AfterValidator(_check_address)]
 """``host:port``."""
+Listen = Annotated[str, AfterValidator(_check_listen)]
+"""``host:port``, or ``off``."""
 ClusterId = Annotated[str, AfterValidator(_check_cluster_id)]
 Pipeline = Annotated[str, AfterValidator(_check_pipeline)]
 """``module:function``."""
@@ -159,6 +183,7 @@ def contradictions(raw: object) -> Iterator[str]:
     yield from _of_order(queries)
     yield from _of_checkpoints(queries, _mapping(_mapping(groups.get("spark")).get("conf")).get(_DEFAULT_FS))
     yield from _of_retention(groups, queries)
+    yield from _of_http(groups.get("http"))
 
 
 def _of_routes(routes: Iterable[object], clusters: Mapping[str, object]) -> Iterator[str]:
@@ -274,3 +299,42 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 def _items(value: object) -> Iterable[object]:
     return value if isinstance(value, (list, tuple)) else ()
+
+
+_TOKEN = re.compile(r"[!-~]{20,512}")
+
+
+def _of_http(http: object) -> Iterator[str]:
+    """Nobody listens to more than this host without tokens, and without somebody who encrypts them on their way."""
+    http = _mapping(http)
+    listen, tokens = http.get("listen"), list(_items(http.get("tokens")))
+    if isinstance(listen, str) and re.search(r":\d+$", listen) and not is_loopback(listen):
+        if not tokens:
+            yield f"http.tokens: is required, because other hosts reach {listen}"
+        if not http.get("tls") and not http.get("behind_proxy"):
+            yield (
+                f"http.tls: is required, because other hosts reach {listen}; or set behind_proxy: true, if a proxy "
+                "on the way encrypts"
+            )
+    yield from _of_tokens(tokens)
+
+
+def _of_tokens(tokens: Iterable[object]) -> Iterator[str]:
+    names: dict[object, int] = {}
+    known: dict[str, int] = {}
+    for index, token in enumerate(map(_mapping, tokens)):
+        name, secret = token.get("name"), token.get("token")
+        if name is not None and name in names:
+            yield f"http.tokens.{index}.name: http.tokens.{names[name]} has it already"
+        names.setdefault(name, index)
+        text = secret.get_secret_value() if isinstance(secret, SecretStr) else secret
+        if not isinstance(text, str) or not text:
+            continue
+        if not _TOKEN.fullmatch(text):
+            yield (
+                f"http.tokens.{index}.token: needs 20 to 512 printable ASCII characters and no blanks, such as "
+                "openssl rand -hex 24 prints"
+            )
+        if text in known:
+            yield f"http.tokens.{index}.token: http.tokens.{known[text]} has it already"
+        known.setdefault(text, index)

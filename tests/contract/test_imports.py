@@ -21,6 +21,10 @@ SEAMS = {
     "psycopg": ("state/store/sql/",),
     "sqlite3": ("state/store/sql/",),
     "yaml": ("orchestrator/config/load.py", "orchestrator/cli/"),
+    "starlette": ("orchestrator/http/",),
+    "uvicorn": ("orchestrator/http/server.py",),
+    "anyio": ("orchestrator/http/",),
+    "h11": ("orchestrator/http/server.py",),
     "click": ("orchestrator/cli/",),
     "apscheduler": ("orchestrator/housekeeping.py", "orchestrator/schedules.py"),
 }

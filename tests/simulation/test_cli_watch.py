@@ -19,6 +19,7 @@ import pytest
 from orchestrator.cli.context import Context as CliWorld
 from orchestrator.cli.inspect import watch
 from orchestrator.decide.status import Status
+from orchestrator.shapes.status import status_json
 from state.errors import StoreUnavailable
 from state.store.sql.migrate import open_store
 from tests.contract import samples
@@ -226,7 +227,7 @@ def test_a_terminal_keeps_the_last_picture_while_the_store_is_away(
 def test_the_page_for_programs_names_every_key_of_a_situation(world: World) -> None:
     from tests.unit.test_situation import full  # a situation with one of each
 
-    value = watch.as_json(full())
+    value = status_json(full())
     assert keys(value) == said("`watch -o json`: one object a line")
     assert keys(value["clusters"]) == said("`clusters` has")
     assert keys(value["queries"]) == said("Each of `queries`")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli import json_shapes
 from orchestrator.facts.measure import keep_counts, with_later
+from orchestrator.shapes import json_shapes
 from state.model.entities import Operation
 from tests.simulation.world import START_MS, World
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cli import json_shapes
 from orchestrator.decide.outcome import outcome_rows
 from orchestrator.facts import measure as later
 from orchestrator.facts.measure import keep_counts, with_outcome
+from orchestrator.shapes import json_shapes
 from state.model.entities import Operation
 from streaming.kafka.link import Links
 from streaming.probe.identities import Identities

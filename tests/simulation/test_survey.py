@@ -10,12 +10,12 @@ import click
 import pytest
 
 from orchestrator.cli import context as cli_world
-from orchestrator.cli.inspect import watch
 from orchestrator.cli.inspect.list import list_queries
 from orchestrator.cli.inspect.show import show
 from orchestrator.config.load import Loaded
 from orchestrator.facts.status import SLOW_SECONDS, StatusReader, status_now
 from orchestrator.operation import pauses
+from orchestrator.shapes.status import status_json
 from state.store.sql import schema
 from tests.contract import samples
 from tests.simulation.control import controller, pass_time
@@ -78,7 +78,7 @@ def test_list_show_and_watch_agree_about_a_query_at_one_moment(
         return found
 
     listed, shown = said(list_queries), said(show, QUERY)
-    picture = watch.as_json(StatusReader(world.store, world.settings, world.clock).read())
+    picture = status_json(StatusReader(world.store, world.settings, world.clock).read())
     (watched,) = json.loads(json.dumps(picture["queries"]))
     both = listed.keys() & watched.keys()
     assert len(both) == 12

@@ -105,9 +105,9 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_masked(tmp_path: Pa
         GOOD.replace("[localhost:19092]}", f"[localhost:19092], security: {sasl}}}").replace(
             "sqlite:///var/tideover.db", "env:URL"
         )
-        + "http: {token: env:TOKEN}\n"
+        + "http: {listen: 'localhost:1', tokens: [{name: n, role: viewer, token: env:TOKEN}]}\n"
     )
-    settings = load(written(tmp_path, text), {"URL": "postgresql+psycopg://u:hush@h/d", "TOKEN": "tok"}).settings
+    settings = load(written(tmp_path, text), {"URL": "postgresql+psycopg://u:hush@h/d", "TOKEN": "tok" * 9}).settings
     password = settings.clusters["east"].security.sasl
     assert password is not None
     assert password.password is not None
@@ -131,10 +131,14 @@ def test_a_file_with_the_url_of_a_store_is_read_when_it_is_used(tmp_path: Path) 
     assert reveal(load(written(tmp_path, text)).settings.store) == f"sqlite:///{tmp_path}/var/tideover.db"
 
 
-@pytest.mark.parametrize("text", ["http: {token: tok}\n", "http: {token: file:nowhere}\n"])
-def test_a_secret_in_the_file_or_missing_is_a_mistake(tmp_path: Path, text: str) -> None:
-    (mistake, *_) = mistakes_of(tmp_path, GOOD + text)
-    assert mistake.startswith("http.token: ")
+def with_token(reference: str) -> str:
+    return f"http: {{listen: 'localhost:1', tokens: [{{name: n, role: viewer, token: {reference}}}]}}\n"
+
+
+@pytest.mark.parametrize("token", ["tok", "file:nowhere"])
+def test_a_secret_in_the_file_or_missing_is_a_mistake(tmp_path: Path, token: str) -> None:
+    (mistake, *_) = mistakes_of(tmp_path, GOOD + with_token(token))
+    assert mistake.startswith("http.tokens.0.token: ")
     assert "tok: " not in mistake
 
 
@@ -203,7 +207,7 @@ def test_a_secret_that_is_empty_or_unreadable_is_a_mistake(tmp_path: Path) -> No
         ("file:empty", f"{tmp_path}/empty is empty"),
         ("file:odd", f"{tmp_path}/odd cannot be read: it is not valid UTF-8 text"),
     ):
-        assert mistakes_of(tmp_path, GOOD + f"http: {{token: {reference}}}\n", {"EMPTY": ""}) == (f"http.token: {why}",)
+        assert mistakes_of(tmp_path, GOOD + with_token(reference), {"EMPTY": ""}) == (f"http.tokens.0.token: {why}",)
 
 
 def test_a_pattern_is_a_regular_expression(tmp_path: Path) -> None:
@@ -238,7 +242,7 @@ def test_mistakes_are_told_in_the_words_of_yaml(tmp_path: Path) -> None:
         "queries.revenue.resume: must be 'carry' or 'fresh'",
         "detection.interval: must be between 50ms and 1m",
         "detection.failures: must be a whole number",
-        "http.listen: 'here' is not host:port",
+        "http.listen: 'here' is not host:port, or off",
     }
 
 
@@ -524,3 +528,38 @@ def test_an_order_of_queries_names_others_and_is_no_circle(tmp_path: Path) -> No
         "queries.revenue.after: the query names itself",
     ]
     assert load(written(tmp_path, GOOD + others.replace("[a, nobody]", "[]").replace("[c, c]", "[c]"))).settings
+
+
+PROXY = "or set behind_proxy: true, if a proxy on the way encrypts"
+ANNA = "{name: anna, role: operator, token: env:A}"
+SHORT = "needs 20 to 512 printable ASCII characters and no blanks, such as openssl rand -hex 24 prints"
+
+
+@pytest.mark.parametrize(
+    ("http", "mistakes"),
+    [
+        ("{tokens: [{name: n, role: viewer, token: env:A}]}",
+         ["http: beside tokens and tls, listen is required, such as 127.0.0.1:8340; or off"]),
+        ("{listen: '0.0.0.0:1'}",
+         ["http.tokens: is required, because other hosts reach 0.0.0.0:1",
+          f"http.tls: is required, because other hosts reach 0.0.0.0:1; {PROXY}"]),
+        ("{listen: '127.0.0.1.nip.io:1', behind_proxy: true}",
+         ["http.tokens: is required, because other hosts reach 127.0.0.1.nip.io:1"]),
+        (f"{{listen: 'localhost:1', tokens: [{ANNA}, {ANNA}]}}",
+         ["http.tokens.1.name: http.tokens.0 has it already", "http.tokens.1.token: http.tokens.0 has it already"]),
+        ("{listen: 'localhost:1', tokens: [{name: n, role: viewer, token: env:SHORT}]}",
+         [f"http.tokens.0.token: {SHORT}"]),
+        ("{listen: 'localhost:1', tokens: [{name: n, role: admin, token: env:A}], tls: {cert: no.pem}}",
+         ["http.tls.cert: {folder}/no.pem is not a file", "http.tokens.0.role: must be 'viewer' or 'operator'",
+          "http.tls.key: is required"]),
+        ("on", ["http: must be a group of keys"]),
+    ],
+)  # fmt: skip
+def test_mistakes_of_http_are_told_together(tmp_path: Path, http: str, mistakes: list[str]) -> None:
+    told = mistakes_of(tmp_path, GOOD + f"http: {http}\n", {"A": "a" * 20, "SHORT": "a" * 19})
+    assert sorted(told) == sorted(mistake.format(folder=tmp_path) for mistake in mistakes)
+
+
+@pytest.mark.parametrize("listen", ["localhost:1", "127.9.0.255:1", "[::1]:1"])
+def test_loopback_needs_neither_tokens_nor_tls(tmp_path: Path, listen: str) -> None:
+    assert load(written(tmp_path, GOOD + f"http: {{listen: '{listen}'}}\n")).settings.http.is_on

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.cli.inspect import watch
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown
 from orchestrator.decide.status import SAMPLE_STANDS, Leader, Rows, Status, status_of
+from orchestrator.shapes.status import status_json, without_flows
 from state.model.automation import EVERY, Pause
 from state.model.cluster_status import Verdict
 from state.model.entities import Departure, Desired, Lease, RunState, TopicPartition
@@ -180,7 +181,7 @@ def test_nobody_leading_a_silent_store_and_an_old_verdict_are_said() -> None:
     old = status(said=VERDICT_STANDS + SECOND)
     told = watch.text(of(replace(ROWS, statuses=(old,))))
     assert "  east  UP?  for 1 min 30 s  this verdict is 11 s old; no controller updates it; it answers" in told
-    assert watch.as_json(of(replace(ROWS, statuses=(old,))))["clusters"][0]["verdict"] is None  # type: ignore[index]
+    assert status_json(of(replace(ROWS, statuses=(old,))))["clusters"][0]["verdict"] is None  # type: ignore[index]
 
 
 def test_a_cluster_is_shown_with_the_leaders_times_per_layer() -> None:
@@ -190,11 +191,11 @@ def test_a_cluster_is_shown_with_the_leaders_times_per_layer() -> None:
         samples.probe_report(viewpoint="replicator:east->west", instance=HOLDER),
     )
     rows = replace(ROWS, lease=LEASE, probe_reports=seen, statuses=(status(Verdict.DOWN),))
-    told: Any = watch.as_json(of(rows))
+    told: Any = status_json(of(rows))
     east, west = told["clusters"]
     assert east["layers_ms"] == {"tcp": 0.0, "security": 2.125, "metadata": None, "leaders": None, "read": None}
     assert west["layers_ms"] is None
-    away = watch.as_json(of(replace(rows, probe_reports=seen[1:])))["clusters"][0]  # type: ignore[index] # rows
+    away = status_json(of(replace(rows, probe_reports=seen[1:])))["clusters"][0]  # type: ignore[index] # rows
     assert away["layers_ms"] is None, "the leader has not looked yet"
 
 
@@ -238,7 +239,7 @@ def test_only_what_lasts_counts_as_a_change() -> None:
         now, at=NOW + SECOND, queries=(replace(now.queries[0], batch=99, lag_records=5, progressed_at=NOW),),
         probes={"east": samples.probe_report(layers_ms={"tcp": 1.5})},
     )  # fmt: skip
-    assert watch.without_flows(watch.as_json(now)) == watch.without_flows(watch.as_json(later))
+    assert without_flows(status_json(now)) == without_flows(status_json(later))
     failed = replace(now, queries=(replace(now.queries[0], state="failed"),))
     for changed in (failed, replace(now, leader=None), replace(now, events=()), replace(now, operations=())):
-        assert watch.without_flows(watch.as_json(now)) != watch.without_flows(watch.as_json(changed))
+        assert without_flows(status_json(now)) != without_flows(status_json(changed))

@@ -2,12 +2,13 @@
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.act.pause import AGAIN
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.decide.gates.automatic import cooldown_text
 from orchestrator.errors import ExitCode
 from orchestrator.operation import pauses
+from orchestrator.shapes import json_shapes
 
 ACK_COLUMNS = ("query", "operation", "actor", "reason", "at")
 

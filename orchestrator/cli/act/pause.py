@@ -4,12 +4,13 @@ from datetime import datetime
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.decide.times import parse_end
 from orchestrator.errors import UsageError
 from orchestrator.facts.current import open_operations
 from orchestrator.operation import pauses
+from orchestrator.shapes import json_shapes
 from state.model.automation import EVERY
 
 PAUSE_COLUMNS = ("scope", "since", "until", "actor", "reason", "resumed_at")

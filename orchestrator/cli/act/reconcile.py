@@ -4,12 +4,13 @@ import re
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
 from orchestrator.decide.reconcile import lost_text, put_back_text
 from orchestrator.errors import ExitCode, UsageError
 from orchestrator.operation.reconcile import lost_of, reconcile_by_hand, sides_of
 from orchestrator.operation.reconcile import reconcile as write_down
+from orchestrator.shapes import json_shapes
 from state.model.entities import Assignment
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")

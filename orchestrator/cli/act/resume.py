@@ -2,13 +2,14 @@
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.act.pause import AGAIN, PAUSE_COLUMNS, scope_of
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.decide.gates.automatic import paused_text
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode
 from orchestrator.operation import pauses
+from orchestrator.shapes import json_shapes
 from state.model.automation import EVERY
 
 

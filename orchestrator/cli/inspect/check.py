@@ -6,7 +6,6 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.json_shapes import drill_row
 from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_rows, replication_text
@@ -14,6 +13,7 @@ from orchestrator.decide.status import Status
 from orchestrator.errors import ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.status import newest_drills, status_now
+from orchestrator.shapes.json_shapes import drill_row
 from streaming.clocks import SystemClock
 
 GATE_COLUMNS = ("query", "name", "ok", "measured", "limit", "text")

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import follow
 from orchestrator.errors import UnknownName
+from orchestrator.shapes import json_shapes
 from state.model.entities import Event
 from streaming.clocks import SystemClock
 

@@ -2,9 +2,10 @@
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.facts.status import status_now
+from orchestrator.shapes import json_shapes
 
 QUERY_COLUMNS = (
     "query", "cluster", "runner", "epoch", "state", "batch", "progress_age_seconds", "operation", "automatic", "ready",

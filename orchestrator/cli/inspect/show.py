@@ -4,15 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.list import QUERY_COLUMNS, TABLE_COLUMNS
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import sentence
 from orchestrator.decide.operation.drill import drill_text
-from orchestrator.decide.replication_age import replication_json, replication_rows, replication_text
+from orchestrator.decide.replication_age import replication_rows, replication_text
 from orchestrator.decide.times import iso
 from orchestrator.facts.status import status_now
+from orchestrator.shapes import json_shapes
+from orchestrator.shapes.query import NEWEST, query_json
 from state.model.entities import EVERY_KIND
 
 MOVE_COLUMNS = (
@@ -38,30 +40,16 @@ def show(ctx: Context, query: str, output: str) -> None:
     settings, store = ctx.query(query), ctx.store
     status = status_now(store, ctx.settings)
     now, shown = status.at, next(each for each in status.queries if each.query == query)
-    fact, sampled = shown.report, shown.readiness
+    sampled = shown.readiness
     row = json_shapes.list_row(shown, now)
     runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
     positions = json_shapes.position_rows(store.positions(query))
-    newest = store.operations(query=query, limit=5, kinds=EVERY_KIND)
+    newest = store.operations(query=query, limit=NEWEST, kinds=EVERY_KIND)
     operations = [json_shapes.move_row(operation) for operation in newest]
     replication = store.replication(query)
     requests = [json_shapes.request_row(request) for request in shown.requests]
     if output in {"json", "yaml"}:
-        hosting = next((r for r in runners if r["runner"] == shown.runner), None)
-        value = {
-            **row,
-            "runner": hosting or {"runner": row["runner"], "warm": None},
-            "checkpoint": shown.checkpoint,
-            "report": json_shapes.fact_detail(fact),
-            "runners": runners,
-            "positions": positions,
-            "operations": operations,
-            "requests": requests,
-            "automatic": json_shapes.automatic_json(shown),
-            "readiness": json_shapes.readiness_json(sampled),
-            "replication": replication_json(replication, now),
-            "drill": json_shapes.drill_row(shown.drill),
-        }
+        value = query_json(store, settings, shown, now)
         render.document(value, output)
         return
     if output == "tsv":

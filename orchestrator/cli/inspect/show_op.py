@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.history import SEE_HISTORY
 from orchestrator.cli.inspect.verify_op import document_of
@@ -14,6 +14,7 @@ from orchestrator.decide.outcome import left_ranges, outcome_rows
 from orchestrator.decide.times import instant, iso
 from orchestrator.errors import ExitCode, Refused, UnknownName, UsageError
 from orchestrator.facts.tail import Tail, tail_of
+from orchestrator.shapes import json_shapes
 from state.model.entities import MOVES, Operation
 from state.model.evidence import Evidence
 

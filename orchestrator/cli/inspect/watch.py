@@ -4,22 +4,21 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import click
 
-from orchestrator.cli import json_shapes, render
+from orchestrator.cli import render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.streaming_output import say, until_enough, wait
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import Leader, QueryStatus, Status
-from orchestrator.decide.times import iso
 from orchestrator.facts.status import StatusReader
+from orchestrator.shapes.status import status_json, without_flows
 from state.errors import StoreUnavailable
-from state.model.cluster_status import ClusterStatus, Layer
+from state.model.cluster_status import ClusterStatus
 from state.model.entities import Operation
 from state.settings.values import parse_duration
 from streaming.clocks import Clock, SystemClock
@@ -128,7 +127,7 @@ class Changes:
 
     def show(self, status: Status) -> None:
         self._away = False
-        value = as_json(status)
+        value = status_json(status)
         lasting = without_flows(value)
         if lasting == self._said:
             return
@@ -144,7 +143,6 @@ class Changes:
 QUERY_COLUMNS = ("query", "cluster", "runner", "state", "progress", "lag", "automatic", "ready", "operation", "error")
 _FEWEST = 2
 """So many lines of each section are shown even where they do not fit."""
-_EVENTS_FOR_PROGRAMS = 10
 _TITLES_OF_TABLE = 2
 _TITLES = 3 + _TITLES_OF_TABLE
 _LEAST_BELOW = _TITLES + 2 * _FEWEST + 4
@@ -263,66 +261,3 @@ def _row(query: QueryStatus, at: datetime) -> dict[str, object]:
 
 def _events(status: Status) -> list[str]:
     return [f"  {event.at:%H:%M:%S}  {event.kind:<9}  {render.cell(event.text)}" for event in status.events]
-
-
-def as_json(status: Status) -> dict[str, object]:
-    """The shape of ``watch -o json``."""
-    leader = status.leader
-    return {
-        "at": iso(status.at),
-        "leader": None if leader is None else {"name": leader.name, "holder": leader.holder, "term": leader.term},
-        "clusters": [_cluster_json(name, believed, status) for name, believed in status.clusters.items()],
-        "queries": [_query_json(query, status.at) for query in status.queries],
-        "operations": [_operation_json(operation) for operation in status.operations],
-        "pauses": [json_shapes.pause_row(pause) for pause in status.pauses],
-        "cooldowns": [
-            {"query": query, "operation": each.operation, "until": iso(each.until)}
-            for query, each in sorted(status.cooldowns.items())
-        ],
-        "events": [json_shapes.event_row(event) for event in status.events[-_EVENTS_FOR_PROGRAMS:]],
-    }
-
-
-def _cluster_json(name: str, believed: ClusterStatus | None, status: Status) -> dict[str, object]:
-    if believed is None or status.is_stale(believed):
-        return {"cluster": name, "verdict": None, "since": None, "reasons": [], "layers_ms": None}
-    probe = status.probes.get(name)
-    return {
-        "cluster": name,
-        "verdict": believed.verdict.value,
-        "since": iso(believed.since),
-        "reasons": list(believed.reasons),
-        "layers_ms": None if probe is None else {layer.value: probe.layers_ms.get(layer) for layer in Layer},
-    }
-
-
-def _query_json(query: QueryStatus, at: datetime) -> dict[str, object]:
-    return {**json_shapes.query_row(query, at), "lag_records": query.lag_records, "error": query.error}
-
-
-def _operation_json(operation: Operation) -> dict[str, object]:
-    return {
-        "id": operation.id,
-        "kind": operation.kind.value,
-        "query": operation.query,
-        "from": operation.source,
-        "to": operation.target,
-        "epoch": operation.epoch,
-        "phase": operation.phase.value,
-        "sentence": operation.sentence,
-        "actor": operation.actor,
-        "started_at": iso(operation.started_at),
-    }
-
-
-_FLOWS = frozenset({"at", "reasons", "layers_ms", "batch", "progress_age_seconds", "lag_records"})
-"""What is another at every look, though nothing has changed."""
-
-
-def without_flows(value: object) -> object:
-    """The part of a status's JSON that changes only when something happens."""
-    if isinstance(value, Mapping):
-        return {name: without_flows(inner) for name, inner in value.items() if name not in _FLOWS}
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return [without_flows(inner) for inner in value]
-    return value

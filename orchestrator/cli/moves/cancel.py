@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.cli.moves.move import follow
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused, UnknownName
 from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.shapes import json_shapes
 from state.errors import StoreError
 from state.model.entities import MOVES, Event, Operation, OperationKind, Request
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import click
 
-from orchestrator.cli import context, json_shapes, render
+from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.cli.moves import move
 from orchestrator.decide.times import iso, parse_end
@@ -13,6 +13,7 @@ from orchestrator.errors import UsageError
 from orchestrator.lease import is_led
 from orchestrator.operation.requests import new_id
 from orchestrator.schedules import GRACE, next_time
+from orchestrator.shapes import json_shapes
 from state.model.automation import Schedule
 from state.model.entities import Event, OperationKind
 

@@ -34,8 +34,6 @@ def check(ctx: Context, output: str) -> None:
     if output == "table":
         counts = ", ".join(f"{count} {noun}" for noun, count in found.items() if noun != "file")
         render.say(f"{found['file']}: no mistakes; {counts}")
-        if "http" in settings.model_fields_set:
-            render.talk(f"http: this version has no web page and no API yet; nothing listens on {settings.http.listen}")
     elif output == "tsv":
         render.show([found], output, columns=list(found))
     else:

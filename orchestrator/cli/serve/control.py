@@ -2,12 +2,17 @@
 
 import signal
 import threading
+from typing import TYPE_CHECKING
 
 import click
 
 from orchestrator.cli import context
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.serve.run import ending_for_good
+
+if TYPE_CHECKING:
+    from orchestrator.http.server import HttpServer
+    from streaming.pulse import Pulse
 
 
 @click.command()
@@ -19,8 +24,9 @@ def control(ctx: Context, name: str | None, log: str) -> int:
     """Run a controller until SIGTERM: it watches the clusters and carries out moves.
 
     Several controllers may run; one leads, and another takes over when it is gone. It moves queries without being
-    asked only if the configuration says policy.automatic: true. Every line of the history is also logged. If the
-    configuration has a mistake, it exits with code 78: correct the mistake before you start it again.
+    asked only if the configuration says policy.automatic: true. Every line of the history is also logged. With
+    http.listen in the configuration it serves the status over HTTP, whether it leads or not. If the configuration has
+    a mistake, it exits with code 78: correct the mistake before you start it again.
 
     \b
     Examples:
@@ -30,14 +36,29 @@ def control(ctx: Context, name: str | None, log: str) -> int:
     from orchestrator.controller import run_controller  # imported when needed: it loads the links to Kafka
     from orchestrator.history_log import HistoryLog
     from streaming.logging_setup import set_up_logs
+    from streaming.pulse import own_pulse
 
     settings = ctx.settings  # first: a mistake in it is said by the verb, and not logged
     set_up_logs(log)
     stop, history_log = threading.Event(), HistoryLog(ctx.store, kept=settings.retention.history)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    pulse = own_pulse()
+    http = _http(ctx, pulse) if settings.http.is_on else None
     history_log.begin()
+    if http is not None:
+        http.begin()
     try:
-        return run_controller(settings, name, store=ctx.store, stop=stop)
+        return run_controller(settings, name, store=ctx.store, stop=stop, pulse=pulse)
     finally:
+        if http is not None:
+            http.close()
         history_log.close()
+
+
+def _http(ctx: Context, pulse: "Pulse") -> "HttpServer":
+    from orchestrator.http.server import HttpServer  # imported when needed: most controllers listen to nobody
+    from state.store.sql.migrate import open_store
+    from streaming.clocks import SystemClock
+
+    return HttpServer(ctx.settings, lambda: open_store(ctx.store_url), pulse, SystemClock())

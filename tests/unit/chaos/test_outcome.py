@@ -11,8 +11,8 @@ from chaos.faults import EAST, Act, Action, When
 from chaos.outcome import Change, Load, Outcome, changes_of, judge
 from chaos.report import Story, as_json, joined, measured, page, story_of
 from chaos.scenarios import Scenario, named
-from orchestrator.cli.json_shapes import event_row
 from orchestrator.decide.verdict import Judgement, form, verdict_event
+from orchestrator.shapes.json_shapes import event_row
 from state.model.cluster_status import Verdict
 
 ROW = {"acked": 100, "replicated": 98, "resent": 0, "delivered": 98, "lost": 0, "duplicated": 0, "exposed": 2,

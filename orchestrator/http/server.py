@@ -1,0 +1,194 @@
+"""The server: a thread and a store of its own beside the controller's loop, which never waits for it.
+
+A port that is taken, or a certificate that cannot be read, is said once and tried again: no page is worth a controller
+that does not start.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+import h11
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from orchestrator.http.app import Health, application
+from orchestrator.http.auth import Gatekeeper
+from orchestrator.http.endpoints import endpoints_of
+from orchestrator.http.reads import Reads
+from orchestrator.lease import NAME
+from state.settings.keys import Http, Tideover
+from state.settings.values import host_and_port
+from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
+from streaming.pulse import Pulse
+
+RETRY_SECONDS = 10.0
+TURN_SECONDS = 120.0
+"""A loop that has not turned for so long stands still; systemd's watchdog and Kubernetes' probes wait as long."""
+HEADERS_SECONDS = 10.0
+"""Within so many seconds the head of a request has to be there."""
+IDLE_SECONDS = 5
+CONNECTIONS = 64
+HEAD_BYTES = 16 * 1024
+GRACE_SECONDS = 3
+
+log = structlog.get_logger()
+
+
+class PatientProtocol(H11Protocol):
+    """uvicorn's, but that a connection ends on which the head of a request does not come to an end."""
+
+    headers_timeout: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._wait_for_head()
+        else:
+            self._end_wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_wait()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        if self.headers_timeout is None:
+            self.headers_timeout = self.loop.call_later(HEADERS_SECONDS, self.transport.abort)
+
+    def _end_wait(self) -> None:
+        if self.headers_timeout is not None:
+            self.headers_timeout.cancel()
+            self.headers_timeout = None
+
+
+@dataclass
+class HttpServer:
+    """Serves on a thread of its own from ``begin`` to ``close``."""
+
+    settings: Tideover
+    open_store: Callable[[], ControllerStore]
+    """Opens a store that nobody else uses, so that readers here take no connection from the loop."""
+    pulse: Pulse
+    clock: Clock
+    port: int | None = None
+    """Where it listens; None while it does not."""
+    _began_at: float = 0.0
+    _store: ControllerStore | None = None
+    _server: uvicorn.Server | None = None
+    _over: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether requests are answered."""
+        return self.port is not None and self._server is not None and self._server.started
+
+    def begin(self) -> None:
+        """Begin to listen, soon."""
+        self._began_at = self.clock.monotonic()
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # else whoever sends rubbish fills the log
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, after the answers that are being given."""
+        self._over.set()
+        if self._server is not None:
+            self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(2 * GRACE_SECONDS)
+
+    def _run(self) -> None:
+        told: str | None = None
+        while not self._over.is_set():
+            try:
+                self._serve()
+            except Exception as why:  # noqa: BLE001 - whatever it is, the controller goes on without a page
+                if str(why) != told:
+                    log.warning(
+                        "HTTP does not listen; it is tried again", listen=self.settings.http.listen, error=str(why)
+                    )
+                told = str(why)
+            self._over.wait(RETRY_SECONDS)
+
+    def _serve(self) -> None:
+        http, store = self.settings.http, self.open_store()
+        self._store = store
+        try:
+            context = _tls(http)
+            with _listening(http.listen) as listener:
+                server = self._server = uvicorn.Server(_config(self._application(store), http))
+                server.config.ssl = context
+                if self._over.is_set():
+                    return
+                self.port = listener.getsockname()[1]
+                log.info("HTTP listens", listen=http.listen, port=self.port, tls=http.tls is not None)
+                server.run(sockets=[listener])
+        finally:
+            self.port = None
+            store.close()
+
+    def _application(self, store: ControllerStore) -> ASGIApp:
+        gate = Gatekeeper(self.settings.http.tokens, self.clock.monotonic)
+        endpoints = endpoints_of(Reads(store, self.settings, self.clock))
+        health = Health(is_turning=self._is_turning, touch_store=lambda: store.leader(NAME))
+        return application(endpoints, gate, health, version("tideover"))
+
+    def _is_turning(self) -> bool:
+        """A loop that has only begun has its first turn before it."""
+        return self.clock.monotonic() - max(self.pulse.turned_at, self._began_at) < TURN_SECONDS
+
+
+def _listening(address: str) -> socket.socket:
+    host, port = host_and_port(address)
+    family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(where)
+        listener.listen(CONNECTIONS)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _tls(http: Http) -> ssl.SSLContext | None:
+    if http.tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(http.tls.cert, http.tls.key)
+    return context
+
+
+def _config(app: ASGIApp, http: Http) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+    )
+    config.load()
+    return config

@@ -1,0 +1,36 @@
+"""The JSON shape of one query with all that the store knows of it."""
+
+from datetime import datetime
+
+from orchestrator.decide.replication_age import replication_json
+from orchestrator.decide.status import QueryStatus
+from orchestrator.shapes import json_shapes
+from state.model.entities import EVERY_KIND
+from state.settings.keys import Query
+from state.store.controller_store import ControllerStore
+
+NEWEST = 5
+"""So many operations of it are shown."""
+
+
+def query_json(store: ControllerStore, declared: Query | None, shown: QueryStatus, now: datetime) -> dict[str, object]:
+    """The shape of ``show -o json``; ``declared`` is None for a query that only the store knows. ``StoreError``."""
+    names = declared.runners if declared is not None else (shown.runner,)
+    row = json_shapes.list_row(shown, now)
+    runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in names]
+    hosting = next((each for each in runners if each["runner"] == shown.runner), None)
+    newest = store.operations(query=shown.query, limit=NEWEST, kinds=EVERY_KIND)
+    return {
+        **row,
+        "runner": hosting or {"runner": row["runner"], "warm": None},
+        "checkpoint": shown.checkpoint,
+        "report": json_shapes.fact_detail(shown.report),
+        "runners": runners,
+        "positions": json_shapes.position_rows(store.positions(shown.query)),
+        "operations": [json_shapes.move_row(operation) for operation in newest],
+        "requests": [json_shapes.request_row(request) for request in shown.requests],
+        "automatic": json_shapes.automatic_json(shown),
+        "readiness": json_shapes.readiness_json(shown.readiness),
+        "replication": replication_json(store.replication(shown.query), now),
+        "drill": json_shapes.drill_row(shown.drill),
+    }

@@ -1,0 +1,318 @@
+"""Ways to get in where one does not belong, each against a server that runs."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.http import auth, server
+from orchestrator.http.auth import GUESSES, Gatekeeper
+from state.settings.keys import HttpToken
+from tests.served import OPERATOR, VIEWER, Served, received, serving
+
+GUARDED = (
+    "/api/status", "/api/clusters", "/api/queries", "/api/queries/revenue", "/api/queries/revenue/timeline",
+    "/api/operations", "/api/operations/op-1", "/api/history", "/api/config", "/api/openapi.json",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("served")) as made:
+        yield made
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Served]:
+    """For a test that is locked out."""
+    with serving(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def unguarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Without tokens, so for everybody on this host."""
+    with serving(tmp_path_factory.mktemp("unguarded"), tokens="\n") as made:
+        yield made
+
+
+@pytest.mark.parametrize("path", GUARDED)
+def test_no_path_answers_without_a_token(served: Served, path: str) -> None:
+    answer = served.ask(path)
+    assert (answer.code, answer.kind) == (401, "no-token")
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/docs", "/api", "/.env", "/static/../tideover.yaml"])
+def test_a_stranger_does_not_learn_which_paths_there_are(served: Served, path: str) -> None:
+    assert served.ask(path).code == 401
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//api/status", "/api//status", "/api/./status", "/healthz/../api/status", "/healthz/..%2fapi/status",
+        "/%68ealthz/../api/config", "/API/STATUS", "/api/status/", "/api/status;/healthz", "/healthz%00/api/status",
+        "/api/status%23/healthz", "/api/config?/healthz",
+    ],
+)  # fmt: skip
+def test_no_spelling_of_a_path_leads_past_the_guard(served: Served, path: str) -> None:
+    assert served.ask(path).code == 401
+
+
+@pytest.mark.parametrize("target", ["http://127.0.0.1/api/status", "/healthz /api/status", "*", "api/status"])
+def test_no_form_of_a_target_leads_past_the_guard(served: Served, target: str) -> None:
+    came = served.send(f"GET {target} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode())
+    assert came.split(b" ")[1] in {b"400", b"401"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "", "Bearer", "Bearer ", "Bearer x", f"Bearer {VIEWER}x", f"Bearer {VIEWER[:-1]}", f"Bearer {VIEWER.upper()}",
+        f"Basic {VIEWER}", VIEWER, f"Bearer {VIEWER} {OPERATOR}", f"Bearer {VIEWER},{OPERATOR}", "Bearer null",
+        "Bearer dashboard", "Bearer env:VIEWER", "Bearer \xff\xfe",
+    ],
+)  # fmt: skip
+def test_nothing_but_a_whole_token_is_one(tmp_path: Path, given: str) -> None:
+    gate = keeper()
+    assert gate.principal_of([given], "10.0.0.1") is None
+
+
+def keeper(now: float = 0.0) -> Gatekeeper:
+    token = HttpToken.model_validate({"name": "dashboard", "role": "viewer", "token": VIEWER})
+    return Gatekeeper((token,), lambda: now)
+
+
+def test_a_wrong_token_is_refused_over_the_wire(fresh: Served) -> None:
+    assert fresh.ask("/api/status", token=VIEWER + "x").code == 401
+    assert fresh.ask("/api/status", token=VIEWER).code == 200
+
+
+def test_two_tokens_in_one_request_are_none(fresh: Served) -> None:
+    head = (
+        f"GET /api/status HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {VIEWER}\r\nAuthorization: Bearer {OPERATOR}\r\n"
+    )
+    assert fresh.send(f"{head}Connection: close\r\n\r\n".encode()).split(b" ")[1] == b"401"
+
+
+@pytest.mark.parametrize("path", ["/api/status?token=" + VIEWER, "/api/status?access_token=" + VIEWER])
+def test_a_token_in_the_path_counts_for_nothing(served: Served, path: str) -> None:
+    assert served.ask(path).code == 401
+
+
+def test_a_token_in_a_cookie_counts_for_nothing(served: Served) -> None:
+    assert served.ask("/api/status", headers={"Cookie": f"token={VIEWER}; session={VIEWER}"}).code == 401
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-User", "X-Remote-User", "Proxy-Authorization", "X-Original-URL"])
+def test_headers_of_a_proxy_make_nobody_somebody(served: Served, name: str) -> None:
+    assert served.ask("/api/status", headers={name: "anna"}).code == 401
+
+
+def test_an_address_that_guesses_is_not_heard_for_a_while(fresh: Served) -> None:
+    assert {fresh.ask("/api/status", token=f"guess-{index}").code for index in range(GUESSES)} == {401}
+    locked = fresh.ask("/api/status", token=VIEWER)
+    assert (locked.code, locked.kind, locked.headers["Retry-After"]) == (429, "too-many-guesses", "60")
+    assert fresh.ask("/healthz").code == 200
+
+
+def test_a_forwarded_address_does_not_give_new_guesses(fresh: Served) -> None:
+    codes = [
+        fresh.ask("/api/status", token="guess", headers={"X-Forwarded-For": f"10.0.0.{index}"}).code
+        for index in range(GUESSES + 1)
+    ]
+    assert codes == [401] * GUESSES + [429]
+
+
+def test_addresses_of_one_network_share_their_guesses() -> None:
+    gate = keeper()
+    for index in range(GUESSES):
+        assert gate.principal_of(["Bearer guess"], f"2001:db8::{index:x}") is None
+    with pytest.raises(auth.TooManyGuesses):
+        gate.principal_of([f"Bearer {VIEWER}"], "2001:db8::ffff:1")
+    assert gate.principal_of([f"Bearer {VIEWER}"], "2001:db8:0:1::1") is not None
+
+
+def test_an_address_is_heard_again_after_a_minute() -> None:
+    now = [0.0]
+    gate = keeper()
+    gate.monotonic = lambda: now[0]
+    for _ in range(GUESSES):
+        gate.principal_of(["Bearer guess"], "10.0.0.1")
+    with pytest.raises(auth.TooManyGuesses):
+        gate.principal_of([f"Bearer {VIEWER}"], "10.0.0.1")
+    now[0] = auth.GUESSES_SECONDS + 1
+    assert gate.principal_of([f"Bearer {VIEWER}"], "10.0.0.1") is not None
+
+
+def test_many_addresses_do_not_fill_the_memory() -> None:
+    gate = keeper()
+    for index in range(3000):
+        gate.principal_of(["Bearer guess"], f"10.{index // 250}.{index % 250}.1")
+    assert len(gate._guesses) == auth._ADDRESSES
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW"])
+def test_no_method_but_get_does_anything_to_what_is_read(served: Served, method: str) -> None:
+    assert served.ask("/api/config", token=OPERATOR, method=method).code == 405
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", ""])
+def test_a_page_from_elsewhere_cannot_ask_by_its_own_name(unguarded: Served, host: str) -> None:
+    answer = unguarded.ask("/api/status", headers={"Host": host})
+    assert (answer.code, answer.kind) == (421, "wrong-host")
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8340", "127.0.0.1:8340", "[::1]:8340", "LOCALHOST"])
+def test_without_tokens_everybody_on_this_host_may_look(unguarded: Served, host: str) -> None:
+    assert unguarded.ask("/api/status", headers={"Host": host}).code == 200
+
+
+def test_no_other_origin_is_told_that_it_may_read(unguarded: Served) -> None:
+    answer = unguarded.ask("/api/status", headers={"Origin": "https://evil.example"})
+    assert "Access-Control-Allow-Origin" not in answer.headers
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/api/status", "/nowhere"])
+def test_every_answer_forbids_scripts_frames_and_guesses_of_type(served: Served, path: str) -> None:
+    headers = served.ask(path).headers
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert (headers["X-Content-Type-Options"], headers["Cache-Control"]) == ("nosniff", "no-store")
+    assert "server" not in {name.lower() for name in headers}
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "%3Cscript%3E", "..%2F..%2Fetc%2Fpasswd", "a%0d%0aX: y"])
+def test_a_name_that_nothing_has_is_not_repeated(served: Served, name: str) -> None:
+    answer = served.ask(f"/api/queries/{name.replace(' ', '%20')}", token=VIEWER)
+    assert answer.code == 404
+    assert b"<" not in answer.body
+    assert b"passwd" not in answer.body
+    assert "X" not in answer.headers
+
+
+def test_a_parameter_that_is_wrong_is_no_markup(served: Served) -> None:
+    answer = served.ask("/api/history?limit=%3Cscript%3E&nonsense=1", token=VIEWER)
+    assert (answer.code, answer.kind) == (400, "usage")
+    assert b"<" not in answer.body
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["limit=0", "limit=10001", "limit=-1", "limit=1e9", "since=-1", "nonsense=1", "limit=1&limit=2", "since=1;drop"],
+)
+def test_a_parameter_out_of_its_limits_is_refused(served: Served, asked: str) -> None:
+    answer = served.ask(f"/api/history?{asked}", token=VIEWER)
+    assert (answer.code, answer.kind) == (400, "usage")
+
+
+def test_a_name_is_not_a_piece_of_sql(served: Served) -> None:
+    answer = served.ask("/api/operations?query=x'%20OR%20'1'='1", token=VIEWER)
+    assert (answer.code, answer.json) == (200, [])
+
+
+def test_a_long_parameter_is_refused(served: Served) -> None:
+    assert served.ask("/api/history?query=" + "x" * 3000, token=VIEWER).code == 414
+
+
+def test_a_huge_head_is_not_read_to_its_end(served: Served) -> None:
+    came = served.send(b"GET /healthz HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 200_000)
+    assert came == b"" or came.split(b" ")[1] == b"400"
+
+
+def test_a_body_is_refused_before_it_is_read(served: Served) -> None:
+    head = (
+        f"GET /api/status HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {OPERATOR}\r\nContent-Length: 1000000000\r\n\r\n"
+    )
+    assert served.send(head.encode()).split(b" ")[1] == b"413"
+
+
+def test_a_body_in_chunks_without_an_end_is_refused(served: Served) -> None:
+    head = "POST /healthz HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+    assert served.send(head.encode()).split(b" ")[1] == b"413"
+
+
+def test_two_lengths_that_differ_smuggle_no_request(served: Served) -> None:
+    head = "GET /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: 40\r\n\r\nGET /api/config HTTP/1.1"
+    assert served.send(head.encode()).split(b" ")[1] == b"400"
+
+
+def test_a_length_and_chunks_together_smuggle_no_request(served: Served) -> None:
+    head = "POST /healthz HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET "
+    assert served.send(head.encode()).split(b" ")[1] in {b"400", b"413"}
+
+
+def test_a_header_with_a_line_feed_inside_is_refused(served: Served) -> None:
+    came = served.send(b"GET /healthz HTTP/1.1\r\nHost: h\r\nX: a\nAuthorization : b\r\n\r\n")
+    assert came.split(b" ")[1] == b"400"
+
+
+def test_rubbish_is_answered_and_ended(served: Served) -> None:
+    assert served.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n").split(b" ")[1] == b"400"
+
+
+def test_a_web_socket_does_not_open(served: Served) -> None:
+    upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
+        connection.sendall(f"GET /api/status HTTP/1.1\r\nHost: h\r\n{upgrade}\r\n".encode())
+        assert connection.recv(65_536).split(b" ")[1] == b"401"
+
+
+def test_a_client_that_never_ends_its_head_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEADERS_SECONDS", 0.3)
+    with serving(tmp_path) as served, socket.create_connection(("127.0.0.1", served.port), timeout=60) as slow:
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        assert received(slow) == b""
+
+
+def test_a_client_that_sends_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEADERS_SECONDS", 0.3)
+    with serving(tmp_path) as served, socket.create_connection(("127.0.0.1", served.port), timeout=60) as idle:
+        assert received(idle) == b""
+
+
+def test_a_second_head_that_never_ends_is_let_go_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "HEADERS_SECONDS", 0.3)
+    with serving(tmp_path) as served, socket.create_connection(("127.0.0.1", served.port), timeout=60) as slow:
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\nGET /healthz HTTP/1.1\r\nX: ")
+        assert received(slow).count(b"HTTP/1.1 200") == 1
+
+
+def test_more_connections_than_there_is_room_for_are_turned_away(fresh: Served) -> None:
+    crowd = [socket.create_connection(("127.0.0.1", fresh.port), timeout=60) for _ in range(server.CONNECTIONS)]
+    try:
+        assert fresh.ask("/healthz").code == 503
+    finally:
+        for each in crowd:
+            each.close()
+
+
+def test_many_who_ask_at_once_are_all_answered(served: Served) -> None:
+    codes: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: codes.append(served.ask("/api/status", token=VIEWER).code)) for _ in range(30)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert codes == [200] * 30
+
+
+def test_the_configuration_shows_no_token(served: Served) -> None:
+    answer = served.ask("/api/config", token=VIEWER)
+    assert answer.code == 200
+    assert VIEWER not in answer.body.decode()
+    assert OPERATOR not in answer.body.decode()
+    assert [each["name"] for each in answer.json["http"]["tokens"]] == ["dashboard", "anna"]
+
+
+def test_markup_in_what_is_known_is_escaped(served: Served) -> None:
+    assert json.loads(served.ask("/api/openapi.json", token=VIEWER).body)["openapi"] == "3.1.0"
+    assert b"<" not in served.ask("/api/openapi.json", token=VIEWER).body
