@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.config.load import load
-from orchestrator.http.server import HttpServer
+from orchestrator.http.server import HttpServer, OpenLogs, own_links
 from state.store.sql.migrate import open_store
 from streaming.clocks import SystemClock
 from streaming.pulse import Pulse
@@ -87,6 +87,13 @@ class Served:
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
 
+    def post(
+        self, path: str, value: object, *, token: str | None = OPERATOR, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """One request with a document in it."""
+        more = {"Content-Type": "application/json", **(headers or {})}
+        return self.ask(path, token=token, method="POST", headers=more, body=json.dumps(value).encode())
+
     def send(self, data: bytes) -> bytes:
         """Send bytes as they stand, and return all that comes until the server ends the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=THREAD_SECONDS) as connection:
@@ -106,7 +113,7 @@ def received(connection: socket.socket) -> bytes:
 @contextlib.contextmanager
 def serving(
     folder: Path, *, http: str = "listen: 127.0.0.1:0x", config: str = CONFIG, tokens: str = TOKENS,
-    authority: ssl.SSLContext | None = None,
+    authority: ssl.SSLContext | None = None, open_logs: OpenLogs = own_links,
 ) -> Iterator[Served]:  # fmt: skip
     """A server for a configuration in a folder, on a port that is free; its loop turns just now."""
     with socket.socket() as free:
@@ -117,7 +124,7 @@ def serving(
     settings = load(folder / "tideover.yaml", ENVIRONMENT).settings
     pulse = Pulse(file=None, notify_socket=None)
     pulse.beat(time.monotonic())
-    server = HttpServer(settings, lambda: open_store(reveal(settings.store)), pulse, SystemClock())
+    server = HttpServer(settings, lambda: open_store(reveal(settings.store)), pulse, SystemClock(), open_logs)
     server.begin()
     try:
         until(lambda: server.is_listening, "the server does not listen")

@@ -13,12 +13,11 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-import structlog
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,6 +33,12 @@ from state.settings.values import is_loopback
 AT_ONCE = 4
 """So many answers are worked out side by side."""
 ANSWER_SECONDS = 20.0
+ASKED_AT_ONCE = 2
+ASKED_SECONDS = 60.0
+"""What is asked for may need clusters that do not answer; so it waits for no reader, and no reader for it."""
+MAX_BODY_BYTES = 16 * 1024
+BODY_SECONDS = 10.0
+MAX_KEY_BYTES = 200
 READY_SECONDS = 5.0
 MAX_QUERY_BYTES = 2048
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -45,7 +50,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 
-log = structlog.get_logger()
+_SEE_SCHEMA = "/api/openapi.json lists what may be given"
 Worked = TypeVar("Worked")
 
 
@@ -61,13 +66,15 @@ class Health:
 
 def application(endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, version: str) -> ASGIApp:
     """All of it, guard included."""
-    limiter = anyio.CapacityLimiter(AT_ONCE)
+    limiters = {"GET": anyio.CapacityLimiter(AT_ONCE), "POST": anyio.CapacityLimiter(ASKED_AT_ONCE)}
     document = openapi(endpoints, version)
 
     async def describe(_request: Request) -> Response:
         return as_json(document)
 
-    routes = [Route(each.path, partial(_answer, each, limiter), methods=["GET"]) for each in endpoints]
+    routes = [
+        Route(each.path, partial(_answer, each, limiters[each.method]), methods=[each.method]) for each in endpoints
+    ]
     routes += [
         Route("/api/openapi.json", describe, methods=["GET"]),
         Route("/healthz", partial(_healthz, health), methods=["GET"]),
@@ -94,9 +101,11 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                MutableHeaders(scope=message).update(HEADERS | closing)
             await send(message)
 
+        # Nobody keeps a connection by a body that comes slowly, or never, behind the answer to it.
+        closing = {"connection": "close"} if _has_body(Headers(scope=scope)) else {}
         refusal = self._refusal(scope)
         await (self._app if refusal is None else refusal)(scope, receive, send_guarded)
 
@@ -107,8 +116,10 @@ class Guard:
             return error(421, "wrong-host", "this name is not one of this host", "ask for localhost or 127.0.0.1")
         if len(scope["query_string"]) > MAX_QUERY_BYTES:
             return error(414, "usage", f"what stands behind the ? is longer than {MAX_QUERY_BYTES} bytes", "")
-        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
-            return error(413, "usage", "no path here takes a body", "", close=True)
+        if (wrong := _wrong_body(scope["method"], headers)) is not None:
+            return wrong
+        if scope["method"] not in {"GET", "HEAD"} and not _is_same_origin(headers):
+            return error(403, "other-origin", "this was sent by a page from elsewhere", "")
         if scope["path"] in OPEN_PATHS:
             return None
         client = scope.get("client")
@@ -130,12 +141,63 @@ class Guard:
         return len(hosts) == 1 and is_loopback(hosts[0])
 
 
+def _has_body(headers: Headers) -> bool:
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
+def _wrong_body(method: str, headers: Headers) -> Response | None:
+    if method != "POST":
+        return error(413, "usage", "only POST takes a body", "") if _has_body(headers) else None
+    if "transfer-encoding" in headers or int(headers.get("content-length", "0")) > MAX_BODY_BYTES:
+        return error(413, "usage", f"a body has a Content-Length, of {MAX_BODY_BYTES} at most", "")
+    return None
+
+
+def _is_same_origin(headers: Headers) -> bool:
+    """Whether no page from elsewhere sent it, as far as a browser says; a program says nothing."""
+    if headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
+        return False
+    origins, hosts = headers.getlist("origin"), headers.getlist("host")
+    return all([each.partition("://")[2]] == hosts for each in origins)
+
+
 async def _answer(endpoint: Endpoint, limiter: anyio.CapacityLimiter, request: Request) -> Response:
     who: Principal = request.scope["principal"]
     if not who.role.may(endpoint.role):
         return error(403, "not-allowed", f"this needs the role {endpoint.role}", "ask with another token")
-    call = Call(who=who, names=request.path_params, parameters=_parameters(endpoint, request))
-    return as_json(await _on_thread(lambda: endpoint.answer(call), limiter, ANSWER_SECONDS))
+    call = Call(
+        who=who,
+        names=request.path_params,
+        parameters=_parameters(endpoint, request),
+        body=None if endpoint.body is None else await _body(endpoint.body, request),
+        key=_key(request) if endpoint.takes_key else None,
+    )
+    seconds = ANSWER_SECONDS if endpoint.body is None else ASKED_SECONDS
+    return as_json(await _on_thread(lambda: endpoint.answer(call), limiter, seconds), endpoint.code)
+
+
+async def _body(model: type[BaseModel], request: Request) -> BaseModel:
+    """What was sent. Raises ``UsageError`` and ``HTTPException``."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(415, "send the header Content-Type: application/json")
+    try:
+        with anyio.fail_after(BODY_SECONDS):
+            sent = await request.body()
+    except TimeoutError:
+        raise HTTPException(408, "the body did not come to its end") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the body did not come to its end") from None
+    try:
+        return model.model_validate_json(sent)
+    except ValidationError as mistakes:
+        raise UsageError("; ".join(worded(mistakes)), hint=_SEE_SCHEMA) from None
+
+
+def _key(request: Request) -> str | None:
+    keys = request.headers.getlist("idempotency-key")
+    if len(keys) > 1 or any(not each or len(each) > MAX_KEY_BYTES for each in keys):
+        raise UsageError(f"an Idempotency-Key has 1 to {MAX_KEY_BYTES} letters, and is given once")
+    return keys[0] if keys else None
 
 
 def _parameters(endpoint: Endpoint, request: Request) -> BaseModel | None:
@@ -149,7 +211,7 @@ def _parameters(endpoint: Endpoint, request: Request) -> BaseModel | None:
     try:
         return endpoint.parameters.model_validate(dict(given))
     except ValidationError as mistakes:
-        raise UsageError("; ".join(worded(mistakes)), hint="/api/openapi.json lists the parameters") from None
+        raise UsageError("; ".join(worded(mistakes)), hint=_SEE_SCHEMA) from None
 
 
 async def _on_thread(work: Callable[[], Worked], limiter: anyio.CapacityLimiter, seconds: float) -> Worked:
@@ -185,12 +247,9 @@ async def _told(request: Request, why: Exception) -> Response:
     return error(500, "bug", "a bug in Tideover; the log of this controller tells more", "")
 
 
-def error(
-    code: int, kind: str, text: str, hint: str, headers: Mapping[str, str] | None = None, *, close: bool = False
-) -> Response:
+def error(code: int, kind: str, text: str, hint: str, headers: Mapping[str, str] | None = None) -> Response:
     """The shape of every error."""
-    more = {**(headers or {}), **({"connection": "close"} if close else {})}
-    return as_json({"error": {"kind": kind, "text": text, "hint": hint or None}}, code, more)
+    return as_json({"error": {"kind": kind, "text": text, "hint": hint or None}}, code, headers)
 
 
 def as_json(value: object, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -11,6 +11,17 @@ from pydantic import BaseModel
 
 from orchestrator.http.auth import Principal, Role
 from orchestrator.http.reads import HistoryAsked, OperationsAsked, Reads, TimelineAsked
+from orchestrator.http.writes import (
+    AckAsked,
+    CancelAsked,
+    DrillAsked,
+    MoveAsked,
+    PauseAsked,
+    PlanAsked,
+    ResumeAsked,
+    Writes,
+)
+from state.model.entities import OperationKind
 
 Asked = TypeVar("Asked", bound=BaseModel)
 
@@ -22,6 +33,9 @@ class Call:
     who: Principal
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: BaseModel | None = None
+    body: BaseModel | None = None
+    key: str | None = None
+    """Its ``Idempotency-Key``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,10 +49,23 @@ class Endpoint:
     shape: str = ""
     """Which shape of docs/programs.md it answers with."""
     role: Role = Role.VIEWER
+    body: type[BaseModel] | None = None
+    """What has to be sent; such a path takes POST, and any other GET."""
+    takes_key: bool = False
+    """Whether an ``Idempotency-Key`` makes it the same request when it is sent again."""
+    code: int = 200
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.body is None else "POST"
 
 
-def endpoints_of(reads: Reads) -> tuple[Endpoint, ...]:
+def endpoints_of(reads: Reads, writes: Writes) -> tuple[Endpoint, ...]:
     """All paths below /api but for the page of OpenAPI itself."""
+    return (*_readable(reads), *_askable(writes))
+
+
+def _readable(reads: Reads) -> tuple[Endpoint, ...]:
     return (
         Endpoint(
             path="/api/status", summary="Everything at one moment", shape="watch -o json",
@@ -77,7 +104,59 @@ def endpoints_of(reads: Reads) -> tuple[Endpoint, ...]:
     )  # fmt: skip
 
 
+def _askable(writes: Writes) -> tuple[Endpoint, ...]:
+    return (
+        Endpoint(
+            path="/api/plan", summary="What a move would do, and the hash of its plan", shape="plan, with hash",
+            role=Role.OPERATOR, body=PlanAsked, answer=lambda call: writes.plan(_sent(call, PlanAsked)),
+        ),
+        *(_move(writes, kind) for kind in (OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK)),
+        Endpoint(
+            path="/api/drill", summary="Rehearse a failover", shape=_REQUEST, role=Role.OPERATOR, body=DrillAsked,
+            takes_key=True, code=202, answer=lambda call: writes.drill(_sent(call, DrillAsked), call.who, call.key),
+        ),
+        Endpoint(
+            path="/api/cancel", summary="Take back what is not committed", shape=_REQUEST, role=Role.OPERATOR,
+            body=CancelAsked, takes_key=True, code=202,
+            answer=lambda call: writes.cancel(_sent(call, CancelAsked), call.who, call.key),
+        ),
+        Endpoint(
+            path="/api/pause", summary="Pause automatic failover", shape="pause", role=Role.OPERATOR, body=PauseAsked,
+            answer=lambda call: writes.pause(_sent(call, PauseAsked), call.who),
+        ),
+        Endpoint(
+            path="/api/resume", summary="End a pause", shape="resume", role=Role.OPERATOR, body=ResumeAsked,
+            answer=lambda call: writes.resume(_sent(call, ResumeAsked), call.who),
+        ),
+        Endpoint(
+            path="/api/ack", summary="End a cool-down", shape="ack", role=Role.OPERATOR, body=AckAsked,
+            answer=lambda call: writes.acknowledge(_sent(call, AckAsked), call.who),
+        ),
+        Endpoint(
+            path="/api/requests/{request}", summary="What became of a request", shape=_REQUEST,
+            answer=lambda call: writes.request(call.names["request"]),
+        ),
+    )  # fmt: skip
+
+
+def _move(writes: Writes, kind: OperationKind) -> Endpoint:
+    return Endpoint(
+        path=f"/api/{kind}", summary=f"Ask for a {kind} whose plan was seen", shape=_REQUEST, role=Role.OPERATOR,
+        body=MoveAsked, takes_key=True, code=202,
+        answer=lambda call: writes.move(kind, _sent(call, MoveAsked), call.who, call.key),
+    )  # fmt: skip
+
+
+_REQUEST = "requests of show QUERY, with request, query, operation, refused"
+
+
 def _given(call: Call, kind: type[Asked]) -> Asked:
     if not isinstance(call.parameters, kind):
         raise TypeError(f"this path takes {kind.__name__}")
     return call.parameters
+
+
+def _sent(call: Call, kind: type[Asked]) -> Asked:
+    if not isinstance(call.body, kind):
+        raise TypeError(f"this path takes {kind.__name__}")
+    return call.body

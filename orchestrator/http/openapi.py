@@ -31,7 +31,7 @@ _PROBES = {
 def openapi(endpoints: Iterable[Endpoint], version: str) -> dict[str, object]:
     """The document as JSON types, OpenAPI 3.1."""
     paths: dict[str, object] = {path: {"get": _probe(summary)} for path, summary in _PROBES.items()}
-    paths |= {each.path: {"get": _operation(each)} for each in endpoints}
+    paths |= {each.path: {each.method.lower(): _operation(each)} for each in endpoints}
     paths["/api/openapi.json"] = {"get": {"summary": "This document", "responses": _responses("OpenAPI 3.1")}}
     return {
         "openapi": "3.1.0",
@@ -52,20 +52,31 @@ def _probe(summary: str) -> dict[str, object]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, object]:
+    sent = {} if endpoint.body is None else {"requestBody": _body(endpoint.body)}
+    key = {"name": "Idempotency-Key", "in": "header", "required": False, "schema": {"type": "string", "maxLength": 200}}
     return {
+        **sent,
         "summary": endpoint.summary,
         "description": f"For the role {endpoint.role}. The keys are those of `{endpoint.shape}` in docs/programs.md.",
-        "parameters": [*_names(endpoint.path), *_parameters(endpoint.parameters)],
-        "responses": _responses(endpoint.summary),
+        "parameters": [
+            *_names(endpoint.path),
+            *_parameters(endpoint.parameters),
+            *([key] if endpoint.takes_key else []),
+        ],
+        "responses": _responses(endpoint.summary, endpoint.code),
     }
 
 
-def _responses(summary: str) -> dict[str, object]:
+def _responses(summary: str, code: int = 200) -> dict[str, object]:
     wrong = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     return {
-        "200": {"description": summary, "content": {"application/json": {}}},
+        str(code): {"description": summary, "content": {"application/json": {}}},
         "default": {"description": "it could not be done", "content": wrong},
     }
+
+
+def _body(model: type[BaseModel]) -> dict[str, object]:
+    return {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}
 
 
 def _names(path: str) -> Iterator[dict[str, object]]:

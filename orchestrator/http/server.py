@@ -9,7 +9,8 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
@@ -23,11 +24,15 @@ from orchestrator.http.app import Health, application
 from orchestrator.http.auth import Gatekeeper
 from orchestrator.http.endpoints import endpoints_of
 from orchestrator.http.reads import Reads
+from orchestrator.http.writes import Writes
 from orchestrator.lease import NAME
 from state.settings.keys import Http, Tideover
 from state.settings.values import host_and_port
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
+from streaming.cluster_log import Logs
+from streaming.kafka.link import Links
+from streaming.probe.identities import Identities
 from streaming.pulse import Pulse
 
 RETRY_SECONDS = 10.0
@@ -41,6 +46,21 @@ HEAD_BYTES = 16 * 1024
 GRACE_SECONDS = 3
 
 log = structlog.get_logger()
+
+
+OpenLogs = Callable[[Tideover, ControllerStore], AbstractContextManager[Logs]]
+
+
+@contextmanager
+def own_links(settings: Tideover, store: ControllerStore) -> Iterator[Logs]:
+    """Links to the clusters for as long as they are served."""
+    identities = Identities(settings)
+    identities.learn(store)
+    links = Links(settings, identities)
+    try:
+        yield links
+    finally:
+        links.close()
 
 
 class PatientProtocol(H11Protocol):
@@ -82,6 +102,8 @@ class HttpServer:
     """Opens a store that nobody else uses, so that readers here take no connection from the loop."""
     pulse: Pulse
     clock: Clock
+    open_logs: OpenLogs = own_links
+    """Opens links to the clusters that nobody else uses; a link is made when a plan first asks for it."""
     port: int | None = None
     """Where it listens; None while it does not."""
     _began_at: float = 0.0
@@ -128,8 +150,8 @@ class HttpServer:
         self._store = store
         try:
             context = _tls(http)
-            with _listening(http.listen) as listener:
-                server = self._server = uvicorn.Server(_config(self._application(store), http))
+            with _listening(http.listen) as listener, self.open_logs(self.settings, store) as logs:
+                server = self._server = uvicorn.Server(_config(self._application(store, logs), http))
                 server.config.ssl = context
                 if self._over.is_set():
                     return
@@ -140,9 +162,11 @@ class HttpServer:
             self.port = None
             store.close()
 
-    def _application(self, store: ControllerStore) -> ASGIApp:
+    def _application(self, store: ControllerStore, logs: Logs) -> ASGIApp:
         gate = Gatekeeper(self.settings.http.tokens, self.clock.monotonic)
-        endpoints = endpoints_of(Reads(store, self.settings, self.clock))
+        reads = Reads(store, self.settings, self.clock)
+        writes = Writes(store=store, settings=self.settings, logs=logs, clock=self.clock)
+        endpoints = endpoints_of(reads, writes)
         health = Health(is_turning=self._is_turning, touch_store=lambda: store.leader(NAME))
         return application(endpoints, gate, health, version("tideover"))
 

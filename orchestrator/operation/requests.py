@@ -92,10 +92,10 @@ def submit(store: ControllerStore, spec: RequestSpec, *, term: int | None = None
     return requests
 
 
-def requests_of(store: ControllerStore, spec: RequestSpec) -> tuple[Request, ...]:
-    """The requests that ``submit`` would write now."""
+def requests_of(store: ControllerStore, spec: RequestSpec, *, group: str | None = None) -> tuple[Request, ...]:
+    """The requests that ``submit`` would write now; ``group`` is an id for them, else a new one."""
     at = store.now()
-    group = new_id(at)
+    group = group or new_id(at)
     return tuple(
         Request(
             id=group if len(spec.targets) == 1 else f"{group}-{index:0{len(str(len(spec.targets)))}}",

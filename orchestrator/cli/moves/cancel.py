@@ -8,12 +8,12 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
 from orchestrator.cli.moves.move import follow
-from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused, UnknownName
+from orchestrator.operation.cancellations import cancellation_of
 from orchestrator.operation.requests import RequestSpec, submit
 from orchestrator.shapes import json_shapes
 from state.errors import StoreError
-from state.model.entities import MOVES, Event, Operation, OperationKind, Request
+from state.model.entities import Event, Operation, Request
 
 COLUMNS = ("id", "kind", "query", "from", "to", "phase", "outcome", "sentence")
 _AGAIN = "tideover list shows it, and the same command goes on with it"
@@ -37,18 +37,16 @@ def cancel(ctx: Context, operation_id: str, timeout: float, reason: str, output:
       tideover cancel 261121-083525-3fa92c71
       tideover cancel 261121-083525-3fa92c71 --reason "east answers again"
     """
-    asked = ctx.store.request(operation_id)
-    operation = ctx.store.operation((asked.operation or operation_id) if asked is not None else operation_id)
-    if operation is None and asked is None:
+    found = cancellation_of(ctx.store, ctx.settings, operation_id)
+    if found is None:
         return _end_schedule(ctx, operation_id, reason, output)
-    query, kind, source = _of(ctx, operation, asked)
     spec = RequestSpec(
-        kind=kind, targets={query: source}, expect_active={query: source}, actor=this_person(), reason=reason,
-        consents=(), within=timedelta(seconds=timeout),
+        kind=found.kind, targets={found.query: found.source}, expect_active={found.query: found.source},
+        actor=this_person(), reason=reason, consents=(), within=timedelta(seconds=timeout),
     )  # fmt: skip
     try:
         follow(ctx, submit(ctx.store, spec), seconds=timeout, actor=spec.actor)
-        return _told(ctx, operation, asked, output)
+        return _told(ctx, found.operation, found.asked, output)
     except KeyboardInterrupt:
         raise OutcomeUnknown("interrupted: the cancellation stays open", hint=_AGAIN) from None
     except StoreError as error:
@@ -74,36 +72,6 @@ def _end_schedule(ctx: Context, schedule_id: str, reason: str, output: str) -> i
     row = json_shapes.schedule_row(replace(found, next_at=None, cancelled_by=person))
     render.show([row], output, columns=("id", "kind", "queries", "cron", "last_at", "cancelled_by"))
     return ExitCode.DONE
-
-
-def _of(ctx: Context, operation: Operation | None, asked: Request | None) -> tuple[str, OperationKind, str]:
-    """Query, kind and the cluster on which the query is to stay. Raises ``Refused`` where nothing can be taken back."""
-    if operation is not None:
-        _check_open(operation)
-        return operation.query, _staying(operation.kind), operation.source
-    assert asked is not None
-    if asked.refused is not None:
-        raise Refused(f"request {asked.id} was refused already: {asked.refused}")
-    row = ctx.store.assignment(asked.query)
-    return asked.query, _staying(asked.kind), row.cluster if row is not None else ctx.query(asked.query).clusters[0]
-
-
-def _staying(kind: OperationKind) -> OperationKind:
-    """The kind of request that asks for a query to stay where it is; a rewind would ask for more."""
-    return OperationKind.FAILOVER if kind is OperationKind.REWIND else kind
-
-
-def _check_open(operation: Operation) -> None:
-    """A drill commits nothing, so it can be taken back as long as it is open."""
-    if not operation.is_open:
-        raise Refused(f"operation {operation.id} is over ({operation.outcome}): {operation.sentence}")
-    if operation.phase in BEHIND_COMMIT and operation.kind is OperationKind.REWIND:
-        raise Refused(f"operation {operation.id} is committed: {operation.query} has gone back in time")
-    if operation.phase in BEHIND_COMMIT and operation.kind in MOVES:
-        raise Refused(
-            f"operation {operation.id} is committed: {operation.query} is placed on {operation.target}",
-            hint=f"once it has ended: tideover plan switchover {operation.query} --to {operation.source}",
-        )
 
 
 def _told(ctx: Context, operation: Operation | None, asked: Request | None, output: str) -> int:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.http import auth, server
-from orchestrator.http.auth import GUESSES, Gatekeeper
+from orchestrator.http import app, auth, server
+from orchestrator.http.auth import GUESSES, Gatekeeper, Principal, Role
+from orchestrator.http.writes import actor_of
+from state.model.automation import AUTOMATIC
 from state.settings.keys import HttpToken
 from tests.served import OPERATOR, VIEWER, Served, received, serving
 
@@ -316,3 +318,88 @@ def test_the_configuration_shows_no_token(served: Served) -> None:
 def test_markup_in_what_is_known_is_escaped(served: Served) -> None:
     assert json.loads(served.ask("/api/openapi.json", token=VIEWER).body)["openapi"] == "3.1.0"
     assert b"<" not in served.ask("/api/openapi.json", token=VIEWER).body
+
+
+OTHER_ORIGINS = [
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost.evil.example"},
+    {"Origin": ""},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+]
+
+
+@pytest.mark.parametrize("headers", OTHER_ORIGINS, ids=str)
+def test_a_page_from_elsewhere_writes_nothing(served: Served, headers: dict[str, str]) -> None:
+    answer = served.post("/api/pause", {}, headers=headers)
+    assert (answer.code, answer.kind) == (403, "other-origin")
+    assert served.ask("/api/status", token=VIEWER).json["pauses"] == []
+
+
+def test_a_page_of_our_own_may_write(fresh: Served) -> None:
+    own = {"Origin": f"http://127.0.0.1:{fresh.port}", "Sec-Fetch-Site": "same-origin"}
+    assert fresh.post("/api/pause", {"reason": "own"}, headers=own).code == 200
+
+
+def test_without_tokens_nobody_writes(unguarded: Served) -> None:
+    answer = unguarded.post("/api/pause", {}, token=None)
+    assert (answer.code, answer.kind) == (403, "not-allowed")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+def test_a_body_of_a_form_is_not_taken(served: Served, kind: str) -> None:
+    assert served.post("/api/pause", {}, headers={"Content-Type": kind}).code == 415
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"null", b"[]", b'"x"', b"[" * 10_000, b'{"query": "\xff"}', b'{"reason": "a\\u0000b"}',
+        b'{"reason": "a\\nb"}', b'{"query": "<script>"}', b'{"query": "../x"}', b'{"query": 1}', b'{"actor": "bob"}',
+        b'{"reason": "' + b"x" * 501 + b'"}', b'{"until": "never"}', b'{"until": "-1h"}',
+    ],
+    ids=lambda body: body[:20].decode("latin-1"),
+)  # fmt: skip
+def test_a_body_that_is_wrong_changes_nothing(served: Served, body: bytes) -> None:
+    answer = served.ask(
+        "/api/pause", token=OPERATOR, method="POST", headers={"Content-Type": "application/json"}, body=body
+    )
+    assert (answer.code, answer.kind) == (400, "usage")
+    assert b"<" not in answer.body
+    assert served.ask("/api/status", token=VIEWER).json["pauses"] == []
+
+
+def test_a_body_that_is_too_large_is_not_read(served: Served) -> None:
+    assert served.post("/api/pause", {"reason": "x" * 20_000}).code == 413
+
+
+def test_a_body_in_chunks_is_not_read(served: Served) -> None:
+    head = (
+        f"POST /api/pause HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {OPERATOR}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    assert served.send(head.encode()).split(b" ")[1] == b"413"
+
+
+def test_a_body_that_never_comes_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "BODY_SECONDS", 0.3)
+    head = f"POST /api/pause HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {OPERATOR}\r\n"
+    with serving(tmp_path) as served:
+        came = served.send(f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode())
+    assert came.split(b" ")[1] == b"408"
+
+
+def test_a_stranger_with_a_body_keeps_no_connection(served: Served) -> None:
+    came = served.send(b"POST /api/pause HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{")
+    assert came.split(b" ")[1] == b"401"
+    assert b"\r\nconnection: close\r\n" in came
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201])
+def test_a_key_that_is_too_short_or_long_is_refused(served: Served, key: str) -> None:
+    answer = served.post("/api/drill", {"query": "revenue"}, headers={"Idempotency-Key": key})
+    assert (answer.code, answer.kind) == (400, "usage")
+
+
+def test_a_token_with_the_name_of_automatic_mode_is_not_its_actor() -> None:
+    assert actor_of(Principal("auto", Role.OPERATOR)) != AUTOMATIC

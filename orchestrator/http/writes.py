@@ -1,0 +1,308 @@
+"""What may be asked for: the request rows and the pauses of the verbs, by the same functions.
+
+A move says from where (``expect_active``) and which plan was seen. What that plan decides is worked out again then: if
+it is another by now, nothing is asked for. The offsets of a query that runs are another each time and do not count.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.decide.times import parse_end
+from orchestrator.errors import Refused, UnknownName, UsageError
+from orchestrator.facts.current import open_operation, run_of
+from orchestrator.facts.gather import FactGatherer
+from orchestrator.facts.preflight import plan_query
+from orchestrator.http.auth import Principal
+from orchestrator.lease import is_led
+from orchestrator.operation import pauses
+from orchestrator.operation.cancellations import cancellation_of
+from orchestrator.operation.requests import RequestSpec, default_target, requests_of
+from orchestrator.shapes import json_shapes
+from state.errors import Conflict
+from state.messages import Process
+from state.model.automation import EVERY
+from state.model.entities import OperationKind, Request
+from state.settings.keys import Query, Tideover
+from state.settings.values import Name
+from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
+from streaming.cluster_log import Logs
+
+Consent = Literal["unfenced", "repeats", "loss", "replication", "gap", "fresh", "dropped"]
+Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Within = Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)]
+
+
+class Body(BaseModel):
+    """What is sent: another key is a mistake, and a number is no text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlanAsked(Body):
+    """What a move would do."""
+
+    kind: Literal["failover", "switchover", "failback", "drill"]
+    query: Name
+    to: Name | None = Field(default=None, description="default: the next of the query's clusters; of a failback, home")
+    consents: Annotated[tuple[Consent, ...], Field(max_length=7)] = ()
+
+
+class MoveAsked(Body):
+    """A move whose plan was seen."""
+
+    query: Name
+    to: Name
+    expect_active: Name = Field(description="the cluster that the query is on: the plan's from")
+    plan: str = Field(pattern=r"^[0-9a-f]{64}$", description="the hash that came with the plan")
+    consents: Annotated[tuple[Consent, ...], Field(max_length=7)] = ()
+    reason: Reason = ""
+    within_seconds: Within = 120.0
+
+
+class DrillAsked(Body):
+    """A rehearsal."""
+
+    query: Name
+    to: Name | None = None
+    consents: Annotated[tuple[Literal["repeats", "loss", "gap", "fresh", "dropped"], ...], Field(max_length=5)] = ()
+    reason: Reason = ""
+    within_seconds: Within = 600.0
+
+
+class CancelAsked(Body):
+    """What shall be taken back."""
+
+    id: str = Field(max_length=100, description="of an operation or a request")
+    reason: Reason = ""
+    within_seconds: Within = 120.0
+
+
+class PauseAsked(Body):
+    """Which queries automatic failover shall leave alone."""
+
+    query: Name | None = Field(default=None, description="default: all of them")
+    until: Annotated[str, Field(max_length=100)] | None = Field(default=None, description="default: until it is ended")
+    reason: Reason = ""
+
+
+class ResumeAsked(Body):
+    """Whose pause shall end."""
+
+    query: Name | None = Field(default=None, description="default: the pause of all of them")
+    reason: Reason = ""
+
+
+class AckAsked(Body):
+    """What was seen."""
+
+    query: Name
+    reason: Reason = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writes:
+    """Each method is one path; several threads may call them. All of them raise ``StoreError``."""
+
+    store: ControllerStore
+    settings: Tideover
+    logs: Logs
+    clock: Clock
+
+    def plan(self, asked: PlanAsked) -> Mapping[str, object]:
+        """The plan and its hash; changes nothing, and asks the clusters. Raises ``UnknownName``, ``UsageError``."""
+        kind = OperationKind(asked.kind)
+        target, run = self._target(kind, asked.query, asked.to), run_of(self.store, asked.query)
+        value = self._plan(kind, asked.query, target, asked.consents)
+        return {"plan": value, "hash": _hash(value, asked.consents, run)}
+
+    def move(self, kind: OperationKind, asked: MoveAsked, who: Principal, key: str | None) -> Mapping[str, object]:
+        """Ask for a move. Raises ``Refused`` where the plan is another by now, or nobody leads."""
+        target = self._target(kind, asked.query, asked.to)
+        run = run_of(self.store, asked.query)
+        spec = RequestSpec(
+            kind=kind, targets={asked.query: target}, expect_active={asked.query: asked.expect_active},
+            actor=actor_of(who), reason=asked.reason, consents=asked.consents, runs={asked.query: run},
+            within=timedelta(seconds=asked.within_seconds),
+        )  # fmt: skip
+        if (earlier := self._earlier(spec, who, key)) is not None:
+            return earlier
+        self._check_led()
+        value = self._plan(kind, asked.query, target, asked.consents)
+        if value["from"] != asked.expect_active:
+            raise Refused(f"{asked.query} is on {value['from']}, not on {asked.expect_active}", hint=_AGAIN)
+        if _hash(value, asked.consents, run) != asked.plan:
+            raise Refused("the plan is another by now than the one that you saw: nothing was asked for", hint=_AGAIN)
+        return self._submit(spec, who, key)
+
+    def drill(self, asked: DrillAsked, who: Principal, key: str | None) -> Mapping[str, object]:
+        """Ask for a rehearsal."""
+        target = self._target(OperationKind.DRILL, asked.query, asked.to)
+        row = self.store.assignment(asked.query)
+        spec = RequestSpec(
+            kind=OperationKind.DRILL, targets={asked.query: target},
+            expect_active={asked.query: row.cluster} if row is not None else {},
+            actor=actor_of(who), reason=asked.reason, consents=asked.consents, runs={},
+            within=timedelta(seconds=asked.within_seconds),
+        )  # fmt: skip
+        earlier = self._earlier(spec, who, key)
+        return earlier if earlier is not None else self._submit(spec, who, key)
+
+    def cancel(self, asked: CancelAsked, who: Principal, key: str | None) -> Mapping[str, object]:
+        """Ask to take back what is not committed. Raises ``Refused`` and ``UnknownName``."""
+        if (earlier := self._earlier_cancellation(asked, who, key)) is not None:
+            return earlier
+        found = cancellation_of(self.store, self.settings, asked.id)
+        if found is None:
+            raise UnknownName("the store knows no such operation or request", hint="/api/operations lists operations")
+        spec = RequestSpec(
+            kind=found.kind, targets={found.query: found.source}, expect_active={found.query: found.source},
+            actor=actor_of(who), reason=asked.reason, consents=(), within=timedelta(seconds=asked.within_seconds),
+        )  # fmt: skip
+        return self._submit(spec, who, key)
+
+    def pause(self, asked: PauseAsked, who: Principal) -> Sequence[object]:
+        """Keep automatic failover from a query, or from all."""
+        try:
+            until = None if asked.until is None else parse_end(asked.until, self.store.now())
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        made = pauses.pause(
+            self.store, self._scope(asked.query), until=until, actor=actor_of(who), reason=asked.reason
+        )  # fmt: skip
+        return [json_shapes.pause_row(made)]
+
+    def resume(self, asked: ResumeAsked, who: Principal) -> Sequence[object]:
+        """End a pause; nothing where there is none."""
+        ended = pauses.resume(self.store, self._scope(asked.query), actor=actor_of(who), reason=asked.reason)
+        return [] if ended is None else [json_shapes.pause_row(ended)]
+
+    def acknowledge(self, asked: AckAsked, who: Principal) -> Sequence[object]:
+        """End a cool-down; nothing where there is none. Raises ``Refused`` while the query moves."""
+        self._declared(asked.query)
+        given = pauses.acknowledge(
+            self.store, self.settings, asked.query, actor=actor_of(who), reason=asked.reason
+        )  # fmt: skip
+        return [] if given is None else [json_shapes.acknowledgement_row(given)]
+
+    def request(self, request_id: str) -> Mapping[str, object]:
+        """What became of a request. Raises ``UnknownName``."""
+        found = self.store.request(request_id)
+        if found is None:
+            raise UnknownName("the store knows no such request", hint="the answer to a POST names it")
+        return _asked(found)
+
+    def _declared(self, name: str) -> Query:
+        if name not in self.settings.queries:
+            raise UnknownName("no query of that name is declared", hint="/api/queries lists them")
+        return self.settings.queries[name]
+
+    def _scope(self, query: str | None) -> str:
+        if query is not None:
+            self._declared(query)
+        return EVERY if query is None else query
+
+    def _target(self, kind: OperationKind, name: str, to: str | None) -> str:
+        """Where to: as said, else where an open operation goes already, else home or the next of its clusters."""
+        query = self._declared(name)
+        home = query.clusters[0]
+        if kind is OperationKind.FAILBACK and to not in {None, home}:
+            raise UsageError(f"a failback goes to {home}", hint="switchover goes to any cluster")
+        if to is not None and to not in query.clusters:
+            raise UsageError(
+                f"{name} may not run on that cluster", hint=f"its clusters are {', '.join(query.clusters)}"
+            )
+        if to is not None or kind is OperationKind.FAILBACK:
+            return to or home
+        under_way, row = open_operation(self.store, name), self.store.assignment(name)
+        return under_way.target if under_way is not None else default_target(query, row.cluster if row else home)
+
+    def _plan(self, kind: OperationKind, query: str, target: str, consents: Sequence[str]) -> dict[str, Any]:
+        gatherer = FactGatherer(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
+        return plan_query(gatherer, kind, query, target, consents=frozenset(consents))
+
+    def _check_led(self) -> None:
+        if not is_led(self.store):
+            raise Refused("no controller leads, so nothing would take the request", hint="start one and ask again")
+
+    def _earlier(self, spec: RequestSpec, who: Principal, key: str | None) -> Mapping[str, object] | None:
+        """The request that the same key asked for before. Raises ``UsageError`` where it asked for something else."""
+        found = None if key is None else self.store.request(_id_of(who, key))
+        if found is None:
+            return None
+        (query, target), *_ = spec.targets.items()
+        consents = tuple(each.partition(" ")[0] for each in found.consents)  # without the run of ``unfenced``
+        asked = (spec.kind, query, target, spec.expect_active.get(query), spec.reason, tuple(spec.consents))
+        if asked != (found.kind, found.query, found.target, found.expect_active, found.reason, consents):
+            raise _used_otherwise()
+        return _asked(found)
+
+    def _earlier_cancellation(self, asked: CancelAsked, who: Principal, key: str | None) -> Mapping[str, object] | None:
+        """As ``_earlier``, also once what was taken back is over."""
+        found = None if key is None else self.store.request(_id_of(who, key))
+        if found is None:
+            return None
+        named = self.store.operation(asked.id) or self.store.request(asked.id)
+        if named is None or (named.query, asked.reason) != (found.query, found.reason):
+            raise _used_otherwise()
+        return _asked(found)
+
+    def _submit(self, spec: RequestSpec, who: Principal, key: str | None) -> Mapping[str, object]:
+        self._check_led()
+        (request,) = requests_of(self.store, spec, group=None if key is None else _id_of(who, key))
+        try:
+            self.store.ask(request)
+        except Conflict:  # the same key at the same time
+            earlier = self._earlier(spec, who, key)
+            if earlier is None:
+                raise
+            return earlier
+        return _asked(request)
+
+
+def _hash(plan: Mapping[str, Any], consents: Sequence[str], run: Process | None) -> str:
+    """Of what a plan decides, and of the run that ``unfenced`` would be given for."""
+    decided = {
+        **{name: plan[name] for name in ("kind", "query", "from", "to", "epoch", "resume", "refused")},
+        "gates": [[gate["name"], gate["ok"]] for gate in plan["gates"]],
+        "partitions": [
+            [row["source"], row["topic"], row["partition"], row["target_topic"], row["method"]]
+            for row in plan["partitions"]
+        ],
+        "consents": sorted(consents),
+        "run": run.as_json() if run is not None else None,
+    }
+    return hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
+
+
+_AGAIN = "ask for the plan again: POST /api/plan"
+
+
+def actor_of(who: Principal) -> str:
+    """The name in the history. It has a host like a person's, so that no token can be named like automatic mode."""
+    return f"{who.name}@http"
+
+
+def _used_otherwise() -> UsageError:
+    return UsageError("this Idempotency-Key was used for something else", hint="send another one")
+
+
+def _id_of(who: Principal, key: str) -> str:
+    """A request's id that the same token and key always make; it does not sort by time, as others do."""
+    return f"key-{hashlib.sha256(f'{who.name}:{key}'.encode()).hexdigest()[:24]}"
+
+
+def _asked(request: Request) -> Mapping[str, object]:
+    return {
+        "request": request.id,
+        "query": request.query,
+        **{name: value for name, value in json_shapes.request_row(request).items() if name != "id"},
+        "operation": request.operation,
+        "refused": request.refused,
+    }
