@@ -26,6 +26,7 @@ from orchestrator.config.errors import worded
 from orchestrator.errors import Refused, UnknownName, UsageError
 from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, TooManyGuesses
 from orchestrator.http.endpoints import Call, Endpoint
+from orchestrator.http.events import CLIENTS, Feed, TooManyClients
 from orchestrator.http.openapi import openapi
 from state.errors import StoreUnavailable, TideoverError
 from state.settings.values import is_loopback
@@ -64,7 +65,7 @@ class Health:
     """Asks the store something; raises where it does not answer."""
 
 
-def application(endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, version: str) -> ASGIApp:
+def application(endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, feed: Feed, version: str) -> ASGIApp:
     """All of it, guard included."""
     limiters = {"GET": anyio.CapacityLimiter(AT_ONCE), "POST": anyio.CapacityLimiter(ASKED_AT_ONCE)}
     document = openapi(endpoints, version)
@@ -77,6 +78,7 @@ def application(endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Healt
     ]
     routes += [
         Route("/api/openapi.json", describe, methods=["GET"]),
+        Route("/events", partial(_events, feed), methods=["GET"]),
         Route("/healthz", partial(_healthz, health), methods=["GET"]),
         Route("/readyz", partial(_readyz, health, anyio.CapacityLimiter(1)), methods=["GET"]),
     ]
@@ -219,6 +221,18 @@ async def _on_thread(work: Callable[[], Worked], limiter: anyio.CapacityLimiter,
     with anyio.move_on_after(seconds):
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
     raise StoreUnavailable(f"no answer within {seconds:.0f} s", hint="the store may be away or slow; ask again")
+
+
+async def _events(feed: Feed, request: Request) -> Response:
+    if request.method == "HEAD":
+        return Response(media_type="text/event-stream")
+    if request.query_params:
+        raise UsageError("this path takes no parameters")
+    try:
+        return feed.join(request.headers.get("last-event-id"))
+    except TooManyClients:
+        text = f"{CLIENTS} clients follow the history already"
+        return error(503, "too-many-clients", text, "ask again later, or another controller", {"retry-after": "15"})
 
 
 async def _healthz(health: Health, _request: Request) -> Response:

@@ -22,6 +22,11 @@ _ERROR: dict[str, object] = {
     },
     "required": ["error"],
 }
+_EVENTS: dict[str, object] = {
+    "summary": "Lines of the history as they are written, as server-sent events",
+    "parameters": [{"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "integer"}}],
+    "responses": {"200": {"description": "lines without an end", "content": {"text/event-stream": {}}}},
+}
 _PROBES = {
     "/healthz": "Whether the controller's loop turns: 200, else 503",
     "/readyz": "Whether the store answers: 200, else 503",
@@ -33,6 +38,7 @@ def openapi(endpoints: Iterable[Endpoint], version: str) -> dict[str, object]:
     paths: dict[str, object] = {path: {"get": _probe(summary)} for path, summary in _PROBES.items()}
     paths |= {each.path: {each.method.lower(): _operation(each)} for each in endpoints}
     paths["/api/openapi.json"] = {"get": {"summary": "This document", "responses": _responses("OpenAPI 3.1")}}
+    paths["/events"] = {"get": _EVENTS}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tideover", "version": version},

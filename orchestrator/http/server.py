@@ -23,6 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from orchestrator.http.app import Health, application
 from orchestrator.http.auth import Gatekeeper
 from orchestrator.http.endpoints import endpoints_of
+from orchestrator.http.events import Feed
 from orchestrator.http.reads import Reads
 from orchestrator.http.writes import Writes
 from orchestrator.lease import NAME
@@ -168,7 +169,8 @@ class HttpServer:
         writes = Writes(store=store, settings=self.settings, logs=logs, clock=self.clock)
         endpoints = endpoints_of(reads, writes)
         health = Health(is_turning=self._is_turning, touch_store=lambda: store.leader(NAME))
-        return application(endpoints, gate, health, version("tideover"))
+        feed = Feed(reads, self._over.is_set)
+        return application(endpoints, gate, health, feed, version("tideover"))
 
     def _is_turning(self) -> bool:
         """A loop that has only begun has its first turn before it."""

@@ -89,6 +89,9 @@ def test_the_router_and_openapi_have_the_same_paths(served: Served) -> None:
             assert served.ask(path, token=VIEWER).code == 405, path
             continue
         assert list(methods) == ["get"]
+        if path == "/events":  # which does not end
+            assert served.ask(path, token=VIEWER, method="HEAD").code == 200
+            continue
         answer = served.ask(re.sub(r"\{\w+\}", "revenue", path), token=VIEWER)
         assert answer.code == (404 if "{operation}" in path or "{request}" in path else 200), path
         assert all(answer.headers[name] == value for name, value in HEADERS.items())

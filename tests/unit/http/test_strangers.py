@@ -17,7 +17,7 @@ from tests.served import OPERATOR, VIEWER, Served, received, serving
 
 GUARDED = (
     "/api/status", "/api/clusters", "/api/queries", "/api/queries/revenue", "/api/queries/revenue/timeline",
-    "/api/operations", "/api/operations/op-1", "/api/history", "/api/config", "/api/openapi.json",
+    "/api/operations", "/api/operations/op-1", "/api/history", "/api/config", "/api/openapi.json", "/events",
 )  # fmt: skip
 
 
