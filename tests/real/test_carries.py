@@ -1,4 +1,7 @@
-"""Two whole stories at random moments: the same promise that the demo makes, asserted. Many: ``tests/long``."""
+"""Whole stories at random moments: the same promise that the demo makes, asserted. Many: ``tests/long``.
+
+A freeze with a typed failover is told by ``test_failback.py`` every time, with the way home behind it.
+"""
 
 import random
 from dataclasses import replace
@@ -13,6 +16,7 @@ from lab.scenario import Script, tell
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.long
 def test_a_carry_typed_at_a_random_moment_of_a_freeze_is_exact(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")

@@ -130,17 +130,17 @@ def test_a_file_sink_gets_every_record(
 @pytest.mark.parametrize(
     ("treatment", "fails", "store", "version"),
     [
-        (UncommittedBatch.NONE, None, "hdfs", 2),
+        pytest.param(UncommittedBatch.NONE, None, "hdfs", 2, marks=pytest.mark.long),
         (UncommittedBatch.NONE, None, "archives", 1),
         (UncommittedBatch.REPLAN, "after", "changelogs", 1),
         (UncommittedBatch.REPLAN, "before", "format-2", 2),
         (UncommittedBatch.PROMOTE, "after", "hdfs", 1),
-        (UncommittedBatch.PROMOTE, "after", "format-2", 1),
-        (UncommittedBatch.PROMOTE, "after", "archives", 2),
+        pytest.param(UncommittedBatch.PROMOTE, "after", "format-2", 1, marks=pytest.mark.long),
+        pytest.param(UncommittedBatch.PROMOTE, "after", "archives", 2, marks=pytest.mark.long),
         (UncommittedBatch.BRIDGE, "after", "archives", 1),
-        (UncommittedBatch.BRIDGE, "after", "format-2", 1),
+        pytest.param(UncommittedBatch.BRIDGE, "after", "format-2", 1, marks=pytest.mark.long),
         (UncommittedBatch.BRIDGE, "before", "hdfs", 2),
-        (UncommittedBatch.BRIDGE, "before", "changelogs", 1),
+        pytest.param(UncommittedBatch.BRIDGE, "before", "changelogs", 1, marks=pytest.mark.long),
     ],
 )
 def test_sums_without_deduplication_stay_exact(
@@ -330,12 +330,12 @@ def test_one_of_two_sources_moves_and_the_other_goes_on_where_it_was(move: Move)
 @pytest.mark.parametrize(
     ("treatment", "sink_has", "version", "first"),
     [
-        (UncommittedBatch.NONE, None, 1, "kafka"),
+        pytest.param(UncommittedBatch.NONE, None, 1, "kafka", marks=pytest.mark.long),
         (UncommittedBatch.NONE, None, 2, "files"),
         (UncommittedBatch.REPLAN, False, 1, "files"),
-        (UncommittedBatch.REPLAN, True, 2, "kafka"),
+        pytest.param(UncommittedBatch.REPLAN, True, 2, "kafka", marks=pytest.mark.long),
         (UncommittedBatch.PROMOTE, True, 1, "kafka"),
-        (UncommittedBatch.BRIDGE, True, 1, "files"),
+        pytest.param(UncommittedBatch.BRIDGE, True, 1, "files", marks=pytest.mark.long),
     ],
 )
 def test_a_file_source_beside_kafka_goes_on_where_it_was(

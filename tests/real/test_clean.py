@@ -40,6 +40,7 @@ def stage(pair: World, tmp_path: Path) -> Iterator[Stage]:
         store.close()
 
 
+@pytest.mark.long
 def test_a_runner_killed_while_it_cleans_is_followed_by_one_that_goes_on(stage: Stage, tmp_path: Path) -> None:
     def reads(end: int) -> None:
         stage.extend(TOPIC, end)

@@ -122,6 +122,7 @@ def test_a_cut_cluster_is_unreachable_from_here_until_nobody_sees_it(tmp_path: P
                 assert told_of(store, "west")[-1].startswith("west is UP"), "its cable is whole"
 
 
+@pytest.mark.long
 def test_a_cluster_whose_heartbeats_arrive_is_not_down_for_the_controller(tmp_path: Path) -> None:
     with FakeCluster({"orders": 4}, brokers=1) as east, FakeCluster({"orders": 4, HEARTBEATS: 1}, brokers=1) as west:
         config = declared(tmp_path, east, west)

@@ -54,6 +54,7 @@ def test_a_switchover_under_load_loses_and_repeats_nothing(tmp_path: Path) -> No
             assert row["delivered"] == row["acked"] > 0
 
 
+@pytest.mark.long
 def test_a_switchover_without_its_replicator_goes_back(tmp_path: Path) -> None:
     with stage(tmp_path / "story", print) as on:
         open_world(on, Script(base_port=free_base_port()))
