@@ -12,6 +12,8 @@ from streaming.jars import set_names
 from tests.real.golden import unpack
 from tests.world import running_clusters
 
+pytest.register_assert_rewrite("tests.real.theatre")  # so that a failed one tells which ids are lost or repeated
+
 SINCE = {
     ("version", 2): (4, 2),  # offset log v2
     ("store", "format-2"): (4, 0),  # state files named by the commit log

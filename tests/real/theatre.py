@@ -59,8 +59,14 @@ class Theatre(Stage):
         return spare
 
     def gathered(self) -> tuple[str, str]:
-        """Where all queries are, and where none is; those that a test has moved alone follow ``rows`` first."""
+        """Where all queries are, and where none is; those that a test has moved alone follow ``rows`` first.
+
+        Both clusters hold every order then, and each is read and tracked: a standby that lacks the newest records has
+        no exact place for who has read them, and what is not tracked is read again.
+        """
         here, there = self.sides("rows")
+        self.extend(ORDERS, max(each.ends[ORDERS] for each in self.clusters.values()))
+        self.await_all(ORDERS)
         if {row.cluster for row in self.store.assignments()} != {here}:
             said = self.failover("--all", here).end()
             assert said.code == 0, said.err
