@@ -6,7 +6,7 @@ ARG BASE_IMAGE=debian:bookworm-20250811-slim
 
 FROM ${BASE_IMAGE} AS build
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends ca-certificates openjdk-17-jre-headless python3 python3-venv \
+ && apt-get install --yes --no-install-recommends ca-certificates openjdk-17-jdk-headless python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY conf/locks/image*.lock ./
@@ -17,6 +17,7 @@ RUN /opt/tideover/bin/pip install --no-cache-dir --require-hashes --target /opt/
 RUN python3 -m venv /opt/build \
  && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement image-build.lock
 COPY . .
+RUN PYTHONPATH=. /opt/tideover/bin/python -m streaming.companion
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
  && /opt/tideover/bin/pip install --no-deps --no-index /dist/*.whl
 ENV TIDEOVER_CACHE=/opt/tideover/cache

@@ -33,21 +33,26 @@ $(STAMP): $(LOCK) pyproject.toml
 java: $(STAMP) ## find Java 17, or install it by the system's package manager where that is allowed
 	@PYTHON=$(BIN)/python conf/ensure-java
 
+companion: $(STAMP) ## build the jar that Spark loads, unless it is there: with the JDK that is found, or installed as Java is
+	@PYTHON=$(BIN)/python conf/ensure-java jdk
+	@$(BIN)/python -m streaming.companion >/dev/null
+
 demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1, RETURN=1)
 	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) $(if $(RETURN),--return) --dir build/demo
 
 check: $(STAMP) ## a minute: format, lint, types, import rules, unit and contract tests
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint types unit
 
-lint: $(STAMP)
+lint: companion
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	PYTHONPATH=. $(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.java check
 
 types: $(STAMP)
 	$(BIN)/mypy
 
-unit: $(STAMP)
+unit: companion
 	$(PYTEST) -q -n auto -m "not real and not long" tests/unit tests/contract
 
 simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and a clock that are simulated
@@ -68,7 +73,7 @@ test-matrix: ## the core of it on Spark 3.5.7 and 4.0.0, each in its own virtual
 bench: java ## measure us and the alternative side by side; writes build/bench/report.md
 	$(BIN)/python -m bench --dir build/bench
 
-wheel: $(STAMP) ## build dist/tideover-VERSION-py3-none-any.whl (by way of the sdist: what lies in build/ gets into neither)
+wheel: companion ## build dist/tideover-VERSION-py3-none-any.whl (by way of the sdist: what lies in build/ gets into neither)
 	@rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist
 
@@ -103,4 +108,4 @@ mutants: $(STAMP) ## half an hour: mutants of verdict, gates, lease, fence, carr
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java archives demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
+.PHONY: help setup java companion archives demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean

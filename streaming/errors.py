@@ -2,6 +2,7 @@
 
 TideoverError
 ├── JarError                a jar set cannot be had as locked
+├── CompanionError          the companion's jar cannot be built, or is not there
 ├── JavaMissing             no Java new enough to run Spark, Kafka or Ivy
 └── KafkaError              a cluster cannot be looked at
     ├── ClusterUndeclared   the configuration has no such cluster: it may have been there when a move began
@@ -19,6 +20,12 @@ class JarError(TideoverError):
     """A jar set is unknown, cannot be fetched, or is not what its lock says."""
 
     kind = "jars"
+
+
+class CompanionError(TideoverError):
+    """The companion's jar cannot be built, or the one that was shipped is not whole."""
+
+    kind = "companion"
 
 
 class JavaMissing(TideoverError):

@@ -97,6 +97,23 @@ def _golden(scala: str, version: str) -> Roots:
     return Roots(coordinates=(f"org.apache.spark:spark-sql_{scala}:{version}:tests",), transitive=False)
 
 
+def _companion(scala: str, spark: str, scala_library: str, hadoop: str) -> Roots:
+    """Name what the companion is compiled against: the jars of that Spark which hold the interfaces, and no others."""
+    coordinates = (
+        f"org.apache.spark:spark-sql_{scala}:{spark}",
+        f"org.apache.spark:spark-common-utils_{scala}:{spark}",
+        f"org.apache.hadoop:hadoop-client-api:{hadoop}",
+        f"org.scala-lang:scala-library:{scala_library}",
+    )
+    return Roots(coordinates=coordinates, transitive=False)
+
+
+_TOOLS = (
+    "com.google.googlejavaformat:google-java-format:1.28.0:all-deps",
+    "org.junit.platform:junit-platform-console-standalone:1.13.4",
+)
+"""What the companion's Java is formatted and tested with; only developers fetch them."""
+
 ROOTS: Mapping[str, Roots] = {
     "kafka-4.3.1": _kafka("4.3.1"),
     "kafka-3.9.1": _kafka("3.9.1", "com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.16.2"),
@@ -107,6 +124,10 @@ ROOTS: Mapping[str, Roots] = {
     "delta-4.2.0": _delta("delta-spark_2.13", "4.2.0"),
     "golden-3.5.7": _golden("2.12", "3.5.7"),
     "golden-4.2.0": _golden("2.13", "4.2.0"),
+    "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4"),
+    "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1"),
+    "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0"),
+    "companion-tools": Roots(coordinates=_TOOLS, transitive=False),
 }
 
 

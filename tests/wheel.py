@@ -8,6 +8,8 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
+from streaming.companion.jar import companion_jar
+
 ROOT = Path(__file__).resolve().parents[1]
 
 _SECONDS = 300
@@ -16,6 +18,7 @@ _NOT_SOURCES = shutil.ignore_patterns(".*", "build", "dist", "var", "*.egg-info"
 
 def build_wheel(folder: Path) -> Path:
     """Build as ``make wheel`` does, without network, and leave the checkout as it is."""
+    companion_jar()
     copy, wheels = folder / "sources", folder / "dist"
     shutil.copytree(ROOT, copy, ignore=_NOT_SOURCES)
     _run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(wheels)], copy)

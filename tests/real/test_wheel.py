@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming.companion.jar import companion_jar
 from tests.wheel import ROOT, build_wheel, install_wheel, run_installed
 
 pytestmark = pytest.mark.real
@@ -64,3 +65,12 @@ def test_an_installed_wheel_has_its_migrations_its_jar_sets_and_its_lab(programs
     assert found[0].startswith(str(programs.parent)), "not the checkout's"
     assert "kafka-4.3.1" in found[1]
     assert found[2] == "True"
+
+
+def test_an_installed_wheel_has_the_companion_where_no_compiler_is(programs: Path, away: Path) -> None:
+    ask = "from streaming.companion.jar import companion_jar; print(companion_jar())"
+    command = ["env", "PATH=/nowhere", "JAVA_HOME=/nowhere", str(programs / "python"), "-I", "-c", ask]
+    found = run_installed(["/usr/bin/" + command[0], *command[1:]], away)
+    path = Path(found.stdout.strip())
+    assert path.is_relative_to(programs.parent), found.stderr
+    assert path.read_bytes() == companion_jar().read_bytes()

@@ -1,0 +1,1 @@
+"""The jar that a runner's Spark loads: its Java, how it is built, and which one is used."""

@@ -1,0 +1,52 @@
+package tideover;
+
+import java.util.Optional;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.conf.Configuration;
+
+/**
+ * Tells whoever follows a run of each entry that it published, the moment it is there. Without it
+ * the folders of the checkpoint have to be looked at again and again.
+ */
+public final class BatchNews {
+  private static final int MOST_KEPT = 1000;
+  private static final ConcurrentMap<String, BlockingQueue<String>> FOLLOWED =
+      new ConcurrentHashMap<>();
+
+  private final Optional<String> follower;
+
+  BatchNews(Configuration conf) {
+    follower = Optional.ofNullable(conf.get("spark.tideover.follower"));
+  }
+
+  /** Begins to keep what the run with this setting {@code spark.tideover.follower} publishes. */
+  public static void follow(String follower) {
+    FOLLOWED.putIfAbsent(follower, new LinkedBlockingQueue<>(MOST_KEPT));
+  }
+
+  /** Keeps nothing more for it. */
+  public static void leave(String follower) {
+    FOLLOWED.remove(follower);
+  }
+
+  /**
+   * The next entry, waited for at most so long: {@code offsets/7}, a line break, its content. Null
+   * when nothing came, or when nobody follows. What comes while a thousand entries wait to be taken
+   * is lost: the checkpoint has it.
+   */
+  public static String take(String follower, long milliseconds) throws InterruptedException {
+    BlockingQueue<String> kept = FOLLOWED.get(follower);
+    return kept == null ? null : kept.poll(milliseconds, TimeUnit.MILLISECONDS);
+  }
+
+  void tell(LogEntry entry, String content) {
+    BlockingQueue<String> kept = follower.map(FOLLOWED::get).orElse(null);
+    if (kept != null) {
+      kept.offer(entry.name() + "\n" + content);
+    }
+  }
+}

@@ -1,0 +1,32 @@
+package tideover;
+
+import java.util.Optional;
+import java.util.Set;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * An entry of one of a checkpoint's two logs: {@code <checkpoint>/offsets/7} says that batch 7 is
+ * planned, {@code <checkpoint>/commits/7} that it is committed.
+ */
+record LogEntry(Path checkpoint, String log, long batch) {
+  private static final Set<String> LOGS = Set.of("offsets", "commits");
+  private static final int MOST_DIGITS = 18;
+
+  /** The entry that a path names; empty for every other file of a checkpoint, drafts included. */
+  static Optional<LogEntry> of(Path path) {
+    Path log = path.getParent();
+    if (log == null || log.getParent() == null || !LOGS.contains(log.getName())) {
+      return Optional.empty();
+    }
+    String name = path.getName();
+    if (name.length() > MOST_DIGITS || !name.chars().allMatch(each -> each >= '0' && each <= '9')) {
+      return Optional.empty();
+    }
+    return Optional.of(new LogEntry(log.getParent(), log.getName(), Long.parseLong(name)));
+  }
+
+  /** As it is told to people: {@code offsets/7}. */
+  String name() {
+    return log + "/" + batch;
+  }
+}

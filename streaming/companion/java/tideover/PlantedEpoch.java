@@ -1,0 +1,50 @@
+package tideover;
+
+import java.util.Comparator;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/**
+ * An epoch that an operation planted beside a checkpoint when it fenced it: every run with an older
+ * one is over. It is a file named {@code <epoch>-<operation>}, so that planting creates and never
+ * replaces, and of two operations the newer one counts whoever comes last.
+ */
+record PlantedEpoch(long epoch, String operation) {
+  /** The folder inside a checkpoint; Spark passes over it. */
+  static final String FOLDER = "_tideover_epochs";
+
+  private static final Pattern NAME = Pattern.compile("(?<epoch>\\d{1,18})-(?<operation>.+)");
+
+  /** The newest epoch among the names in the folder; drafts and other names do not count. */
+  static Optional<PlantedEpoch> newest(Stream<String> names) {
+    return names
+        .map(NAME::matcher)
+        .filter(Matcher::matches)
+        .map(each -> new PlantedEpoch(Long.parseLong(each.group("epoch")), each.group("operation")))
+        .max(Comparator.comparingLong(PlantedEpoch::epoch));
+  }
+
+  /** Whether a run may not write any more; one that has no epoch is nobody's, and may not. */
+  boolean ends(RunName run) {
+    return run.epoch().isEmpty() || run.epoch().getAsLong() < epoch;
+  }
+
+  /**
+   * What the run is told.
+   *
+   * @param consequence what does not happen: {@code offsets/7 is not written}
+   */
+  String sentence(RunName run, String checkpoint, String consequence) {
+    return run.text()
+        + " is over: operation "
+        + operation
+        + " took "
+        + checkpoint
+        + " with epoch "
+        + epoch
+        + ", so "
+        + consequence;
+  }
+}

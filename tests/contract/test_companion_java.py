@@ -1,0 +1,93 @@
+"""The companion's Java: tested, and in a jar that fits its record."""
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from streaming.companion import jar as shipped
+from streaming.companion.build import LINES, SOURCES, line_of, sources_digest
+from streaming.companion.jar import companion_jar
+from streaming.errors import CompanionError
+from streaming.jars import set_names
+from tests.java import run_junit
+
+
+def test_the_java_passes_its_own_tests(tmp_path: Path) -> None:
+    told = run_junit(tmp_path)
+    assert told.returncode == 0, told.stdout
+
+
+def test_the_jar_holds_a_class_for_every_spark_that_has_a_connector() -> None:
+    with zipfile.ZipFile(companion_jar()) as jar:
+        held = set(jar.namelist())
+    assert {f"spark-{line.spark}" for line in LINES} == {each for each in set_names() if each.startswith("spark-")}
+    assert {f"{line.manager.replace('.', '/')}.class" for line in LINES} <= held
+
+
+def test_a_spark_that_nothing_was_compiled_against_has_no_line() -> None:
+    assert line_of("4.1.0") is None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the jar and its record, as a wheel brings them."""
+    jar = companion_jar()
+    for path in (jar, jar.with_name("companion.json")):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Where a jar was built, instead of building it."""
+    built: list[Path] = []
+
+    def build(target: Path, progress: object) -> None:
+        built.append(target)
+        target.write_bytes(b"a new jar")
+
+    monkeypatch.setattr(shipped, "build", build)
+    return built
+
+
+def test_a_jar_that_fits_its_record_and_the_sources_is_used_as_it_is(folder: Path, builds: list[Path]) -> None:
+    assert companion_jar(folder=folder) == folder / "companion.jar"
+    assert builds == []
+
+
+def test_a_jar_of_other_sources_is_built_anew(folder: Path, builds: list[Path]) -> None:
+    record = folder / "companion.json"
+    told = json.loads(record.read_text(encoding="utf-8"))
+    record.write_text(json.dumps(told | {"sources": "0" * 64}), encoding="utf-8")
+    companion_jar(folder=folder)
+    companion_jar(folder=folder)
+    assert builds == [folder / "companion.jar"], "once"
+
+
+def test_a_jar_that_was_changed_is_not_used(folder: Path, builds: list[Path]) -> None:
+    with (folder / "companion.jar").open("ab") as jar:
+        jar.write(b"x")
+    companion_jar(folder=folder)
+    assert (folder / "companion.jar").read_bytes() == b"a new jar"
+
+
+def test_where_it_cannot_be_built_a_changed_jar_is_refused(
+    folder: Path, builds: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "companion.json").unlink()
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(CompanionError, match="not the one that was shipped"):
+        companion_jar(folder=folder)
+
+
+def test_the_digest_tells_of_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sources_digest()
+    shutil.copytree(SOURCES, tmp_path / "java")
+    monkeypatch.setattr("streaming.companion.build.SOURCES", tmp_path / "java")
+    assert sources_digest() == before
+    renamed = tmp_path / "java" / "tideover" / "Fence.java"
+    renamed.rename(renamed.with_name("Fences.java"))
+    assert sources_digest() != before

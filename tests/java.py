@@ -1,0 +1,57 @@
+"""The tools of the companion's Java: ``python -m tests.java format`` rewrites it, ``check`` says what that changes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+
+from streaming.companion.build import SOURCES, run_javac
+from streaming.companion.jar import companion_jar
+from streaming.jars import jar_paths
+from streaming.java import java_home_binary
+
+TESTS = Path(__file__).parent / "java"
+_SPARK = "companion-4.2.0"
+_COMPILER_DOORS = [
+    f"--add-exports=jdk.compiler/com.sun.tools.javac.{name}=ALL-UNNAMED"
+    for name in ("api", "code", "file", "parser", "tree", "util")
+]
+"""What google-java-format wants opened of the JDK, by its own README."""
+_SECONDS = 300.0
+
+
+def run_format(*options: str) -> "subprocess.CompletedProcess[str]":
+    """google-java-format over all our Java."""
+    sources = [str(path) for root in (SOURCES, TESTS) for path in sorted(root.rglob("*.java"))]
+    return _java([*_COMPILER_DOORS, "-jar", str(_tool("google-java-format")), *options, *sources])
+
+
+def run_junit(scratch: Path) -> "subprocess.CompletedProcess[str]":
+    """Compile the Java tests against the jar and run them."""
+    jars = [companion_jar(), _tool("junit-platform-console-standalone")]
+    run_javac(sorted(TESTS.rglob("*.java")), [*jars, *jar_paths(_SPARK)], scratch)
+    class_path = os.pathsep.join(map(str, [scratch, *jars, Path(pyspark.__file__).parent / "jars" / "*"]))
+    launcher = ["-cp", class_path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
+    return _java([*launcher, "--scan-class-path", str(scratch), "--fail-if-no-tests", "--details", "tree"])
+
+
+def _tool(name: str) -> Path:
+    return next(path for path in jar_paths("companion-tools") if path.name.startswith(name))
+
+
+def _java(arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(java_home_binary()), *arguments], capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+
+
+if __name__ == "__main__":
+    verbs = {"format": ["--replace"], "check": ["--dry-run", "--set-exit-if-changed"]}
+    if len(sys.argv) != 2 or sys.argv[1] not in verbs:
+        sys.exit("usage: python -m tests.java format|check")
+    formatted = run_format(*verbs[sys.argv[1]])
+    sys.stderr.write(formatted.stdout + formatted.stderr)
+    sys.exit(formatted.returncode)

@@ -1,0 +1,132 @@
+package tideover;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class DraftTest {
+  private static final byte[] CONTENT = "v1\n{}\n".getBytes(StandardCharsets.UTF_8);
+
+  @TempDir private Path checkpoint;
+  private Path offsets;
+  private Configuration conf;
+
+  @BeforeEach
+  void aRunOfEpochThree() {
+    offsets = checkpoint.resolve("offsets");
+    conf = new Configuration(false);
+    conf.set("spark.tideover.query", "revenue");
+    conf.set("spark.tideover.epoch", "3");
+    conf.set("spark.tideover.follower", checkpoint.toString());
+    conf.set("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem");
+  }
+
+  private Draft draft(Path path) throws IOException {
+    Draft draft =
+        new Companion(conf)
+            .create(
+                new org.apache.hadoop.fs.Path(path.toUri()),
+                () -> {
+                  throw new AssertionError("a local file needs no way of Spark's");
+                });
+    draft.write(CONTENT);
+    return draft;
+  }
+
+  private void plant(String name) throws IOException {
+    Files.createDirectories(checkpoint.resolve(PlantedEpoch.FOLDER));
+    Files.createFile(checkpoint.resolve(PlantedEpoch.FOLDER).resolve(name));
+  }
+
+  private List<String> names() throws IOException {
+    try (Stream<Path> held = Files.list(offsets)) {
+      return held.map(each -> each.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  @Test
+  void aFileHasItsNameWhenItIsClosedAndNothingElseIsLeft() throws IOException {
+    Draft draft = draft(offsets.resolve("7"));
+    assertFalse(Files.exists(offsets.resolve("7")));
+    draft.close();
+    draft.close();
+    draft.discard();
+    assertArrayEquals(CONTENT, Files.readAllBytes(offsets.resolve("7")));
+    assertEquals(List.of("7"), names());
+  }
+
+  @Test
+  void aTakenNameIsRefusedAndKeepsItsContent() throws IOException {
+    Files.createDirectories(offsets);
+    Files.writeString(offsets.resolve("7"), "planted");
+    Draft draft = draft(offsets.resolve("7"));
+    assertThrows(FileAlreadyExistsException.class, draft::close);
+    assertEquals("planted", Files.readString(offsets.resolve("7")));
+    assertEquals(List.of("7"), names());
+  }
+
+  @Test
+  void aDiscardedDraftLeavesNothing() throws IOException {
+    Draft draft = draft(offsets.resolve("7"));
+    draft.discard();
+    draft.close();
+    assertEquals(List.of(), names());
+  }
+
+  @Test
+  void aRunThatIsOverPublishesNothing() throws IOException {
+    Draft draft = draft(offsets.resolve("7"));
+    plant("4-op");
+    StaleEpoch refused = assertThrows(StaleEpoch.class, draft::close);
+    assertTrue(refused.getMessage().contains("offsets/7 is not written"), refused.getMessage());
+    assertEquals(List.of(), names());
+  }
+
+  @Test
+  void anOldChecksumOfTheNameGoes() throws IOException {
+    Files.createDirectories(offsets);
+    Files.writeString(offsets.resolve(".7.crc"), "of an earlier file");
+    draft(offsets.resolve("7")).close();
+    assertEquals(List.of("7"), names());
+  }
+
+  @Test
+  void whoFollowsIsToldOfEntriesOnlyAndOnlyOncePublished() throws Exception {
+    BatchNews.follow(checkpoint.toString());
+    draft(offsets.resolve("7")).close();
+    draft(checkpoint.resolve("sources").resolve("0")).close();
+    draft(offsets.resolve("8")).discard();
+    assertEquals("offsets/7\nv1\n{}\n", BatchNews.take(checkpoint.toString(), 0));
+    assertNull(BatchNews.take(checkpoint.toString(), 0));
+    BatchNews.leave(checkpoint.toString());
+    draft(offsets.resolve("9")).close();
+    assertNull(BatchNews.take(checkpoint.toString(), 0));
+  }
+
+  @Test
+  void aStartIsRefusedUnderAnEpochThatIsOver() throws IOException {
+    org.apache.hadoop.fs.Path folder = new org.apache.hadoop.fs.Path(checkpoint.toUri());
+    new Companion(conf).requireStart(folder);
+    plant("3-op");
+    new Companion(conf).requireStart(folder);
+    plant("4-op");
+    StaleEpoch refused =
+        assertThrows(StaleEpoch.class, () -> new Companion(conf).requireStart(folder));
+    assertTrue(refused.getMessage().endsWith("so it is not started"), refused.getMessage());
+  }
+}
