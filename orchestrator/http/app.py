@@ -27,8 +27,9 @@ from orchestrator.errors import Refused, UnknownName, UsageError
 from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, TooManyGuesses
 from orchestrator.http.endpoints import Call, Endpoint
 from orchestrator.http.events import CLIENTS, Feed, TooManyClients
+from orchestrator.http.metrics import CONTENT_TYPE, MetricsPage
 from orchestrator.http.openapi import openapi
-from state.errors import StoreUnavailable, TideoverError
+from state.errors import StoreError, StoreUnavailable, TideoverError
 from state.settings.values import is_loopback
 
 AT_ONCE = 4
@@ -41,6 +42,8 @@ MAX_BODY_BYTES = 16 * 1024
 BODY_SECONDS = 10.0
 MAX_KEY_BYTES = 200
 READY_SECONDS = 5.0
+METRICS_SECONDS = 5.0
+"""Prometheus waits 10 seconds; without the store it is still told what this process knows."""
 MAX_QUERY_BYTES = 2048
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 HEADERS = {
@@ -65,7 +68,9 @@ class Health:
     """Asks the store something; raises where it does not answer."""
 
 
-def application(endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, feed: Feed, version: str) -> ASGIApp:
+def application(
+    endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, feed: Feed, metrics: MetricsPage, version: str
+) -> ASGIApp:
     """All of it, guard included."""
     limiters = {"GET": anyio.CapacityLimiter(AT_ONCE), "POST": anyio.CapacityLimiter(ASKED_AT_ONCE)}
     document = openapi(endpoints, version)
@@ -79,6 +84,7 @@ def application(endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Healt
     routes += [
         Route("/api/openapi.json", describe, methods=["GET"]),
         Route("/events", partial(_events, feed), methods=["GET"]),
+        Route("/metrics", partial(_metrics, metrics, anyio.CapacityLimiter(1)), methods=["GET"]),
         Route("/healthz", partial(_healthz, health), methods=["GET"]),
         Route("/readyz", partial(_readyz, health, anyio.CapacityLimiter(1)), methods=["GET"]),
     ]
@@ -233,6 +239,14 @@ async def _events(feed: Feed, request: Request) -> Response:
     except TooManyClients:
         text = f"{CLIENTS} clients follow the history already"
         return error(503, "too-many-clients", text, "ask again later, or another controller", {"retry-after": "15"})
+
+
+async def _metrics(page: MetricsPage, limiter: anyio.CapacityLimiter, _request: Request) -> Response:
+    try:
+        text = await _on_thread(page.read, limiter, METRICS_SECONDS)
+    except StoreError:
+        text = page.without_store()
+    return Response(text, media_type=CONTENT_TYPE)
 
 
 async def _healthz(health: Health, _request: Request) -> Response:

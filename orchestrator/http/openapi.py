@@ -27,6 +27,10 @@ _EVENTS: dict[str, object] = {
     "parameters": [{"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "integer"}}],
     "responses": {"200": {"description": "lines without an end", "content": {"text/event-stream": {}}}},
 }
+_METRICS: dict[str, object] = {
+    "summary": "What docs/metrics.md lists, for Prometheus",
+    "responses": {"200": {"description": "Prometheus' text format 0.0.4", "content": {"text/plain": {}}}},
+}
 _PROBES = {
     "/healthz": "Whether the controller's loop turns: 200, else 503",
     "/readyz": "Whether the store answers: 200, else 503",
@@ -39,6 +43,7 @@ def openapi(endpoints: Iterable[Endpoint], version: str) -> dict[str, object]:
     paths |= {each.path: {each.method.lower(): _operation(each)} for each in endpoints}
     paths["/api/openapi.json"] = {"get": {"summary": "This document", "responses": _responses("OpenAPI 3.1")}}
     paths["/events"] = {"get": _EVENTS}
+    paths["/metrics"] = {"get": _METRICS}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tideover", "version": version},

@@ -24,6 +24,8 @@ from orchestrator.http.app import Health, application
 from orchestrator.http.auth import Gatekeeper
 from orchestrator.http.endpoints import endpoints_of
 from orchestrator.http.events import Feed
+from orchestrator.http.figures import FigureReader
+from orchestrator.http.metrics import MetricsPage
 from orchestrator.http.reads import Reads
 from orchestrator.http.writes import Writes
 from orchestrator.lease import NAME
@@ -170,7 +172,11 @@ class HttpServer:
         endpoints = endpoints_of(reads, writes)
         health = Health(is_turning=self._is_turning, touch_store=lambda: store.leader(NAME))
         feed = Feed(reads, self._over.is_set)
-        return application(endpoints, gate, health, feed, version("tideover"))
+        figures = FigureReader(
+            status=reads.status_now, store=store, settings=self.settings, clock=self.clock, pulse=self.pulse,
+            version=version("tideover"),
+        )  # fmt: skip
+        return application(endpoints, gate, health, feed, MetricsPage(figures), version("tideover"))
 
     def _is_turning(self) -> bool:
         """A loop that has only begun has its first turn before it."""

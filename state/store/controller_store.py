@@ -219,6 +219,9 @@ class ControllerStore(RunnerStore, Protocol):
     def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
         """Of one batch, or all that are kept; ordered by epoch, batch, source, topic, partition."""
 
+    def tracked_batch(self, query: str) -> int | None:
+        """The newest batch of which positions are kept, tracked since the query came to where it is assigned."""
+
     def ends(self, cluster: str) -> dict[TopicPartition, EndSample]: ...
 
     # -- timelines -------------------------------------------------------------------------------------------------

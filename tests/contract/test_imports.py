@@ -25,6 +25,7 @@ SEAMS = {
     "uvicorn": ("orchestrator/http/server.py",),
     "anyio": ("orchestrator/http/",),
     "h11": ("orchestrator/http/server.py",),
+    "prometheus_client": ("orchestrator/http/metrics.py",),
     "click": ("orchestrator/cli/",),
     "apscheduler": ("orchestrator/housekeeping.py", "orchestrator/schedules.py"),
 }

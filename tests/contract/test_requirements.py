@@ -28,6 +28,7 @@ DISTRIBUTION = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
     "kubernetes_validate": "kubernetes-validate",
+    "prometheus_client": "prometheus-client",
     "py4j": "pyspark",
     "pydantic_core": "pydantic",
     "yaml": "PyYAML",

@@ -185,6 +185,32 @@ def kept(store: ControllerStore) -> list[tuple[int, int]]:
     return [(position.epoch, position.batch) for position in store.positions("revenue")]
 
 
+def test_the_newest_batch_tracked_where_the_query_is_is_told(store: ControllerStore) -> None:
+    assert store.tracked_batch("revenue") is None
+    term = held(store)
+    store.save_positions([samples.position(epoch=1, batch=batch) for batch in (3, 9, 7)])
+    store.save_positions([samples.position(epoch=1, batch=11, query="sums")])
+    assert store.tracked_batch("revenue") == 9
+    store.save_positions([samples.position(epoch=2, batch=4)])
+    assert store.tracked_batch("revenue") == 4
+    placed = samples.assignment(epoch=2, placed_epoch=2, cluster="west", checkpoint="/new")
+    assert store.place(
+        placed, operation=samples.operation(), from_epoch=2, term=term, steps=[], event=samples.event()
+    )  # fmt: skip
+    assert store.tracked_batch("revenue") == 4
+    assert store.tracked_batch("unknown") is None
+
+
+def test_positions_of_an_earlier_place_are_not_told_as_tracked(store: ControllerStore) -> None:
+    term = held(store)
+    store.save_positions([samples.position(epoch=1, batch=9)])
+    placed = samples.assignment(epoch=2, placed_epoch=2, cluster="west", checkpoint="/new")
+    assert store.place(
+        placed, operation=samples.operation(), from_epoch=2, term=term, steps=[], event=samples.event()
+    )  # fmt: skip
+    assert store.tracked_batch("revenue") is None
+
+
 def test_positions_of_one_epoch_are_not_touched_by_another(store: ControllerStore) -> None:
     east = [samples.position(batch=batch, tracked_at=AT + batch * SECOND) for batch in (100, 101)]
     west = [samples.position(batch=batch, epoch=2, cluster="west", offset=7) for batch in (100, 101)]

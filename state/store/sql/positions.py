@@ -17,8 +17,8 @@ from state.model.entities import EndSample, Position, TopicPartition
 from state.model.fingerprints import Fingerprints
 from state.store.sql.columns import Instant, bind_instant
 from state.store.sql.database import Part
-from state.store.sql.engine import host_time
-from state.store.sql.schema import ends, positions
+from state.store.sql.engine import host_time, translated
+from state.store.sql.schema import assignments, ends, positions
 from state.store.write_checks import CLOCKS_APART, KEPT_BATCHES, is_newer
 
 CHUNK_ROWS = 5_000
@@ -70,6 +70,17 @@ def statement(table: sa.Table, dialect: sa.Dialect, newer_by: str | None) -> str
     stands, to_come = f"{table.name}.{quote(newer_by)}", "?" if dialect.name == "sqlite" else in_postgresql
     return f"{text} WHERE {stands} <= excluded.{quote(newer_by)} OR {stands} > {to_come}"
 
+
+_TRACKED = (
+    sa.select(positions.c.batch)
+    .where(positions.c.query == sa.bindparam("of"))
+    .where(
+        positions.c.epoch
+        >= sa.select(assignments.c.placed_epoch).where(assignments.c.query == sa.bindparam("of")).scalar_subquery()
+    )
+    .order_by(positions.c.epoch.desc(), positions.c.batch.desc())
+    .limit(1)
+)
 
 _KEY = 6
 """Columns of the positions' key."""
@@ -132,6 +143,11 @@ class PositionTables(Part):
     def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
         found = sa.select(positions).where(positions.c.query == query).order_by(*_ORDER)
         return self._rows(Position, found if batch is None else found.where(positions.c.batch == batch))
+
+    def tracked_batch(self, query: str) -> int | None:
+        with translated(), self._engines.read.connect() as connection:
+            batch: int | None = connection.execute(_TRACKED, {"of": query}).scalar()
+            return batch
 
     def save_ends(self, samples: Iterable[EndSample]) -> None:
         rows: dict[tuple[object, ...], tuple[object, ...]] = {}
