@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from orchestrator.config.load import Loaded, load, names, without_password
+from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError
 from state.errors import StoreUnavailable
 from state.settings.keys import Query, Tideover
@@ -185,22 +186,6 @@ reason: Callable[[Command], Command] = click.option(
 )
 
 
-def check_one_or_all(ctx: Context, query: str | None, *, every: bool) -> None:
-    """Exactly one of a declared query and ``--all``. Raises ``UsageError`` and ``UnknownName``."""
-    if (query is None) is not every:
-        raise UsageError("name one query, or use --all")
-    if query is not None:
-        ctx.query(query)
-
-
-def check_some_or_all(ctx: Context, queries: tuple[str, ...], *, every: bool) -> None:
-    """Declared queries, or ``--all``. Raises ``UsageError`` and ``UnknownName``."""
-    if bool(queries) is every:
-        raise UsageError("name one or more queries, or use --all")
-    for query in queries:
-        ctx.query(query)
-
-
 log: Callable[[Command], Command] = click.option(
     "--log",
     type=click.Choice(["text", "json"]),
@@ -210,6 +195,14 @@ log: Callable[[Command], Command] = click.option(
     show_envvar=True,
     help="Log format on stderr: lines for people, or one JSON object per line.",
 )
+
+
+def parsed_time(ctx: Context, text: str) -> int:
+    """Milliseconds since the epoch; what counts back from now does so by the store's clock. Raises ``UsageError``."""
+    try:
+        return parse_time(text, ctx.store.now())
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 _NO_ANSWER = "the question was not answered: nothing was changed"

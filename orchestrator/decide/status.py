@@ -80,6 +80,8 @@ class QueryStatus:
     """What its runner reported last."""
     drill: Operation | None = None
     """The drill that began last, open or not."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """As declared."""
 
     @property
     def is_away(self) -> bool:
@@ -221,6 +223,7 @@ def _queries(rows: Rows, settings: Tideover, cooling: Mapping[str, Cooldown]) ->
             readiness=checked,
             report=fact,
             drill=rows.drills.get(name),
+            labels=settings.queries[name].labels if name in settings.queries else {},
         )
 
 

@@ -50,6 +50,7 @@ def query_row(query: QueryStatus, at: datetime) -> dict[str, object]:
         "ready": query.ready,
         "home": query.home,
         "away_since": iso(query.away_since),
+        "labels": dict(query.labels),
     }
 
 

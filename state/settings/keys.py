@@ -18,6 +18,7 @@ from state.settings.values import (
     Buffer,
     ClusterId,
     Duration,
+    LabelValue,
     Listen,
     Name,
     Pattern,
@@ -278,6 +279,8 @@ class Query(Settings):
     reads, that is found without being told; a pipeline that writes to Kafka by itself does not show it."""
     spark: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Session settings of this query alone, such as ``spark.sql.shuffle.partitions``."""
+    labels: dict[Name, LabelValue] = Field(default_factory=dict)
+    """What it belongs to, for verbs that are about some of many: ``--label team=billing``."""
     policy: Policy | None = None
     timeline: Timeline | None = None
 

@@ -67,6 +67,15 @@ def _check_name(text: str) -> str:
     return text
 
 
+def _check_label(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_./@-]{0,63}", text):
+        raise ValueError(
+            f"{text!r} is not the value of a label: up to 64 letters, digits, '.', '_', '-', '/' and '@', "
+            "the first a letter or digit"
+        )
+    return text
+
+
 def _check_address(text: str) -> str:
     host, _, port = text.rpartition(":")
     if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65536:
@@ -128,6 +137,7 @@ def _check_cluster_id(text: str) -> str:
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 Buffer = Annotated[timedelta | Literal["measured"], BeforeValidator(_read_buffer)]
 Name = Annotated[str, AfterValidator(_check_name)]
+LabelValue = Annotated[str, AfterValidator(_check_label)]
 Address = Annotated[str, AfterValidator(_check_address)]
 """``host:port``."""
 Listen = Annotated[str, AfterValidator(_check_listen)]

@@ -345,10 +345,14 @@ class ControllerStore(RunnerStore, Protocol):
         query: str | None = None,
         operation: str | None = None,
         kind: str | None = None,
+        since: datetime | None = None,
         after: int = 0,
         limit: int = 200,
     ) -> Sequence[Event]:
-        """Append-only, but for ``prune``; ordered by sequence, the newest ``limit`` of those after ``after``."""
+        """Append-only, but for ``prune``; ordered by sequence, the newest ``limit`` of those after ``after``.
+
+        ``since``: only what happened at this time or later.
+        """
 
     # -- evidence --------------------------------------------------------------------------------------------------
     def without_evidence(self, *, limit: int) -> Sequence[Operation]:

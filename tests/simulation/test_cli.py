@@ -485,7 +485,7 @@ def test_a_query_that_never_ran_is_listed_as_such(folder: Path, capsys: pytest.C
     assert run(capsys, "list") == (0, LIST, "")
     assert run(capsys, "list", "-o", "tsv") == (
         0,
-        "\t".join(QUERY_COLUMNS) + "\nrevenue\t\t\t\tnever-run\t\t\t\toff\t\teast\t\t\n",
+        "\t".join(QUERY_COLUMNS) + "\nrevenue\t\t\t\tnever-run\t\t\t\toff\t\teast\t\t\t\n",
         "",
     )
     _code, out, _ = run(capsys, "list", "-o", "yaml")

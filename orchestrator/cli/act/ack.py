@@ -5,8 +5,9 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.act.pause import AGAIN
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
+from orchestrator.cli.selection import Label, labels, select
 from orchestrator.decide.gates.automatic import cooldown_text
-from orchestrator.errors import ExitCode
+from orchestrator.errors import ExitCode, Refused
 from orchestrator.operation import pauses
 from orchestrator.shapes import json_shapes
 
@@ -14,27 +15,48 @@ ACK_COLUMNS = ("query", "operation", "actor", "reason", "at")
 
 
 @click.command()
-@click.argument("query", shell_complete=context.complete_query)
+@click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
+@click.option("--all", "every", is_flag=True, help="Every declared query that is in cool-down.")
+@labels
 @context.reason
 @context.output
 @pass_context
-def ack(ctx: Context, query: str, reason: str, output: str) -> int:
-    """Confirm that you have seen what automatic failover did to a query. This ends its cool-down.
+def ack(
+    ctx: Context, queries: tuple[str, ...], every: bool, labels: tuple[Label, ...], reason: str, output: str
+) -> int:
+    """Confirm that you have seen what automatic failover did to queries. This ends their cool-down.
 
-    Automatic failover of the query may act again from now on: at once if the cluster that it is on is down.
+    Automatic failover of the queries may act again from now on: at once if the cluster that they are on is down.
+    Several queries: one that is still moving is left out and told (exit 1); the others are acknowledged.
 
     \b
-    Example:
+    Examples:
       tideover ack revenue --reason "looked at it, west is fine"
+      tideover ack --all --reason "east is repaired"
+      tideover ack --label team=billing
     """
-    ctx.query(query)
-    before = pauses.cooldowns(ctx.store, ctx.settings).get(query)
-    with unknown_if_lost("the acknowledgement", hint=AGAIN):
-        given = pauses.acknowledge(ctx.store, ctx.settings, query, actor=this_person(), reason=reason)
-    if given is None:
-        render.talk(f"{query} is not in cool-down, nothing to acknowledge: nothing done")
-    elif before is not None:
-        render.talk(f"cool-down ended: {cooldown_text(before, query)}")
-    if given is not None or output in {"json", "yaml"}:
-        render.show([json_shapes.acknowledgement_row(given)] if given else [], output, columns=ACK_COLUMNS)
-    return ExitCode.DONE
+    names = select(ctx, queries, every=every, labels=labels)
+    before = pauses.cooldowns(ctx.store, ctx.settings)
+    given, refused = [], []
+    for query in names:
+        try:
+            with unknown_if_lost("the acknowledgement", hint=AGAIN):
+                one = pauses.acknowledge(ctx.store, ctx.settings, query, actor=this_person(), reason=reason)
+        except Refused as error:
+            if len(names) == 1:
+                raise
+            refused.append(str(error))
+            continue
+        if one is not None:
+            given.append(one)
+            if query in before:
+                render.talk(f"cool-down ended: {cooldown_text(before[query], query)}")
+        elif not (every or labels):
+            render.talk(f"{query} is not in cool-down, nothing to acknowledge: nothing done")
+    if not given and (every or labels):
+        render.talk(f"none of {len(names)} queries is in cool-down, nothing to acknowledge: nothing done")
+    for text in refused:
+        render.talk(text)
+    if given or output in {"json", "yaml"}:
+        render.show([json_shapes.acknowledgement_row(each) for each in given], output, columns=ACK_COLUMNS)
+    return ExitCode.REFUSED if refused else ExitCode.DONE

@@ -6,6 +6,7 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
+from orchestrator.cli.selection import check_one_or_all
 from orchestrator.decide.times import parse_end
 from orchestrator.errors import UsageError
 from orchestrator.facts.current import open_operations
@@ -18,7 +19,7 @@ AGAIN = "tideover history shows whether it was saved; the command is safe to rep
 
 
 def scope_of(ctx: Context, query: str | None, every: bool) -> str:
-    context.check_one_or_all(ctx, query, every=every)
+    check_one_or_all(ctx, query, every=every)
     return EVERY if query is None else query
 
 

@@ -1,13 +1,15 @@
 """``reconcile``: after a store was put back, take what runs as the truth."""
 
 import re
+from collections.abc import Sequence
 
 import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, ask_yes, pass_context, require_person, this_person, unknown_if_lost
+from orchestrator.cli.selection import check_one_or_all
 from orchestrator.decide.reconcile import lost_text, put_back_text
-from orchestrator.errors import ExitCode, UsageError
+from orchestrator.errors import ExitCode, Refused, UsageError
 from orchestrator.operation.reconcile import lost_of, reconcile_by_hand, sides_of
 from orchestrator.operation.reconcile import reconcile as write_down
 from orchestrator.shapes import json_shapes
@@ -19,7 +21,8 @@ SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "ba
 
 
 @click.command()
-@click.argument("query", shell_complete=context.complete_query)
+@click.argument("query", required=False, shell_complete=context.complete_query)
+@click.option("--all", "every", is_flag=True, help="Every declared query of which a runner reports where it runs.")
 @click.option(
     "--cluster",
     metavar="CLUSTER",
@@ -34,7 +37,8 @@ SIDE_COLUMNS = ("side", "epoch", "cluster", "runner", "checkpoint", "state", "ba
 @pass_context
 def reconcile(
     ctx: Context,
-    query: str,
+    query: str | None,
+    every: bool,
     cluster: str | None,
     checkpoint: str | None,
     runner: str | None,
@@ -56,13 +60,21 @@ def reconcile(
     had not moved the query yet, the operation is cancelled: the runner removes its fence, once it has checked that no
     checkpoint of that move or of a later one was used.
 
+    With --all each query is shown, and one question is asked for all of them. Queries that no runner can report, or
+    that the configuration does not allow where they run, are named and left (exit 1).
+
     \b
     Examples:
       tideover reconcile revenue
+      tideover reconcile --all --reason "backup of Monday restored"
       tideover reconcile revenue --yes --reason "backup of Monday restored"
       tideover reconcile revenue --cluster west --checkpoint /checkpoints/revenue/epoch-2-261121-083525-3fa92c71
     """
-    ctx.query(query)
+    check_one_or_all(ctx, query, every=every)
+    if query is None:
+        if (cluster, checkpoint, runner) != (None, None, None):
+            raise UsageError("--cluster, --checkpoint and --runner are about one query: name it")
+        return _all(ctx, reason=reason, yes=yes, output=output)
     if cluster is None and (checkpoint, runner) != (None, None):
         raise UsageError("--checkpoint and --runner need --cluster")
     sides = sides_of(ctx.store, query)
@@ -90,6 +102,41 @@ def reconcile(
         now = write_down(ctx.store, ctx.settings, sides, actor=this_person(), reason=reason)
     _show(now, [stored, runs], output)
     return ExitCode.DONE
+
+
+def _all(ctx: Context, *, reason: str, yes: bool, output: str) -> int:
+    """Reconcile every query that a runner reports; one that cannot be is told, and stops no other."""
+    found = {name: sides_of(ctx.store, name) for name in ctx.settings.queries}
+    sides = {name: each for name, each in found.items() if each is not None}
+    left = []
+    for name in found.keys() - sides.keys():
+        lost = lost_of(ctx.store, name)
+        if lost is not None:
+            left.append(f"{lost_text(name, lost.found)}; reconcile {name} alone, with --cluster and --checkpoint")
+    rows = [
+        {"query": name, **row}
+        for name, each in sides.items()
+        for row in (json_shapes.assignment_side(each.stored), json_shapes.fact_side(each.runs))
+    ]
+    if sides and not yes:
+        told = "\n".join(put_back_text(each.stored, each.runs) for each in sides.values())
+        question = f"Save in the store what the runners report of {len(sides)} queries?"
+        _ask(told, rows, question, columns=("query", *SIDE_COLUMNS))
+    for name, each in sides.items():
+        try:
+            with unknown_if_lost("the reconcile", hint=_AGAIN):
+                now = write_down(ctx.store, ctx.settings, each, actor=this_person(), reason=reason)
+        except Refused as error:
+            left.append(str(error))
+            continue
+        rows.append({"query": name, **json_shapes.assignment_side(now), "side": "now"})
+    if not sides and not left:
+        render.talk(f"the store is current for all {len(found)} queries: nothing done")
+    for text in sorted(left):
+        render.talk(text)
+    if rows or output in {"json", "yaml"}:
+        render.show(sorted(rows, key=lambda row: str(row["query"])), output, columns=("query", *SIDE_COLUMNS))
+    return ExitCode.REFUSED if left else ExitCode.DONE
 
 
 def _by_hand(
@@ -129,10 +176,10 @@ def _by_hand(
     return ExitCode.DONE
 
 
-def _ask(told: str, rows: list[dict[str, object]], question: str) -> None:
+def _ask(told: str, rows: list[dict[str, object]], question: str, *, columns: Sequence[str] = SIDE_COLUMNS) -> None:
     """Show what is known, then ask. Raises ``UsageError`` where nobody is there, and ``Refused``."""
     require_person(hint=told)
-    render.talk(told + "\n\n" + render.table(rows, SIDE_COLUMNS) + "\n")
+    render.talk(told + "\n\n" + render.table(rows, columns) + "\n")
     ask_yes(question)
 
 

@@ -6,6 +6,7 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.selection import Label, labels, select
 from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_rows, replication_text
@@ -22,10 +23,11 @@ CODES = {True: ExitCode.DONE, False: ExitCode.REFUSED, None: ExitCode.UNKNOWN}
 
 @click.command()
 @click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
+@labels
 @click.option("--details", is_flag=True, help="In a table: show every gate, and how old the copy of each partition is.")
 @context.output
 @pass_context
-def check(ctx: Context, queries: tuple[str, ...], details: bool, output: str) -> int:
+def check(ctx: Context, queries: tuple[str, ...], labels: tuple[Label, ...], details: bool, output: str) -> int:
     """Check whether queries could fail over now. Changes nothing.
 
     Runs the gates of a failover, and checks what matters before a cluster is down: how far back the standby keeps
@@ -41,13 +43,12 @@ def check(ctx: Context, queries: tuple[str, ...], details: bool, output: str) ->
     Examples:
       tideover check
       tideover check revenue --details
+      tideover check --label team=billing
       tideover check revenue -o json
     """
-    names = tuple(dict.fromkeys(queries)) or tuple(ctx.settings.queries)
+    names = select(ctx, queries, every=not queries and not labels, labels=labels)
     if not names:
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
-    for name in names:
-        ctx.query(name)
     found = list(check_queries(names, store=ctx.store, settings=ctx.settings, logs=ctx.log, clock=SystemClock()))
     if output in {"json", "yaml"}:
         now, drills = ctx.store.now(), newest_drills(ctx.store)

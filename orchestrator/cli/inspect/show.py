@@ -6,7 +6,7 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.inspect.list import QUERY_COLUMNS, TABLE_COLUMNS
+from orchestrator.cli.inspect.list import QUERY_COLUMNS, table_columns, table_row
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import sentence
 from orchestrator.decide.operation.drill import drill_text
@@ -53,9 +53,9 @@ def show(ctx: Context, query: str, output: str) -> None:
         render.document(value, output)
         return
     if output == "tsv":
-        render.show([row], output, columns=QUERY_COLUMNS)
+        render.show([table_row(shown, row)], output, columns=QUERY_COLUMNS)
         return
-    render.show([{**row, "away": shown.away}], output, columns=TABLE_COLUMNS)
+    render.show([table_row(shown, row)], output, columns=table_columns([shown]))
     render.say(f"\ncheckpoint  {shown.checkpoint or '-'}")
     if shown.error:
         render.say(f"error       {shown.error.partition(chr(10))[0]}")

@@ -3,8 +3,7 @@
 import click
 
 from orchestrator.cli import context, render
-from orchestrator.cli.context import Context, pass_context
-from orchestrator.decide.times import parse_time
+from orchestrator.cli.context import Context, parsed_time, pass_context
 from orchestrator.errors import UsageError
 from orchestrator.shapes.timeline import Row, spans, standing, steps
 from state.model.timeline import SourcePartition, instant_of
@@ -56,20 +55,12 @@ def timeline(
 
     found: list[Row]
     if time is not None:
-        at_ms = _time(ctx, time)
+        at_ms = parsed_time(ctx, time)
         stretch = ctx.store.timeline_at(query, instant_of(at_ms))
         found = [] if stretch is None else standing(stretch, at_ms, wanted)
     else:
-        kept = ctx.store.timeline(query, since=None if since is None else instant_of(_time(ctx, since)))
+        kept = ctx.store.timeline(query, since=None if since is None else instant_of(parsed_time(ctx, since)))
         found = [row for stretch in kept for row in steps(stretch, wanted)] if every_step else spans(kept, wanted)
     if not found:
         render.talk(f"the store has no position of {query}{'' if time is None else ' at that time'}")
     render.show(found, output, columns=SPAN_COLUMNS if time is None and not every_step else AT_COLUMNS)
-
-
-def _time(ctx: Context, text: str) -> int:
-    """Milliseconds since the epoch; what counts back from now does so by the clock that stamped the timeline."""
-    try:
-        return parse_time(text, ctx.store.now())
-    except ValueError as error:
-        raise UsageError(str(error)) from None

@@ -7,7 +7,9 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person
-from orchestrator.cli.moves.move import CONSENTS, aims_of, carry_out, check_led, flags_of
+from orchestrator.cli.moves.move import aims_of, carry_out, check_led, flags_of
+from orchestrator.cli.moves.options import CONSENTS
+from orchestrator.cli.selection import Label, labels
 from orchestrator.decide.operation.drill import RECORDS
 from orchestrator.operation.requests import RequestSpec
 from state.model.entities import OperationKind, Request
@@ -20,6 +22,7 @@ _ACCEPTED = [name for name in CONSENTS if name not in {"unfenced", "replication"
 @click.command()
 @click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query)
 @click.option("--all", "every", is_flag=True, help="Every declared query, one after the other.")
+@labels
 @click.option(
     "--to",
     metavar="CLUSTER",
@@ -49,6 +52,7 @@ def drill(
     ctx: Context,
     queries: tuple[str, ...],
     every: bool,
+    labels: tuple[Label, ...],
     to: str | None,
     consents: tuple[str, ...],
     wait: bool,
@@ -70,8 +74,8 @@ def drill(
       tideover drill revenue --to west -o json
       tideover drill --all --reason "before the weekend"
     """  # fmt: skip
-    flags = flags_of(ctx, queries, every, to, None, consents, reason)
-    aims = aims_of(ctx, flags, every=every)
+    flags = flags_of(ctx, queries, every, to, None, consents, reason, labels=labels)
+    aims = aims_of(ctx, flags, group=every or bool(labels))
     check_led(ctx, wait=wait)
     for aim in aims:
         render.talk(
@@ -94,7 +98,7 @@ def drill(
         wait=wait,
         timeout=timeout,
         output=output,
-        many=every or len(aims) > 1,
+        many=every or bool(labels) or len(aims) > 1,
         what="drills",
         go_on=_GO_ON,
         and_say=lambda requests: _say_measured(ctx, requests if output == "table" else ()),

@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.moves.move import how, move, which
+from orchestrator.cli.moves.move import move
+from orchestrator.cli.moves.options import how, which
 from state.model.entities import OperationKind
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import click
 
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.moves.move import how, move, to, which
+from orchestrator.cli.moves.move import move
+from orchestrator.cli.moves.options import how, to, which
 from state.model.entities import OperationKind
 
 

@@ -4,14 +4,14 @@ Which queries go where, and with which consents, is worked out once: what is sho
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
-import click
-
-from orchestrator.cli import context, render
+from orchestrator.cli import plan_summary, render
 from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
+from orchestrator.cli.moves.options import CONSENTS, Flags
 from orchestrator.cli.progress import Progress, nothing_done, result_of
+from orchestrator.cli.selection import Label, said, select
 from orchestrator.decide.gates.gate import UNFENCED, run_name
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, PLANNED
 from orchestrator.errors import OutcomeUnknown, UsageError
@@ -24,42 +24,7 @@ from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError
 from state.messages import Process
 from state.model.entities import OperationKind, Request
-from state.settings.keys import Query
 from streaming.clocks import SystemClock
-
-CONSENTS = {
-    "unfenced": "start the query although the old run may still be running and writing to the sink",
-    "repeats": "some records may be read twice",
-    "loss": "records that never reached the standby are lost to this query",
-    "replication": "nothing proves that the replicator runs",
-    "gap": "records that the standby no longer holds are skipped",
-    "fresh": "the state is lost, or batches that the sink drops because it knows their ids",
-    "dropped": "the sink drops batches of a rewound query whose ids it still has",
-}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Flags:
-    """The common flags of a move, as given."""
-
-    queries: tuple[str, ...]
-    to: str | None
-    expect_active: str | None
-    reason: str
-    consents: tuple[str, ...]
-    home: bool = False
-    """Each query goes to the first of its clusters."""
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    """What the kind needs beside the target."""
-
-    def wanted(self, query: Query) -> str | None:
-        """Where a query shall go; None leaves it to what is under way, or to its next cluster."""
-        return query.clusters[0] if self.home else self.to
-
-    @property
-    def names_target(self) -> bool:
-        """Whether the same command typed twice means the same target."""
-        return self.home or self.to is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,35 +39,6 @@ class Aim:
     """The run that has to be proven stopped: a consent ``unfenced`` is given for this one."""
 
 
-def to(command: context.Command) -> context.Command:
-    """The target."""
-    return click.option(
-        "--to", metavar="CLUSTER", shell_complete=context.complete_cluster,
-        help="Target cluster. Default: the next in the query's clusters.",
-    )(command)  # fmt: skip
-
-
-def consents(command: context.Command) -> context.Command:
-    """Risks that a person accepts."""
-    return click.option(
-        "--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
-        help="Accept a risk that a gate names. May be repeated.",
-    )(command)  # fmt: skip
-
-
-def which(command: context.Command) -> context.Command:
-    """The queries or all, what is believed now, and consents."""
-    for decorate in (
-        consents,
-        click.option("--expect-active", metavar="CLUSTER", shell_complete=context.complete_cluster,
-                     help="Refuse unless the query is on CLUSTER now. With --all: move only those on CLUSTER."),
-        click.option("--all", "every", is_flag=True, help="Every declared query."),
-        click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query),
-    ):  # fmt: skip
-        command = decorate(command)
-    return command
-
-
 def flags_of(
     ctx: Context,
     queries: tuple[str, ...],
@@ -112,17 +48,21 @@ def flags_of(
     consents: tuple[str, ...],
     reason: str,
     *,
+    labels: tuple[Label, ...] = (),
     home: bool = False,
+    details: bool = False,
 ) -> Flags:
-    context.check_some_or_all(ctx, queries, every=every)
+    selected = select(ctx, queries, every=every, labels=labels)
     for cluster in (to, expect_active):
         if cluster is not None:
             ctx.known_cluster(cluster)
-    names = ctx.chains.in_order(queries or ctx.settings.queries)
+    names = ctx.chains.in_order(selected)
     if not names:
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
     check_target(ctx, names, to)
-    return Flags(queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents, home=home)
+    return Flags(
+        queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents, home=home, details=details
+    )
 
 
 def check_target(ctx: Context, queries: Iterable[str], to: str | None) -> None:
@@ -133,10 +73,10 @@ def check_target(ctx: Context, queries: Iterable[str], to: str | None) -> None:
             raise UsageError(f"{name} may not run on {to}", hint=f"queries.{name}.clusters allows {allowed}")
 
 
-def aims_of(ctx: Context, flags: Flags, *, every: bool) -> list[Aim]:
-    """What is to be moved, from where and to where; with ``--all`` only what is where ``--expect-active`` says."""
+def aims_of(ctx: Context, flags: Flags, *, group: bool) -> list[Aim]:
+    """What is to be moved, from where and to where; of a group only what is where ``--expect-active`` says."""
     aims = [_aim(ctx, name, flags.wanted(ctx.query(name))) for name in flags.queries]
-    if not every or flags.expect_active is None:
+    if not group or flags.expect_active is None:
         return aims
     for aim in aims:
         if aim.active != flags.expect_active:
@@ -170,6 +110,12 @@ def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flag
         yield {**value, "after": list(first)} if first else value
 
 
+def plans_text(ctx: Context, plans: Sequence[Mapping[str, object]], flags: Flags) -> str:
+    """Plans for people."""
+    moved = ctx.store.operations(limit=_LOOKED_BACK) if len(plans) > 1 else ()
+    return plan_summary.said(plans, moved, at_once=ctx.settings.operations.at_once, details=flags.details)
+
+
 def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> None:
     """Say of which of these queries nothing tells what comes first."""
     for circle in ctx.chains.circles if kind in PLANNED else ():
@@ -180,21 +126,9 @@ def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> No
             )
 
 
+_LOOKED_BACK = 100
+"""So many of the last operations tell how long a move takes."""
 _GO_ON = "tideover list shows it; run the same command again to continue it"
-
-
-def how(command: context.Command) -> context.Command:
-    """Whether to ask, and how long to follow."""
-    for decorate in (
-        context.output,
-        click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
-                     help="How long to wait. What has begun by then continues; nothing begins later."),
-        click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the operation has ended."),
-        click.option("--yes", is_flag=True, help="Do not ask."),
-        context.reason,
-    ):  # fmt: skip
-        command = decorate(command)
-    return command
 
 
 def move(
@@ -202,6 +136,8 @@ def move(
     kind: OperationKind,
     queries: tuple[str, ...],
     every: bool,
+    labels: tuple[Label, ...],
+    details: bool,
     expect_active: str | None,
     consents: tuple[str, ...],
     reason: str,
@@ -212,15 +148,19 @@ def move(
     to: str | None = None,
 ) -> int:
     """Move queries by one kind of operation; the parameters are the options as typed. Returns the exit code."""
-    flags = flags_of(ctx, queries, every, to, expect_active, consents, reason, home=kind is OperationKind.FAILBACK)
-    _check_meant(kind, flags, every=every, yes=yes)
-    aims, moving = aims_of(ctx, flags, every=every), []
+    home = kind is OperationKind.FAILBACK
+    flags = flags_of(
+        ctx, queries, every, to, expect_active, consents, reason, labels=labels, home=home, details=details
+    )
+    group = "--all" if every else f"--label {said(labels)}" if labels else ""
+    _check_meant(kind, flags, group=group, yes=yes)
+    aims, moving = aims_of(ctx, flags, group=bool(group)), []
     for aim in aims:
         if _is_there(ctx, aim.query, flags.wanted(ctx.query(aim.query))):
             render.talk(f"{aim.query} is already there: nothing done")
         else:
             moving.append(aim)
-    many = every or len(flags.queries) > 1
+    many = bool(group) or len(flags.queries) > 1
     if not moving:
         return nothing_done(output, many=many)
     asks = is_attended() and not yes
@@ -243,18 +183,22 @@ def move(
     return carry_out(ctx, spec, wait=wait, timeout=timeout, output=output, many=many)
 
 
-def _check_meant(kind: OperationKind, flags: Flags, *, every: bool, yes: bool) -> None:
-    """A script says what it believes, and ``--all`` where from or where to: typed twice it would move queries back."""
+def _check_meant(kind: OperationKind, flags: Flags, *, group: str, yes: bool) -> None:
+    """A script says what it believes, and a group (``--all``, ``--label``) needs where from or where to.
+
+    Typed twice it would move queries back otherwise.
+    """
     is_said = flags.names_target or flags.expect_active is not None
     if not is_attended() and not (yes and is_said):
         raise UsageError(
             f"without a terminal, {kind} needs --yes and --to or --expect-active",
             hint=f"tideover {kind} QUERY --to CLUSTER --yes",
         )
-    if every and not is_said:
+    if group and not is_said:
         raise UsageError(
-            "--all needs --to or --expect-active: without them, queries that have already moved would move back",
-            hint=f"tideover {kind} --all --to CLUSTER, or tideover {kind} --all --expect-active CLUSTER",
+            f"{group.partition(' ')[0]} needs --to or --expect-active: without them, queries that have already moved "
+            "would move back",
+            hint=f"tideover {kind} {group} --to CLUSTER, or tideover {kind} {group} --expect-active CLUSTER",
         )
 
 
@@ -281,10 +225,9 @@ def _ask_person(ctx: Context, kind: OperationKind, moving: Sequence[Aim], flags:
         for standing in ctx.store.operations(query=name, only_open=True, limit=1):
             if standing.source == flags.wanted(ctx.query(name)) and standing.phase in BEFORE_COMMIT:
                 render.talk(f"{name}: this cancels operation {standing.id}, which is moving it to {standing.target}")
-    for value in plans_of(ctx, kind, moving, flags):
-        render.talk(render.plan(value) + "\n")
+    render.talk(plans_text(ctx, list(plans_of(ctx, kind, moving, flags)), flags) + "\n")
     say_circles(ctx, kind, names)
-    ask_yes(f"Move {', '.join(names)}?")
+    ask_yes(f"Move {', '.join(names) if len(names) <= plan_summary.MOST_WHOLE else f'these {len(names)} queries'}?")
     confirm_consents(moving, flags)
 
 

@@ -1,14 +1,17 @@
 """``plan failover``, ``switchover``, ``failback``, ``rewind``, ``drill``: what it would do. Changes nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, say_circles, to, which
+from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, plans_text, say_circles
+from orchestrator.cli.moves.options import Flags, to, which
 from orchestrator.cli.moves.rewind import aim_of, back
+from orchestrator.cli.plan_summary import counted
+from orchestrator.cli.selection import Label
 from orchestrator.errors import ExitCode
 from orchestrator.facts.current import open_operation
 from state.model.entities import OperationKind
@@ -89,7 +92,7 @@ def plan_rewind(ctx: Context, query: str, to_time: str, consents: tuple[str, ...
     """
     aim, _, flags = aim_of(ctx, query, to_time, consents)
     plans = list(plans_of(ctx, OperationKind.REWIND, [aim], flags))
-    _print_plans(plans, output, many=False)
+    _print_plans(ctx, plans, flags, output, many=False)
     return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
 
 
@@ -113,15 +116,18 @@ def _plan(
     kind: OperationKind,
     queries: tuple[str, ...],
     every: bool,
+    labels: tuple[Label, ...],
+    details: bool,
     expect_active: str | None,
     consents: tuple[str, ...],
     output: str,
     to: str | None = None,
 ) -> int:
-    flags = flags_of(ctx, queries, every, to, expect_active, consents, "", home=kind is OperationKind.FAILBACK)
-    aims = aims_of(ctx, flags, every=every)
-    plans = list(plans_of(ctx, kind, aims, flags))
-    _print_plans(plans, output, many=every or len(flags.queries) > 1)
+    home = kind is OperationKind.FAILBACK
+    flags = flags_of(ctx, queries, every, to, expect_active, consents, "", labels=labels, home=home, details=details)
+    aims = aims_of(ctx, flags, group=every or bool(labels))
+    plans = list(counted(plans_of(ctx, kind, aims, flags), len(aims)))
+    _print_plans(ctx, plans, flags, output, many=every or bool(labels) or len(flags.queries) > 1)
     say_circles(ctx, kind, flags.queries)
     return ExitCode.REFUSED if any(_is_turned_down(ctx, value) for value in plans) else ExitCode.DONE
 
@@ -141,7 +147,7 @@ def _is_turned_down(ctx: Context, value: Mapping[str, object]) -> bool:
     return refused not in {None, "not-already-there"}
 
 
-def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> None:
+def _print_plans(ctx: Context, plans: Sequence[Mapping[str, object]], flags: Flags, output: str, *, many: bool) -> None:
     if output in {"json", "yaml"}:
         render.document(plans if many else plans[0], output)
     elif output == "tsv":
@@ -150,4 +156,4 @@ def _print_plans(plans: list[dict[str, object]], output: str, *, many: bool) -> 
         for line in render.refusals(plans):
             render.talk(line)
     else:
-        render.say("\n\n".join(render.plan(value) for value in plans))
+        render.say(plans_text(ctx, plans, flags))

@@ -7,7 +7,8 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, ask_yes, is_attended, pass_context, this_person
-from orchestrator.cli.moves.move import Aim, Flags, carry_out, check_led, confirm_consents, consents, how, plans_of
+from orchestrator.cli.moves.move import Aim, carry_out, check_led, confirm_consents, plans_of
+from orchestrator.cli.moves.options import Flags, consents, how
 from orchestrator.decide.times import instant, parse_time
 from orchestrator.errors import UsageError
 from orchestrator.facts.current import run_of

@@ -7,7 +7,8 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
-from orchestrator.cli.moves import move
+from orchestrator.cli.moves import move, options
+from orchestrator.cli.selection import check_some_or_all
 from orchestrator.decide.times import iso, parse_end
 from orchestrator.errors import UsageError
 from orchestrator.lease import is_led
@@ -33,7 +34,7 @@ def _common(command: context.Command) -> context.Command:
     for decorate in (
         context.output,
         context.reason,
-        move.to,
+        options.to,
         click.option("--all", "every", is_flag=True, help="Every query that is declared when the time has come."),
         click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query),
     ):  # fmt: skip
@@ -44,7 +45,7 @@ def _common(command: context.Command) -> context.Command:
 @schedule.command("switchover")
 @_common
 @click.option("--at", "at", required=True, metavar="TIME", help="When: 2h from now, or ISO 8601 with a zone.")
-@move.consents
+@options.consents
 @pass_context
 def schedule_switchover(
     ctx: Context,
@@ -138,7 +139,7 @@ def _add(
     zone: str,
     consents: tuple[str, ...],
 ) -> None:
-    context.check_some_or_all(ctx, queries, every=every)
+    check_some_or_all(ctx, queries, every=every)
     if to is not None:
         ctx.known_cluster(to)
     move.check_target(ctx, queries, to)

@@ -49,10 +49,11 @@ class HistoryTable(Part):
         query: str | None = None,
         operation: str | None = None,
         kind: str | None = None,
+        since: datetime | None = None,
         after: int = 0,
         limit: int = 200,
     ) -> Sequence[Event]:
-        asked = {"query": query, "operation": operation, "kind": kind}
+        asked = {"query": query, "operation": operation, "kind": kind, "since": since}
         narrowed = {name: value for name, value in asked.items() if value is not None}
         return newest_last(self._rows(Event, _newest(*narrowed), {"after": after, "most": limit, **narrowed}))
 
@@ -62,7 +63,10 @@ def _newest(*narrowed: str) -> sa.Select[Any]:
     """What is asked for again and again by everybody who follows the history, made once."""
     found = sa.select(history).where(history.c.sequence > sa.bindparam("after"))
     for name in narrowed:
-        found = found.where(history.c[name] == sa.bindparam(name))
+        if name == "since":
+            found = found.where(history.c.at >= sa.bindparam(name, type_=history.c.at.type))
+        else:
+            found = found.where(history.c[name] == sa.bindparam(name))
     return found.order_by(history.c.sequence.desc()).limit(sa.bindparam("most", type_=sa.Integer()))
 
 

@@ -1,0 +1,93 @@
+"""The options that verbs which move queries have in common, and the flags that they make."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import click
+
+from orchestrator.cli import context
+from orchestrator.cli.plan_summary import MOST_WHOLE
+from orchestrator.cli.selection import labels
+from state.settings.keys import Query
+
+CONSENTS = {
+    "unfenced": "start the query although the old run may still be running and writing to the sink",
+    "repeats": "some records may be read twice",
+    "loss": "records that never reached the standby are lost to this query",
+    "replication": "nothing proves that the replicator runs",
+    "gap": "records that the standby no longer holds are skipped",
+    "fresh": "the state is lost, or batches that the sink drops because it knows their ids",
+    "dropped": "the sink drops batches of a rewound query whose ids it still has",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flags:
+    """The common flags of a move, as given."""
+
+    queries: tuple[str, ...]
+    to: str | None
+    expect_active: str | None
+    reason: str
+    consents: tuple[str, ...]
+    home: bool = False
+    """Each query goes to the first of its clusters."""
+    details: bool = False
+    """Plans are shown whole, also those of many queries."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """What the kind needs beside the target."""
+
+    def wanted(self, query: Query) -> str | None:
+        """Where a query shall go; None leaves it to what is under way, or to its next cluster."""
+        return query.clusters[0] if self.home else self.to
+
+    @property
+    def names_target(self) -> bool:
+        """Whether the same command typed twice means the same target."""
+        return self.home or self.to is not None
+
+
+def to(command: context.Command) -> context.Command:
+    """The target."""
+    return click.option(
+        "--to", metavar="CLUSTER", shell_complete=context.complete_cluster,
+        help="Target cluster. Default: the next in the query's clusters.",
+    )(command)  # fmt: skip
+
+
+def consents(command: context.Command) -> context.Command:
+    """Risks that a person accepts."""
+    return click.option(
+        "--consent", "consents", type=click.Choice(list(CONSENTS)), multiple=True,
+        help="Accept a risk that a gate names. May be repeated.",
+    )(command)  # fmt: skip
+
+
+def which(command: context.Command) -> context.Command:
+    """The queries or all, what is believed now, and consents."""
+    for decorate in (
+        consents,
+        click.option("--details", is_flag=True,
+                     help=f"Show every plan whole, also if there are more than {MOST_WHOLE}."),
+        click.option("--expect-active", metavar="CLUSTER", shell_complete=context.complete_cluster,
+                     help="Refuse unless the query is on CLUSTER now. With --all or --label: move only those there."),
+        labels,
+        click.option("--all", "every", is_flag=True, help="Every declared query."),
+        click.argument("queries", nargs=-1, metavar="[QUERY]...", shell_complete=context.complete_query),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def how(command: context.Command) -> context.Command:
+    """Whether to ask, and how long to follow."""
+    for decorate in (
+        context.output,
+        click.option("--timeout", type=context.Seconds(1, 86_400), default=120.0, show_default=True, metavar="SECONDS",
+                     help="How long to wait. What has begun by then continues; nothing begins later."),
+        click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the operation has ended."),
+        click.option("--yes", is_flag=True, help="Do not ask."),
+        context.reason,
+    ):  # fmt: skip
+        command = decorate(command)
+    return command

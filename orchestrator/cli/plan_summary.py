@@ -1,0 +1,114 @@
+"""Plans of many queries, for people: what they come to together, then a line for each; whole plans of a few."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
+from statistics import median
+from typing import Any
+
+from orchestrator.cli import render
+from state.model.entities import Operation
+
+Plan = Mapping[str, Any]
+
+MOST_WHOLE = 5
+"""Of so many queries the whole plans are shown without being asked for."""
+THERE = "not-already-there"
+_SAID_EVERY = 25
+_COLUMNS = ("query", "from", "to", "after", "replay_records", "exposure_records", "exposure_seconds", "refused_by")
+
+
+def said(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int, details: bool) -> str:
+    """The text about several plans; ``moved`` are earlier operations, by which the time is estimated."""
+    if not plans:
+        return "there is nothing to move"
+    if len(plans) == 1:
+        return render.plan(plans[0])
+    told = [summary(plans, moved, at_once=at_once)]
+    if details or len(plans) <= MOST_WHOLE:
+        told += [render.plan(each) for each in plans]
+    else:
+        told += [render.table([_row(each) for each in _refused_first(plans)], _COLUMNS), "--details shows every plan"]
+    return "\n\n".join(told)
+
+
+def counted(plans: Iterator[Plan], most: int) -> Iterator[Plan]:
+    """The same plans; says how many there are so far, since each of them asks the clusters."""
+    for number, each in enumerate(plans, start=1):
+        yield each
+        if number % _SAID_EVERY == 0 and number < most:
+            render.talk(f"planned {number} of {most}")
+
+
+def summary(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int) -> str:
+    """A few lines: how many can move, which gates refuse how many, the worst exposure, what is read twice, how long."""
+    there = [each for each in plans if THERE in _refusing(each)]
+    refused = [each for each in plans if each["refused"] and each not in there]
+    can_move = len(plans) - len(refused) - len(there)
+    already = f", {len(there)} already there" if there else ""
+    lines = [f"{len(plans)} queries: {can_move} can move, {len(refused)} refused{already}"]
+    gates = Counter(gate for each in refused for gate in _refusing(each))
+    named = {gate: next(each["query"] for each in refused if gate in _refusing(each)) for gate in gates}
+    lines += [
+        f"  {gate} refuses {number}: {named[gate]}" + (f" and {number - 1} more" if number > 1 else "")
+        for gate, number in gates.most_common()
+    ]
+    lines.append("  " + _worst_exposure(plans))
+    lines.append("  " + _repeated(plans))
+    lines.append("  " + _time(can_move, moved, at_once))
+    return "\n".join(lines)
+
+
+def _refusing(plan: Plan) -> list[str]:
+    return [gate["name"] for gate in plan["gates"] if not gate["ok"]]
+
+
+def _refused_first(plans: Sequence[Plan]) -> list[Plan]:
+    return sorted(plans, key=lambda each: not each["refused"])
+
+
+def _row(plan: Plan) -> Mapping[str, object]:
+    return {
+        **plan,
+        **plan["totals"],
+        "after": ", ".join(plan.get("after", ())),
+        "refused_by": ", ".join(_refusing(plan)),
+    }
+
+
+def _known(plans: Sequence[Plan], total: str) -> list[tuple[int, str]]:
+    """By query, where it is known."""
+    return [(each["totals"][total], each["query"]) for each in plans if each["totals"][total] is not None]
+
+
+def _unknown(plans: Sequence[Plan], known: Sequence[object]) -> str:
+    return f"; unknown for {len(plans) - len(known)}" if len(known) < len(plans) else ""
+
+
+def _worst_exposure(plans: Sequence[Plan]) -> str:
+    known = _known(plans, "exposure_records")
+    if not known:
+        return f"exposure: unknown for all {len(plans)}"
+    worst, query = max(known)
+    of = f" ({query})" if worst else ""
+    return f"exposure: {sum(each for each, _ in known)} records in all, {worst} at most{of}{_unknown(plans, known)}"
+
+
+def _repeated(plans: Sequence[Plan]) -> str:
+    known = _known(plans, "replay_records")
+    if not known:
+        return f"read twice: unknown for all {len(plans)}"
+    worst, query = max(known)
+    of = f" ({query})" if worst else ""
+    return f"read twice: {sum(each for each, _ in known)} records in all, {worst} at most{of}{_unknown(plans, known)}"
+
+
+def _time(queries: int, moved: Iterable[Operation], at_once: int) -> str:
+    """From moves that were measured: the middle one of them, for each row of those that move side by side."""
+    took = [seconds for each in moved if isinstance(seconds := each.measured.get("switch_seconds"), (int, float))]
+    if not took:
+        return "expected time: unknown, no move was measured yet"
+    rows = ceil(queries / at_once)
+    about = f"about {rows * median(took):.1f} s" if queries else "none"
+    middle = f"median of {len(took)} earlier moves {median(took):.1f} s"
+    return f"expected time: {about} ({queries} queries, {at_once} at once; {middle})"

@@ -1,0 +1,145 @@
+"""Verbs about some of many queries: by label, by where they are, all at once."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from state.model.entities import RunState
+from tests.contract import samples
+from tests.simulation.conftest import CONFIG
+from tests.simulation.test_cli import Terminal, run, run_json
+from tests.simulation.test_cli_steer import moved
+from tests.simulation.world import World
+
+
+@pytest.fixture
+def three(world: World, folder: Path) -> World:
+    """Revenue and clicks of one team, search of another; automatic mode is on."""
+    head, _, revenue = CONFIG.partition("  revenue:")
+    text = head
+    for name, team in (("revenue", "shop"), ("clicks", "shop"), ("search", "find")):
+        text += f"  {name}:" + revenue.replace("/cp/revenue", f"/cp/{name}")
+        text += f"    labels: {{team: {team}, tier: {'gold' if name == 'clicks' else 'tin'}}}\n"
+    (folder / "tideover.yaml").write_text(text + "policy: {automatic: true}\n", encoding="utf-8")
+    for name in ("clicks", "search"):
+        world.runner.ran[name] = 1
+        world._run_on_east(name)
+    return world
+
+
+def places(world: World) -> dict[str, str]:
+    return {each.query: each.cluster for each in world.store.assignments()}
+
+
+def test_a_label_moves_its_queries_and_no_others(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+    _, plans = run_json(capsys, "plan", "failover", "--label", "team=shop", "--label", "tier=gold")
+    assert [each["query"] for each in plans] == ["clicks"]
+    code, done = run_json(capsys, "failover", "--label", "team=shop", "--to", "west", "--yes")
+    assert (code, {each["query"] for each in done}) == (0, {"revenue", "clicks"})
+    assert places(three) == {"revenue": "west", "clicks": "west", "search": "east"}
+    again = run_json(capsys, "failover", "--label", "team=shop", "--expect-active", "east", "--yes")
+    assert again == (0, []), "none of them is there any more"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("failover", "--label", "team=nobody", "--to", "west", "--yes"), "no query has the label team=nobody"),
+        (("failover", "--label", "team", "--to", "west", "--yes"), "'team' is not a label: write KEY=VALUE"),
+        (("failover", "--label", "team=shop", "--yes"), "--label needs --to or --expect-active"),
+        (("failover", "revenue", "--label", "team=shop", "--to", "west", "--yes"), "or use --all, or --label"),
+        (("plan", "failover", "--all", "--label", "team=shop"), "or use --all, or --label"),
+        (("check", "revenue", "--label", "team=shop"), "or use --all, or --label"),
+        (("ack",), "or use --all, or --label"),
+    ],
+)
+def test_a_label_that_means_nothing_is_refused_before_anything(
+    three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], text: str
+) -> None:
+    if "--expect-active" in text:
+        monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert text in err
+    if "nobody" in text:
+        assert "labels of queries: team=find, team=shop, tier=gold, tier=tin" in err
+    assert three.store.open_requests() == []
+
+
+def test_list_shows_the_queries_that_are_asked_for(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "failover", "clicks", "--to", "west", "--yes")
+
+    def listed(*words: str) -> list[str]:
+        return [row["query"] for row in run_json(capsys, "list", *words)[1]]
+
+    assert listed() == ["clicks", "revenue", "search"]
+    assert listed("--cluster", "east") == ["revenue", "search"]
+    assert listed("--label", "team=shop", "--cluster", "east") == ["revenue"]
+    assert listed("--not-ready") == ["clicks", "revenue", "search"], "no controller has looked yet"
+    term, now = samples.term_of(three.store), three.store.now()
+    for name, ready in (("clicks", True), ("revenue", False)):
+        found = samples.readiness(query=name, ready=ready, since=now, sampled_at=now)
+        three.store.keep_readiness(found, term=term, event=samples.event())
+    assert listed("--not-ready") == ["revenue", "search"]
+    code, out, err = run(capsys, "list", "--cluster", "west")
+    assert (code, err) == (0, "1 of 3 queries\n")
+    assert out.splitlines()[2].endswith("team=shop tier=gold")
+    assert run(capsys, "list", "--cluster", "north")[0] == 2
+
+
+def test_history_shows_the_lines_of_a_kind_since_a_time(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "pause", "revenue", "--reason", "first")
+    run(capsys, "resume", "revenue")
+    run(capsys, "pause", "clicks", "--reason", "second")
+    told = run_json(capsys, "history", "--kind", "pause")[1]
+    assert [each["query"] for each in told] == ["revenue", "clicks"]
+    since = told[1]["at"]
+    assert [each["query"] for each in run_json(capsys, "history", "--kind", "pause", "--since", since)[1]] == ["clicks"]
+    assert run_json(capsys, "history", "--since", "-1h", "--kind", "pause")[1] == told
+    code, _, err = run(capsys, "history", "--kind", "paws")
+    assert (code, err) == (0, "no line of the history matches; tideover history shows all kinds\n")
+    assert run(capsys, "history", "--since", "noon")[0] == 2
+
+
+def test_all_cooldowns_are_acknowledged_at_once(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "none of 3 queries is in cool-down" in run(capsys, "ack", "--all")[2]
+    moved(three)
+    code, given = run_json(capsys, "ack", "--label", "team=find")
+    assert (code, given) == (0, [])
+    code, given = run_json(capsys, "ack", "--all", "--reason", "seen")
+    assert (code, [(each["query"], each["operation"]) for each in given]) == (0, [("revenue", "x1")])
+    assert run_json(capsys, "ack", "--all") == (0, [])
+
+
+def test_a_query_that_still_moves_keeps_no_other_from_its_ack(three: World, capsys: pytest.CaptureFixture[str]) -> None:
+    moved(three)
+    moved(three, outcome=None, name="x2", query="clicks")
+    code, out, err = run(capsys, "ack", "--all", "-o", "tsv")
+    assert (code, [line.split("\t")[0] for line in out.splitlines()]) == (1, ["query", "revenue"])
+    assert "operation x2 of clicks is still running" in err
+
+
+def test_all_queries_that_a_runner_reports_are_reconciled(
+    three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "the store is current for all 3 queries: nothing done" in run(capsys, "reconcile", "--all")[2]
+    three.runner.alive = False
+    for name in ("revenue", "clicks"):
+        fact = samples.fact(query=name, epoch=4, cluster="west", runner="b", checkpoint=f"/cp/{name}/new")
+        assert three.store.report_query(fact)
+    held = {"epoch": 1, "cluster": "east", "runner": "a", "checkpoint": "/cp/search", "instance": "one"}
+    three.store.report_query(samples.fact(query="search", **held, state=RunState.FAILED, held_by="lost"))
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    code, _, err = run(capsys, "reconcile", "--all")
+    assert code == 1
+    assert "Save in the store what the runners report of 2 queries?" in err
+    assert set(places(three).values()) == {"east"}, "the answer was no"
+    code, out, err = run(capsys, "reconcile", "--all", "--yes", "--reason", "backup", "-o", "tsv")
+    assert code == 1, "one of them nobody can report"
+    assert "reconcile search alone, with --cluster and --checkpoint" in err
+    assert [line.split("\t")[:2] for line in out.splitlines()[1:]] == [
+        [name, side] for name in ("clicks", "revenue") for side in ("store", "runner", "now")
+    ]
+    assert places(three) == {"revenue": "west", "clicks": "west", "search": "east"}
+    assert run(capsys, "reconcile", "--all", "--cluster", "west")[0] == 2

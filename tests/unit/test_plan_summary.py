@@ -1,0 +1,79 @@
+"""What a person reads before many queries move: what they come to together, then a line for each."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator.cli.plan_summary import MOST_WHOLE, counted, said, summary
+from state.model.entities import Operation
+from tests.contract import samples
+
+
+def plan(query: str, *refusing: str, replay: int | None = 0, exposure: int | None = 0) -> dict[str, Any]:
+    gates = [{"name": each, "ok": False, "measured": 1, "limit": 0, "text": "no"} for each in refusing]
+    totals = {"replay_records": replay, "exposure_records": exposure, "exposure_seconds": None}
+    return {
+        "kind": "failover", "query": query, "from": "east", "to": "west", "resume": "carry", "epoch": 2,
+        "uncommitted_batch": "none", "fence": "pending", "gates": gates, "partitions": [], "totals": totals,
+        "refused": bool(refusing),
+    }  # fmt: skip
+
+
+def moved(seconds: float) -> Operation:
+    return replace(samples.operation(), measured={"switch_seconds": seconds})
+
+
+def test_gates_that_refuse_are_counted_with_one_query_each() -> None:
+    plans = [plan("a"), plan("b", "exposure", "standby-reachable"), plan("c", "exposure"), plan("d", "lag")]
+    told = summary(plans, (), at_once=128).splitlines()
+    assert told[:4] == [
+        "4 queries: 1 can move, 3 refused",
+        "  exposure refuses 2: b and 1 more",
+        "  standby-reachable refuses 1: b",
+        "  lag refuses 1: d",
+    ]
+
+
+def test_a_query_that_is_there_already_is_not_refused() -> None:
+    told = summary([plan("a"), plan("b", "not-already-there")], (), at_once=128)
+    assert told.splitlines()[0] == "2 queries: 1 can move, 0 refused, 1 already there"
+
+
+def test_sums_name_the_worst_and_say_of_how_many_nothing_is_known() -> None:
+    plans = [plan("a", replay=5, exposure=7), plan("b", replay=6, exposure=None), plan("c", replay=0, exposure=9)]
+    told = summary(plans, (), at_once=128)
+    assert "  exposure: 16 records in all, 9 at most (c); unknown for 1\n" in told
+    assert "  read twice: 11 records in all, 6 at most (b)\n" in told
+    assert "exposure: unknown for all 1" in summary([plan("a", exposure=None)], (), at_once=1)
+
+
+@pytest.mark.parametrize(
+    ("queries", "at_once", "seconds"), [(4, 128, "2.0"), (5, 2, "6.0"), (4, 2, "4.0"), (1, 1, "2.0")]
+)
+def test_the_time_is_that_of_earlier_moves_for_each_row(queries: int, at_once: int, seconds: str) -> None:
+    plans = [plan(f"q{number}") for number in range(queries)]
+    told = summary(plans, [moved(1.0), moved(2.0), moved(9.0), samples.operation()], at_once=at_once)
+    assert f"expected time: about {seconds} s ({queries} queries, {at_once} at once; median of 3 earlier moves" in told
+    assert "expected time: unknown" in summary(plans, [samples.operation()], at_once=at_once)
+
+
+def test_many_plans_are_lines_with_the_refused_ones_first() -> None:
+    plans = [plan(f"q{number}") for number in range(MOST_WHOLE)] + [plan("last", "exposure")]
+    lines = said(plans, (), at_once=128, details=False).splitlines()
+    below = lines[next(number for number, line in enumerate(lines) if line.startswith("-----")) + 1 :]
+    assert below[0].startswith("last  ")
+    assert below[0].endswith("  exposure")
+    assert below[1].startswith("q0  ")
+    assert lines[-1] == "--details shows every plan"
+    whole = said(plans, (), at_once=128, details=True)
+    assert whole.count("failover of ") == len(plans)
+    assert said(plans[:MOST_WHOLE], (), at_once=128, details=False).count("failover of ") == MOST_WHOLE
+    assert said(plans[:1], (), at_once=128, details=False).startswith("failover of q0 from east to west")
+
+
+def test_a_long_count_of_plans_is_told_on_the_way(capsys: pytest.CaptureFixture[str]) -> None:
+    plans: list[Mapping[str, Any]] = [plan(f"q{number}") for number in range(50)]
+    assert list(counted(iter(plans), 50)) == plans
+    assert capsys.readouterr().err == "planned 25 of 50\n"
