@@ -89,8 +89,9 @@ reports: java ## about 10 hours, needs Docker: all reports of one clean commit (
 reports-index: $(STAMP) ## a second: count the ages of the reports again, run nothing
 	$(BIN)/python -m reports index
 
-docs: $(STAMP) ## print the page of verbs, the chapter on phases and the table of faults anew
+docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's runbook and the table of faults anew
 	$(BIN)/python -m orchestrator.cli.reference write docs
+	$(BIN)/python -m orchestrator.http.pages.runbook docs/runbook.md
 	$(BIN)/python -m tests.simulation.faults.table
 
 lock: ## make the lock files anew (needs uv)

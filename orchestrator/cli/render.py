@@ -15,7 +15,6 @@ import re
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import TextIO
 
@@ -229,17 +228,6 @@ def plan(value: Mapping[str, object]) -> str:
         names = ", ".join(str(gate["name"]) for gate in gates if not gate["ok"]) if isinstance(gates, list) else ""
         parts.append(f"  REFUSED: {names}")
     return "\n\n".join(parts)
-
-
-def length(passed: timedelta) -> str:
-    """A length of time in its two largest units."""
-    seconds = max(0, int(passed.total_seconds()))
-    if seconds < 60:
-        return f"{seconds} s"
-    for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} {seconds % size // smaller} {smaller_unit}"
-    raise AssertionError("a minute is the smallest of these")
 
 
 def refusals(plans: Sequence[Mapping[str, object]]) -> list[str]:

@@ -1,7 +1,7 @@
 """Times as an operator writes them: milliseconds since the epoch, ISO 8601 with a zone, or ``-15m`` before now."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from state.settings.values import parse_duration
 
@@ -63,3 +63,14 @@ def iso(moment: datetime | None) -> str | None:
     if moment is None:
         return None
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def length(passed: timedelta) -> str:
+    """A length of time in its two largest units."""
+    seconds = max(0, int(passed.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // smaller} {smaller_unit}"
+    raise AssertionError("a minute is the smallest of these")

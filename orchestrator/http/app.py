@@ -9,15 +9,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import anyio
-import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,23 +27,23 @@ from orchestrator.http.endpoints import Call, Endpoint
 from orchestrator.http.events import CLIENTS, Feed, TooManyClients
 from orchestrator.http.metrics import CONTENT_TYPE, MetricsPage
 from orchestrator.http.openapi import openapi
+from orchestrator.http.pages.routes import OPEN_PATHS as PAGES_OPEN
+from orchestrator.http.pages.routes import Pages
+from orchestrator.http.waits import ANSWER_SECONDS, ASKED_SECONDS, body_of, on_thread
 from state.errors import StoreError, StoreUnavailable, TideoverError
 from state.settings.values import is_loopback
 
 AT_ONCE = 4
 """So many answers are worked out side by side."""
-ANSWER_SECONDS = 20.0
 ASKED_AT_ONCE = 2
-ASKED_SECONDS = 60.0
-"""What is asked for may need clusters that do not answer; so it waits for no reader, and no reader for it."""
+"""What is asked for may take long; so it waits for no reader, and no reader for it."""
 MAX_BODY_BYTES = 16 * 1024
-BODY_SECONDS = 10.0
 MAX_KEY_BYTES = 200
 READY_SECONDS = 5.0
 METRICS_SECONDS = 5.0
 """Prometheus waits 10 seconds; without the store it is still told what this process knows."""
 MAX_QUERY_BYTES = 2048
-OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+OPEN_PATHS = frozenset({"/healthz", "/readyz", *PAGES_OPEN})
 HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "x-content-type-options": "nosniff",
@@ -55,7 +53,6 @@ HEADERS = {
 }
 
 _SEE_SCHEMA = "/api/openapi.json lists what may be given"
-Worked = TypeVar("Worked")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,11 +66,11 @@ class Health:
 
 
 def application(
-    endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, feed: Feed, metrics: MetricsPage, version: str
-) -> ASGIApp:
+    endpoints: tuple[Endpoint, ...], gate: Gatekeeper, health: Health, feed: Feed, metrics: MetricsPage, pages: Pages
+) -> ASGIApp:  # fmt: skip
     """All of it, guard included."""
     limiters = {"GET": anyio.CapacityLimiter(AT_ONCE), "POST": anyio.CapacityLimiter(ASKED_AT_ONCE)}
-    document = openapi(endpoints, version)
+    document = openapi(endpoints, pages.version)
 
     async def describe(_request: Request) -> Response:
         return as_json(document)
@@ -87,21 +84,24 @@ def application(
         Route("/metrics", partial(_metrics, metrics, anyio.CapacityLimiter(1)), methods=["GET"]),
         Route("/healthz", partial(_healthz, health), methods=["GET"]),
         Route("/readyz", partial(_readyz, health, anyio.CapacityLimiter(1)), methods=["GET"]),
+        *pages.routes(),
     ]
+    told = partial(_told, pages)
     app = Starlette(
         routes=routes,
-        exception_handlers={TideoverError: _told, HTTPException: _told, Exception: _told},
+        exception_handlers={TideoverError: told, HTTPException: told, Exception: told},
     )
     app.router.redirect_slashes = False  # a redirect would repeat the Host that somebody sent
-    return Guard(app, gate)
+    return Guard(app, gate, pages)
 
 
 class Guard:
     """In front of everything."""
 
-    def __init__(self, app: ASGIApp, gate: Gatekeeper) -> None:
+    def __init__(self, app: ASGIApp, gate: Gatekeeper, pages: Pages) -> None:
         self._app = app
         self._gate = gate
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -109,7 +109,10 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS | closing)
+                headers = MutableHeaders(scope=message)
+                headers.update(closing)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)  # a page says more of itself
             await send(message)
 
         # Nobody keeps a connection by a body that comes slowly, or never, behind the answer to it.
@@ -136,6 +139,12 @@ class Guard:
         except TooManyGuesses:
             text = "too many wrong tokens came from this address"
             return error(429, "too-many-guesses", text, "wait a minute", {"retry-after": f"{GUESSES_SECONDS:.0f}"})
+        if who is None and "authorization" not in headers:
+            who = self._pages.sessions.holder("; ".join(headers.getlist("cookie")))
+            if who is not None and scope["method"] == "POST" and not {"origin", "sec-fetch-site"} & {*headers}:
+                return error(403, "other-origin", "a session is no login for programs", "send a token instead")
+        if who is None and self._pages.is_for(scope):
+            return self._pages.to_login(scope)
         if who is None:
             hint = "send the header Authorization: Bearer TOKEN"
             return error(401, "no-token", "this needs a token that is valid", hint, {"www-authenticate": "Bearer"})
@@ -181,20 +190,14 @@ async def _answer(endpoint: Endpoint, limiter: anyio.CapacityLimiter, request: R
         key=_key(request) if endpoint.takes_key else None,
     )
     seconds = ANSWER_SECONDS if endpoint.body is None else ASKED_SECONDS
-    return as_json(await _on_thread(lambda: endpoint.answer(call), limiter, seconds), endpoint.code)
+    return as_json(await on_thread(lambda: endpoint.answer(call), limiter, seconds), endpoint.code)
 
 
 async def _body(model: type[BaseModel], request: Request) -> BaseModel:
     """What was sent. Raises ``UsageError`` and ``HTTPException``."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "send the header Content-Type: application/json")
-    try:
-        with anyio.fail_after(BODY_SECONDS):
-            sent = await request.body()
-    except TimeoutError:
-        raise HTTPException(408, "the body did not come to its end") from None
-    except ClientDisconnect:
-        raise HTTPException(400, "the body did not come to its end") from None
+    sent = await body_of(request)
     try:
         return model.model_validate_json(sent)
     except ValidationError as mistakes:
@@ -222,13 +225,6 @@ def _parameters(endpoint: Endpoint, request: Request) -> BaseModel | None:
         raise UsageError("; ".join(worded(mistakes)), hint=_SEE_SCHEMA) from None
 
 
-async def _on_thread(work: Callable[[], Worked], limiter: anyio.CapacityLimiter, seconds: float) -> Worked:
-    """What ``work`` returns. A thread that hangs in a store keeps its place until the store lets it go."""
-    with anyio.move_on_after(seconds):
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
-    raise StoreUnavailable(f"no answer within {seconds:.0f} s", hint="the store may be away or slow; ask again")
-
-
 async def _events(feed: Feed, request: Request) -> Response:
     if request.method == "HEAD":
         return Response(media_type="text/event-stream")
@@ -243,7 +239,7 @@ async def _events(feed: Feed, request: Request) -> Response:
 
 async def _metrics(page: MetricsPage, limiter: anyio.CapacityLimiter, _request: Request) -> Response:
     try:
-        text = await _on_thread(page.read, limiter, METRICS_SECONDS)
+        text = await on_thread(page.read, limiter, METRICS_SECONDS)
     except StoreError:
         text = page.without_store()
     return Response(text, media_type=CONTENT_TYPE)
@@ -256,7 +252,7 @@ async def _healthz(health: Health, _request: Request) -> Response:
 
 async def _readyz(health: Health, limiter: anyio.CapacityLimiter, _request: Request) -> Response:
     try:
-        await _on_thread(health.touch_store, limiter, READY_SECONDS)
+        await on_thread(health.touch_store, limiter, READY_SECONDS)
     except TideoverError:
         return PlainTextResponse("the store does not answer\n", 503)
     return PlainTextResponse("the store answers\n")
@@ -265,14 +261,21 @@ async def _readyz(health: Health, limiter: anyio.CapacityLimiter, _request: Requ
 _CODES: Mapping[type[TideoverError], int] = {UnknownName: 404, UsageError: 400, Refused: 409, StoreUnavailable: 503}
 
 
-async def _told(request: Request, why: Exception) -> Response:
-    """An error as ``-o json`` prints it. Of a bug nothing is told but that it is one; the log has the rest."""
+async def _told(pages: Pages, request: Request, why: Exception) -> Response:
+    """An error as ``-o json`` prints it, or as a page. Of a bug only that it is one; the log has more."""
+    code, kind, text, hint, headers = _error_of(why)
+    if pages.is_for(request.scope):
+        return pages.failure(request.scope, code, text, hint)
+    return error(code, kind, text, hint, headers)
+
+
+def _error_of(why: Exception) -> tuple[int, str, str, str, Mapping[str, str] | None]:
     if isinstance(why, TideoverError):
         code = next((code for kind, code in _CODES.items() if isinstance(why, kind)), 500)
-        return error(code, why.kind, str(why), why.hint)
+        return code, why.kind, str(why), why.hint, None
     if isinstance(why, HTTPException):
-        return error(why.status_code, "usage", why.detail, "/api/openapi.json lists the paths", why.headers)
-    return error(500, "bug", "a bug in Tideover; the log of this controller tells more", "")
+        return why.status_code, "usage", why.detail, "/api/openapi.json lists the paths", why.headers
+    return 500, "bug", "a bug in Tideover; the log of this controller tells more", "", None
 
 
 def error(code: int, kind: str, text: str, hint: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -26,6 +26,8 @@ from orchestrator.http.endpoints import endpoints_of
 from orchestrator.http.events import Feed
 from orchestrator.http.figures import FigureReader
 from orchestrator.http.metrics import MetricsPage
+from orchestrator.http.pages.routes import Pages
+from orchestrator.http.pages.sessions import Sessions, cookie_name
 from orchestrator.http.reads import Reads
 from orchestrator.http.writes import Writes
 from orchestrator.lease import NAME
@@ -154,29 +156,35 @@ class HttpServer:
         try:
             context = _tls(http)
             with _listening(http.listen) as listener, self.open_logs(self.settings, store) as logs:
-                server = self._server = uvicorn.Server(_config(self._application(store, logs), http))
+                port = listener.getsockname()[1]
+                server = self._server = uvicorn.Server(_config(self._application(store, logs, port), http))
                 server.config.ssl = context
                 if self._over.is_set():
                     return
-                self.port = listener.getsockname()[1]
+                self.port = port
                 log.info("HTTP listens", listen=http.listen, port=self.port, tls=http.tls is not None)
                 server.run(sockets=[listener])
         finally:
             self.port = None
             store.close()
 
-    def _application(self, store: ControllerStore, logs: Logs) -> ASGIApp:
+    def _application(self, store: ControllerStore, logs: Logs, port: int) -> ASGIApp:
         gate = Gatekeeper(self.settings.http.tokens, self.clock.monotonic)
         reads = Reads(store, self.settings, self.clock)
         writes = Writes(store=store, settings=self.settings, logs=logs, clock=self.clock)
         endpoints = endpoints_of(reads, writes)
         health = Health(is_turning=self._is_turning, touch_store=lambda: store.leader(NAME))
         feed = Feed(reads, self._over.is_set)
+        http, name = self.settings.http, version("tideover")
         figures = FigureReader(
             status=reads.status_now, store=store, settings=self.settings, clock=self.clock, pulse=self.pulse,
-            version=version("tideover"),
+            version=name,
         )  # fmt: skip
-        return application(endpoints, gate, health, feed, MetricsPage(figures), version("tideover"))
+        is_secure = http.tls is not None or http.behind_proxy
+        cookie = cookie_name(port, is_secure=is_secure)
+        sessions = Sessions(self.clock.monotonic, cookie, is_secure)
+        pages = Pages(reads=reads, gate=gate, sessions=sessions, version=name)
+        return application(endpoints, gate, health, feed, MetricsPage(figures), pages)
 
     def _is_turning(self) -> bool:
         """A loop that has only begun has its first turn before it."""

@@ -22,6 +22,8 @@ SEAMS = {
     "sqlite3": ("state/store/sql/",),
     "yaml": ("orchestrator/config/load.py", "orchestrator/cli/"),
     "starlette": ("orchestrator/http/",),
+    "jinja2": ("orchestrator/http/pages/",),
+    "markupsafe": ("orchestrator/http/pages/",),
     "uvicorn": ("orchestrator/http/server.py",),
     "anyio": ("orchestrator/http/",),
     "h11": ("orchestrator/http/server.py",),

@@ -11,7 +11,7 @@ from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import sentence
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_rows, replication_text
-from orchestrator.decide.times import iso
+from orchestrator.decide.times import iso, length
 from orchestrator.facts.status import status_now
 from orchestrator.shapes import json_shapes
 from orchestrator.shapes.query import NEWEST, query_json
@@ -62,9 +62,7 @@ def show(ctx: Context, query: str, output: str) -> None:
     if shown.pause is not None:
         render.say(f"paused      {paused_text(shown.pause)}")
     if shown.cooldown is not None:
-        render.say(
-            f"cool-down   {cooldown_text(shown.cooldown, query)} ({render.length(shown.cooldown.until - now)} left)"
-        )
+        render.say(f"cool-down   {cooldown_text(shown.cooldown, query)} ({length(shown.cooldown.until - now)} left)")
     if sampled is not None:
         render.say(f"readiness   {sentence(sampled)} ({iso(sampled.sampled_at)})")
     if shown.drill is not None:

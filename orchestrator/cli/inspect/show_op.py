@@ -11,7 +11,7 @@ from orchestrator.cli.inspect.history import SEE_HISTORY
 from orchestrator.cli.inspect.verify_op import document_of
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.outcome import left_ranges, outcome_rows
-from orchestrator.decide.times import instant, iso
+from orchestrator.decide.times import instant, iso, length
 from orchestrator.errors import ExitCode, Refused, UnknownName, UsageError
 from orchestrator.facts.tail import Tail, tail_of
 from orchestrator.shapes import json_shapes
@@ -74,7 +74,7 @@ def show_operation(ctx: Context, operation_id: str, evidence: str | None, tail: 
     render.say(headline(operation.kind, operation.query, operation.source, operation.target, operation.parameters))
     render.say(f"phase {operation.phase.value}, outcome {operation.outcome or 'open'}: {operation.sentence}")
     render.say(f"by {operation.actor}{f', because {operation.reason}' if operation.reason else ''}")
-    took = render.length((operation.ended_at or ctx.store.now()) - operation.started_at)
+    took = length((operation.ended_at or ctx.store.now()) - operation.started_at)
     end = f"ended at {iso(operation.ended_at)}, after {took}" if operation.ended_at else f"open for {took}"
     render.say(f"began at {iso(operation.started_at)}, {end}\n")
     render.say(render.table(step_rows, ("name", "started_at", "ended_at", "outcome")))

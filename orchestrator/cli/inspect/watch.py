@@ -15,6 +15,7 @@ from orchestrator.cli.streaming_output import say, until_enough, wait
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import Leader, QueryStatus, Status
+from orchestrator.decide.times import length
 from orchestrator.facts.status import StatusReader
 from orchestrator.shapes.status import status_json, without_flows
 from state.errors import StoreUnavailable
@@ -201,17 +202,15 @@ def _cluster(name: str, believed: ClusterStatus | None, status: Status) -> tuple
         return name, "-", "", "not probed yet"
     old = status.is_stale(believed)
     reasons = (
-        (f"this verdict is {render.length(status.at - believed.decided_at)} old; no controller updates it",)
-        if old
-        else ()
+        (f"this verdict is {length(status.at - believed.decided_at)} old; no controller updates it",) if old else ()
     )
     verdict = f"{believed.verdict}?" if old else believed.verdict.value
-    return name, verdict, f"for {render.length(status.at - believed.since)}", "; ".join((*reasons, *believed.reasons))
+    return name, verdict, f"for {length(status.at - believed.since)}", "; ".join((*reasons, *believed.reasons))
 
 
 def _operation(operation: Operation, at: datetime) -> str:
     what = headline(operation.kind, operation.query, operation.source, operation.target, operation.parameters)
-    began = f"began at {operation.started_at:%H:%M:%S} UTC, {render.length(at - operation.started_at)} ago"
+    began = f"began at {operation.started_at:%H:%M:%S} UTC, {length(at - operation.started_at)} ago"
     return f"  {operation.id}  {what}: {operation.phase}, {began}: {operation.sentence}"
 
 
@@ -225,7 +224,7 @@ def _held_back(status: Status) -> list[str]:
 
 def _left(until: datetime | None, at: datetime) -> str:
     """The countdown to the end of a pause or a cool-down."""
-    return "" if until is None else f" ({render.length(until - at)} left)"
+    return "" if until is None else f" ({length(until - at)} left)"
 
 
 def _few(lines: list[str], most: int) -> list[str]:
@@ -250,7 +249,7 @@ def _row(query: QueryStatus, at: datetime) -> dict[str, object]:
         "cluster": query.cluster,
         "runner": query.runner,
         "state": query.state,
-        "progress": f"{render.length(at - query.progressed_at)} ago" if query.progressed_at else None,
+        "progress": f"{length(at - query.progressed_at)} ago" if query.progressed_at else None,
         "lag": query.lag_records,
         "automatic": query.automatic,
         "ready": query.ready,

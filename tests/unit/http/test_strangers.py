@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.http import app, auth, server
+from orchestrator.http import auth, server, waits
 from orchestrator.http.auth import GUESSES, Gatekeeper, Principal, Role
 from orchestrator.http.writes import actor_of
 from state.model.automation import AUTOMATIC
@@ -382,7 +382,7 @@ def test_a_body_in_chunks_is_not_read(served: Served) -> None:
 
 
 def test_a_body_that_never_comes_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(waits, "BODY_SECONDS", 0.3)
     head = f"POST /api/pause HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {OPERATOR}\r\n"
     with serving(tmp_path) as served:
         came = served.send(f"{head}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{{".encode())

@@ -1,0 +1,94 @@
+"""HTML from templates: everything is escaped, whatever it is called, and an unknown name is an error."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import Response
+
+from orchestrator.decide.times import iso, length
+
+PAGE_HEADERS: Mapping[str, str] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "referrer-policy": "same-origin",
+}
+"""Where a page differs from every other answer: its own style and script, and forms that come back here. Without a
+referrer a browser would send ``Origin: null`` with a form."""
+STATIC: Mapping[str, str] = {
+    "desk.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""The files beside the pages; none of them tells anything, so they are given without a token."""
+UNKNOWN = "–"
+
+
+@cache
+def environment() -> Environment:
+    """Where templates come from and what they may use."""
+    made = Environment(
+        loader=PackageLoader("orchestrator.http.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"ago": ago, "number": number, "seconds": seconds, "moment": moment, "clock": clock, "line": line}
+    return made
+
+
+def render(template: str, **values: object) -> Markup:
+    """A template filled in, which may stand in another one as it is."""
+    return Markup(environment().get_template(template).render(**values))  # autoescape made it
+
+
+def page_response(markup: str, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A page with the headers of one."""
+    return Response(markup, code, {**PAGE_HEADERS, **(headers or {})}, "text/html; charset=utf-8")
+
+
+@cache
+def static_file(name: str) -> bytes:
+    """One of ``STATIC``."""
+    return files("orchestrator.http.pages").joinpath("static", name).read_bytes()
+
+
+def ago(then: datetime | None, now: datetime) -> str:
+    """How long ago, in words."""
+    return UNKNOWN if then is None else f"{length(now - then)} ago"
+
+
+def number(value: float | None) -> str:
+    """A count with thousands set apart."""
+    return UNKNOWN if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def seconds(value: float | None) -> str:
+    """A length of time: seconds to a tenth below a minute."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.1f} s" if value < 60 else length(timedelta(seconds=value))
+
+
+def moment(at: datetime | None) -> Markup:
+    """A time as an element that programs can read, in UTC."""
+    if at is None:
+        return Markup(UNKNOWN)
+    return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M:%S} UTC</time>').format(iso(at), at)
+
+
+def clock(at: datetime | None) -> Markup:
+    """The time of day alone; the element has the rest."""
+    if at is None:
+        return Markup(UNKNOWN)
+    return Markup('<time datetime="{0}" title="{0}">{1:%H:%M:%S}</time>').format(iso(at), at)
+
+
+def line(text: str | None) -> str:
+    """The first line of a text."""
+    return (text or "").partition("\n")[0]

@@ -1,0 +1,89 @@
+"""The one page to look at first. It is drawn once a second at most, however many look at it.
+
+Copies of a hundred queries are many rows, and change once a minute: only what is shown of them is kept, and read again
+when a query's readiness was sampled again.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from markupsafe import Markup
+
+from orchestrator.decide.desk.attention import concerns_of
+from orchestrator.decide.desk.lines import (
+    CopyAge,
+    cluster_lines,
+    copy_age,
+    phases_of,
+    query_lines,
+    route_lines,
+)
+from orchestrator.decide.gates.automatic import cooldown_text, paused_text
+from orchestrator.decide.operation.plan import headline
+from orchestrator.decide.status import Status
+from orchestrator.http.pages.markup import render
+from orchestrator.http.reads import Reads
+
+EVENTS = 20
+"""So many lines of the history are shown."""
+
+
+@dataclass
+class Overview:
+    """Several threads may ask for it."""
+
+    reads: Reads
+    _ages: dict[str, tuple[datetime, CopyAge | None]] = field(default_factory=dict)
+    _drawn: tuple[Status, Markup] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def markup(self) -> Markup:
+        """All below the head of the page, the same for everybody. Raises ``StoreError``."""
+        with self._lock:
+            status = self.reads.status_now()
+            if self._drawn is None or self._drawn[0] is not status:
+                self._drawn = (status, self._draw(status))
+            return self._drawn[1]
+
+    def copy_ages(self, status: Status) -> Mapping[str, CopyAge]:
+        """By query, the age of its copies where that was sampled."""
+        found: dict[str, tuple[datetime, CopyAge | None]] = {}
+        for query in status.queries:
+            if query.readiness is None:
+                continue
+            kept, sampled_at = self._ages.get(query.query), query.readiness.sampled_at
+            if kept is None or kept[0] != sampled_at:
+                sample = self.reads.store.replication(query.query)
+                kept = (sampled_at, None if sample is None else copy_age(query.query, sample))
+            found[query.query] = kept
+        self._ages = found
+        return {query: age for query, (_, age) in found.items() if age is not None}
+
+    def _draw(self, status: Status) -> Markup:
+        settings, ages = self.reads.settings, self.copy_ages(status)
+        held_back = [paused_text(pause) for pause in status.pauses]
+        held_back += [cooldown_text(each, query) for query, each in sorted(status.cooldowns.items())]
+        return render(
+            "overview.html",
+            status=status,
+            concerns=concerns_of(status, settings),
+            clusters=cluster_lines(status),
+            routes=route_lines(settings, ages),
+            queries=query_lines(status, ages),
+            operations=[
+                (each, headline(each.kind, each.query, each.source, each.target, each.parameters),
+                 phases_of(each.kind, each.phase))
+                for each in status.operations
+            ],
+            automatic=automatic_counts(status),
+            held_back=[*held_back, *status.waiting],
+            events=status.events[-EVENTS:][::-1],
+        )  # fmt: skip
+
+
+def automatic_counts(status: Status) -> list[tuple[str, int]]:
+    """How many queries automatic mode may move now, and how many it leaves alone and why."""
+    states = [query.automatic for query in status.queries if query.automatic is not None]
+    return [(state, states.count(state)) for state in ("on", "paused", "cooling-down", "off") if state in states]

@@ -1,0 +1,36 @@
+"""How long is waited: for what is worked out on a thread, and for a body that somebody sends."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+from state.errors import StoreUnavailable
+
+ANSWER_SECONDS = 20.0
+ASKED_SECONDS = 60.0
+"""What is asked for may need clusters that do not answer."""
+BODY_SECONDS = 10.0
+
+Worked = TypeVar("Worked")
+
+
+async def on_thread(work: Callable[[], Worked], limiter: anyio.CapacityLimiter, seconds: float) -> Worked:
+    """What ``work`` returns. A thread that hangs in a store keeps its place until the store lets it go."""
+    with anyio.move_on_after(seconds):
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+    raise StoreUnavailable(f"no answer within {seconds:.0f} s", hint="the store may be away or slow; ask again")
+
+
+async def body_of(request: Request) -> bytes:
+    """What was sent. Raises ``HTTPException``."""
+    try:
+        with anyio.fail_after(BODY_SECONDS):
+            return await request.body()
+    except TimeoutError:
+        raise HTTPException(408, "the body did not come to its end") from None
+    except ClientDisconnect:
+        raise HTTPException(400, "the body did not come to its end") from None
