@@ -4,18 +4,23 @@ Whoever is not logged in is led to the login from any path, whether there is suc
 """
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 import anyio
+from markupsafe import Markup
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
+from orchestrator.decide.evidence.page import page
+from orchestrator.errors import UsageError
 from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, TooManyGuesses
+from orchestrator.http.pages.details import Details
 from orchestrator.http.pages.forms import form_of, text_of
 from orchestrator.http.pages.markup import STATIC, page_response, render, static_file
 from orchestrator.http.pages.overview import Overview
@@ -31,7 +36,10 @@ STATIC_SECONDS = 3600
 LINES = 300
 """So many lines of the history are shown on its page."""
 
-Handler = Callable[[Request], Awaitable[Response]]
+EVIDENCE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+"""The page of an operation's evidence is one file, so its style is in it; it has no script, no form and no link."""
+
+Worked = TypeVar("Worked")
 
 
 @dataclass
@@ -43,16 +51,25 @@ class Pages:
     sessions: Sessions
     version: str
     _overview: Overview = field(init=False)
+    _details: Details = field(init=False)
     _limiter: anyio.CapacityLimiter = field(init=False, default_factory=lambda: anyio.CapacityLimiter(2))
 
     def __post_init__(self) -> None:
         self._overview = Overview(self.reads)
+        self._details = Details(self.reads)
 
     def routes(self) -> list[Route]:
         """All of them."""
         return [
             Route("/", self._show_overview, methods=["GET"]),
             Route("/history", self._show_history, methods=["GET"]),
+            Route("/queries/{query}", self._show_query, methods=["GET"]),
+            Route("/queries/{query}/partitions", self._show_partitions, methods=["GET"]),
+            Route("/queries/{query}/timeline", self._show_timeline, methods=["GET"]),
+            Route("/operations/{operation}", self._show_operation, methods=["GET"]),
+            Route("/operations/{operation}/partitions", self._show_placed, methods=["GET"]),
+            Route("/operations/{operation}/evidence", self._show_evidence, methods=["GET"]),
+            Route("/operations/{operation}/evidence.json", self._give_evidence, methods=["GET"]),
             Route("/runbook", self._show_runbook, methods=["GET"]),
             Route("/login", self._show_login, methods=["GET"]),
             Route("/login", self._log_in, methods=["POST"]),
@@ -81,13 +98,52 @@ class Pages:
     def _page(self, who: Principal | None, template: str, **values: object) -> str:
         return render(template, who=who, has_login=not self.gate.is_open, version=self.version, **values)
 
+    async def _show(self, request: Request, title: str, draw: Callable[[], Markup]) -> Response:
+        body = await self._work(draw)
+        return page_response(self._page(request.scope["principal"], "page.html", title=title, body=body))
+
+    async def _work(self, work: Callable[[], Worked]) -> Worked:
+        return await on_thread(work, self._limiter, ANSWER_SECONDS)
+
     async def _show_overview(self, request: Request) -> Response:
-        drawn = await on_thread(self._overview.markup, self._limiter, ANSWER_SECONDS)
-        return page_response(self._page(request.scope["principal"], "page.html", title="Overview", body=drawn))
+        return await self._show(request, "Overview", self._overview.markup)
+
+    async def _show_query(self, request: Request) -> Response:
+        name = request.path_params["query"]
+        return await self._show(request, name, lambda: self._details.query(name))
+
+    async def _show_partitions(self, request: Request) -> Response:
+        name, first = request.path_params["query"], _first(request)
+        return await self._show(request, f"Partitions of {name}", lambda: self._details.partitions(name, first))
+
+    async def _show_timeline(self, request: Request) -> Response:
+        name = request.path_params["query"]
+        at, topic = (request.query_params.get(each, "").strip() for each in ("at", "topic"))
+        return await self._show(request, f"Timeline of {name}", lambda: self._details.timeline(name, at, topic))
+
+    async def _show_operation(self, request: Request) -> Response:
+        name = request.path_params["operation"]
+        return await self._show(request, f"Operation {name}", lambda: self._details.operation(name))
+
+    async def _show_placed(self, request: Request) -> Response:
+        name, first = request.path_params["operation"], _first(request)
+        return await self._show(request, f"Partitions of {name}", lambda: self._details.placed(name, first))
+
+    async def _show_evidence(self, request: Request) -> Response:
+        name = request.path_params["operation"]
+        drawn = await self._work(lambda: page(self._details.evidence(name)))
+        return page_response(drawn, headers={"content-security-policy": EVIDENCE_POLICY})
+
+    async def _give_evidence(self, request: Request) -> Response:
+        """The very bytes whose hash is in the chain."""
+        name = request.path_params["operation"]
+        kept = await self._work(lambda: self._details.evidence(name))
+        headers = {"content-disposition": f'attachment; filename="{_plain(kept.operation)}.json"'}
+        return Response((kept.document or "").encode(), headers=headers, media_type="application/json")
 
     async def _show_history(self, request: Request) -> Response:
         store = self.reads.store
-        found = await on_thread(lambda: store.history(limit=LINES + 1), self._limiter, ANSWER_SECONDS)
+        found = await self._work(lambda: store.history(limit=LINES + 1))
         rows, more = found[-LINES:][::-1], len(found) > LINES
         who = request.scope["principal"]
         return page_response(self._page(who, "history.html", title="History", rows=rows, more=more))
@@ -127,6 +183,18 @@ async def _static(name: str, _request: Request) -> Response:
     return Response(
         static_file(name), headers={"cache-control": f"max-age={STATIC_SECONDS}"}, media_type=STATIC[name]
     )  # fmt: skip
+
+
+def _first(request: Request) -> int:
+    """From which row on; what is no number is none. Raises ``UsageError``."""
+    given = request.query_params.get("first", "0")
+    if not re.fullmatch(r"[0-9]{1,7}", given):
+        raise UsageError("first is the number of a row", hint="follow the links of the page")
+    return int(given)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -1,0 +1,151 @@
+"""The pages of one query and of one operation, and what of them is shown on demand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from markupsafe import Markup
+
+from orchestrator.decide.desk.lines import copy_age, phases_of, query_line
+from orchestrator.decide.desk.operations import forecast_lines, gates_of, placed_lines, step_lines
+from orchestrator.decide.desk.partitions import partition_lines
+from orchestrator.decide.gates.automatic import cooldown_text, paused_text
+from orchestrator.decide.gates.readiness import sentence
+from orchestrator.decide.operation.drill import drill_text
+from orchestrator.decide.operation.plan import headline
+from orchestrator.decide.status import QueryStatus, Status
+from orchestrator.errors import UnknownName, UsageError
+from orchestrator.http.pages.markup import render
+from orchestrator.http.reads import Reads, TimelineAsked
+from state.model.entities import EVERY_KIND, Operation
+from state.model.evidence import Evidence
+
+WORST = 20
+"""So many partitions are shown at first."""
+PER_PAGE = 500
+OPERATIONS = 10
+EVENTS = 30
+TIMELINE_SINCE = timedelta(hours=6)
+
+
+@dataclass(frozen=True)
+class Details:
+    """Each method is one page below its head; several threads may ask. They raise ``StoreError``, ``UnknownName``."""
+
+    reads: Reads
+
+    def query(self, name: str) -> Markup:
+        """One query."""
+        status, shown = self._known(name)
+        store = self.reads.store
+        sample = store.replication(name)
+        ends = store.ends(shown.cluster) if shown.cluster is not None else {}
+        partitions = partition_lines(shown, ends, sample)
+        declared = self.reads.settings.queries.get(name)
+        return render(
+            "query.html",
+            status=status,
+            query=shown,
+            line=query_line(shown, status, None if sample is None else copy_age(name, sample)),
+            verdict=None if shown.readiness is None else sentence(shown.readiness),
+            gates=[] if shown.readiness is None else sorted(shown.readiness.gates, key=lambda gate: bool(gate["ok"])),
+            partitions=partitions[:WORST],
+            count=len(partitions),
+            runners=[fact for fact in store.runners() if declared is None or fact.runner in declared.runners],
+            clusters=() if declared is None else declared.clusters,
+            paused=None if shown.pause is None else paused_text(shown.pause),
+            cooling=None if shown.cooldown is None else cooldown_text(shown.cooldown, name),
+            drill=None if shown.drill is None else drill_text(shown.drill),
+            operations=store.operations(query=name, limit=OPERATIONS, kinds=EVERY_KIND),
+            events=store.history(query=name, limit=EVENTS)[::-1],
+        )
+
+    def partitions(self, name: str, first: int) -> Markup:
+        """All partitions of a query, so many at a time, the worst first."""
+        status, shown = self._known(name)
+        ends = self.reads.store.ends(shown.cluster) if shown.cluster is not None else {}
+        rows = partition_lines(shown, ends, self.reads.store.replication(name))
+        piece = rows[first : first + PER_PAGE]
+        return render(
+            "partitions.html", status=status, query=name, rows=piece, count=len(rows), first=first, step=PER_PAGE
+        )
+
+    def timeline(self, name: str, at: str, topic: str) -> Markup:
+        """Where a query stood at a time. A time that is none is said on the page."""
+        self._known(name)
+        rows: Sequence[object] = ()
+        wrong = ""
+        if at:
+            try:
+                asked = TimelineAsked(at=at, topic=topic or None)
+                rows = self.reads.timeline(name, asked)
+            except UsageError as error:
+                wrong = str(error)
+        stretches = [] if at else self.reads.store.timeline(name, since=self._since())
+        return render(
+            "timeline.html", query=name, at=at, topic=topic, wrong=wrong, rows=rows[:PER_PAGE], count=len(rows),
+            stretches=stretches[::-1],
+        )  # fmt: skip
+
+    def operation(self, operation_id: str) -> Markup:
+        """One operation."""
+        found = self._operation(operation_id)
+        store, now = self.reads.store, self.reads.store.now()
+        placed = placed_lines(found)
+        plan: Any = found.plan or {}
+        return render(
+            "operation.html",
+            operation=found,
+            name=_headline(found),
+            now=now,
+            way=phases_of(found.kind, found.phase),
+            steps=step_lines(found, store.steps(found.id), now),
+            plan=plan,
+            gates=gates_of(plan),
+            forecasts=forecast_lines(found),
+            partitions=placed[:WORST],
+            count=len(placed),
+            kept=store.evidence(found.id),
+            events=store.history(operation=found.id, limit=EVENTS)[::-1],
+        )
+
+    def placed(self, operation_id: str, first: int) -> Markup:
+        """All partitions of an operation, so many at a time."""
+        found = self._operation(operation_id)
+        rows = placed_lines(found)
+        piece = rows[first : first + PER_PAGE]
+        return render(
+            "placed.html", operation=found, name=_headline(found), rows=piece, count=len(rows), first=first,
+            step=PER_PAGE,
+        )  # fmt: skip
+
+    def evidence(self, operation_id: str) -> Evidence:
+        """What was kept of a closed operation, with its document. Raises ``UnknownName`` where there is none."""
+        kept = self.reads.store.evidence(operation_id)
+        if kept is None or kept.document is None:
+            raise UnknownName(
+                "there is no evidence of such an operation",
+                hint="it is written within a minute of its end, and deleted with its operation by retention",
+            )
+        return kept
+
+    def _operation(self, operation_id: str) -> Operation:
+        found = self.reads.store.operation(operation_id)
+        if found is None:
+            raise UnknownName("the store knows no such operation", hint="the history names them")
+        return found
+
+    def _known(self, name: str) -> tuple[Status, QueryStatus]:
+        status = self.reads.status_now()
+        shown = next((each for each in status.queries if each.query == name), None)
+        if shown is None:
+            raise UnknownName("no query has that name", hint="the overview has them all")
+        return status, shown
+
+    def _since(self) -> datetime:
+        return self.reads.store.now() - TIMELINE_SINCE
+
+
+def _headline(found: Operation) -> str:
+    return headline(found.kind, found.query, found.source, found.target, found.parameters)
