@@ -183,7 +183,7 @@ class HttpServer:
         is_secure = http.tls is not None or http.behind_proxy
         cookie = cookie_name(port, is_secure=is_secure)
         sessions = Sessions(self.clock.monotonic, cookie, is_secure)
-        pages = Pages(reads=reads, gate=gate, sessions=sessions, version=name)
+        pages = Pages(reads=reads, writes=writes, gate=gate, sessions=sessions, version=name)
         return application(endpoints, gate, health, feed, MetricsPage(figures), pages)
 
     def _is_turning(self) -> bool:

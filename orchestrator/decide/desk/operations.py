@@ -84,9 +84,14 @@ def forecast_lines(operation: Operation) -> list[ForecastLine]:
 
 
 def placed_lines(operation: Operation) -> list[PlacedLine]:
-    """The partitions of a plan, those that cost most first."""
-    measured = {(row["topic"], row["partition"]): row for row in outcome_rows(operation)}
-    plan: Mapping[str, Any] = operation.plan or {}
+    """The partitions of an operation's plan with what came of them, those that cost most first."""
+    return placed_of(operation.plan, outcome_rows(operation))
+
+
+def placed_of(plan: Mapping[str, Any] | None, came: Sequence[Mapping[str, Any]] = ()) -> list[PlacedLine]:
+    """The partitions of a plan; ``came`` is what was measured of them."""
+    measured = {(row["topic"], row["partition"]): row for row in came}
+    plan = plan or {}
     rows = [row for row in plan.get("partitions") or () if "target_topic" in row]
     lines = [_placed(row, measured.get((row["target_topic"], row["target_partition"]), {})) for row in rows]
     return sorted(lines, key=_cost, reverse=True)

@@ -35,7 +35,7 @@ class Details:
 
     reads: Reads
 
-    def query(self, name: str) -> Markup:
+    def query(self, name: str, *, may_act: bool) -> Markup:
         """One query."""
         status, shown = self._known(name)
         store = self.reads.store
@@ -45,6 +45,7 @@ class Details:
         declared = self.reads.settings.queries.get(name)
         return render(
             "query.html",
+            may_act=may_act,
             status=status,
             query=shown,
             line=query_line(shown, status, None if sample is None else copy_age(name, sample)),
@@ -88,7 +89,7 @@ class Details:
             stretches=stretches[::-1],
         )  # fmt: skip
 
-    def operation(self, operation_id: str) -> Markup:
+    def operation(self, operation_id: str, *, may_act: bool) -> Markup:
         """One operation."""
         found = self._operation(operation_id)
         store, now = self.reads.store, self.reads.store.now()
@@ -96,6 +97,7 @@ class Details:
         plan: Any = found.plan or {}
         return render(
             "operation.html",
+            may_act=may_act,
             operation=found,
             name=_headline(found),
             now=now,

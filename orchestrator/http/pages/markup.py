@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -39,6 +40,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"ago": ago, "number": number, "seconds": seconds, "moment": moment, "clock": clock, "line": line}
+    made.globals |= {"path_of": path_of}
     return made
 
 
@@ -87,6 +89,11 @@ def clock(at: datetime | None) -> Markup:
     if at is None:
         return Markup(UNKNOWN)
     return Markup('<time datetime="{0}" title="{0}">{1:%H:%M:%S}</time>').format(iso(at), at)
+
+
+def path_of(folder: str, name: str) -> str:
+    """The path of a page, whatever the name is."""
+    return f"/{folder}/{quote(name, safe='')}"
 
 
 def line(text: str | None) -> str:

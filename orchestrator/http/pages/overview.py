@@ -25,6 +25,7 @@ from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import Status
 from orchestrator.http.pages.markup import render
 from orchestrator.http.reads import Reads
+from state.model.automation import EVERY
 
 EVENTS = 20
 """So many lines of the history are shown."""
@@ -36,16 +37,17 @@ class Overview:
 
     reads: Reads
     _ages: dict[str, tuple[datetime, CopyAge | None]] = field(default_factory=dict)
-    _drawn: tuple[Status, Markup] | None = None
+    _drawn: dict[bool, tuple[Status, Markup]] = field(default_factory=dict)
+    """With buttons and without."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def markup(self) -> Markup:
-        """All below the head of the page, the same for everybody. Raises ``StoreError``."""
+    def markup(self, *, may_act: bool) -> Markup:
+        """All below the head of the page, the same for all who may do as much. Raises ``StoreError``."""
         with self._lock:
-            status = self.reads.status_now()
-            if self._drawn is None or self._drawn[0] is not status:
-                self._drawn = (status, self._draw(status))
-            return self._drawn[1]
+            status, drawn = self.reads.status_now(), self._drawn.get(may_act)
+            if drawn is None or drawn[0] is not status:
+                drawn = self._drawn[may_act] = (status, self._draw(status, may_act=may_act))
+            return drawn[1]
 
     def copy_ages(self, status: Status) -> Mapping[str, CopyAge]:
         """By query, the age of its copies where that was sampled."""
@@ -61,13 +63,15 @@ class Overview:
         self._ages = found
         return {query: age for query, (_, age) in found.items() if age is not None}
 
-    def _draw(self, status: Status) -> Markup:
+    def _draw(self, status: Status, *, may_act: bool) -> Markup:
         settings, ages = self.reads.settings, self.copy_ages(status)
         held_back = [paused_text(pause) for pause in status.pauses]
         held_back += [cooldown_text(each, query) for query, each in sorted(status.cooldowns.items())]
         return render(
             "overview.html",
             status=status,
+            may_act=may_act,
+            is_paused=any(pause.scope == EVERY for pause in status.pauses),
             concerns=concerns_of(status, settings),
             clusters=cluster_lines(status),
             routes=route_lines(settings, ages),

@@ -20,6 +20,7 @@ from starlette.types import Scope
 from orchestrator.decide.evidence.page import page
 from orchestrator.errors import UsageError
 from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, TooManyGuesses
+from orchestrator.http.pages.acts import Acts, may_act
 from orchestrator.http.pages.details import Details
 from orchestrator.http.pages.forms import form_of, text_of
 from orchestrator.http.pages.markup import STATIC, page_response, render, static_file
@@ -27,6 +28,7 @@ from orchestrator.http.pages.overview import Overview
 from orchestrator.http.pages.sessions import Sessions
 from orchestrator.http.reads import Reads
 from orchestrator.http.waits import ANSWER_SECONDS, on_thread
+from orchestrator.http.writes import Writes
 
 OPEN_PATHS = frozenset({"/login", *(f"/static/{name}" for name in STATIC)})
 """Whoever has no token may see these: they tell nothing."""
@@ -47,16 +49,19 @@ class Pages:
     """The pages of one server."""
 
     reads: Reads
+    writes: Writes
     gate: Gatekeeper
     sessions: Sessions
     version: str
     _overview: Overview = field(init=False)
     _details: Details = field(init=False)
+    _acts: Acts = field(init=False)
     _limiter: anyio.CapacityLimiter = field(init=False, default_factory=lambda: anyio.CapacityLimiter(2))
 
     def __post_init__(self) -> None:
         self._overview = Overview(self.reads)
         self._details = Details(self.reads)
+        self._acts = Acts(self.writes, self._details, self._shown)
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -74,6 +79,7 @@ class Pages:
             Route("/login", self._show_login, methods=["GET"]),
             Route("/login", self._log_in, methods=["POST"]),
             Route("/logout", self._log_out, methods=["POST"]),
+            *self._acts.routes(),
             *(Route(f"/static/{name}", partial(_static, name), methods=["GET"]) for name in STATIC),
         ]
 
@@ -89,7 +95,8 @@ class Pages:
         return RedirectResponse(f"/login{back}", 303)
 
     def failure(self, scope: Scope, code: int, text: str, hint: str) -> Response:
-        """An error as a page."""
+        """An error as a page; what is told to programs alone is left out."""
+        hint = "" if "/api" in hint else hint
         markup = self._page(
             scope.get("principal"), "error.html", title="Not possible", code=code, text=text, hint=hint
         )  # fmt: skip
@@ -99,18 +106,21 @@ class Pages:
         return render(template, who=who, has_login=not self.gate.is_open, version=self.version, **values)
 
     async def _show(self, request: Request, title: str, draw: Callable[[], Markup]) -> Response:
-        body = await self._work(draw)
-        return page_response(self._page(request.scope["principal"], "page.html", title=title, body=body))
+        return self._shown(request, title, await self._work(draw), 200)
+
+    def _shown(self, request: Request, title: str, body: Markup, code: int) -> Response:
+        return page_response(self._page(request.scope["principal"], "page.html", title=title, body=body), code)
 
     async def _work(self, work: Callable[[], Worked]) -> Worked:
         return await on_thread(work, self._limiter, ANSWER_SECONDS)
 
     async def _show_overview(self, request: Request) -> Response:
-        return await self._show(request, "Overview", self._overview.markup)
+        acts = may_act(request.scope["principal"])
+        return await self._show(request, "Overview", lambda: self._overview.markup(may_act=acts))
 
     async def _show_query(self, request: Request) -> Response:
-        name = request.path_params["query"]
-        return await self._show(request, name, lambda: self._details.query(name))
+        name, acts = request.path_params["query"], may_act(request.scope["principal"])
+        return await self._show(request, name, lambda: self._details.query(name, may_act=acts))
 
     async def _show_partitions(self, request: Request) -> Response:
         name, first = request.path_params["query"], _first(request)
@@ -122,8 +132,10 @@ class Pages:
         return await self._show(request, f"Timeline of {name}", lambda: self._details.timeline(name, at, topic))
 
     async def _show_operation(self, request: Request) -> Response:
-        name = request.path_params["operation"]
-        return await self._show(request, f"Operation {name}", lambda: self._details.operation(name))
+        name, acts = request.path_params["operation"], may_act(request.scope["principal"])
+        return await self._show(
+            request, f"Operation {name}", lambda: self._details.operation(name, may_act=acts)
+        )  # fmt: skip
 
     async def _show_placed(self, request: Request) -> Response:
         name, first = request.path_params["operation"], _first(request)

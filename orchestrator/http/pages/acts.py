@@ -1,0 +1,170 @@
+"""What an operator asks for by forms: the same requests as over the API, by the same functions.
+
+A move is planned first. Its button comes with the plan, and sends the plan's hash and where the query was then; so
+what is begun is what was seen, or nothing. A consent is typed, never clicked.
+"""
+
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import anyio
+from markupsafe import Markup
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from orchestrator.config.errors import worded
+from orchestrator.decide.desk.operations import gates_of, placed_of
+from orchestrator.errors import Refused, UsageError
+from orchestrator.http.auth import Principal, Role
+from orchestrator.http.pages.details import WORST, Details
+from orchestrator.http.pages.forms import form_of, text_of
+from orchestrator.http.pages.markup import path_of, render
+from orchestrator.http.waits import ASKED_SECONDS, on_thread
+from orchestrator.http.writes import (
+    AckAsked,
+    CancelAsked,
+    DrillAsked,
+    MoveAsked,
+    PauseAsked,
+    PlanAsked,
+    ResumeAsked,
+    Writes,
+)
+from state.model.entities import OperationKind
+
+Asked = TypeVar("Asked", bound=BaseModel)
+Worked = TypeVar("Worked")
+ShowPage = Callable[[Request, str, Markup, int], Response]
+_AT_ONCE = 2
+_KEY = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass
+class Acts:
+    """The paths of the forms; whoever is no operator is refused on all of them."""
+
+    writes: Writes
+    details: Details
+    show: ShowPage
+    """Makes a page of a title and what is below its head."""
+    _limiter: anyio.CapacityLimiter = field(init=False, default_factory=lambda: anyio.CapacityLimiter(_AT_ONCE))
+
+    def routes(self) -> list[Route]:
+        """All of them."""
+        return [
+            Route("/queries/{query}/plan", self._plan, methods=["POST"]),
+            Route("/queries/{query}/move", self._move, methods=["POST"]),
+            Route("/operations/{operation}/cancel", self._cancel, methods=["POST"]),
+            Route("/requests/{request}", self._request, methods=["GET"]),
+            Route("/pause", self._pause, methods=["POST"]),
+            Route("/resume", self._resume, methods=["POST"]),
+            Route("/ack", self._acknowledge, methods=["POST"]),
+        ]
+
+    async def _plan(self, request: Request) -> Response:
+        _, form = await _operator_form(request)
+        name = request.path_params["query"]
+        asked = _as(PlanAsked, _wish(form, name) | {"kind": text_of(form, "kind")})
+        made: Mapping[str, Any] = await self._work(lambda: self.writes.plan(asked))
+        plan = made["plan"]
+        partitions = placed_of(plan)
+        body = render(
+            "plan.html", query=name, kind=asked.kind, plan=plan, hash=made["hash"], consents=asked.consents,
+            gates=gates_of(plan), partitions=partitions[:WORST], count=len(partitions), key=secrets.token_hex(16),
+        )  # fmt: skip
+        return self.show(request, f"Plan of a {asked.kind}", body, 200)
+
+    async def _move(self, request: Request) -> Response:
+        who, form = await _operator_form(request)
+        name, kind, key = request.path_params["query"], text_of(form, "kind"), text_of(form, "key")
+        if not _KEY.fullmatch(key):
+            raise UsageError("this form did not come with a plan", hint="make the plan first")
+        wish = _wish(form, name) | {"reason": text_of(form, "reason")}
+        if kind == OperationKind.DRILL:
+            drill = _as(DrillAsked, wish)
+            return await self._asked(request, name, lambda: self.writes.drill(drill, who, key))
+        seen = {each: text_of(form, each) for each in ("expect_active", "plan")}
+        move = _as(MoveAsked, wish | seen)
+        if kind not in {OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK}:
+            raise UsageError("there is no such move", hint="make the plan first")
+        return await self._asked(request, name, lambda: self.writes.move(OperationKind(kind), move, who, key))
+
+    async def _cancel(self, request: Request) -> Response:
+        who, form = await _operator_form(request)
+        asked = _as(CancelAsked, {"id": request.path_params["operation"], "reason": text_of(form, "reason")})
+        query = text_of(form, "query")
+        return await self._asked(request, query, lambda: self.writes.cancel(asked, who, None))
+
+    async def _asked(self, request: Request, query: str, ask: Callable[[], Mapping[str, object]]) -> Response:
+        """To the request that was written; a refusal is a page with the way back to the query."""
+        try:
+            written = await self._work(ask)
+        except Refused as why:
+            body = render("refused.html", query=query, text=str(why))
+            return self.show(request, "Refused", body, 409)
+        return RedirectResponse(path_of("requests", str(written["request"])), 303)
+
+    async def _request(self, request: Request) -> Response:
+        """What became of a request; once an operation carries it out, that one's page."""
+        found = await self._work(lambda: self.writes.request(request.path_params["request"]))
+        if found["operation"] is not None:
+            return RedirectResponse(path_of("operations", str(found["operation"])), 303)
+        return self.show(request, "Request", render("request.html", request=found), 200)
+
+    async def _pause(self, request: Request) -> Response:
+        who, form = await _operator_form(request)
+        query, until = text_of(form, "query") or None, text_of(form, "until") or None
+        asked = _as(PauseAsked, {"query": query, "until": until, "reason": text_of(form, "reason")})
+        await self._work(lambda: self.writes.pause(asked, who))
+        return _back(query)
+
+    async def _resume(self, request: Request) -> Response:
+        who, form = await _operator_form(request)
+        query = text_of(form, "query") or None
+        asked = _as(ResumeAsked, {"query": query, "reason": text_of(form, "reason")})
+        await self._work(lambda: self.writes.resume(asked, who))
+        return _back(query)
+
+    async def _acknowledge(self, request: Request) -> Response:
+        who, form = await _operator_form(request)
+        asked = _as(AckAsked, {"query": text_of(form, "query"), "reason": text_of(form, "reason")})
+        await self._work(lambda: self.writes.acknowledge(asked, who))
+        return _back(asked.query)
+
+    async def _work(self, work: Callable[[], Worked]) -> Worked:
+        return await on_thread(work, self._limiter, ASKED_SECONDS)
+
+
+async def _operator_form(request: Request) -> tuple[Principal, dict[str, list[str]]]:
+    """Who asks, and what was sent. Raises ``HTTPException`` and ``UsageError``."""
+    who: Principal = request.scope["principal"]
+    if not may_act(who):
+        raise HTTPException(403, "this needs the role operator")
+    return who, await form_of(request)
+
+
+def may_act(who: Principal | None) -> bool:
+    """Whether somebody sees buttons."""
+    return who is not None and who.role.may(Role.OPERATOR)
+
+
+def _wish(form: dict[str, list[str]], query: str) -> dict[str, object]:
+    typed = re.split(r"[\s,]+", text_of(form, "consents"))
+    return {"query": query, "to": text_of(form, "to") or None, "consents": tuple(filter(None, typed))}
+
+
+def _as(model: type[Asked], fields: Mapping[str, object]) -> Asked:
+    try:
+        return model.model_validate(fields)
+    except ValidationError as mistakes:
+        raise UsageError("; ".join(worded(mistakes)), hint="go back and correct it") from None
+
+
+def _back(query: str | None) -> Response:
+    return RedirectResponse("/" if query is None else path_of("queries", query), 303)
