@@ -6,9 +6,10 @@ session names them, whether it needs them or not.
 
 import pyspark
 
+from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
 
 
 def connector_jars() -> str:
-    """The value of ``spark.jars`` for the installed pyspark."""
-    return ",".join(str(path) for path in jar_paths(f"spark-{pyspark.__version__}"))
+    """The value of ``spark.jars`` for the installed pyspark, the companion's jar included."""
+    return ",".join(str(path) for path in [*jar_paths(f"spark-{pyspark.__version__}"), companion_jar()])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyspark
 
-from streaming.companion.build import SOURCES, run_javac
+from streaming.companion.build import SOURCES, Line, run_javac
 from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
 from streaming.java import java_home_binary
@@ -36,6 +36,16 @@ def run_junit(scratch: Path) -> "subprocess.CompletedProcess[str]":
     class_path = os.pathsep.join(map(str, [scratch, *jars, Path(pyspark.__file__).parent / "jars" / "*"]))
     launcher = ["-cp", class_path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
     return _java([*launcher, "--scan-class-path", str(scratch), "--fail-if-no-tests", "--details", "tree"])
+
+
+def compile_race(scratch: Path, line: Line) -> str:
+    """Compile the race of writers for a Spark line; the name of its class, whose folder is ``scratch/classes``."""
+    source = scratch / "Race.java"
+    source.write_text(
+        line.adapted((TESTS / "tideover/spark41/Race.java").read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    run_javac([source], jar_paths(f"companion-{line.spark}"), scratch / "classes")
+    return f"tideover.{line.package}.Race"
 
 
 def _tool(name: str) -> Path:

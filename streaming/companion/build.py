@@ -55,6 +55,15 @@ class Line:
         """The class for ``spark.sql.streaming.checkpointFileManagerClass``."""
         return f"tideover.{self.package}.FencedCheckpointFileManager"
 
+    @property
+    def sparks_package(self) -> str:
+        """Where this Spark has its own managers."""
+        return (_MOVED[0][0] if self.package == _NEW else _MOVED[0][1]).rstrip(".")
+
+    def adapted(self, source: str) -> str:
+        """A source written for the newest line, as this line takes it."""
+        return source if self.package == _NEW else source.replace(*_MOVED[0]).replace(*_MOVED[1])
+
 
 LINES = (Line("3.5.7", _OLD), Line("4.0.0", _OLD), Line("4.2.0", _NEW))
 
@@ -101,10 +110,7 @@ def _adapted(line: Line, folder: Path) -> Path:
     if line.package == _OLD:
         moved = (folder / "tideover" / _NEW).rename(folder / "tideover" / _OLD)
         for path in moved.glob("*.java"):
-            text = path.read_text(encoding="utf-8")
-            for new, old in _MOVED:
-                text = text.replace(new, old)
-            path.write_text(text, encoding="utf-8")
+            path.write_text(line.adapted(path.read_text(encoding="utf-8")), encoding="utf-8")
     return folder
 
 

@@ -1,0 +1,193 @@
+"""The companion inside real queries: a stale run writes nothing, and of several writers one gets the name."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streaming.companion.build import line_of
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.query.jvm import java_query, java_view, root_cause
+from tests.jars import connector_jars
+from tests.java import compile_race
+from tests.waiting import until
+
+pytestmark = [pytest.mark.real, pytest.mark.matrix]
+
+_LINE = line_of(pyspark.__version__)
+assert _LINE is not None
+LINE = _LINE
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+ROUNDS, WRITERS = 150, 8
+MOST_ROUNDS = 6000
+"""Until Spark's manager must have shown that the race can be lost."""
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": connector_jars(),
+        "spark.sql.shuffle.partitions": "2",
+    }
+    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@dataclass
+class Pipeline:
+    """A query with state into a callback, run again and again from one checkpoint, by a new session each time."""
+
+    spark: SparkSession
+    checkpoint: Path
+    manager: str = LINE.manager
+    got: list[int] = field(default_factory=list)
+    """Batches that the sink was given."""
+    open: threading.Event = field(default_factory=threading.Event)
+    """While it is not set, the sink holds on to its batch."""
+
+    def __post_init__(self) -> None:
+        self.open.set()
+
+    def start(self, epoch: int) -> StreamingQuery:
+        session = self.spark.newSession()
+        session.conf.set(MANAGER, self.manager)
+        session.conf.set("spark.tideover.query", "revenue")
+        session.conf.set("spark.tideover.epoch", str(epoch))
+        rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1)
+        counts = rows.load().selectExpr("value % 3 AS key").groupBy("key").count()
+        writer = counts.writeStream.foreachBatch(self._take).outputMode("update")
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        return writer.trigger(processingTime="100 milliseconds").start()
+
+    def _take(self, frame: DataFrame, batch: int) -> None:
+        frame.collect()
+        self.got.append(batch)
+        assert self.open.wait(60)
+
+    def plant(self, epoch: int) -> None:
+        folder = self.checkpoint / "_tideover_epochs"
+        assert LocalFiles().create_atomically(str(folder / f"{epoch}-op"), b"")
+
+    def entries(self, log: str) -> list[str]:
+        return sorted(path.name for path in (self.checkpoint / log).iterdir())
+
+    def has_committed(self, batch: int) -> bool:
+        return self.newest("commits") >= batch
+
+    def newest(self, log: str) -> int:
+        return max((int(name) for name in self.entries(log) if name.isdigit()), default=-1)
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, tmp_path: Path) -> Pipeline:
+    return Pipeline(spark, tmp_path / "checkpoint")
+
+
+def failure(query: StreamingQuery) -> str:
+    """The innermost cause, once the query has ended by itself."""
+    until(lambda: not query.isActive, "the query runs on")
+    return root_cause(java_query(query).exception().get())
+
+
+def test_a_run_whose_epoch_is_over_ends_with_our_sentence_and_half_of_nothing(pipeline: Pipeline) -> None:
+    query = pipeline.start(3)
+    until(lambda: len(pipeline.got) >= 3)
+    pipeline.plant(4)
+    said = failure(query)
+    assert said.startswith(f"StaleEpoch: revenue with epoch 3 is over: operation op took file:{pipeline.checkpoint}")
+    assert said.endswith("is not written")
+    for log in ("offsets", "commits"):
+        assert all(name.isdigit() for name in pipeline.entries(log)), "a draft was left, or a checksum"
+    assert pipeline.newest("offsets") - pipeline.newest("commits") in {0, 1}
+
+
+def test_a_batch_in_flight_is_not_committed_and_no_stale_start_runs_it_again(pipeline: Pipeline) -> None:
+    query = pipeline.start(3)
+    until(lambda: pipeline.newest("commits") >= 1)
+    pipeline.open.clear()
+    until(
+        lambda: (
+            pipeline.newest("offsets") > pipeline.newest("commits") and pipeline.got[-1] == pipeline.newest("offsets")
+        )
+    )
+    flying = pipeline.got[-1]
+    pipeline.plant(4)
+    pipeline.open.set()
+    assert f"so commits/{flying} is not written" in failure(query)
+    assert pipeline.newest("commits") == flying - 1
+    before, given = LocalFiles().walk(str(pipeline.checkpoint)), len(pipeline.got)
+    with pytest.raises(Exception, match=r"revenue with epoch 3 is over: .* so it is not started"):
+        pipeline.start(3)
+    assert LocalFiles().walk(str(pipeline.checkpoint)) == before
+    assert len(pipeline.got) == given, "the sink was given the batch once more"
+    again = pipeline.start(4)
+    until(lambda: pipeline.newest("commits") > flying)
+    again.stop()
+    assert pipeline.got[given] == flying
+
+
+def test_sparks_own_manager_lets_a_stale_run_go_on(pipeline: Pipeline) -> None:
+    """So that the tests above would fail without the fence."""
+    pipeline.manager = f"{LINE.sparks_package}.FileContextBasedCheckpointFileManager"
+    pipeline.plant(4)
+    query = pipeline.start(3)
+    until(lambda: pipeline.newest("commits") >= 1)
+    query.stop()
+
+
+def test_a_checkpoint_goes_from_sparks_manager_to_ours_and_back(pipeline: Pipeline) -> None:
+    sparks = [f"{LINE.sparks_package}.{kind}BasedCheckpointFileManager" for kind in ("FileContext", "FileSystem")]
+    for manager in (sparks[0], LINE.manager, sparks[1], LINE.manager, sparks[0]):
+        pipeline.manager = manager
+        before = pipeline.newest("commits") if (pipeline.checkpoint / "commits").is_dir() else -1
+        query = pipeline.start(3)
+        until(partial(pipeline.has_committed, before + 2))
+        query.stop()
+        assert query.exception() is None
+    assert sorted(set(pipeline.got)) == list(range(max(pipeline.got) + 1))
+
+
+@pytest.fixture
+def race(spark: SparkSession, tmp_path: Path) -> Callable[[str], tuple[int, ...]]:
+    """Rounds with two winners or more, with none, and with another's content, by the manager of that name."""
+    name = compile_race(tmp_path, LINE)
+    jvm = java_view(spark)
+    folder = jvm.java.io.File(str(tmp_path / "classes")).toURI().toURL()
+    folders = jvm.java.lang.reflect.Array.newInstance(folder.getClass(), 1)
+    folders[0] = folder
+    loader = jvm.java.net.URLClassLoader(folders, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    java = loader.loadClass(name).newInstance()
+
+    def run(manager: str) -> tuple[int, ...]:
+        told = java.apply(f"{manager} file:{tmp_path}/{uuid.uuid4().hex} {ROUNDS} {WRITERS}")
+        return tuple(map(int, str(told).split()))
+
+    return run
+
+
+def test_of_eight_writers_exactly_one_gets_the_name(race: Callable[[str], tuple[int, ...]]) -> None:
+    def said(manager: str, twice: int, rounds: int) -> None:
+        print(f"{manager}: two winners in {twice} of {rounds} rounds")
+
+    ours = race(LINE.manager)
+    said(LINE.manager, ours[0], ROUNDS)
+    assert ours == (0, 0, 0)
+    sparks = [f"{LINE.sparks_package}.{kind}BasedCheckpointFileManager" for kind in ("FileContext", "FileSystem")]
+    said(sparks[0], race(sparks[0])[0], ROUNDS)
+    twice, rounds = 0, 0
+    while not twice and rounds < MOST_ROUNDS:  # else the race would prove nothing
+        twice, rounds = twice + race(sparks[1])[0], rounds + ROUNDS
+    said(sparks[1], twice, rounds)
+    assert twice
