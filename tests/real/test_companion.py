@@ -1,5 +1,10 @@
 """The companion inside real queries: a stale run writes nothing, and of several writers one gets the name."""
 
+import contextlib
+import os
+import signal
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,12 +17,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from state.messages import ReleaseRequest
 from streaming.companion.build import line_of
 from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.read import newest_commit
 from streaming.spark.query.jvm import java_query, java_view, root_cause
 from tests.jars import connector_jars
 from tests.java import compile_race
-from tests.waiting import until
+from tests.waiting import PROCESS_SECONDS, until
+from tests.wheel import ROOT
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix]
 
@@ -157,6 +167,88 @@ def test_a_checkpoint_goes_from_sparks_manager_to_ours_and_back(pipeline: Pipeli
         query.stop()
         assert query.exception() is None
     assert sorted(set(pipeline.got)) == list(range(max(pipeline.got) + 1))
+
+
+class Driver:
+    """A process of its own that runs the query; see ``stale_driver``."""
+
+    def __init__(self, folder: Path, epoch: int, name: str) -> None:
+        self.sink = folder / name
+        self.hold = folder / f"{name}.hold"
+        self._said = folder / f"{name}.said"
+        command = [sys.executable, "-m", "tests.real.stale_driver", str(folder / "checkpoint"), str(epoch)]
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [*command, str(self.sink)], cwd=ROOT, stdout=said, stderr=subprocess.DEVNULL, start_new_session=True
+            )
+
+    def given(self) -> list[int]:
+        """Batches that its sink was given."""
+        return [int(line.split()[0]) for line in self.sink.read_text().splitlines()] if self.sink.exists() else []
+
+    def signal(self, number: int) -> None:
+        """To the driver and its JVM."""
+        os.killpg(self.process.pid, number)
+
+    def end(self) -> str:
+        """What it says in the end."""
+        self.process.wait(PROCESS_SECONDS)
+        return self._said.read_text().splitlines()[-1]
+
+
+@pytest.fixture
+def drivers(tmp_path: Path) -> Iterator[Callable[[int, str], Driver]]:
+    begun: list[Driver] = []
+
+    def begin(epoch: int, name: str) -> Driver:
+        begun.append(Driver(tmp_path, epoch, name))
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        with contextlib.suppress(ProcessLookupError):
+            each.signal(signal.SIGKILL)
+        each.process.wait()
+
+
+def test_a_driver_that_thaws_and_one_started_again_write_nothing(
+    drivers: Callable[[int, str], Driver], tmp_path: Path
+) -> None:
+    """Frozen in the middle of a batch, fenced by another process, and then back; and the same job submitted anew."""
+    checkpoint, files = str(tmp_path / "checkpoint"), LocalFiles()
+    frozen = drivers(3, "frozen")
+    until(lambda: len(frozen.given()) >= 3)
+    frozen.hold.touch()
+    until(lambda: (newest_commit(files, checkpoint) or 0) + 1 == frozen.given()[-1])
+    flying = frozen.given()[-1]
+    frozen.signal(signal.SIGSTOP)
+    planted = plant(files, checkpoint, operation="op", epoch=4, knows=lambda _: True)
+    assert planted == (flying + 1, flying + 2)
+    plant_epoch(files, checkpoint, Fence(4, "op"))
+    fenced = files.walk(checkpoint)
+    frozen.hold.unlink()
+    frozen.signal(signal.SIGCONT)
+    assert f"revenue with epoch 3 is over: operation op took file:{checkpoint} with epoch 4, so " in frozen.end()
+    assert files.walk(checkpoint) == fenced
+    assert "revenue with epoch 3 is over" in drivers(3, "again").end()
+    assert files.walk(checkpoint) == fenced
+    assert not (tmp_path / "again").exists(), "its sink was given the batch in flight"
+
+
+def test_after_a_release_the_next_epoch_runs_the_batch_in_flight(pipeline: Pipeline) -> None:
+    checkpoint, files = str(pipeline.checkpoint), LocalFiles()
+    query = pipeline.start(3)
+    until(lambda: pipeline.newest("commits") >= 1)
+    query.stop()
+    before = files.walk(checkpoint)
+    plant(files, checkpoint, operation="op", epoch=4, knows=lambda _: True)
+    plant_epoch(files, checkpoint, Fence(4, "op"))
+    release(files, ReleaseRequest(checkpoint=checkpoint, planted=(), prepared=None, operation="op"))
+    assert files.walk(checkpoint) == before
+    given = len(pipeline.got)
+    again = pipeline.start(5)
+    until(lambda: len(pipeline.got) > given)
+    again.stop()
 
 
 @pytest.fixture

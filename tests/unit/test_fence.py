@@ -15,7 +15,8 @@ from state.messages import Evidence, FenceReport, FenceRequest, Process, Release
 from state.settings.keys import Spark
 from streaming.process import Identity, is_gone, own_identity, started_at
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.log_fence import release
+from streaming.spark.checkpoint.log_fence import planted_epochs, release
+from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink
 from streaming.spark.runner.fence import FenceContext, fence
 from tests.checkpoints import CheckpointFolder
@@ -248,6 +249,24 @@ def test_a_run_here_is_told_to_stop_before_anything_is_proven(folder: Path) -> N
     run = RunHere(lambda: None if run.closed else "it still runs here")
     assert fenced(folder, process(instance="mine"), run).evidence is Evidence.RUNNER
     assert run.closed
+
+
+def test_an_epoch_is_planted_once_nothing_is_waited_for(folder: Path) -> None:
+    """Before, it would refuse the commit of a batch that the sink has."""
+    seen: list[tuple[Fence, ...]] = []
+
+    def look() -> str | None:
+        seen.append(planted_epochs(LocalFiles(), str(folder)))
+        return None if len(seen) > 1 else "its thread is still inside a batch"
+
+    fenced(folder, process(instance="mine"), RunHere(look))
+    assert seen == [(), ()]
+    assert planted_epochs(LocalFiles(), str(folder)) == (Fence(4, "op"),)
+
+
+def test_an_epoch_is_planted_also_where_nothing_is_proven(folder: Path) -> None:
+    assert fenced(folder, process()).evidence is None
+    assert planted_epochs(LocalFiles(), str(folder)) == (Fence(4, "op"),)
 
 
 def test_entries_are_planted_behind_a_batch_committed_before_the_run_ended(folder: Path) -> None:

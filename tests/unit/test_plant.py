@@ -7,7 +7,7 @@ import pytest
 from state.messages import ReleaseRequest
 from streaming.spark.checkpoint import log_fence as planting
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
-from streaming.spark.checkpoint.log_fence import Mark, claim, holder, planted_by, release
+from streaming.spark.checkpoint.log_fence import Mark, claim, holder, plant_epoch, planted_by, planted_epochs, release
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.errors import AlreadyRun, HeldByStranger, MovedOn
 from tests.checkpoints import CheckpointFolder
@@ -104,6 +104,24 @@ def test_who_holds_a_checkpoint_is_told_until_it_is_released(checkpoint: Checkpo
     release(FILES, request(checkpoint))
     assert holder(FILES, str(checkpoint.path)) is None
     assert holder(FILES, str(checkpoint.path / "nowhere")) is None
+
+
+def test_an_epoch_goes_with_the_operation_that_planted_it(checkpoint: CheckpointFolder) -> None:
+    before, path = checkpoint.files(), str(checkpoint.path)
+    for _ in range(2):
+        plant_epoch(FILES, path, Fence(10, "other"))
+        plant_epoch(FILES, path, Fence(9, "move"))
+    assert planted_epochs(FILES, path) == (Fence(9, "move"), Fence(10, "other"))
+    release(FILES, request(checkpoint))
+    assert planted_epochs(FILES, path) == (Fence(10, "other"),)
+    release(FILES, request(checkpoint, "other"))
+    assert checkpoint.files() == before
+
+
+def test_names_that_no_fence_made_are_no_epochs(checkpoint: CheckpointFolder) -> None:
+    for name in ("x-move", "9", "9-", ".9-move.f00.tmp"):
+        checkpoint.write(f"_tideover_epochs/{name}", "")
+    assert planted_epochs(FILES, str(checkpoint.path)) == ()
 
 
 def test_releasing_leaves_the_checkpoint_as_it_was(checkpoint: CheckpointFolder) -> None:

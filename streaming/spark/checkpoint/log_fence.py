@@ -11,6 +11,10 @@ A query that meets the number of its next batch taken ends before it reads a rec
 cannot parse, and fails with the sentence in it. Copying the newest offsets there instead would be parsed: the next
 start would skip a batch in silence. A batch that is already running is not held back: stopping the run is the other
 half.
+
+Beside the checkpoint goes the epoch that the move took, a file named ``<epoch>-<operation>``. The companion reads it
+(``PlantedEpoch.java``): a run of an older epoch does not start, and writes no entry of either log. So the commit of a
+batch in flight is refused as well.
 """
 
 from collections.abc import Callable
@@ -21,7 +25,7 @@ from state.messages import ReleaseRequest
 from state.model.checkpoint_folders import read_folder
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence
-from streaming.spark.checkpoint.read import batch_ids, cleaned_text, is_cleaned, newest_commit
+from streaming.spark.checkpoint.read import EPOCHS, batch_ids, cleaned_text, is_cleaned, newest_commit
 from streaming.spark.errors import AlreadyRun, CleanedAway, FileVanished, HeldByStranger, MovedOn, TargetTaken
 
 MARK = "_tideover"
@@ -110,6 +114,21 @@ def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int
     return planted_by(files, checkpoint, operation)
 
 
+def plant_epoch(files: CheckpointFiles, checkpoint: str, fence: Fence) -> None:
+    """End every run of an older epoch that the companion watches; planting again changes nothing.
+
+    Only when nothing is waited for any more: a run that is to finish its batch could not commit it.
+    """
+    files.create_atomically(join(checkpoint, EPOCHS, f"{fence.epoch}-{fence.operation}"), fence_sentence(fence))
+
+
+def planted_epochs(files: CheckpointFiles, checkpoint: str) -> tuple[Fence, ...]:
+    """What is planted beside a checkpoint, oldest epoch first."""
+    names = [name.partition("-") for name in files.list_names(join(checkpoint, EPOCHS))]
+    held = (Fence(int(epoch), operation) for epoch, _, operation in names if epoch.isdigit() and operation)
+    return tuple(sorted(held, key=lambda fence: fence.epoch))
+
+
 def holder(files: CheckpointFiles, checkpoint: str) -> Fence | None:
     """The operation whose entries keep the checkpoint from being started, and its epoch; None when there are none."""
     held = (_planted(files, _entry(checkpoint, batch)) for batch in reversed(_uncommitted(files, checkpoint)))
@@ -134,9 +153,9 @@ def planted_by(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple
 def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     """Take away what this very operation planted, and the checkpoint that it prepared; return the batch ids freed.
 
-    Highest first, so that a start between two removals still fails. What others planted or prepared stays. Raises
-    ``AlreadyRun`` when the prepared checkpoint has been run, or the old one was left long ago and cleaned since: then
-    the old one is not to be run again.
+    Highest first, so that a start between two removals still fails, and the epoch last. What others planted or prepared
+    stays. Raises ``AlreadyRun`` when the prepared checkpoint has been run, or the old one was left long ago and cleaned
+    since: then the old one is not to be run again.
     """
     if is_cleaned(files, request.checkpoint):
         raise AlreadyRun(f"{cleaned_text(request.checkpoint)}: the query went on from another checkpoint")
@@ -149,6 +168,9 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     ours = planted_by(files, request.checkpoint, request.operation)
     for batch in reversed(ours):
         files.delete(_entry(request.checkpoint, batch))
+    for fence in planted_epochs(files, request.checkpoint):
+        if fence.operation == request.operation:
+            files.delete(join(request.checkpoint, EPOCHS, f"{fence.epoch}-{fence.operation}"))
     return ours
 
 

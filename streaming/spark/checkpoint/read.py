@@ -25,6 +25,8 @@ from streaming.spark.errors import CleanedAway, EmptyCheckpoint, FileVanished, H
 
 CLEANED = "_tideover_cleaned"
 """The file by which a checkpoint is known that was left, and whose state was deleted since; Spark passes over it."""
+EPOCHS = "_tideover_epochs"
+"""The folder in which the epochs of fences lie, a file each; Spark passes over it, the companion reads it."""
 _ATTEMPTS = 3
 _T = TypeVar("_T")
 
@@ -207,7 +209,7 @@ def _check_nothing_beyond(files: CheckpointFiles, checkpoint: str, batch: int | 
 
 def _is_only_planted(files: CheckpointFiles, checkpoint: str, names: Collection[str]) -> bool:
     """Whether a fence came before any run: then the folder holds planted entries and nothing else."""
-    planted = set(names) == {"offsets"} and batch_ids(files, checkpoint, "offsets")
+    planted = set(names) - {EPOCHS} == {"offsets"} and batch_ids(files, checkpoint, "offsets")
     return bool(planted) and all(_read_offsets(files, checkpoint, batch) is None for batch in planted or ())
 
 

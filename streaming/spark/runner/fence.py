@@ -16,8 +16,8 @@ from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest
 from state.settings.keys import Spark
 from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.checkpoint.files import CheckpointFiles
-from streaming.spark.checkpoint.log_fence import Knows, is_under_way, plant
-from streaming.spark.checkpoint.log_text import Declared
+from streaming.spark.checkpoint.log_fence import Knows, is_under_way, plant, plant_epoch
+from streaming.spark.checkpoint.log_text import Declared, Fence
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.query.launch import FileSink
@@ -70,6 +70,8 @@ def fence(
         proof = _prove(guard, request.hosting, hosted)
     # A batch that was in flight may have been committed until it was quiet: the entries move on with it.
     planted = _plant(guard, request) or planted
+    # Only now: until here a batch that its sink has was welcome to be committed.
+    plant_epoch(guard.files, request.checkpoint, Fence(request.epoch, request.operation))
     sink = sink_of()
     report = read_checkpoint(
         guard.files, request.checkpoint, declared, file_sink=sink.folder, sink_by_query_id=sink.by_query_id

@@ -1,0 +1,51 @@
+"""A driver of its own, as of a second ``spark-submit`` of one checkpoint; started by ``test_companion``.
+
+``stale_driver.py CHECKPOINT EPOCH SINK``: appends each batch that its sink is given to ``SINK``, and waits inside the
+sink while ``SINK.hold`` exists. Its last line of output says how it ended.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+
+from streaming.companion.build import line_of
+from tests.jars import connector_jars
+
+
+def main(checkpoint: str, epoch: str, sink: Path) -> None:
+    """Run until the query ends."""
+
+    def take(frame: DataFrame, batch: int) -> None:
+        rows = frame.collect()
+        with sink.open("a") as file:
+            file.write(f"{batch} {len(rows)}\n")
+        while sink.with_name(f"{sink.name}.hold").exists():
+            time.sleep(0.02)
+
+    line = line_of(pyspark.__version__)
+    assert line is not None
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": connector_jars(),
+        "spark.sql.streaming.checkpointFileManagerClass": line.manager,
+        "spark.tideover.query": "revenue",
+        "spark.tideover.epoch": epoch,
+    }
+    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1).load()
+    writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
+    try:
+        writer.trigger(processingTime="100 milliseconds").start().awaitTermination()
+        print("ended")
+    except Exception as error:  # noqa: BLE001 - a program's edge: the test reads what it was
+        print(f"{type(error).__name__}: {error}".replace("\n", " "))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
