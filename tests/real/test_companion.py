@@ -111,7 +111,7 @@ def failure(query: StreamingQuery) -> str:
     return root_cause(java_query(query).exception().get())
 
 
-def test_a_run_whose_epoch_is_over_ends_with_our_sentence_and_half_of_nothing(pipeline: Pipeline) -> None:
+def test_a_run_whose_epoch_is_over_ends_and_leaves_half_of_nothing(pipeline: Pipeline) -> None:
     query = pipeline.start(3)
     until(lambda: len(pipeline.got) >= 3)
     pipeline.plant(4)
