@@ -37,6 +37,9 @@ companion: $(STAMP) ## build the jar that Spark loads, unless it is there: with 
 	@PYTHON=$(BIN)/python conf/ensure-java jdk
 	@$(BIN)/python -m streaming.companion >/dev/null
 
+prometheus: ## find promtool and prometheus, or take them out of Debian's package, for the tests of the alert rules
+	@conf/ensure-prometheus
+
 demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1, RETURN=1)
 	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) $(if $(RETURN),--return) --dir build/demo
 
@@ -61,7 +64,7 @@ simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and
 archives: java ## a minute or two, once: archive the classes of Kafka and Spark, so that tests and demo start them in half the time
 	$(BIN)/python -m lab archive
 
-test: check simulate java archives ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
+test: check simulate java prometheus archives ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
 	$(PYTEST) -n $(strip $(WORKERS)) --dist loadfile -m "real and not long"
 
 test-long: java ## hours: every long test; pages go to build/reports/COMMIT, make reports publishes
@@ -109,4 +112,4 @@ mutants: $(STAMP) ## half an hour: mutants of verdict, gates, lease, fence, carr
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java companion archives demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
+.PHONY: help setup java companion prometheus archives demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
