@@ -4,7 +4,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.contract.test_board import queries
 from tests.prometheus_tools import ROOT, prometheus_tool
 
 pytestmark = pytest.mark.real
@@ -45,3 +47,24 @@ def test_the_settings_that_the_page_shows_are_ones_that_prometheus_takes(tmp_pat
     settings = tmp_path / "prometheus.yml"
     settings.write_text(shown.replace("/etc/prometheus/tideover.token", str(token)), encoding="utf-8")
     assert (done := promtool("check", "config", settings)).returncode == 0, done.stderr
+
+
+def test_every_query_of_the_board_is_one_that_prometheus_reads(tmp_path: Path) -> None:
+    exprs = [
+        query.replace("$job", "t").replace("$query", ".*") for query, _ in queries() if "label_values" not in query
+    ]
+    rules = [{"record": f"q:{index}", "expr": expr} for index, expr in enumerate(exprs)]
+    file = tmp_path / "queries.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "board", "rules": rules}]}), encoding="utf-8")
+    done = promtool("check", "rules", file)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(exprs)} rules found" in done.stdout
+
+
+def test_the_settings_of_compose_are_ones_that_prometheus_takes(tmp_path: Path) -> None:
+    text = (ROOT / "conf" / "compose" / "prometheus.yml").read_text(encoding="utf-8")
+    settings = tmp_path / "prometheus.yml"
+    settings.write_text(text.replace("/etc/prometheus/rules", str(FOLDER)), encoding="utf-8")
+    done = promtool("check", "config", settings)
+    assert done.returncode == 0, done.stderr
+    assert "12 rules found" in done.stdout

@@ -123,7 +123,7 @@ def test_our_image_runs_as_nobody_special_and_holds_nothing_of_the_build() -> No
 def test_the_compose_configuration_is_valid_and_knows_its_brokers() -> None:
     environment = SERVICES["runner-a"]["environment"]
     url = re.sub(r"\$\{\w+:-(\w+)\}", r"\1", environment["TIDEOVER_STORE"])
-    settings = load(ROOT / "conf/compose/tideover.yaml", {"TIDEOVER_STORE": url}).settings
+    settings = load(ROOT / "conf/compose/tideover.yaml", {**environment, "TIDEOVER_STORE": url}).settings
     brokers = [name for name in SERVICES if re.fullmatch(r"(east|west)-\d", name)]
     known = [address for cluster in settings.clusters.values() for address in cluster.bootstrap]
     assert known == [f"{broker}:9092" for broker in brokers]
@@ -193,7 +193,10 @@ def test_the_secured_configuration_only_adds_credentials_by_reference() -> None:
     assert (security["east"]["protocol"], security["west"]["protocol"]) == ("SSL", "SASL_SSL")
     assert security["west"]["sasl"]["password"] == "file:/var/lib/lab/secrets/west/tideover.password"
     with pytest.raises(ConfigError) as refused:  # the files are in a volume; nothing else is wrong
-        load(ROOT / "conf/compose/secured.yaml", {"TIDEOVER_STORE": "sqlite:///x.db"})
+        load(
+            ROOT / "conf/compose/secured.yaml",
+            {"TIDEOVER_STORE": "sqlite:///x.db", "TIDEOVER_VIEWER": "0123456789" * 2},
+        )
     assert len(refused.value.mistakes) == 5
     assert all("/var/lib/lab/secrets/" in each and "is not a file" in each for each in refused.value.mistakes)
 
