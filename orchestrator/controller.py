@@ -23,6 +23,7 @@ from orchestrator.errors import NotLeading
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import Leadership, this_process
+from orchestrator.notify.teller import Channel, Notices
 from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.execute import HEARTS_SECONDS
 from orchestrator.operation.scheduler import Scheduler
@@ -231,9 +232,18 @@ def assemble(
 
 
 def run_controller(
-    settings: Tideover, name: str | None, *, store: ControllerStore, stop: threading.Event, pulse: Pulse
+    settings: Tideover,
+    name: str | None,
+    *,
+    store: ControllerStore,
+    stop: threading.Event,
+    pulse: Pulse,
+    channels: Mapping[str, Channel],
 ) -> int:
-    """Control until ``stop`` is set; returns the exit code. ``pulse`` is told of each turn of the loop."""
+    """Control until ``stop`` is set; returns the exit code. ``pulse`` is told of each turn of the loop.
+
+    ``channels`` are the receivers of notices, by the names of ``notify.targets``.
+    """
     name, instance, clock = name or socket.gethostname(), this_process(), SystemClock()
     actor, identities = f"controller:{name}", Identities(settings)
     identities.learn(store)
@@ -246,8 +256,10 @@ def run_controller(
     )  # fmt: skip
     housekeeping = Housekeeping(store, settings, logs=links, term=lambda: _term(lead), actor=actor, clock=clock)
     log.info("controller is up", controller=name, clusters=sorted(settings.clusters), queries=len(settings.queries))
+    notices = Notices(store, settings.notify.targets, channels, lambda: _term(lead))
     observer.begin()
     housekeeping.begin()
+    notices.begin()
     try:
         while not stop.is_set():
             began = time.monotonic()
@@ -255,6 +267,7 @@ def run_controller(
             pulse.beat(time.monotonic())
             stop.wait(max(0.0, controller.step_seconds - (time.monotonic() - began)))
     finally:
+        notices.close()  # before the lease is given up: what was sent is written down in this term
         controller.close()
         housekeeping.close()
         observer.close()

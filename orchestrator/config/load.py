@@ -37,7 +37,11 @@ _URL_PASSWORD = re.compile(r"(?P<before>://[^:/@]*:)[^@]+@|(?P<key>[?&](?:ssl)?p
 def is_secret(path: tuple[str, ...]) -> bool:
     """Whether the value at this path of the configuration must be given by reference."""
     match path:
-        case ("http", "tokens", _, "token") | ("clusters", _, "security", "key_password"):
+        case (
+            ("http", "tokens", _, "token")
+            | ("notify", "targets", _, "url")
+            | ("clusters", _, "security", "key_password")
+        ):
             return True
         case ("clusters", _, "security", "sasl", "password"):
             return True

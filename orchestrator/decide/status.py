@@ -27,6 +27,7 @@ from state.model.entities import (
     TopicPartition,
 )
 from state.model.maintenance import ReadinessFact
+from state.model.notices import NoticeCursor
 from state.settings.keys import Tideover
 
 SAMPLE_STANDS = timedelta(minutes=5)
@@ -121,6 +122,8 @@ class Status:
     """Of each request that waits for its turn, why, oldest first."""
     events: tuple[Event, ...]
     """The last lines of the history, oldest first."""
+    notices: tuple[NoticeCursor, ...] = ()
+    """How far each receiver of notices was told; those that are configured."""
 
     def is_stale(self, status: ClusterStatus) -> bool:
         """Whether a verdict was last given too long ago to speak for now."""
@@ -158,12 +161,14 @@ class Rows:
     events: Sequence[Event]
     drills: Mapping[str, Operation] = field(default_factory=dict)
     """By query, the one that began last."""
+    notices: Sequence[NoticeCursor] = ()
 
 
 def status_of(rows: Rows, settings: Tideover) -> Status:
     """The rows put together."""
     believed = {status.cluster: status for status in rows.statuses}
     at_once = settings.operations.at_once
+    receivers = {target.name for target in settings.notify.targets}
     cooling = {query: each for query, each in rows.cooldowns.items() if each.until > rows.at}
     return Status(
         at=rows.at,
@@ -176,6 +181,7 @@ def status_of(rows: Rows, settings: Tideover) -> Status:
         cooldowns=cooling,
         waiting=tuple(filter(None, (waits(each, rows.operations, at_once) for each in rows.requests))),
         events=tuple(rows.events),
+        notices=tuple(each for each in rows.notices if each.target in receivers),
     )
 
 

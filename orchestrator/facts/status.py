@@ -81,5 +81,6 @@ def _read(
         readiness=store.readiness(),
         events=store.history(limit=EVENTS),
         drills=drills,
+        notices=store.notice_cursors() if settings.notify.targets else (),
     )
     return status_of(rows, settings)

@@ -253,6 +253,16 @@ _OF_CLUSTERS = (
         meaning="Age of the operation that is open, by the phase that it is in now",
     ),
     Exported(
+        name="tideover_notification_failures_total", labels=("target",), is_counter=True,
+        meaning="Tries to send a notice that the receiver did not take, since it is known",
+        seen=lambda seen: [((each.target,), float(each.failures)) for each in seen.status.notices],
+    ),
+    Exported(
+        name="tideover_notification_failing", labels=("target",),
+        meaning="1 while the receiver takes no notices, else 0",
+        seen=lambda seen: [((each.target,), float(each.failing_since is not None)) for each in seen.status.notices],
+    ),
+    Exported(
         name="tideover_runner_seen_age_seconds", labels=("runner",), meaning="Age of the runner's last heartbeat",
         seen=lambda seen: [((each.runner,), _age(seen.status.at, each.seen_at)) for each in seen.runners],
     ),

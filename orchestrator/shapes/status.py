@@ -8,6 +8,7 @@ from orchestrator.decide.times import iso
 from orchestrator.shapes import json_shapes
 from state.model.cluster_status import ClusterStatus, Layer
 from state.model.entities import Operation
+from state.model.notices import NoticeCursor
 
 _EVENTS_FOR_PROGRAMS = 10
 
@@ -26,6 +27,7 @@ def status_json(status: Status) -> dict[str, object]:
             {"query": query, "operation": each.operation, "until": iso(each.until)}
             for query, each in sorted(status.cooldowns.items())
         ],
+        "notices": [_notice_json(cursor) for cursor in status.notices],
         "events": [json_shapes.event_row(event) for event in status.events[-_EVENTS_FOR_PROGRAMS:]],
     }
 
@@ -63,7 +65,17 @@ def _operation_json(operation: Operation) -> dict[str, object]:
     }
 
 
-_FLOWS = frozenset({"at", "reasons", "layers_ms", "batch", "progress_age_seconds", "lag_records"})
+def _notice_json(cursor: NoticeCursor) -> dict[str, object]:
+    return {
+        "target": cursor.target,
+        "told_at": iso(cursor.told_at),
+        "failing_since": iso(cursor.failing_since),
+        "failures": cursor.failures,
+        "error": cursor.error or None,
+    }
+
+
+_FLOWS = frozenset({"at", "reasons", "layers_ms", "batch", "progress_age_seconds", "lag_records", "failures"})
 """What is another at every look, though nothing has changed."""
 
 

@@ -395,6 +395,42 @@ class Http(Settings):
         return self.listen != "off"
 
 
+NoticeKind = Literal["cluster", "operation", "readiness", "automatic", "drill"]
+NoticeSeverity = Literal["info", "warning", "critical"]
+
+
+class NotifyTarget(Settings):
+    """Somebody who is told of incidents."""
+
+    name: Name
+    """Under this name the store keeps how far it was told."""
+    url: SecretStr
+    """As apprise writes it (``mailto://``, ``json://``, ``slack://`` ...); by reference, read when the controller
+    starts, for most of these hold a secret."""
+    severity: NoticeSeverity = "warning"
+    """What weighs less is not told."""
+    kinds: dict[NoticeKind, NoticeSeverity | Literal["off"]] = Field(default_factory=dict)
+    """For a kind of incident, another one than ``severity``."""
+
+    def severity_of(self, kind: str) -> NoticeSeverity | None:
+        """From which severity on this kind is told; None: never."""
+        own = {str(name): least for name, least in self.kinds.items()}.get(kind, self.severity)
+        return None if own == "off" else own
+
+
+class Notify(Settings):
+    """Notices to people about incidents; the controller that leads sends them."""
+
+    targets: tuple[NotifyTarget, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [target.name for target in self.targets]
+        if len(set(names)) < len(names):
+            raise ValueError("targets: two have the same name")
+        return self
+
+
 def _said(group: Settings) -> dict[str, object]:
     """What stands in the file, without defaults."""
     return {key: getattr(group, key) for key in group.model_fields_set}
@@ -417,6 +453,7 @@ class Tideover(Settings):
     timeline: Timeline = Timeline()
     evidence: EvidenceSettings = EvidenceSettings()
     http: Http = Http()
+    notify: Notify = Notify()
 
     def policy_of(self, query: str) -> Policy:
         """The common policy, with what the query's own says differently."""

@@ -34,6 +34,7 @@ from state.model.maintenance import (
     RememberedRows,
     ReplicationSample,
 )
+from state.model.notices import NoticeCursor
 from state.model.pins import Pin
 from state.model.timeline import Stretch
 from state.store.runner_store import RunnerStore
@@ -353,6 +354,12 @@ class ControllerStore(RunnerStore, Protocol):
 
         ``since``: only what happened at this time or later.
         """
+
+    def notice_cursors(self) -> Sequence[NoticeCursor]:
+        """How far each receiver of notices has been told; ordered by target."""
+
+    def keep_notice_cursor(self, cursor: NoticeCursor, *, term: int) -> None:
+        """Upsert by target."""
 
     # -- evidence --------------------------------------------------------------------------------------------------
     def without_evidence(self, *, limit: int) -> Sequence[Operation]:

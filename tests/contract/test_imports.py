@@ -28,6 +28,7 @@ SEAMS = {
     "anyio": ("orchestrator/http/",),
     "h11": ("orchestrator/http/server.py",),
     "prometheus_client": ("orchestrator/http/metrics.py",),
+    "apprise": ("orchestrator/notify/apprise_channel.py",),
     "click": ("orchestrator/cli/",),
     "apscheduler": ("orchestrator/housekeeping.py", "orchestrator/schedules.py"),
 }
@@ -43,11 +44,13 @@ PURE = (
             "evidence",
             "fingerprints",
             "maintenance",
+            "notices",
             "schedule",
         )
     ),
     *("state/settings/", "state/messages.py"),
     *("streaming/resume/", "streaming/probe/result.py", "orchestrator/decide/"),
+    "orchestrator/notify/incidents.py",
 )
 
 # What pure code may import: data types and arithmetic. Clocks, sockets, files, threads, logs and randomness are absent.

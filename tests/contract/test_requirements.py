@@ -58,6 +58,8 @@ def distributions(*packages: str) -> set[str]:
 @pytest.mark.parametrize("package", OURS)
 def test_every_import_of_a_package_is_among_its_requirements(package: str) -> None:
     brought = names(PROJECT["dependencies"])
+    if package == "orchestrator":
+        brought |= names(PROJECT["optional-dependencies"]["notify"])
     if package == "lab":
         brought |= names(PROJECT["optional-dependencies"]["lab"])
     assert distributions(package) - brought == set()
@@ -71,7 +73,7 @@ def test_the_dev_extra_brings_the_imports_of_tests_and_reports_and_the_tools() -
     extra, product = names(PROJECT["optional-dependencies"]["dev"]), names(PROJECT["dependencies"])
     used = distributions(*WORKBENCH)
     assert used - product - extra == set()
-    assert extra - used == TOOLS
+    assert extra - used - names(PROJECT["optional-dependencies"]["notify"]) == TOOLS
 
 
 def test_kafkas_codecs_come_with_the_client_that_reads_them() -> None:

@@ -24,7 +24,7 @@ from tests.contract.test_store_races import outputs, racer
 from tests.postgres import Postgres
 
 SHORT = timedelta(milliseconds=300)
-NEWEST = "0010: What shall be asked for later"
+NEWEST = "0011: How far each receiver of notices has been told of the history"
 
 
 @pytest.fixture

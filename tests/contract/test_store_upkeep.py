@@ -1,5 +1,6 @@
 """What every store promises about readiness and pruning; memory, SQLite and PostgreSQL alike."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from state.errors import StaleTerm
 from state.model.automation import Acknowledgement
 from state.model.entities import Phase
 from state.model.maintenance import PrunedRows
+from state.model.notices import NoticeCursor
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of
@@ -90,6 +92,21 @@ def test_a_replication_sample_comes_and_goes_with_its_readiness(
 
 
 # -- disorder ----------------------------------------------------------------------------------------------------------
+def test_each_receiver_of_notices_has_one_row_that_only_a_leader_writes(store: ControllerStore) -> None:
+    assert store.notice_cursors() == []
+    term = term_of(store)
+    told = NoticeCursor(target="oncall", sequence=7, incidents={"cluster:east": "east is DOWN"}, told_at=AT, failures=2)
+    other = NoticeCursor(target="mail", sequence=2**40, incidents={}, failing_since=AT, error="refused")
+    for each in (told, other):
+        store.keep_notice_cursor(each, term=term)
+    assert store.notice_cursors() == [other, told]
+    newer = replace(told, sequence=9, incidents={})
+    store.keep_notice_cursor(newer, term=term)
+    with pytest.raises(StaleTerm):
+        store.keep_notice_cursor(told, term=term - 1)
+    assert store.notice_cursors() == [other, newer]
+
+
 def test_the_last_measure_of_disorder_stands(store: ControllerStore) -> None:
     term = term_of(store)
     assert store.disorder("revenue") is None

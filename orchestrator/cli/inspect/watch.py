@@ -164,6 +164,13 @@ def text(status: Status, *, width: int | None = None, height: int | None = None,
     held_back = _held_back(status)
     if held_back:
         head += ["HELD BACK", *_few(held_back, some), ""]
+    failing = [
+        f"  {each.target} takes none for {length(status.at - each.failing_since)}: {each.error}"
+        for each in status.notices
+        if each.failing_since is not None
+    ]
+    if failing:
+        head += ["NOTICES", *_few(failing, some), ""]
     events = _events(status)
     room = _ENDLESS if height is None else height - len(head) - _TITLES
     queries = _queries(status, max(_FEWEST, room - min(len(events), _FEWEST)))

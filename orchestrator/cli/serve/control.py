@@ -9,9 +9,12 @@ import click
 from orchestrator.cli import context
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.serve.run import ending_for_good
+from orchestrator.errors import ConfigError
 
 if TYPE_CHECKING:
     from orchestrator.http.server import HttpServer
+    from orchestrator.notify.teller import Channel
+    from state.settings.keys import Tideover
     from streaming.pulse import Pulse
 
 
@@ -40,6 +43,7 @@ def control(ctx: Context, name: str | None, log: str) -> int:
 
     settings = ctx.settings  # first: a mistake in it is said by the verb, and not logged
     set_up_logs(log)
+    channels = channels_of(settings)
     stop, history_log = threading.Event(), HistoryLog(ctx.store, kept=settings.retention.history)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -49,11 +53,24 @@ def control(ctx: Context, name: str | None, log: str) -> int:
     if http is not None:
         http.begin()
     try:
-        return run_controller(settings, name, store=ctx.store, stop=stop, pulse=pulse)
+        return run_controller(settings, name, store=ctx.store, stop=stop, pulse=pulse, channels=channels)
     finally:
         if http is not None:
             http.close()
         history_log.close()
+
+
+def channels_of(settings: "Tideover") -> "dict[str, Channel]":
+    """Raises ``ConfigError``."""
+    if not settings.notify.targets:
+        return {}
+    try:
+        from orchestrator.notify.apprise_channel import AppriseChannel  # imported when needed: it is an extra
+    except ImportError:
+        raise ConfigError(
+            "notify.targets needs apprise, which is not installed", hint="pip install 'tideover[notify]'"
+        ) from None
+    return {target.name: AppriseChannel(target) for target in settings.notify.targets}
 
 
 def _http(ctx: Context, pulse: "Pulse") -> "HttpServer":

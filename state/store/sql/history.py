@@ -1,4 +1,4 @@
-"""What is kept by time: the append-only history, the chain of evidence, the timelines, and what is scheduled."""
+"""What is kept by time: the history and who was told of it, the chain of evidence, the timelines, what is scheduled."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -11,9 +11,10 @@ from state.errors import Conflict
 from state.model.automation import Schedule
 from state.model.entities import Event, Operation, Request
 from state.model.evidence import Evidence, announcement, sealed
+from state.model.notices import NoticeCursor
 from state.model.timeline import Stretch
 from state.store.sql.database import Part, newest_last, upsert, values_of
-from state.store.sql.schema import evidence, history, operations, requests, schedules, timelines
+from state.store.sql.schema import evidence, history, notice_cursors, operations, requests, schedules, timelines
 from state.store.write_checks import KEPT_STRETCHES, check_asked, check_closed, check_kept, check_pruned
 
 _APPENDED = sa.insert(history).inline()
@@ -69,6 +70,19 @@ def _newest(*narrowed: str) -> sa.Select[Any]:
             found = found.where(history.c[name] == sa.bindparam(name))
     return found.order_by(history.c.sequence.desc()).limit(sa.bindparam("most", type_=sa.Integer()))
 
+
+class NoticeTable(Part):
+    """One row for each receiver of notices."""
+
+    def notice_cursors(self) -> Sequence[NoticeCursor]:
+        return self._rows(NoticeCursor, _CURSORS)
+
+    def keep_notice_cursor(self, cursor: NoticeCursor, *, term: int) -> None:
+        with self._leading(term) as connection:
+            connection.execute(upsert(self._insert(notice_cursors), notice_cursors, values_of(cursor)))
+
+
+_CURSORS = sa.select(notice_cursors).order_by(notice_cursors.c.target)
 
 _CHAIN_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtext('tideover.evidence'))")
 _LAST = sa.select(evidence).order_by(evidence.c.sequence.desc()).limit(1)

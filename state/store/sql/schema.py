@@ -370,6 +370,18 @@ disorders = sa.Table(
     sa.Column("measured_at", Instant, nullable=False),
 )
 
+notice_cursors = sa.Table(
+    "notice_cursors",
+    metadata,
+    sa.Column("target", Name, primary_key=True),
+    sa.Column("sequence", Big, nullable=False),
+    sa.Column("incidents", Json, nullable=False),
+    sa.Column("told_at", Instant),
+    sa.Column("failures", Big, nullable=False),
+    sa.Column("failing_since", Instant),
+    sa.Column("error", sa.Text, nullable=False),
+)
+
 formers = sa.Table(
     "formers",
     metadata,

@@ -13,7 +13,7 @@ from state.store.controller_store import ControllerStore
 from state.store.sql.columns import Instant
 from state.store.sql.database import Part, insert_into
 from state.store.sql.engine import translated
-from state.store.sql.history import EvidenceTable, HistoryTable, ScheduleTable, TimelineTable
+from state.store.sql.history import EvidenceTable, HistoryTable, NoticeTable, ScheduleTable, TimelineTable
 from state.store.sql.maintenance import FormerTable, MaintenanceTables, QueryForgetting
 from state.store.sql.operations import AssignmentTable, AutomationTables, IntentTable, OperationTables, RequestTable
 from state.store.sql.positions import PositionTables
@@ -21,7 +21,7 @@ from state.store.sql.reports import PinTable, ProbeTables, ReportTables
 from state.store.sql.schema import VERSION_TABLE, leases
 from state.store.write_checks import LEASE_TTLS_AHEAD, term_step
 
-HEAD = "0010"
+HEAD = "0011"
 """The version that this program writes; a test holds it to the newest file of ``state.migrations``."""
 
 _VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
@@ -153,6 +153,7 @@ class SqlStore(
     QueryForgetting,
     HistoryTable,
     EvidenceTable,
+    NoticeTable,
     ControllerStore,
 ):
     """A store in SQLite or PostgreSQL; ``state.store.sql.migrate.open_store`` opens one."""

@@ -16,6 +16,7 @@ from orchestrator.lease import NAME, this_process
 from state.model.cluster_status import Verdict
 from state.model.entities import OperationKind, Phase, RunState
 from state.model.maintenance import PartitionCopy
+from state.model.notices import NoticeCursor
 from state.store.sql import schema
 from streaming.clocks import SystemClock
 from streaming.pulse import Pulse
@@ -73,8 +74,12 @@ def parsed(text: bytes) -> dict[str, float]:
 
 @pytest.fixture
 def shown(tmp_path: Path) -> Shown:
-    (tmp_path / "tideover.yaml").write_text(CONFIGURED, encoding="utf-8")
-    settings = load(tmp_path / "tideover.yaml", {}).settings
+    return shown_by(tmp_path, CONFIGURED)
+
+
+def shown_by(folder: Path, configured: str) -> Shown:
+    (folder / "tideover.yaml").write_text(configured, encoding="utf-8")
+    settings = load(folder / "tideover.yaml", {"ONCALL": "json://localhost"}).settings
     now, clock = [AT], SetClock()
     store = MemoryStore(lambda: now[0])
     store.lead(NAME, this_process(), timedelta(hours=1))
@@ -265,6 +270,21 @@ def test_each_state_that_a_runner_reports_has_its_row(shown: Shown) -> None:
     states = {name for name in told if name.startswith('tideover_query_state{query="revenue"')}
     assert sum(told[name] for name in states) == 1
     assert len(states) == len(RunState) + 4
+
+
+def test_a_receiver_that_takes_no_notices_is_told(tmp_path: Path) -> None:
+    receiver = 'notify: {targets: [{name: oncall, url: "env:ONCALL"}]}'
+    shown = shown_by(tmp_path, f"{CONFIGURED}{receiver}\n")
+    term = shown.store.leader(NAME).term  # type: ignore[union-attr]
+    cursor = NoticeCursor(target="oncall", sequence=1, incidents={}, failures=3, failing_since=AT, error="503")
+    for each in (cursor, replace(cursor, target="former")):
+        shown.store.keep_notice_cursor(each, term=term)
+    told = shown.read()
+    assert told['tideover_notification_failures_total{target="oncall"}'] == 3
+    assert told['tideover_notification_failing{target="oncall"}'] == 1
+    shown.store.keep_notice_cursor(replace(cursor, failing_since=None), term=term)
+    assert shown.read()['tideover_notification_failing{target="oncall"}'] == 0
+    assert 'tideover_notification_failing{target="former"}' not in told
 
 
 def test_every_name_is_exported_once(shown: Shown) -> None:

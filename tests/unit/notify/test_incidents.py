@@ -1,0 +1,126 @@
+"""What is made of the history: one incident from its beginning to its end, by kind and severity."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.notify.incidents import DIGEST, Report, Severity, State, notices_for, report_of
+from state.model.cluster_status import Verdict
+from state.model.entities import Event, Operation, OperationKind, Phase
+from state.settings.keys import NotifyTarget
+from tests.contract import samples
+from tests.notified import readiness, target, verdict
+
+
+def seen(*events: Event, operations: dict[str, Operation] | None = None) -> list[Report]:
+    return [report for event in events if (report := report_of(event, operations or {})) is not None]
+
+
+def told(given: NotifyTarget, reports: list[Report], known: dict[str, str] | None = None) -> list[tuple[str, str]]:
+    notices, _ = notices_for(given, reports, known or {})
+    return [(notice.state.value, notice.title) for notice in notices]
+
+
+def test_a_cluster_that_goes_down_opens_an_incident_and_its_return_ends_it() -> None:
+    notices, known = notices_for(target(), seen(verdict(Verdict.DOWN, 4)), {})
+    (notice,) = notices
+    assert (notice.incident, notice.state, notice.severity) == ("cluster:east", State.OPENED, Severity.CRITICAL)
+    assert notice.subject == "[CRITICAL opened] east is DOWN"
+    assert notice.body == "east is DOWN: because\n\nincident cluster:east, line 4 of the history"
+    assert notice.incidents == known == {"cluster:east": "east is DOWN"}
+    (closed,), known = notices_for(target(), seen(verdict(Verdict.UP, 9)), known)
+    assert (closed.state, closed.title, known) == (State.CLOSED, "east is UP", {})
+
+
+def test_another_verdict_updates_the_incident_and_the_same_does_not() -> None:
+    known = {"cluster:east": "east is DOWN"}
+    assert told(target(), seen(verdict(Verdict.DOWN)), known) == []
+    assert told(target(), seen(verdict(Verdict.CONFIG_ERROR)), known) == [("updated", "east is CONFIG_ERROR")]
+
+
+@pytest.mark.parametrize("word", [Verdict.SUSPECT, Verdict.UNKNOWN])
+def test_a_verdict_that_is_none_yet_says_nothing(word: Verdict) -> None:
+    assert seen(verdict(word)) == []
+
+
+def test_a_cluster_that_was_well_all_the_time_is_not_told_of() -> None:
+    assert told(target(severity="info"), []) == []
+    assert told(target(), seen(verdict(Verdict.UP))) == []
+
+
+def test_a_receiver_hears_nothing_below_its_severity() -> None:
+    assert told(target(severity="critical"), seen(verdict(Verdict.DEGRADED))) == []
+    assert told(target(severity="warning"), seen(verdict(Verdict.DEGRADED))) == [("opened", "east is DEGRADED")]
+
+
+def test_a_kind_may_have_a_severity_of_its_own_or_be_off() -> None:
+    reports = seen(verdict(Verdict.DEGRADED, 1), readiness(ready=False, sequence=2))
+    assert told(target(kinds={"cluster": "critical"}), reports) == [("opened", "revenue could not fail over")]
+    assert told(target(kinds={"readiness": "off"}), reports) == [("opened", "east is DEGRADED")]
+    assert told(target(severity="critical", kinds={"readiness": "info"}), reports) == [
+        ("opened", "revenue could not fail over")
+    ]
+
+
+def test_an_incident_that_is_known_is_closed_whatever_the_severity() -> None:
+    known = {"cluster:east": "east is DOWN"}
+    assert told(target(severity="critical"), seen(verdict(Verdict.UP)), known) == [("closed", "east is UP")]
+
+
+def test_an_incident_that_began_and_ended_meanwhile_is_one_notice() -> None:
+    events = [verdict(word, index) for index, word in enumerate((Verdict.DOWN, Verdict.SUSPECT, Verdict.UP))]
+    assert told(target(), seen(*events)) == [("closed", "east is UP")]
+    assert told(target(kinds={"cluster": "off"}), seen(*events)) == []
+
+
+@pytest.mark.parametrize("ready", [False, None])
+def test_a_query_that_could_not_fail_over_opens_and_readiness_closes(ready: bool | None) -> None:
+    assert told(target(), seen(readiness(ready=ready))) == [("opened", "revenue could not fail over")]
+    known = {"readiness:revenue": "revenue could not fail over"}
+    assert told(target(), seen(readiness(ready=True)), known) == [("closed", "revenue could fail over again")]
+
+
+def test_a_failover_opens_is_updated_when_blocked_and_closes_with_its_end() -> None:
+    known: dict[str, str] = {}
+    steps: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
+        ({}, [("opened", "failover of revenue from east to west has begun")]),
+        ({"phase": Phase.RESOLVING}, []),
+        ({"phase": Phase.BLOCKED}, [("updated", "failover of revenue from east to west is BLOCKED")]),
+        ({"phase": Phase.SETTLED, "outcome": "done"}, [("closed", "failover of revenue from east to west: done")]),
+    ]
+    for change, expected in steps:
+        reports = seen(samples.event(sequence=3), operations={"op-1": samples.operation(**change)})
+        notices, now_known = notices_for(target(), reports, known)
+        assert [(each.state.value, each.title) for each in notices] == expected
+        known = dict(now_known)
+    assert known == {}
+
+
+def test_a_failure_is_critical_and_a_drill_is_not() -> None:
+    failed = seen(samples.event(), operations={"op-1": samples.operation(outcome="failed")})
+    assert [report.severity for report in failed] == [Severity.CRITICAL]
+    drill = samples.operation(kind=OperationKind.DRILL)
+    assert told(target(), seen(samples.event(), operations={"op-1": drill})) == []
+    assert told(target(kinds={"drill": "info"}), seen(samples.event(), operations={"op-1": drill})) != []
+
+
+def test_automatic_failover_that_does_nothing_is_told_at_once() -> None:
+    event = samples.event(kind="not-moved", operation=None, text="revenue is not moved: exposure: too much")
+    notices, known = notices_for(target(severity="critical"), seen(event), {})
+    assert [(each.state, each.title) for each in notices] == [
+        (State.CLOSED, "automatic failover leaves revenue where it is")
+    ]
+    assert known == {}
+
+
+def test_many_incidents_at_once_are_one_notice_that_names_them() -> None:
+    events = [readiness(ready=False, query=f"q{index}", sequence=index + 1) for index in range(DIGEST + 1)]
+    (notice,), known = notices_for(target(), seen(*events), {})
+    assert (notice.state, notice.title) == (State.TOLD, "6 notices")
+    assert notice.sequence == DIGEST + 1
+    assert len(known) == len(notice.incidents) == DIGEST + 1
+    assert all(f"q{index} could not fail over" in notice.text for index in range(DIGEST + 1))
+
+
+def test_a_line_of_another_kind_opens_nothing() -> None:
+    assert seen(samples.event(kind="pause", operation=None), samples.event(operation="gone")) == []

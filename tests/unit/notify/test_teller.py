@@ -1,0 +1,229 @@
+"""Who is told what, when: only by a leader, from where the former one stood, and never in anybody's way."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+
+from orchestrator.notify.incidents import Notice
+from orchestrator.notify.teller import GIVE_UP, LOOK_SECONDS, Notices, Teller
+from state.errors import StaleTerm
+from state.model.cluster_status import Verdict
+from state.settings.keys import NotifyTarget
+from tests.contract import samples
+from tests.contract.samples import AT, term_of
+from tests.memory_store import MemoryStore
+from tests.notified import target, verdict
+from tests.waiting import until
+
+HANGS = 0.05
+
+
+@dataclass
+class Receiver:
+    """Takes notices, or says why not, or hangs until it is let go."""
+
+    error: str = ""
+    taken: list[Notice] = field(default_factory=list)
+    tries: int = 0
+    hold: threading.Event | None = None
+
+    def send(self, notice: Notice) -> str:
+        self.tries += 1
+        if self.hold is not None:
+            assert self.hold.wait(60)
+        if not self.error:
+            self.taken.append(notice)
+        return self.error
+
+    @property
+    def titles(self) -> list[str]:
+        return [notice.title for notice in self.taken]
+
+
+@dataclass
+class World:
+    """A store with a clock, and whoever leads."""
+
+    now: list[datetime]
+    store: MemoryStore
+    term: int | None
+
+    def teller(self, receiver: Receiver, given: NotifyTarget | None = None) -> Teller:
+        made = Teller(self.store, given or target(), receiver, lambda: self.term, send_seconds=HANGS)
+        made.turn()  # from here on it tells what comes
+        return made
+
+    def happens(self, *words: Verdict, cluster: str = "east") -> None:
+        for word in words:
+            self.store.note(verdict(word, cluster=cluster))
+
+
+@pytest.fixture
+def world() -> World:
+    now = [AT]
+    store = MemoryStore(lambda: now[0])
+    return World(now, store, term_of(store))
+
+
+def test_a_new_receiver_is_told_of_what_comes_from_now_on(world: World) -> None:
+    world.happens(Verdict.DOWN)
+    receiver = Receiver()
+    teller = world.teller(receiver)
+    teller.turn()
+    assert receiver.taken == []
+    world.happens(Verdict.CONFIG_ERROR)
+    assert teller.turn() == LOOK_SECONDS
+    teller.turn()
+    assert receiver.titles == ["east is CONFIG_ERROR"]
+
+
+def test_nobody_is_told_by_who_does_not_lead(world: World) -> None:
+    receiver = Receiver()
+    teller = world.teller(receiver)
+    world.happens(Verdict.DOWN)
+    world.term = None
+    teller.turn()
+    assert receiver.tries == 0
+
+
+def test_a_new_leader_neither_repeats_nor_forgets(world: World) -> None:
+    first, second = Receiver(), Receiver()
+    one = world.teller(first)
+    world.happens(Verdict.DOWN)
+    one.turn()
+    world.happens(Verdict.DOWN, cluster="west")
+    world.term = term_of(world.store, "two")
+    two = Teller(world.store, target(), second, lambda: world.term)
+    two.turn()
+    world.happens(Verdict.UP)
+    two.turn()
+    assert first.titles == ["east is DOWN"]
+    assert [(each.state.value, each.title) for each in second.taken] == [
+        ("opened", "west is DOWN"), ("closed", "east is UP"),
+    ]  # fmt: skip
+
+
+def test_a_leader_that_comes_back_goes_on_where_the_other_one_stood(world: World) -> None:
+    first, second = Receiver(), Receiver()
+    one = world.teller(first)
+    old, world.term = world.term, term_of(world.store, "two")
+    two = Teller(world.store, target(), second, lambda: world.term)
+    two.turn()
+    world.happens(Verdict.DOWN)
+    two.turn()
+    world.term = None
+    one.turn()
+    world.term = term_of(world.store, "one")
+    assert world.term != old
+    one.turn()
+    assert (first.titles, second.titles) == ([], ["east is DOWN"])
+
+
+def test_a_stale_leader_writes_nothing(world: World) -> None:
+    receiver = Receiver()
+    teller = world.teller(receiver)
+    world.happens(Verdict.DOWN)
+    term_of(world.store, "two")
+    before = world.store.notice_cursors()
+    with pytest.raises(StaleTerm):
+        teller.turn()
+    assert world.store.notice_cursors() == before
+
+
+def test_a_receiver_that_fails_is_tried_again_later_and_counted(world: World) -> None:
+    receiver = Receiver(error="503")
+    teller = world.teller(receiver)
+    world.happens(Verdict.DOWN)
+    assert [teller.turn() for _ in range(9)] == [5, 10, 20, 40, 80, 160, 300, 300, 300]
+    (cursor,) = world.store.notice_cursors()
+    assert (cursor.failures, cursor.failing_since, cursor.error) == (9, AT, "503")
+    assert cursor.incidents == {}
+    receiver.error = ""
+    assert teller.turn() == LOOK_SECONDS
+    (cursor,) = world.store.notice_cursors()
+    assert (cursor.failures, cursor.failing_since, cursor.error) == (9, None, "")
+    assert (cursor.told_at, cursor.incidents) == (AT, {"cluster:east": "east is DOWN"})
+    assert receiver.titles == ["east is DOWN"]
+
+
+def test_after_a_failure_things_are_told_as_they_stand_then(world: World) -> None:
+    receiver = Receiver(error="503")
+    teller = world.teller(receiver)
+    world.happens(Verdict.DOWN)
+    teller.turn()
+    world.happens(Verdict.UP, Verdict.DEGRADED, Verdict.UP)
+    world.happens(Verdict.DOWN, cluster="west")
+    receiver.error = ""
+    teller.turn()
+    assert [(each.state.value, each.title) for each in receiver.taken] == [
+        ("closed", "east is UP"), ("opened", "west is DOWN"),
+    ]  # fmt: skip
+
+
+def test_a_receiver_that_hangs_is_one_thread_and_never_told_twice(world: World) -> None:
+    receiver = Receiver(hold=threading.Event())
+    teller = world.teller(receiver)
+    world.happens(Verdict.DOWN)
+    began = time.monotonic()
+    for _ in range(3):
+        teller.turn()
+    assert time.monotonic() - began < 30
+    (cursor,) = world.store.notice_cursors()
+    assert (cursor.failures, cursor.error, receiver.tries) == (3, "no answer within 0 s", 1)
+    world.happens(Verdict.UP)
+    assert receiver.hold is not None
+    receiver.hold.set()
+    until(lambda: bool(receiver.taken))
+    teller.turn()
+    teller.turn()
+    assert [(each.state.value, each.title) for each in receiver.taken] == [
+        ("opened", "east is DOWN"), ("closed", "east is UP"),
+    ]  # fmt: skip
+
+
+def test_notices_of_more_than_a_day_are_given_up(world: World) -> None:
+    receiver = Receiver(error="gone")
+    teller = world.teller(receiver)
+    world.happens(Verdict.DOWN)
+    teller.turn()
+    world.now[0] += GIVE_UP + timedelta(seconds=1)
+    teller.turn()
+    receiver.error = ""
+    teller.turn()
+    assert receiver.taken == []
+    world.happens(Verdict.DOWN, cluster="west")
+    teller.turn()
+    assert receiver.titles == ["west is DOWN"]
+
+
+def test_one_receiver_that_hangs_delays_no_other(world: World) -> None:
+    stuck, well = Receiver(hold=threading.Event()), Receiver()
+    targets = [target(name="stuck"), target(name="well")]
+    notices = Notices(world.store, targets, {"stuck": stuck, "well": well}, lambda: world.term)
+    notices.begin()
+    try:
+        until(lambda: len(world.store.notice_cursors()) == 2)
+        world.happens(Verdict.DOWN)
+        until(lambda: bool(well.taken))
+        until(lambda: stuck.tries == 1)
+        assert stuck.taken == []
+    finally:
+        assert stuck.hold is not None
+        stuck.hold.set()
+        notices.close()
+
+
+def test_lines_of_which_nothing_is_told_are_rarely_written_down(world: World) -> None:
+    teller = world.teller(Receiver())
+    (before,) = world.store.notice_cursors()
+    world.store.note(samples.event(kind="pause", operation=None))
+    teller.turn()
+    assert world.store.notice_cursors() == [before]
+    for _ in range(100):
+        world.store.note(samples.event(kind="pause", operation=None))
+    teller.turn()
+    (after,) = world.store.notice_cursors()
+    assert after.sequence == before.sequence + 101
