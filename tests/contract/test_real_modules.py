@@ -13,6 +13,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestAssertRewriteWarning")  # in another order than a test run has
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_of_slow_tests_can_be_imported(module: str) -> None:
     import_module(module)

@@ -3,9 +3,11 @@
 import contextlib
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from state.messages import ReleaseRequest
 from streaming.companion.build import line_of
+from streaming.spark.checkpoint.batch_news import MANAGER, BatchNews, PublishedEntry, follow
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release
 from streaming.spark.checkpoint.log_text import Fence
@@ -34,7 +37,6 @@ pytestmark = [pytest.mark.real, pytest.mark.matrix]
 _LINE = line_of(pyspark.__version__)
 assert _LINE is not None
 LINE = _LINE
-MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 ROUNDS, WRITERS = 150, 8
 MOST_ROUNDS = 6000
 """Until Spark's manager must have shown that the race can be lost."""
@@ -67,12 +69,16 @@ class Pipeline:
     open: threading.Event = field(default_factory=threading.Event)
     """While it is not set, the sink holds on to its batch."""
 
+    news: BatchNews | None = None
+    """What the newest run publishes."""
+
     def __post_init__(self) -> None:
         self.open.set()
 
     def start(self, epoch: int) -> StreamingQuery:
         session = self.spark.newSession()
         session.conf.set(MANAGER, self.manager)
+        self.news = follow(session)
         session.conf.set("spark.tideover.query", "revenue")
         session.conf.set("spark.tideover.epoch", str(epoch))
         rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1)
@@ -249,6 +255,35 @@ def test_after_a_release_the_next_epoch_runs_the_batch_in_flight(pipeline: Pipel
     again = pipeline.start(5)
     until(lambda: len(pipeline.got) > given)
     again.stop()
+
+
+def test_a_run_tells_each_entry_the_moment_it_is_there(pipeline: Pipeline) -> None:
+    """So that its batches are known without a look into the folders."""
+    files = LocalFiles()
+    query = pipeline.start(3)
+    assert pipeline.news is not None
+    told: list[PublishedEntry] = []
+    late: list[float] = []
+    while len(told) < 12:
+        for entry in pipeline.news.take(60):
+            written = (pipeline.checkpoint / entry.log / str(entry.batch)).stat().st_mtime
+            late.append(time.time() - written)
+            told.append(entry)
+    pipeline.news.close()
+    query.stop()
+    print(f"told {statistics.median(late) * 1000:.1f} ms after it was written, at the median of {len(late)} entries")
+    assert [(entry.log, entry.batch) for entry in told] == [
+        (log, batch) for batch in range(len(told) // 2) for log in ("offsets", "commits")
+    ]
+    for entry in told:
+        assert files.read_bytes(str(pipeline.checkpoint / entry.log / str(entry.batch))) == entry.content
+    assert pipeline.news.take(0) == [], "nobody follows any more"
+
+
+def test_a_run_under_sparks_own_manager_tells_nothing(pipeline: Pipeline) -> None:
+    pipeline.manager = f"{LINE.sparks_package}.FileContextBasedCheckpointFileManager"
+    pipeline.start(3).stop()
+    assert pipeline.news is None
 
 
 @pytest.fixture

@@ -69,6 +69,7 @@ class FakeRun:
     """A run that stops when it is allowed to."""
 
     run_id, is_active = "r", True
+    news = None
     resting = False
     told = False
     looks = 0
@@ -85,6 +86,11 @@ class FakeRun:
 
     def trace(self) -> str | None:
         return None
+
+
+def monitor(**more: Any) -> SimpleNamespace:
+    """A look-out that waits as long as it is told."""
+    return SimpleNamespace(wait=lambda over, seconds: over.wait(seconds), close=lambda: None, **more)
 
 
 class Stage:
@@ -153,7 +159,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(module, "prepare_writer", lambda *_: (None, None))
     monkeypatch.setattr(module, "file_sink", lambda *_: None)
     monkeypatch.setattr(module, "Run", SimpleNamespace(start=known.start))
-    monkeypatch.setattr(module, "RunMonitor", lambda *_: SimpleNamespace(poll=lambda: None, committed_any=False))
+    monkeypatch.setattr(module, "RunMonitor", lambda *_: monitor(poll=lambda: None, committed_any=False))
     yield known
     known.store.away = False
     for run in known.runs:
@@ -240,7 +246,7 @@ def test_a_run_whose_cluster_is_another_one_is_stopped_and_looked_at_no_more(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[str | None] = []
-    seeing = SimpleNamespace(poll=lambda: looks.append(stage.strange), committed_any=True)
+    seeing = monitor(poll=lambda: looks.append(stage.strange), committed_any=True)
     monkeypatch.setattr(module, "RunMonitor", lambda *_: seeing)
     hosted = stage.hosted()
     hosted.begin()

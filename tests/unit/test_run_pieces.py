@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from state.messages import SinkState
 from state.settings.keys import Cluster, Route, Sasl, Security, Tideover
 from state.settings.topics import pattern_of, topics_of
+from streaming.spark.checkpoint.batch_news import PublishedEntry, read_news
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch, Follower
 from streaming.spark.errors import RunFenced
@@ -196,6 +197,73 @@ def test_batches_that_were_purged_between_two_looks_are_passed_over(
     assert follower.poll() == []
     folder.commit(153)
     assert [(batch.id, batch.committed) for batch in follower.poll()] == [(153, False), (153, True)]
+
+
+class Closed(LocalFiles):
+    """Folders into which nobody may look."""
+
+    def exists(self, path: str) -> bool:
+        raise AssertionError(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        raise AssertionError(path)
+
+
+def told(folder: CheckpointFolder, *names: str) -> list[PublishedEntry]:
+    """Entries as the run tells them."""
+    return [read_news(f"{name}\n{folder.text(name)}") for name in names]
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> tuple[CheckpointFolder, Follower]:
+    """A checkpoint whose batch 0 is committed, and its follower after the first look."""
+    folder = CheckpointFolder(tmp_path)
+    folder.commit(0)
+    follower = Follower(LocalFiles(), str(tmp_path), DECLARED)
+    assert [batch.id for batch in follower.poll([])] == [0]
+    for batch in range(1, 5):
+        folder.commit(batch)
+    return folder, follower
+
+
+def test_entries_that_a_run_tells_are_believed_without_a_look(followed: tuple[CheckpointFolder, Follower]) -> None:
+    folder, follower = followed
+    follower._files = Closed()
+    assert follower.poll([]) == []
+    (planned,) = follower.poll(told(folder, "offsets/1"))
+    assert planned == Batch(id=1, offsets={"orders": orders(1)}, committed=False)
+    assert planned.planned_after is not None
+    seen = follower.poll(told(folder, "commits/1", "offsets/2", "commits/2"))
+    assert [(batch.id, batch.committed) for batch in seen] == [(2, False), (1, True), (2, True)]
+    assert seen[-1].offsets == {"orders": orders(2)}
+
+
+def test_an_entry_that_is_told_twice_is_one(followed: tuple[CheckpointFolder, Follower]) -> None:
+    folder, follower = followed
+    follower.poll(told(folder, "offsets/1", "commits/1"))
+    assert follower.poll(told(folder, "offsets/1", "commits/1")) == []
+
+
+@pytest.mark.parametrize("lost", ["offsets/3", "commits/3"])
+def test_where_an_entry_was_lost_the_folders_are_looked_at(
+    followed: tuple[CheckpointFolder, Follower], lost: str
+) -> None:
+    folder, follower = followed
+    news = told(folder, "offsets/2", "commits/2", "offsets/4", "commits/4") if lost == "offsets/3" else told(
+        folder, "offsets/1", "commits/1", "offsets/2", "commits/2", "offsets/3", "offsets/4", "commits/4"
+    )  # fmt: skip
+    seen = follower.poll(news)
+    assert [batch.id for batch in seen if not batch.committed] == [1, 2, 3, 4]
+    assert [batch.id for batch in seen if batch.committed] == [1, 2, 3, 4]
+
+
+def test_folders_are_looked_at_now_and_then_whatever_is_told(
+    followed: tuple[CheckpointFolder, Follower], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, follower = followed
+    assert follower.poll([]) == []
+    monkeypatch.setattr("streaming.spark.checkpoint.follower._LIST_SECONDS", 0.0)
+    assert {batch.id for batch in follower.poll([])} == {1, 2, 3, 4}
 
 
 def test_an_empty_bridge_batch_is_not_the_first_that_can_hold_data(tmp_path: Path) -> None:

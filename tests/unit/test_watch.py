@@ -21,6 +21,7 @@ from streaming.spark.runner.query_report import logger_about
 @dataclass
 class FakeRun:
     is_waiting: bool = False
+    news: None = None
 
     def last_progress(self) -> None:
         return None
@@ -30,7 +31,7 @@ class FakeFollower:
     committed: int | None = None
     data_batch = 0
 
-    def poll(self) -> list[object]:
+    def poll(self, told: object) -> list[object]:
         return []
 
 

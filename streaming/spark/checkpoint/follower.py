@@ -3,12 +3,17 @@
 The checkpoint is the truth, and knowing the next batch id makes watching it cheap: one existence check per log and
 look, where a listing of the logs would read hundreds of names. The listener's events come later (130 ms at the median)
 and only as a hint.
+
+Where the run itself tells of what it publishes (``batch_news``), that is believed, and the folders are looked at when
+something is missing between two entries, and every five seconds.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from state.messages import Offsets
+from streaming.spark.checkpoint.batch_news import PublishedEntry
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import (
     Declared,
@@ -52,15 +57,26 @@ class Follower:
         self._next_planned = 0 if self.committed is None else self.committed
         self._looked: float | None = None
         self._listed = time.monotonic()
+        self._told: dict[tuple[str, int], bytes] = {}
+        self._opened: float | None = None
+        """When the folders were last looked at."""
+        self._in_folders = True
         self.data_batch = self._first_data_batch()
         """The first batch id of this run that can hold new data."""
 
-    def poll(self) -> list[Batch]:
+    def poll(self, told: Sequence[PublishedEntry] | None = None) -> list[Batch]:
         """What is new since the last look, in order: planned batches before the commits of the same batches.
 
-        Where the batches in between are gone, it goes on with the newest that was committed.
+        ``told`` is what the run has published since, where it tells; None where it does not, and the folders are looked
+        at. Where the batches in between are gone, it goes on with the newest that was committed.
         """
-        if seen := self._look():
+        self._told = {(each.log, each.batch): each.content for each in told or ()}
+        seen = self._look(in_folders=told is None or self._is_due())
+        if self._is_missing():
+            self._looked = None  # nobody saw when it was planned
+            seen += self._look(in_folders=True)
+        self._told = {}
+        if seen:
             self._listed = time.monotonic()
         elif time.monotonic() - self._listed >= _LIST_SECONDS:
             self._listed = time.monotonic()
@@ -68,10 +84,23 @@ class Follower:
             if newest is not None and newest >= self._next_planned:
                 self._next_planned, self.committed = newest, newest - 1
                 self._looked = None  # nobody saw when it was planned
-                seen = self._look()
+                seen = self._look(in_folders=True)
         return seen
 
-    def _look(self) -> list[Batch]:
+    def _is_missing(self) -> bool:
+        """Whether an entry was told of that comes after one that was not."""
+        committed = -1 if self.committed is None else self.committed
+        newest = {"offsets": self._next_planned - 1, "commits": committed}
+        return any(batch > newest[log] for log, batch in self._told)
+
+    def _is_due(self) -> bool:
+        """Whether the folders have to be looked at though the run tells by itself."""
+        return self._opened is None or time.monotonic() - self._opened >= _LIST_SECONDS
+
+    def _look(self, *, in_folders: bool) -> list[Batch]:
+        if in_folders:
+            self._opened = time.monotonic()
+        self._in_folders = in_folders
         seen: list[Batch] = []
         before, self._looked = self._looked, time.monotonic()
         while self._exists("offsets", self._next_planned):
@@ -106,12 +135,15 @@ class Follower:
         return self.committed + (2 if bridge else 1)
 
     def _exists(self, log: str, batch: int) -> bool:
-        return self._files.exists(join(self._checkpoint, log, str(batch)))
+        if (log, batch) in self._told:
+            return True
+        return self._in_folders and self._files.exists(join(self._checkpoint, log, str(batch)))
 
     def _entry(self, batch: int) -> OffsetEntry | None:
         path = join(self._checkpoint, "offsets", str(batch))
+        told = self._told.get(("offsets", batch))
         try:
-            content = self._files.read_bytes(path)
+            content = self._files.read_bytes(path) if told is None else told
         except FileVanished:
             return None
         return None if parse_fence(content) else parse_offset_entry(content, path)

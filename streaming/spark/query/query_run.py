@@ -29,6 +29,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.errors import TideoverError
 from state.messages import Offsets
+from streaming.spark.checkpoint.batch_news import BatchNews, PublishedEntry, follow
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import retained_since
@@ -97,7 +98,11 @@ _STILL_ASKING = "latestOffset"
 class Run:
     """A started query: stop it without waiting, and ask it how it is."""
 
-    def __init__(self, session: SparkSession, query: StreamingQuery, gate: CallbackGate) -> None:
+    def __init__(
+        self, session: SparkSession, query: StreamingQuery, gate: CallbackGate, news: BatchNews | None = None
+    ) -> None:
+        self.news = news
+        """What it publishes, where it tells."""
         self._session = session
         self._query = query
         self._gate = gate
@@ -108,7 +113,13 @@ class Run:
     @classmethod
     def start(cls, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> "Run":
         """Start the writer. Raises whatever Spark refuses it for."""
-        return cls(session, writer.start(), gate)
+        news = follow(session)
+        try:
+            return cls(session, writer.start(), gate, news)
+        except BaseException:
+            if news is not None:
+                news.close()
+            raise
 
     @property
     def is_active(self) -> bool:
@@ -216,16 +227,33 @@ class RunMonitor:
         self._inspected = False
         self._keeps_state = False
         self._told_retained = -_RETAINED_SECONDS
+        self._published: list[PublishedEntry] = []
 
     @property
     def committed_any(self) -> bool:
         """Whether this run committed a batch."""
         return self._follower.committed != self._began_at
 
+    def wait(self, over: threading.Event, seconds: float) -> None:
+        """Wait for the run's next entry, where it tells of it, or for ``over``; at most so long. Py4j's errors."""
+        if self._run.news is None:
+            over.wait(seconds)
+        else:
+            self._published += self._run.news.take(seconds)
+
+    def close(self) -> None:
+        """Follow the run no longer."""
+        if self._run.news is not None:
+            with contextlib.suppress(Py4JError):
+                self._run.news.close()
+
     def poll(self) -> None:
         """One look. Raises ``CheckpointError`` and py4j's errors; looking again is always right."""
         news = False
-        for batch in self._follower.poll():
+        published, self._published = self._published, []
+        if self._run.news is not None:
+            published += self._run.news.take(0)
+        for batch in self._follower.poll(None if self._run.news is None else published):
             self._offsets[batch.id] = batch.offsets
             self._hosting.listener.see(self._subject, batch)
             if batch.committed:

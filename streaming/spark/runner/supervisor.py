@@ -257,21 +257,26 @@ class QuerySupervisor:
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything. Raises ``OtherCluster``."""
         watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log)
-        while not self._closing.is_set():
-            try:
-                self._require_cluster()
-            except OtherCluster:
-                run.begin_stop()  # what it commits from here on is not recorded
-                raise
-            active = run.is_active  # asked first, so that what it committed before it ended is seen
-            try:
-                watch.poll()
-            except (CheckpointError, Py4JError) as error:
-                self._log.warning("checkpoint cannot be followed", error=one_line(type(error).__name__, str(error)))
-                self._closing.wait(_STORE_PAUSE_SECONDS)
-            if not active:
-                break
-            self._closing.wait(_LOOK_SECONDS if self._ledger.first_commit_seen else _LOOK_CLOSELY_SECONDS)
+        try:
+            while not self._closing.is_set():
+                try:
+                    self._require_cluster()
+                except OtherCluster:
+                    run.begin_stop()  # what it commits from here on is not recorded
+                    raise
+                active = run.is_active  # asked first, so that what it committed before it ended is seen
+                try:
+                    watch.poll()
+                except (CheckpointError, Py4JError) as error:
+                    self._log.warning("checkpoint cannot be followed", error=one_line(type(error).__name__, str(error)))
+                    self._closing.wait(_STORE_PAUSE_SECONDS)
+                if not active:
+                    break
+                seconds = _LOOK_SECONDS if self._ledger.first_commit_seen else _LOOK_CLOSELY_SECONDS
+                with contextlib.suppress(Py4JError):  # the next look says it
+                    watch.wait(self._closing, seconds)
+        finally:
+            watch.close()
         return watch.committed_any
 
     def _holder(self) -> Fence | None:

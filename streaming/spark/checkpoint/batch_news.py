@@ -1,0 +1,64 @@
+"""Entries of both logs as the companion tells them, the moment a run has published them.
+
+Its file manager puts each into a queue in the driver's JVM (``BatchNews.java``), and whoever follows the run waits
+there instead of looking at folders ten times a second. What is told is a copy of what lies in the checkpoint: nothing
+is lost with a queue that overflows or a JVM that dies, for the folders are looked at all the same, only seldom.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from streaming.spark.query.jvm import JavaObject, java_view
+
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_FOLLOWER = "spark.tideover.follower"
+_OURS = "tideover."
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedEntry:
+    """``offsets/7`` or ``commits/7``, whole."""
+
+    log: str
+    batch: int
+    content: bytes
+
+
+class BatchNews:
+    """What one run publishes from now on; to be made before it starts."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._queue: JavaObject = java_view(session).tideover.BatchNews
+        self._key = uuid.uuid4().hex
+        self._queue.follow(self._key)
+        session.conf.set(_FOLLOWER, self._key)
+
+    def take(self, seconds: float) -> list[PublishedEntry]:
+        """All that was published since the last time, oldest first; waits so long for the first. Raises py4j's errors.
+
+        The wait is the JVM's: whoever must be woken by something else as well waits for less.
+        """
+        taken = []
+        told = self._queue.take(self._key, round(seconds * 1000))
+        while told is not None:
+            taken.append(read_news(str(told)))
+            told = self._queue.take(self._key, 0)
+        return taken
+
+    def close(self) -> None:
+        """Keep nothing more."""
+        self._queue.leave(self._key)
+
+
+def read_news(text: str) -> PublishedEntry:
+    """An entry as it is told: its name, a line break, its content."""
+    name, _, content = text.partition("\n")
+    log, _, batch = name.partition("/")
+    return PublishedEntry(log, int(batch), content.encode())
+
+
+def follow(session: SparkSession) -> BatchNews | None:
+    """The news of the run that this session will start; None where its file manager is not the companion's."""
+    return BatchNews(session) if str(session.conf.get(MANAGER, "")).startswith(_OURS) else None
