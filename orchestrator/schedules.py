@@ -20,7 +20,7 @@ from apscheduler.triggers.cron import CronTrigger
 from orchestrator.operation.requests import RequestSpec, requests_of
 from state.errors import Conflict
 from state.model.automation import Schedule
-from state.model.entities import Event, OperationKind, Request
+from state.model.entities import MOVES, Event, OperationKind, Request
 from state.settings.keys import Tideover
 from state.settings.topics import chains_of
 from state.store.controller_store import ControllerStore
@@ -149,6 +149,7 @@ def _requests(store: ControllerStore, settings: Tideover, schedule: Schedule) ->
         reason=f"{schedule.reason} (schedule {schedule.id})".strip(),
         consents=schedule.consents,
         within=GRACE[schedule.kind],
+        waves=settings.operations.waves if schedule.kind in MOVES else (),
     )
     return requests_of(store, spec)
 

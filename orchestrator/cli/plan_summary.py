@@ -15,7 +15,17 @@ MOST_WHOLE = 5
 """Of so many queries the whole plans are shown without being asked for."""
 THERE = "not-already-there"
 _SAID_EVERY = 25
-_COLUMNS = ("query", "from", "to", "after", "replay_records", "exposure_records", "exposure_seconds", "refused_by")
+_COLUMNS = (
+    "query",
+    "from",
+    "to",
+    "wave",
+    "after",
+    "replay_records",
+    "exposure_records",
+    "exposure_seconds",
+    "refused_by",
+)
 
 
 def said(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int, details: bool) -> str:
@@ -56,6 +66,10 @@ def summary(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int) 
     lines.append("  " + _worst_exposure(plans))
     lines.append("  " + _repeated(plans))
     lines.append("  " + _time(can_move, moved, at_once))
+    if any("wave" in each for each in plans):
+        sizes = Counter(each["wave"] for each in plans)
+        waves = ", then ".join(f"{sizes[wave]}" for wave in sorted(sizes))
+        lines.append(f"  waves: {waves}; each begins when all moves before it are done")
     return "\n".join(lines)
 
 

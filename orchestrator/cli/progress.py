@@ -4,16 +4,20 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.cli import render
 from orchestrator.cli.render import talk
-from orchestrator.decide.operation.phases import waits
+from orchestrator.decide.operation.turns import waits
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
-from orchestrator.facts.current import open_operations
-from orchestrator.operation.requests import standing_of, turn_of
+from orchestrator.facts.current import Turns, open_drills, open_operations
+from orchestrator.history_tail import BATCH
+from orchestrator.operation.requests import standing_of
 from orchestrator.operation.wait import outcome_of
 from orchestrator.shapes import json_shapes
 from state.errors import StoreUnavailable
 from state.model.entities import MOVES, Event, Operation, Request
 from state.store.controller_store import ControllerStore
+
+MANY = 5
+"""Of more operations than these not each step is said, but how many have ended: ``Counts``."""
 
 
 class Progress:
@@ -34,6 +38,9 @@ class Progress:
         self._waiting: set[str] = set()
         """Requests of which it is said that they wait."""
         self._said: dict[str, int] = {}
+        """By operation, the last line of its history that was read."""
+        self._read: int | None = None
+        """Of the whole history; what was there before the first look is read with its operation."""
         self._away = False
 
     def say(self) -> None:
@@ -49,16 +56,27 @@ class Progress:
     def _say(self) -> None:
         standing = standing_of(self._store, self._requests)
         self._say_who_waits(standing)
+        if self._read is None:
+            self._read = next((each.sequence or 0 for each in self._store.history(limit=1)), 0)
         news: list[Event] = []
         for request in standing:
-            if request.operation is None:
+            if request.operation is None or request.operation in self._said:
                 continue
-            if request.operation not in self._said:
-                self._say_which(request, request.operation)
-            news += self._store.history(operation=request.operation, after=self._said[request.operation])
+            self._say_which(request, request.operation)
+            news += self._store.history(operation=request.operation)
+        news += self._since()
         for event in sorted(news, key=lambda each: each.sequence or 0):
-            self._said[event.operation or ""] = event.sequence or 0
+            last, sequence = self._said.get(event.operation or ""), event.sequence or 0
+            if last is None or sequence <= last:
+                continue
+            self._said[event.operation or ""] = sequence
             talk(f"{event.at:%H:%M:%S}.{event.at.microsecond // 1000:03d} {event.query} {event.kind}: {event.text}")
+
+    def _since(self) -> Sequence[Event]:
+        """What the whole history has that was not read yet: one read, however many operations there are."""
+        found = self._store.history(after=self._read or 0, limit=BATCH)
+        self._read = max([self._read or 0, *(each.sequence or 0 for each in found)])
+        return found
 
     def _say_which(self, request: Request, operation: str) -> None:
         found = self._store.operation(operation)
@@ -72,13 +90,45 @@ class Progress:
         open_ones = [each for each in moves if each.operation is None and each.refused is None]
         untold = [each for each in open_ones if each.id not in self._waiting]
         under_way = open_operations(self._store) if untold else ()
+        turns = Turns(self._store, self._upstream)
         for request in untold:
             why = waits(request, under_way, self._at_once)
-            turn = turn_of(self._store, request, self._upstream.get(request.query, ()))
+            turn = turns.turn_of(request)
             why = turn.text if turn is not None and not turn.never else why
             if why is not None:
                 talk(why)
                 self._waiting.add(request.id)
+
+
+class Counts(Progress):
+    """Says of many how many have ended, each time that another twentieth has, and which of them did not get through."""
+
+    _told = 0
+    _ended: frozenset[str] = frozenset()
+
+    def _say(self) -> None:
+        standing = standing_of(self._store, self._requests)
+        open_ones = {each.id: each for each in (*open_operations(self._store), *open_drills(self._store))}
+        ended = {each.id: each for each in standing if each.refused is not None or self._has_ended(each, open_ones)}
+        for request in ended.values():
+            if request.id not in self._ended:
+                self._say_what_failed(request)
+        self._ended = frozenset(ended)
+        total, open_count = len(standing), sum(each.operation in open_ones for each in standing)
+        if len(ended) == self._told or (len(ended) < total and len(ended) - self._told < max(1, total // 20)):
+            return
+        self._told = len(ended)
+        waiting = total - len(ended) - open_count
+        talk(f"{len(ended)} of {total} have ended, {open_count} in progress, {waiting} waiting")
+
+    def _has_ended(self, request: Request, open_ones: Mapping[str, Operation]) -> bool:
+        return request.operation is not None and request.operation not in open_ones
+
+    def _say_what_failed(self, request: Request) -> None:
+        operation = outcome_of(self._store, request)
+        if _code(request, operation) is ExitCode.DONE:
+            return
+        talk(_sentence(request) if operation is None else f"{request.query}: {operation.outcome}: {operation.sentence}")
 
 
 _WORST_LAST = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN, ExitCode.FAILED)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown, pause_in_force
-from orchestrator.decide.operation.phases import waits
 from orchestrator.decide.operation.snapshot import is_stuck
+from orchestrator.decide.operation.turns import waits
 from orchestrator.decide.times import iso
 from state.model.automation import Pause
 from state.model.cluster_status import ClusterStatus, ProbeReport, Verdict

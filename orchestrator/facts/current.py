@@ -1,14 +1,17 @@
-"""What goes on now: what a runner reported last of one query, which process that was, and which operations are open.
+"""What goes on now: what a runner reported last of one query, which process that was, which operations are open, and
+whose turn it is to begin.
 
 A drill is open beside whatever else is: it is in nobody's way, and found by its own name alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
+from orchestrator.decide.operation.phases import PLANNED
 from orchestrator.decide.operation.snapshot import hosted_by
+from orchestrator.decide.operation.turns import Turn, Upstream, turn_behind, turn_in_wave, wave_of
 from state.messages import Process
-from state.model.entities import DRILLS, Assignment, Desired, Operation, QueryFact, RunnerFact, Step
+from state.model.entities import DRILLS, Assignment, Desired, Operation, QueryFact, Request, RunnerFact, Step
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 
@@ -85,3 +88,66 @@ def run_of(store: ControllerStore, query: str) -> Process | None:
     if under_way is not None and assignment.desired is Desired.HELD:
         return hosted_by(hosting_of(store.steps(under_way.id)), fact)
     return hosting_process(assignment, fact, store.runners())
+
+
+class Turns:
+    """Whose turn it is, by what is in the store alone, so that each leader comes to the same.
+
+    For one round: what was read is kept, and what ends meanwhile is seen in the next one. Raises ``StoreError``.
+    """
+
+    def __init__(self, store: ControllerStore, upstream: Mapping[str, Sequence[str]]) -> None:
+        """``upstream`` has by query those directly upstream of it."""
+        self._store = store
+        self._upstream = upstream
+        self._groups: dict[str, Sequence[Request]] = {}
+        self._operations: dict[str, Operation | None] = {}
+
+    def turn_of(self, request: Request) -> Turn | None:
+        """Why a request that is not answered yet does not begin, as far as other queries tell.
+
+        One that did not go counts before all that are waited for.
+        """
+        turns = (self._in_wave(request), turn_behind(request, self._upstream_of(request)))
+        found = [turn for turn in turns if turn is not None]
+        return next((turn for turn in found if turn.never), found[0] if found else None)
+
+    def follows(self, request: Request) -> bool:
+        """Whether its query ran on until another one had moved: it was not away since its move was asked for."""
+        before = self._before(request)
+        return wave_of(request.parameters) > 1 or any(each.query in before for each in self._group(request))
+
+    def _in_wave(self, request: Request) -> Turn | None:
+        if wave_of(request.parameters) == 1:
+            return None
+        return turn_in_wave(request, ((each, self._operation_of(each)) for each in self._group(request)))
+
+    def _upstream_of(self, request: Request) -> Iterator[Upstream]:
+        before = self._before(request)
+        asked = {each.query: each for each in self._group(request)} if before else {}
+        for query in before:
+            yield self._upstream_query(query, asked.get(query))
+
+    def _upstream_query(self, query: str, asked: Request | None) -> Upstream:
+        if asked is not None and asked.operation is not None:
+            operation = self._operation_of(asked)
+        else:
+            standing = open_operation(self._store, query) if asked is None else None
+            operation = standing if standing is not None and standing.source != standing.target else None
+        row = self._store.assignment(query)
+        return Upstream(query=query, cluster=row.cluster if row else None, request=asked, operation=operation)
+
+    def _before(self, request: Request) -> Sequence[str]:
+        return self._upstream.get(request.query, ()) if request.kind in PLANNED else ()
+
+    def _group(self, request: Request) -> Sequence[Request]:
+        if request.group not in self._groups:
+            self._groups[request.group] = self._store.requests_of(request.group)
+        return self._groups[request.group]
+
+    def _operation_of(self, request: Request) -> Operation | None:
+        if request.operation is None:
+            return None
+        if request.operation not in self._operations:
+            self._operations[request.operation] = self._store.operation(request.operation)
+        return self._operations[request.operation]

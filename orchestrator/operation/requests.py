@@ -14,21 +14,12 @@ import structlog
 from orchestrator.decide.gates import automatic, checks
 from orchestrator.decide.gates.gate import MOVE, Gate, bind_consents
 from orchestrator.decide.move_facts import CUT_SHORT, MoveFacts
-from orchestrator.decide.operation.phases import (
-    BEHIND_COMMIT,
-    PLANNED,
-    Trigger,
-    Turn,
-    Upstream,
-    move,
-    too_late,
-    turn_behind,
-    watched,
-)
+from orchestrator.decide.operation.phases import BEHIND_COMMIT, Trigger, move, watched
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.operation.post_commit import LANDING, calls_off, cuts_short, joins, stranded
+from orchestrator.decide.operation.turns import WAVE, Turn, too_late, waves_of
 from orchestrator.decide.outcome import to_compare
-from orchestrator.facts.current import hosting_process, latest_fact, open_operation, run_of
+from orchestrator.facts.current import Turns, hosting_process, latest_fact, open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.measure import keep_counts
 from orchestrator.lease import Leadership
@@ -69,6 +60,8 @@ class RequestSpec:
     """How long it may wait to be taken: what was asked long ago may be the wrong thing to do now."""
     parameters: Mapping[str, object] = field(default_factory=dict)
     """What the kind needs beside the target, in JSON's own types; the same for each query."""
+    waves: Sequence[int] = ()
+    """How many of the queries move in the first wave, the second and so on, the rest in one more; none: all at once."""
 
 
 def new_id(at: datetime) -> str:
@@ -96,6 +89,7 @@ def requests_of(store: ControllerStore, spec: RequestSpec, *, group: str | None 
     """The requests that ``submit`` would write now; ``group`` is an id for them, else a new one."""
     at = store.now()
     group = group or new_id(at)
+    waves = waves_of(spec.targets, spec.waves) if spec.waves else {}
     return tuple(
         Request(
             id=group if len(spec.targets) == 1 else f"{group}-{index:0{len(str(len(spec.targets)))}}",
@@ -109,7 +103,7 @@ def requests_of(store: ControllerStore, spec: RequestSpec, *, group: str | None 
             consents=bind_consents(spec.consents, _run(store, spec, query)),
             created_at=at,
             expires_at=at + spec.within,
-            parameters=spec.parameters,
+            parameters={**spec.parameters, **({WAVE: waves[query]} if query in waves else {})},
         )
         for index, (query, target) in enumerate(spec.targets.items(), start=1)
     )
@@ -125,27 +119,6 @@ def default_target(query: Query, active: str) -> str:
     return order[(order.index(active) + 1) % len(order)] if active in order else order[0]
 
 
-def turn_of(store: ControllerStore, request: Request, upstream: Sequence[str]) -> Turn | None:
-    """Why a request that is not answered yet does not begin, as far as queries upstream of its own tell.
-
-    By what is in the store alone, so that each leader comes to the same.
-    """
-    if request.kind not in PLANNED or not upstream:
-        return None
-    asked = {each.query: each for each in store.requests_of(request.group)}
-    return turn_behind(request, (_upstream(store, name, asked.get(name)) for name in upstream))
-
-
-def _upstream(store: ControllerStore, query: str, asked: Request | None) -> Upstream:
-    if asked is not None and asked.operation is not None:
-        operation = store.operation(asked.operation)
-    else:
-        standing = open_operation(store, query) if asked is None else None
-        operation = standing if standing is not None and standing.source != standing.target else None
-    row = store.assignment(query)
-    return Upstream(query=query, cluster=row.cluster if row else None, request=asked, operation=operation)
-
-
 class RequestHandler:
     """Takes requests for the one that leads."""
 
@@ -159,14 +132,15 @@ class RequestHandler:
         lead: Leadership,
         is_ours: Callable[[Request], bool] = lambda request: True,
     ) -> None:
-        """``is_ours`` tells whether this process may judge a request by its own configuration and network.
+        """For one round of requests.
 
-        ``upstream`` has by query those directly upstream of it.
+        ``is_ours`` tells whether this process may judge a request by its own configuration and network. ``upstream``
+        has by query those directly upstream of it.
         """
         self._is_ours = is_ours
         self._store = store
         self._queries = queries
-        self._upstream = upstream
+        self._turns = Turns(store, upstream)
         self._gatherer = gatherer
         self._lead = lead
         self._term = 0
@@ -209,7 +183,7 @@ class RequestHandler:
             if isinstance(refused, str):
                 self._refuse(request, refused)
                 return None
-            opened = self._opened(request, refused, waited=waited or self._follows(request))
+            opened = self._opened(request, refused, waited=waited or self._turns.follows(request))
             if opened is not None:
                 return self._answered(request, opened)
         self._refuse(request, f"other commands keep moving {request.query}: run the command again")
@@ -254,12 +228,7 @@ class RequestHandler:
         row = self._store.assignment(request.query)
         if row is None or row.cluster == request.target:
             return None
-        return turn_of(self._store, request, self._upstream.get(request.query, ()))
-
-    def _follows(self, request: Request) -> bool:
-        """Whether its query ran on until another one had moved: it was not away since it was asked for."""
-        upstream = self._upstream.get(request.query, ()) if request.kind in PLANNED else ()
-        return bool(upstream) and any(each.query in upstream for each in self._store.requests_of(request.group))
+        return self._turns.turn_of(request)
 
     def _barred(self, request: Request, *, waited: bool, turn: Turn | None) -> str | None:
         """Why the request is turned down whatever else holds."""
@@ -427,5 +396,6 @@ def hold_detail(epoch: int, hosting: Process | None) -> dict[str, object]:
 
 
 def standing_of(store: ControllerStore, requests: Sequence[Request]) -> tuple[Request, ...]:
-    """The requests as they stand now."""
-    return tuple(store.request(request.id) or request for request in requests)
+    """The requests as they stand now; one read for all that were asked for together."""
+    found = {each.id: each for group in {request.group for request in requests} for each in store.requests_of(group)}
+    return tuple(found.get(request.id, request) for request in requests)

@@ -326,6 +326,11 @@ class OperationSettings(Settings):
     """
 
     at_once: Annotated[int, Field(ge=1, le=1000)] = 128
+    waves: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    """How many queries of one command move first, how many next, and so on; the rest follow in one more wave.
+
+    A wave begins when every move before it is done; where one was not, the later waves stay where they are. None: all
+    at once. Automatic failover knows no waves: its cluster is down."""
 
 
 class Retention(Settings):

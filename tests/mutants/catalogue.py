@@ -284,11 +284,25 @@ CATALOGUE = (
         "a request that waited is carried out after its time",
     ),
     Mistake(
-        "orchestrator/decide/operation/phases.py",
+        "orchestrator/decide/operation/turns.py",
         "    if operation.phase in BEFORE_COMMIT:\n        return Turn",
-        "    if operation.phase in UNFENCED:\n        return Turn",
+        '    if operation.phase == "FENCING":\n        return Turn',
         ("tests/unit/test_chains.py", "tests/simulation/test_chains.py"),
         "a query follows one upstream that is not committed",
+    ),
+    Mistake(
+        "orchestrator/decide/operation/turns.py",
+        'if operation is None or operation.outcome in {None, "done"}:\n        return None\n    return f"operation',
+        'if operation is None or operation.outcome in {None, "done", "failed"}:\n        return None\n    return f"operation',
+        ("tests/unit/test_waves.py",),
+        "a wave begins although a move before it failed",
+    ),
+    Mistake(
+        "orchestrator/decide/operation/turns.py",
+        "if other.refused is None and (operation is None or operation.outcome is None):",
+        "if other.refused is None and operation is None:",
+        ("tests/unit/test_waves.py", "tests/simulation/test_waves.py"),
+        "a wave begins while moves before it are open",
     ),
     Mistake(
         "state/settings/topics.py",

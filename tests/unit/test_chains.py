@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.decide.operation.phases import Turn, Upstream, too_late, turn_behind
+from orchestrator.decide.operation.turns import Turn, Upstream, too_late, turn_behind
 from state.model.entities import Operation, OperationKind, Phase, Request
 from state.settings.keys import Tideover
 from state.settings.topics import Chains, chains_of, handed_on

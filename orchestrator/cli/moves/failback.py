@@ -6,12 +6,13 @@ import click
 
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.moves.move import move
-from orchestrator.cli.moves.options import how, which
+from orchestrator.cli.moves.options import how, waves, which
 from state.model.entities import OperationKind
 
 
 @click.command()
 @which
+@waves
 @how
 @pass_context
 def failback(ctx: Context, /, **options: Any) -> int:

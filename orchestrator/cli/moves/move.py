@@ -10,10 +10,11 @@ from datetime import timedelta
 from orchestrator.cli import plan_summary, render
 from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
 from orchestrator.cli.moves.options import CONSENTS, Flags
-from orchestrator.cli.progress import Progress, nothing_done, result_of
+from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, result_of
 from orchestrator.cli.selection import Label, said, select
 from orchestrator.decide.gates.gate import UNFENCED, run_name
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, PLANNED
+from orchestrator.decide.operation.turns import WAVE, waves_of
 from orchestrator.errors import OutcomeUnknown, UsageError
 from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
@@ -51,6 +52,7 @@ def flags_of(
     labels: tuple[Label, ...] = (),
     home: bool = False,
     details: bool = False,
+    waves: tuple[int, ...] | None = None,
 ) -> Flags:
     selected = select(ctx, queries, every=every, labels=labels)
     for cluster in (to, expect_active):
@@ -61,8 +63,9 @@ def flags_of(
         raise UsageError("no query is declared", hint="add it under queries in the configuration")
     check_target(ctx, names, to)
     return Flags(
-        queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents, home=home, details=details
-    )
+        queries=names, to=to, expect_active=expect_active, reason=reason, consents=consents, home=home, details=details,
+        waves=ctx.settings.operations.waves if waves is None else waves,
+    )  # fmt: skip
 
 
 def check_target(ctx: Context, queries: Iterable[str], to: str | None) -> None:
@@ -101,13 +104,15 @@ def plans_of(ctx: Context, kind: OperationKind, aims: Iterable[Aim], flags: Flag
     gatherer = FactGatherer(store=ctx.store, settings=ctx.settings, logs=ctx.log, clock=SystemClock())
     aims = list(aims)
     together = [aim.query for aim in aims] if kind in PLANNED else []
+    waves = waves_of([aim.query for aim in aims], flags.waves) if flags.waves and len(aims) > 1 else {}
     for aim in aims:
         value = plan_query(
             gatherer, kind, aim.query, aim.target,
             consents=frozenset(flags.consents), expect_active=flags.expect_active, parameters=flags.parameters,
         )  # fmt: skip
         first = ctx.chains.among(aim.query, together)
-        yield {**value, "after": list(first)} if first else value
+        after = {"after": list(first)} if first else {}
+        yield {**value, **after, **({WAVE: waves[aim.query]} if waves else {})}
 
 
 def plans_text(ctx: Context, plans: Sequence[Mapping[str, object]], flags: Flags) -> str:
@@ -142,6 +147,7 @@ def move(
     consents: tuple[str, ...],
     reason: str,
     yes: bool,
+    waves: tuple[int, ...] | None,
     wait: bool,
     timeout: float,
     output: str,
@@ -150,7 +156,7 @@ def move(
     """Move queries by one kind of operation; the parameters are the options as typed. Returns the exit code."""
     home = kind is OperationKind.FAILBACK
     flags = flags_of(
-        ctx, queries, every, to, expect_active, consents, reason, labels=labels, home=home, details=details
+        ctx, queries, every, to, expect_active, consents, reason, labels=labels, home=home, details=details, waves=waves
     )
     group = "--all" if every else f"--label {said(labels)}" if labels else ""
     _check_meant(kind, flags, group=group, yes=yes)
@@ -179,6 +185,7 @@ def move(
         consents=flags.consents,
         runs={aim.query: aim.run for aim in moving},
         within=timedelta(seconds=timeout),
+        waves=flags.waves if len(moving) > 1 else (),
     )
     return carry_out(ctx, spec, wait=wait, timeout=timeout, output=output, many=many)
 
@@ -287,6 +294,7 @@ def carry_out(
 def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor: str) -> None:
     """See requests through, here or by whoever leads, and say each line of their history as it is written."""
     clock = SystemClock()
+    watch = Counts if len(requests) > MANY else Progress
     work = RequestWait(
         store=ctx.store,
         settings=ctx.settings,
@@ -294,7 +302,7 @@ def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor
         clock=clock,
         lead=Leadership(ctx.store, clock, this_process()),
         actor=actor,
-        watch=Progress(ctx.store, requests, at_once=ctx.settings.operations.at_once, upstream=ctx.chains.upstream).say,
+        watch=watch(ctx.store, requests, at_once=ctx.settings.operations.at_once, upstream=ctx.chains.upstream).say,
     )
     work.see_through(requests, seconds=seconds)
     for operation, error in work.failures.items():

@@ -34,6 +34,8 @@ class Flags:
     """Each query goes to the first of its clusters."""
     details: bool = False
     """Plans are shown whole, also those of many queries."""
+    waves: tuple[int, ...] = ()
+    """How many of the queries move in each wave; none: all at once."""
     parameters: Mapping[str, object] = field(default_factory=dict)
     """What the kind needs beside the target."""
 
@@ -77,6 +79,27 @@ def which(command: context.Command) -> context.Command:
     ):  # fmt: skip
         command = decorate(command)
     return command
+
+
+def _sizes(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[int, ...] | None:
+    if text is None or text == "off":
+        return None if text is None else ()
+    try:
+        sizes = tuple(int(each) for each in text.split(","))
+    except ValueError:
+        sizes = ()
+    if not sizes or min(sizes) < 1:
+        raise click.BadParameter(f"{text!r} are no sizes of waves: write 1,10 or off", ctx, option)
+    return sizes
+
+
+def waves(command: context.Command) -> context.Command:
+    """Which of many queries move first."""
+    return click.option(
+        "--waves", metavar="SIZES", callback=_sizes,
+        help="Of several queries move some first: 1,10 is one, then ten, then the rest. A wave begins when all moves "
+        "before it are done; if one is not, later waves stay. off: all at once.  [default: operations.waves]",
+    )(command)  # fmt: skip
 
 
 def how(command: context.Command) -> context.Command:

@@ -8,7 +8,7 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, plans_text, say_circles
-from orchestrator.cli.moves.options import Flags, to, which
+from orchestrator.cli.moves.options import Flags, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.cli.plan_summary import counted
 from orchestrator.cli.selection import Label
@@ -24,6 +24,7 @@ def plan() -> None:
 
 @plan.command("failover")
 @which
+@waves
 @to
 @context.output
 @pass_context
@@ -40,6 +41,7 @@ def plan_failover(ctx: Context, /, **options: Any) -> int:
 
 @plan.command("switchover")
 @which
+@waves
 @to
 @context.output
 @pass_context
@@ -59,6 +61,7 @@ def plan_switchover(ctx: Context, /, **options: Any) -> int:
 
 @plan.command("failback")
 @which
+@waves
 @context.output
 @pass_context
 def plan_failback(ctx: Context, /, **options: Any) -> int:
@@ -122,9 +125,12 @@ def _plan(
     consents: tuple[str, ...],
     output: str,
     to: str | None = None,
+    waves: tuple[int, ...] | None = None,
 ) -> int:
     home = kind is OperationKind.FAILBACK
-    flags = flags_of(ctx, queries, every, to, expect_active, consents, "", labels=labels, home=home, details=details)
+    flags = flags_of(
+        ctx, queries, every, to, expect_active, consents, "", labels=labels, home=home, details=details, waves=waves
+    )
     aims = aims_of(ctx, flags, group=every or bool(labels))
     plans = list(counted(plans_of(ctx, kind, aims, flags), len(aims)))
     _print_plans(ctx, plans, flags, output, many=every or bool(labels) or len(flags.queries) > 1)

@@ -6,12 +6,13 @@ import click
 
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.moves.move import move
-from orchestrator.cli.moves.options import how, to, which
+from orchestrator.cli.moves.options import how, to, waves, which
 from state.model.entities import OperationKind
 
 
 @click.command()
 @which
+@waves
 @to
 @how
 @pass_context

@@ -9,25 +9,13 @@ BLOCKED waits for a condition or an operator, before the commit only. A pair tha
 ``IllegalMove``. Pause, cool-down, leadership and readiness are gates, not phases.
 
 ``docs/concepts.md`` shows the diagram made from this very table.
-
-Whose turn it is, in sentences. Pure.
-
-An operation begins by stopping its query, so no more begin than are made side by side (``operations.at_once``): who
-asked for the others waits, and is told so.
-
-A planned move of a query also waits for those that are upstream of it and were asked for together with it, or are being
-moved. It follows once they are committed, and stays where it is if one of them did not go. A failover waits for nobody:
-where the cluster is dead nothing comes from upstream any more, and each query is better off away from it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
-from orchestrator.decide.times import iso
 from state.errors import TideoverError
 from state.model.cluster_status import WELL, Verdict
-from state.model.entities import Operation, OperationKind, Phase, Request
+from state.model.entities import OperationKind, Phase
 
 
 class Trigger(StrEnum):
@@ -152,78 +140,3 @@ def diagram() -> str:
     lines += [f"    {phase} --> {after}: {event.value}" for (phase, event), after in TABLE.items() if phase != after]
     lines += [f"    {phase} --> [*]" for phase in sorted(FINAL)]
     return "\n".join(lines) + "\n"
-
-
-def waits(request: Request, under_way: Sequence[Operation], at_once: int) -> str | None:
-    """Why a request that is not answered yet has to wait, as far as open operations tell; None where they do not."""
-    if len(under_way) < at_once or any(operation.query == request.query for operation in under_way):
-        return None
-    return (
-        f"{request.query} keeps running and waits for its turn: {len(under_way)} moves in progress, at "
-        f"most {at_once} at "
-        "once (operations.at_once)"
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Upstream:
-    """What is known of a query that is upstream of one that shall be moved."""
-
-    query: str
-    cluster: str | None
-    """Where it is placed; None where it never ran."""
-    request: Request | None
-    """By which it is to be moved together with the other; None where nobody asked for both."""
-    operation: Operation | None
-    """What answers that request, else its open operation."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Turn:
-    """Why a planned move does not begin yet, or never will."""
-
-    text: str
-    never: bool = False
-
-
-def turn_behind(request: Request, upstream: Iterable[Upstream]) -> Turn | None:
-    """Whether a planned move has to wait for those upstream of its query; None: it may begin.
-
-    One that did not go counts before all that are waited for.
-    """
-    turns = [turn for each in upstream if (turn := _behind(request, each)) is not None]
-    return next((turn for turn in turns if turn.never), turns[0] if turns else None)
-
-
-def _behind(request: Request, upstream: Upstream) -> Turn | None:
-    asked, operation, name = upstream.request, upstream.operation, upstream.query
-    waits = f"{request.query} keeps running and waits for {name}, which is upstream of it"
-    if asked is not None and operation is None:
-        if asked.refused is None:
-            return Turn(text=f"{waits}: request {asked.id} has not begun")
-        return None if upstream.cluster == asked.target else _left_behind(request, name, asked.refused)
-    if operation is None:
-        return None
-    if operation.phase in BEFORE_COMMIT:
-        return Turn(text=f"{waits}: operation {operation.id} is {operation.phase}")
-    if asked is None or (operation.phase in BEHIND_COMMIT and operation.outcome in {None, "done"}):
-        return None
-    ended = operation.outcome or "going back"
-    return _left_behind(request, name, f"operation {operation.id} ({ended}): {operation.sentence}")
-
-
-def _left_behind(request: Request, upstream: str, why: str) -> Turn:
-    text = f"upstream-moved: {request.query} is not moved, because {upstream}, which is upstream of it, was not: {why}"
-    return Turn(text=text, never=True)
-
-
-def too_late(request: Request, *, waited: bool, turn: Turn | None = None) -> str:
-    """What is said of a request whose time is up; ``turn`` is what it waited for."""
-    if turn is not None:
-        return f"it expired at {iso(request.expires_at)}; {turn.text}; run the command again with a longer --timeout"
-    if waited:
-        return (
-            f"it expired at {iso(request.expires_at)} before its turn came: more moves were requested than run at once "
-            "(operations.at_once); run the command again with a longer --timeout"
-        )
-    return f"no controller took it before it expired at {iso(request.expires_at)}; run the command again"

@@ -24,6 +24,7 @@ from orchestrator.decide.operation.intents import (
 )
 from orchestrator.decide.operation.phases import BEHIND_COMMIT, FINAL, PLANNED, Trigger
 from orchestrator.decide.operation.snapshot import Ask, Decision, Land, Settle, Snapshot, TakeOver
+from orchestrator.decide.operation.turns import without_wave
 from orchestrator.decide.times import iso
 from state.messages import FenceReport, FenceRequest
 from state.model.entities import (
@@ -66,7 +67,8 @@ def joins(request: Request, operation: Operation) -> bool:
     """Whether an open operation does what a request asks for; a failover hurries a planned move to the same cluster."""
     planned = {request.kind, operation.kind} <= PLANNED
     same = request.kind is operation.kind or planned or cuts_short(request, operation)
-    return same and request.target in {None, operation.target} and request.parameters == operation.parameters
+    alike = without_wave(request.parameters) == without_wave(operation.parameters)
+    return same and alike and request.target in {None, operation.target}
 
 
 def cuts_short(request: Request, operation: Operation) -> bool:
