@@ -121,7 +121,7 @@ ROOTS: Mapping[str, Roots] = {
     "spark-4.0.0": _connector("2.13", "4.0.0", "4.0.0", "3.9.0", "2.12.0"),
     "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
-    "delta-4.2.0": _delta("delta-spark_2.13", "4.2.0"),
+    "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
     "golden-3.5.7": _golden("2.12", "3.5.7"),
     "golden-4.2.0": _golden("2.13", "4.2.0"),
     "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4"),
