@@ -136,16 +136,19 @@ def await_running(
 
 
 def await_batches(on: Stage, queries: Collection[str], *, more: int, timeout: float = 120.0) -> None:
-    """Wait until each of these queries has committed so many more batches."""
+    """Wait until each of these queries has committed so many more batches; who has not is named with its state."""
     before: dict[str, int] = {}
+    late: list[str] = list(queries)
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        reached = {row["query"]: _committed(row) for row in on.ask("list") if row["query"] in queries}
-        before = before or reached
-        if all(reached[query] >= before[query] + more for query in queries):
+        rows = {row["query"]: row for row in on.ask("list") if row["query"] in queries}
+        before = before or {name: _committed(row) for name, row in rows.items()}
+        since = {name: _committed(row) - before[name] for name, row in rows.items()}
+        late = [f"{name} ({rows[name]['state']}) {since[name]}" for name in queries if since[name] < more]
+        if not late:
             return
         time.sleep(1.0)
-    raise StoryFailed(f"{', '.join(queries)} did not commit {more} more batches within {timeout:g} s")
+    raise StoryFailed(f"of {more} more batches within {timeout:g} s committed: {', '.join(late)}; see runner-a.log")
 
 
 def _committed(row: Mapping[str, Any]) -> int:

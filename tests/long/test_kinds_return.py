@@ -10,8 +10,10 @@ from lab.scenario import Script, open_world
 from lab.stage import Stage, await_batches, await_running, stage
 from tests.real import kinds
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]
 NAMES = (kinds.JOINED, kinds.COPIED, kinds.DELTA)
+SLOW_SECONDS = 300.0
+"""A batch into a Delta table takes ten seconds on a busy machine, the first one a minute."""
 STEP = 1_000_000
 """Between the first ids of two loads."""
 
@@ -29,16 +31,16 @@ def test_joins_kafka_sinks_and_delta_tables_go_there_and_back_exactly(tmp_path: 
         assert_listed(on, left, tails)
         on.lab("turn")
         with kinds.pairs(on, "west", 2 * STEP):
-            await_batches(on, NAMES, more=3)
+            await_batches(on, NAMES, more=3, timeout=SLOW_SECONDS)
             assert_moved(on, "failback", *NAMES)
-            await_batches(on, NAMES, more=3)
+            await_batches(on, NAMES, more=3, timeout=SLOW_SECONDS)
         kinds.assert_delivered(on, NAMES, "east", tails, twice)
 
         on.lab("turn")
         with kinds.pairs(on, "east", 3 * STEP):
-            await_batches(on, NAMES, more=3)
+            await_batches(on, NAMES, more=3, timeout=SLOW_SECONDS)
             assert_moved(on, "switchover", *NAMES, "--to", "west")
-            await_batches(on, NAMES, more=3)
+            await_batches(on, NAMES, more=3, timeout=SLOW_SECONDS)
         kinds.assert_delivered(on, NAMES, "east", tails, twice)
         on.stop(runner)
 
@@ -46,14 +48,14 @@ def test_joins_kafka_sinks_and_delta_tables_go_there_and_back_exactly(tmp_path: 
 def leave_in_a_failover(on: Stage) -> dict[str, dict[str, Any]]:
     """East dies behind its replicator, under load, and is started when all have left; the operations by their query."""
     with kinds.pairs(on, "east", 0):
-        await_batches(on, NAMES, more=5)
+        await_batches(on, NAMES, more=5, timeout=SLOW_SECONDS)
         on.lab("kill", "replicator")
         on.lab("kill", "east")
         code, identities = on.move("failover", *NAMES, "--to", "west", "--reason", "east died", "--consent", "loss")
     operations = [on.ask("show-op", each) for each in identities]
     assert (code, {each["outcome"] for each in operations}) == (0, {"done"}), operations
     with kinds.pairs(on, "west", STEP):
-        await_batches(on, NAMES, more=3)
+        await_batches(on, NAMES, more=3, timeout=SLOW_SECONDS)
     on.lab("start", "east")
     return {each["query"]: each for each in operations}
 
