@@ -133,8 +133,7 @@ def _same_records(first: Resolution, second: Resolution) -> bool:
 
 
 def _records_between(offsets: Offsets, planned: Planned) -> int | None:
-    """Upper bound of the records of the planned batch: offsets between its ends. None where it reads other sources
-    than Kafka, too."""
+    """Upper bound of the records of the planned batch: offsets between its ends. None where other sources were read."""
     if planned.others_read:
         return None
     total = 0
@@ -291,9 +290,13 @@ class MoveFacts:
     planned_resolution: Resolution | None = None
     """Of the end of the planned batch N+1."""
     handed_on: str | None = None
-    """The topic whose end moves with the query, and that another query reads on both clusters; of planned moves."""
+    """The topic whose end moves with the query, and that another query reads on both clusters."""
     written: tuple[Target, ...] | None = None
     """Where the ends of that topic are on the target; None as long as the two were not compared."""
+    output_ends: Mapping[int, int] | None = None
+    """By partition of that topic, the end of the target's log: what the query writes there lies behind it."""
+    begun: Mapping[TopicPartition, tuple[str, int]] | None = None
+    """Of topics that it reads, the upstream query that moved before it, and that query's ``output_ends``."""
     standings: tuple[Standing, ...] | None = None
     """What became of the query's positions in the cluster that they were read from; None when nothing tells."""
     resets: tuple[Reset, ...] | None = None

@@ -260,7 +260,7 @@ class FactGatherer:
         sink = facts.settings.sink
         choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned, sink)
         facts = replace(facts, resolution=resolution, planned_resolution=planned, choice=choice)
-        return self._offsets.of_output(facts) if facts.planned else facts
+        return self._offsets.of_output(facts)
 
     def look_ahead(self, facts: MoveFacts, report: CheckpointReport) -> None:
         """Resolve before the fence is done; used afterwards only if the position is the same and every place exact."""

@@ -5,7 +5,9 @@ which samples of the old cluster's ends, and from where positions go on whose lo
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
@@ -17,6 +19,7 @@ from orchestrator.facts.source_cluster import (
     DESCRIBE_SECONDS,
     common_history,
     end_wants,
+    ends_of,
     has_patterns,
     new_topic_wants,
     standings_of,
@@ -105,14 +108,25 @@ class ResumeOffsets:
         return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
 
     def of_output(self, facts: MoveFacts) -> MoveFacts:
+        """What becomes of topics that one query writes and another one reads, of either side's move."""
+        facts = replace(facts, begun=self._begun(facts))
+        topic = handed_on(self._settings, facts.query, facts.source, facts.target)
+        if topic is None:
+            return facts
+        facts = replace(facts, handed_on=topic, written=self._written_to(facts, topic) if facts.planned else None)
+        if facts.operation is None:
+            return facts
+        with suppress(KafkaError):
+            ends = ends_of(self._logs(facts.target), topic, timeout=DESCRIBE_SECONDS)
+            return replace(facts, output_ends=ends)
+        return facts
+
+    def _written_to(self, facts: MoveFacts, topic: str) -> tuple[Target, ...]:
         """Whether the copies of what the query has written are there, if what it writes next comes behind them.
 
         Of an operation the ends are those of the first look: the query has stopped, and who else writes to the topic
         shall not hold it up.
         """
-        topic = handed_on(self._settings, facts.query, facts.source, facts.target)
-        if topic is None:
-            return facts
         rules = replace(rules_of(facts.settings, "fail", facts.route), committed_only=frozenset({topic}))
         try:
             wants = self._written.get(facts.operation or "")
@@ -121,10 +135,36 @@ class ResumeOffsets:
             if facts.operation is not None:
                 self._written = {facts.operation: wants}
             log, now = self._logs(facts.target), self._clock.now()
-            found = resolve(log, wants, rules, old_ends={}, now=now, timeout=RESOLVE_SECONDS).targets if wants else ()
+            return resolve(log, wants, rules, old_ends={}, now=now, timeout=RESOLVE_SECONDS).targets if wants else ()
         except KafkaError as error:
-            found = (unknown_end(topic, rules, str(error)),)
-        return replace(facts, handed_on=topic, written=found)
+            return (unknown_end(topic, rules, str(error)),)
+
+    def _begun(self, facts: MoveFacts) -> Mapping[TopicPartition, tuple[str, int]]:
+        """Where others, that moved the same way before, began to write to the topics that this query reads.
+
+        One whose move has not ended moves together with this query: its first output is still to come.
+        """
+        found: dict[TopicPartition, tuple[str, int]] = {}
+        read = {target.target_topic for target in facts.resumes_at.targets} if facts.resumes_at is not None else set()
+        for name in self._settings.queries:
+            topic = handed_on(self._settings, name, facts.source, facts.target)
+            if name == facts.query or topic is None or topic not in read:
+                continue
+            for partition, end in self._output_of(name, facts).items():
+                key = TopicPartition(topic, int(partition))
+                found[key] = min((name, end), found.get(key, (name, end)), key=lambda each: each[1])
+        return found
+
+    def _output_of(self, name: str, facts: MoveFacts) -> Mapping[str, int]:
+        """By partition, where its output begins on the target at the earliest; empty where it did not go there."""
+        row, way = self._store.assignment(name), (facts.source, facts.target)
+        newest = (o for o in self._store.operations(query=name, limit=MOVES) if o.source != o.target)
+        came = next((o for o in newest if o.outcome == "done"), None)
+        if row is None or came is None or row.cluster != came.target:
+            return {}
+        output: Any = (came.plan or {}).get("output")
+        ends: Mapping[str, int] = output["ends"] if output and (came.source, came.target) == way else {}
+        return ends
 
     def _found(
         self,

@@ -207,6 +207,17 @@ def end_wants(log: ClusterLog, topic: str, *, timeout: float) -> tuple[Want, ...
     )
 
 
+def ends_of(log: ClusterLog, topic: str, *, timeout: float) -> dict[int, int]:
+    """By partition, the end of a topic's log, open transactions included; empty where there is no topic.
+
+    Raises ``KafkaError`` where one of them cannot be told.
+    """
+    described = log.describe([topic], timeout=timeout).get(topic)
+    keys = [TopicPartition(topic, number) for number in described.partitions] if described is not None else []
+    ends = _offsets(log, keys, Spec.LATEST, timeout=timeout, read_committed=False)
+    return {key.partition: end for key, end in ends.items()}
+
+
 def unknown_end(topic: str, rules: Rules, why: str) -> Target:
     """What stands for the ends of a topic that could not be compared."""
     want = Want(
@@ -217,9 +228,9 @@ def unknown_end(topic: str, rules: Rules, why: str) -> Target:
 
 
 def _offsets(
-    log: ClusterLog, keys: Sequence[TopicPartition], spec: Spec, *, timeout: float
+    log: ClusterLog, keys: Sequence[TopicPartition], spec: Spec, *, timeout: float, read_committed: bool = True
 ) -> dict[TopicPartition, int]:
-    found = log.offsets(dict.fromkeys(keys, spec), read_committed=True, timeout=timeout) if keys else {}
+    found = log.offsets(dict.fromkeys(keys, spec), read_committed=read_committed, timeout=timeout) if keys else {}
     unknown = next((key for key, each in found.items() if each.offset is None), None)
     if unknown is not None:
         raise ClusterUnreachable(f"the {spec.name.lower()} offset of {unknown.topic}-{unknown.partition} is unknown")

@@ -42,7 +42,7 @@ LOOK_AGAIN_SECONDS = 0.5
 STORE_PAUSE_SECONDS = 0.5
 AT_ONCE = 1
 """Drills that a leader has open side by side: each is some load on a driver and on the standby."""
-_KEPT_FOR_MOVES = frozenset({"followed", "awaited"})
+_KEPT_FOR_MOVES = frozenset({"followed", "awaited", "output"})
 """What a plan says for those who measure a move afterwards."""
 
 

@@ -123,6 +123,7 @@ def test_good_facts_pass_every_gate_that_speaks() -> None:
         "repeats-into-state",
         "fresh-allowed",
         "output-copied",
+        "upstream-output",
         *OF_PLANNED_MOVES,
     }
 
@@ -200,6 +201,9 @@ REFUSALS: list[tuple[str, MoveFacts, str, str, str]] = [
      "west lacks 7 records that q has read (t-0: 7 records are not there yet)"),
     ("output-copied", replace(PLANNED, handed_on="o", written=(place(), place(topic="o", exact=False, note="late"))),
      "1 of 2 partitions", "2 partitions", "records of o, which q writes and another query reads (o-0: late)"),
+    ("upstream-output", replace(GOOD, resolution=resolution(place(), place(target_partition=1)),
+     begun={TopicPartition("t", 0): ("w", 18), TopicPartition("t", 1): ("w", 20)}), "1 partitions", "0 partitions",
+     "behind records that w may have written since it moved to west, up to 2, and never read them (t-0): records were"),
     ("route-declared", replace(GOOD, topics={"t": None}), "none", "east to west", "the route has no topic t"),
     (
         "pipeline-fits", replace(GOOD, runners=(replace(RUNNER, runner="b", plans={"q": "it keeps no state"}),)),
@@ -328,6 +332,7 @@ def test_every_gate_can_refuse() -> None:
     ("name", "consent"),
     [
         ("retention", "gap"),
+        ("upstream-output", "gap"),
         ("timestamp-type", "repeats"),
         ("exposure", "loss"),
         ("partitions-match", "repeats"),
@@ -346,7 +351,8 @@ def test_one_consent_opens_its_own_gate_and_no_other(name: str, consent: str) ->
             assert gate.ok
         elif (gate_name, consent) not in {(n, c) for n in ("replay", "repeats-into-state", "timestamp-type",
                                                          "partitions-match", "one-direction")
-                                          for c in ("repeats",)}:  # fmt: skip
+                                          for c in ("repeats",)} | {("retention", "gap"),
+                                                                    ("upstream-output", "gap")}:  # fmt: skip
             assert not gate.ok
 
 

@@ -15,7 +15,7 @@ CONSENTS = {
     "repeats": "some records may be read twice",
     "loss": "records that never reached the standby are lost to this query",
     "replication": "nothing proves that the replicator runs",
-    "gap": "records that the standby no longer holds are skipped",
+    "gap": "records that the standby no longer holds, or that lie before the resume offset, are skipped",
     "fresh": "the state is lost, or batches that the sink drops because it knows their ids",
     "dropped": "the sink drops batches of a rewound query whose ids it still has",
 }

@@ -35,6 +35,7 @@ GATES: tuple[Callable[[MoveFacts], Gate | None], ...] = (
     loss.place_found,
     loss.caught_up,
     loss.output_copied,
+    loss.upstream_output,
     loss.retention,
     loss.timestamp_type,
     loss.partitions_match,

@@ -90,6 +90,32 @@ def output_copied(facts: MoveFacts) -> Gate | None:
     )
 
 
+def upstream_output(facts: MoveFacts) -> Gate | None:
+    """What an upstream query has written on the target lies behind where this one resumes.
+
+    It moved there before, and records of its topic were copied after that: out of a tail that came back to life, or
+    because somebody else writes to that topic, too. This query has read them on the source and goes on behind their
+    copies, past all that the other one wrote on the target meanwhile (consent ``gap``).
+    """
+    if not facts.begun or facts.resumes_at is None:
+        return None
+    begun = [(target, *facts.begun.get(_place(target), ("", target.target_offset or 0))) for target in _targets(facts)]
+    passed = [(target, name, (target.target_offset or 0) - end) for target, name, end in begun]
+    passed = [(target, name, records) for target, name, records in passed if records > 0]
+    names = ", ".join(sorted({name for _, name, _ in passed}))
+    most = sum(records for _, _, records in passed)
+    return answer(
+        "upstream-output",
+        not passed or "gap" in facts.consents,
+        f"{len(passed)} partitions",
+        "0 partitions",
+        "consent gap is given" if passed else f"{facts.query} resumes before all that its upstream queries wrote there",
+        f"{facts.query} would resume behind records that {names} may have written since it moved to {facts.target}, up "
+        f"to {most}, and never read them ({_named(target for target, _, _ in passed)}): records were copied after that "
+        "move; --consent gap accepts the loss",
+    )
+
+
 def is_caught_up(target: Target) -> bool:
     """Whether a query that goes on there reads each record once, now and later."""
     return target.exact and target.replay_records == 0 and target.replay_later_records == 0

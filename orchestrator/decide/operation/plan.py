@@ -130,10 +130,19 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
         **({"buffers": [each.as_json() for each in facts.buffers]} if facts.buffers else {}),
         **({"log_truncation": truncation_json(facts.resets)} if facts.resets else {}),
         **({"unread_before": [each.as_json() for each in unread.values()]} if unread else {}),
+        **_output(facts),
         **({"rewind": _rewind_json(facts.rewind)} if facts.rewind else {}),
         **_followed(facts),
         **({"awaited": awaited} if (awaited := awaited_json(targets)) else {}),
     }
+
+
+def _output(facts: MoveFacts) -> dict[str, object]:
+    """Where the topic ends on the target behind which the query goes on writing; an operation's."""
+    if facts.handed_on is None or facts.output_ends is None:
+        return {}
+    ends = {str(partition): end for partition, end in sorted(facts.output_ends.items())}
+    return {"output": {"topic": facts.handed_on, "ends": ends}}
 
 
 def _followed(facts: MoveFacts) -> dict[str, object]:
