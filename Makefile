@@ -102,7 +102,7 @@ lock: ## make the lock files anew (needs uv)
 	  echo "pyspark==$$version" > build/constraint.txt; \
 	  $(COMPILE) pyproject.toml --extra dev --constraint build/constraint.txt -o conf/locks/pyspark-$$version.lock; done
 	@echo "setuptools>=77" > build/image-build.in; printf "confluent-kafka\npyarrow\n" > build/image-lab.in
-	@$(COMPILE) pyproject.toml --extra notify --constraint $(LOCK) -o conf/locks/image.lock
+	@$(COMPILE) pyproject.toml --extra notify --extra otel --constraint $(LOCK) -o conf/locks/image.lock
 	@for part in image-build image-lab; do \
 	  $(COMPILE) build/$$part.in --constraint $(LOCK) -o conf/locks/$$part.lock; done
 

@@ -27,6 +27,7 @@ from orchestrator.notify.teller import Channel, Notices
 from orchestrator.operation.automatic_failover import AutomaticFailover
 from orchestrator.operation.execute import HEARTS_SECONDS
 from orchestrator.operation.scheduler import Scheduler
+from orchestrator.traces.writer import Sink, TraceWriter
 from state.errors import StaleTerm, StoreError
 from state.model.cluster_status import ClusterStatus
 from state.model.entities import Phase
@@ -239,10 +240,11 @@ def run_controller(
     stop: threading.Event,
     pulse: Pulse,
     channels: Mapping[str, Channel],
+    spans: Sink | None,
 ) -> int:
     """Control until ``stop`` is set; returns the exit code. ``pulse`` is told of each turn of the loop.
 
-    ``channels`` are the receivers of notices, by the names of ``notify.targets``.
+    ``channels`` are the receivers of notices, by the names of ``notify.targets``; ``spans`` takes traces.
     """
     name, instance, clock = name or socket.gethostname(), this_process(), SystemClock()
     actor, identities = f"controller:{name}", Identities(settings)
@@ -257,9 +259,12 @@ def run_controller(
     housekeeping = Housekeeping(store, settings, logs=links, term=lambda: _term(lead), actor=actor, clock=clock)
     log.info("controller is up", controller=name, clusters=sorted(settings.clusters), queries=len(settings.queries))
     notices = Notices(store, settings.notify.targets, channels, lambda: _term(lead))
+    traces = TraceWriter(store, spans, lambda: _term(lead)) if spans is not None else None
     observer.begin()
     housekeeping.begin()
     notices.begin()
+    if traces is not None:
+        traces.begin()
     try:
         while not stop.is_set():
             began = time.monotonic()
@@ -267,6 +272,8 @@ def run_controller(
             pulse.beat(time.monotonic())
             stop.wait(max(0.0, controller.step_seconds - (time.monotonic() - began)))
     finally:
+        if traces is not None:
+            traces.close()
         notices.close()  # before the lease is given up: what was sent is written down in this term
         controller.close()
         housekeeping.close()

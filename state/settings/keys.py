@@ -436,6 +436,13 @@ class Notify(Settings):
         return self
 
 
+class Traces(Settings):
+    """Spans of operations and steps, for a collector."""
+
+    otlp: Annotated[str, Field(pattern=r"^https?://[^/]+/")] | None = None
+    """Where OTLP over HTTP takes traces, path included; None: nowhere."""
+
+
 def _said(group: Settings) -> dict[str, object]:
     """What stands in the file, without defaults."""
     return {key: getattr(group, key) for key in group.model_fields_set}
@@ -459,6 +466,7 @@ class Tideover(Settings):
     evidence: EvidenceSettings = EvidenceSettings()
     http: Http = Http()
     notify: Notify = Notify()
+    traces: Traces = Traces()
 
     def policy_of(self, query: str) -> Policy:
         """The common policy, with what the query's own says differently."""

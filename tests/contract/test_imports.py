@@ -29,6 +29,7 @@ SEAMS = {
     "h11": ("orchestrator/http/server.py",),
     "prometheus_client": ("orchestrator/http/metrics.py",),
     "apprise": ("orchestrator/notify/apprise_channel.py",),
+    "opentelemetry": ("orchestrator/traces/otlp.py",),
     "click": ("orchestrator/cli/",),
     "apscheduler": ("orchestrator/housekeeping.py", "orchestrator/schedules.py"),
 }
@@ -50,7 +51,7 @@ PURE = (
     ),
     *("state/settings/", "state/messages.py"),
     *("streaming/resume/", "streaming/probe/result.py", "orchestrator/decide/"),
-    "orchestrator/notify/incidents.py",
+    *("orchestrator/notify/incidents.py", "orchestrator/traces/spans.py"),
 )
 
 # What pure code may import: data types and arithmetic. Clocks, sockets, files, threads, logs and randomness are absent.

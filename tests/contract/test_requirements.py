@@ -28,6 +28,7 @@ DISTRIBUTION = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
     "kubernetes_validate": "kubernetes-validate",
+    "opentelemetry": "opentelemetry-sdk",
     "prometheus_client": "prometheus-client",
     "py4j": "pyspark",
     "pydantic_core": "pydantic",
@@ -59,7 +60,7 @@ def distributions(*packages: str) -> set[str]:
 def test_every_import_of_a_package_is_among_its_requirements(package: str) -> None:
     brought = names(PROJECT["dependencies"])
     if package == "orchestrator":
-        brought |= names(PROJECT["optional-dependencies"]["notify"])
+        brought |= names(PROJECT["optional-dependencies"]["notify"] + PROJECT["optional-dependencies"]["otel"])
     if package == "lab":
         brought |= names(PROJECT["optional-dependencies"]["lab"])
     assert distributions(package) - brought == set()
@@ -73,7 +74,8 @@ def test_the_dev_extra_brings_the_imports_of_tests_and_reports_and_the_tools() -
     extra, product = names(PROJECT["optional-dependencies"]["dev"]), names(PROJECT["dependencies"])
     used = distributions(*WORKBENCH)
     assert used - product - extra == set()
-    assert extra - used - names(PROJECT["optional-dependencies"]["notify"]) == TOOLS
+    extras = PROJECT["optional-dependencies"]["notify"] + PROJECT["optional-dependencies"]["otel"]
+    assert extra - used - names(extras) == TOOLS
 
 
 def test_kafkas_codecs_come_with_the_client_that_reads_them() -> None:

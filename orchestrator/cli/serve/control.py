@@ -14,6 +14,7 @@ from orchestrator.errors import ConfigError
 if TYPE_CHECKING:
     from orchestrator.http.server import HttpServer
     from orchestrator.notify.teller import Channel
+    from orchestrator.traces.writer import Sink
     from state.settings.keys import Tideover
     from streaming.pulse import Pulse
 
@@ -44,6 +45,7 @@ def control(ctx: Context, name: str | None, log: str) -> int:
     settings = ctx.settings  # first: a mistake in it is said by the verb, and not logged
     set_up_logs(log)
     channels = channels_of(settings)
+    spans = span_sink_of(settings)
     stop, history_log = threading.Event(), HistoryLog(ctx.store, kept=settings.retention.history)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -53,7 +55,7 @@ def control(ctx: Context, name: str | None, log: str) -> int:
     if http is not None:
         http.begin()
     try:
-        return run_controller(settings, name, store=ctx.store, stop=stop, pulse=pulse, channels=channels)
+        return run_controller(settings, name, store=ctx.store, stop=stop, pulse=pulse, channels=channels, spans=spans)
     finally:
         if http is not None:
             http.close()
@@ -71,6 +73,19 @@ def channels_of(settings: "Tideover") -> "dict[str, Channel]":
             "notify.targets needs apprise, which is not installed", hint="pip install 'tideover[notify]'"
         ) from None
     return {target.name: AppriseChannel(target) for target in settings.notify.targets}
+
+
+def span_sink_of(settings: "Tideover") -> "Sink | None":
+    """Raises ``ConfigError``."""
+    if settings.traces.otlp is None:
+        return None
+    try:
+        from orchestrator.traces.otlp import to_collector  # imported when needed: it is an extra
+    except ImportError:
+        raise ConfigError(
+            "traces.otlp needs opentelemetry, which is not installed", hint="pip install 'tideover[otel]'"
+        ) from None
+    return to_collector(settings.traces.otlp)
 
 
 def _http(ctx: Context, pulse: "Pulse") -> "HttpServer":

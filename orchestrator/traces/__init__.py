@@ -1,0 +1,1 @@
+"""Spans of operations and their steps, for whoever collects traces."""
