@@ -15,6 +15,7 @@ from enum import IntEnum, StrEnum
 from orchestrator.decide.times import iso
 from state.model.cluster_status import Verdict
 from state.model.entities import DRILLS, Event, Operation, Phase
+from state.model.evidence import KEPT
 from state.settings.keys import NotifyTarget
 
 DIGEST = 5
@@ -85,7 +86,7 @@ def report_of(event: Event, operations: Mapping[str, Operation]) -> Report | Non
     """What a line says of an incident, with the operations as they stand now; None: it is about none."""
     operation = operations.get(event.operation) if event.operation is not None else None
     if operation is not None:
-        return _of_operation(event, operation)
+        return _of_operation(event, operation) if _speaks(event, operation) else None
     if event.kind == "verdict":
         return _of_cluster(event)
     if event.kind == "readiness" and event.query is not None:
@@ -142,6 +143,16 @@ def _digest(told: Sequence[Notice]) -> Notice:
         incident=f"digest:{last.sequence}", state=State.TOLD, severity=max(each.severity for each in told),
         title=f"{len(told)} notices", text="\n".join([*lines, *more]), sequence=last.sequence, incidents=last.incidents,
     )  # fmt: skip
+
+
+def _speaks(event: Event, operation: Operation) -> bool:
+    """Whether a line is of an operation's course: once that is over, its last line is, and not what comes behind it.
+
+    Its evidence, what was measured later and who acknowledged it come then; they would tell of the same end again.
+    """
+    if operation.outcome is None or event.kind == "reconcile":
+        return True
+    return event.at == operation.ended_at and event.kind != KEPT
 
 
 def _of_operation(event: Event, operation: Operation) -> Report:

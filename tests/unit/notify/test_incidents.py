@@ -9,6 +9,7 @@ from state.model.cluster_status import Verdict
 from state.model.entities import Event, Operation, OperationKind, Phase
 from state.settings.keys import NotifyTarget
 from tests.contract import samples
+from tests.contract.samples import AT, SECOND
 from tests.notified import readiness, target, verdict
 
 
@@ -86,7 +87,10 @@ def test_a_failover_opens_is_updated_when_blocked_and_closes_with_its_end() -> N
         ({}, [("opened", "failover of revenue from east to west has begun")]),
         ({"phase": Phase.RESOLVING}, []),
         ({"phase": Phase.BLOCKED}, [("updated", "failover of revenue from east to west is BLOCKED")]),
-        ({"phase": Phase.SETTLED, "outcome": "done"}, [("closed", "failover of revenue from east to west: done")]),
+        (
+            {"phase": Phase.SETTLED, "outcome": "done", "ended_at": AT},
+            [("closed", "failover of revenue from east to west: done")],
+        ),
     ]
     for change, expected in steps:
         reports = seen(samples.event(sequence=3), operations={"op-1": samples.operation(**change)})
@@ -97,11 +101,17 @@ def test_a_failover_opens_is_updated_when_blocked_and_closes_with_its_end() -> N
 
 
 def test_a_failure_is_critical_and_a_drill_is_not() -> None:
-    failed = seen(samples.event(), operations={"op-1": samples.operation(outcome="failed")})
+    failed = seen(samples.event(), operations={"op-1": samples.operation(outcome="failed", ended_at=AT)})
     assert [report.severity for report in failed] == [Severity.CRITICAL]
     drill = samples.operation(kind=OperationKind.DRILL)
     assert told(target(), seen(samples.event(), operations={"op-1": drill})) == []
     assert told(target(kinds={"drill": "info"}), seen(samples.event(), operations={"op-1": drill})) != []
+
+
+def test_only_the_last_line_of_an_operation_tells_of_its_end() -> None:
+    failed = {"op-1": samples.operation(outcome="failed", ended_at=AT)}
+    lines = [samples.event(at=AT - SECOND), samples.event(), samples.event(kind="evidence", at=AT + SECOND)]
+    assert [len(seen(line, operations=failed)) for line in lines] == [0, 1, 0]
 
 
 def test_automatic_failover_that_does_nothing_is_told_at_once() -> None:
