@@ -41,6 +41,7 @@ prometheus: ## find promtool and prometheus, or take them out of Debian's packag
 	@conf/ensure-prometheus
 
 demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1, RETURN=1)
+	-@$(MAKE) --no-print-directory companion
 	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) $(if $(RETURN),--return) --dir build/demo
 
 check: $(STAMP) ## a minute: format, lint, types, import rules, unit and contract tests

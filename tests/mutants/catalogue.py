@@ -101,6 +101,13 @@ CATALOGUE = (
         "an application the master does not know counts as ended",
     ),
     Mistake(
+        "streaming/spark/runner/fence.py",
+        "plant_epoch(guard.files, request.checkpoint, Fence(request.epoch, request.operation))",
+        "plant_epoch(guard.files, request.checkpoint, Fence(request.epoch - 1, request.operation))",
+        ("tests/unit/test_fence.py",),
+        "the epoch of the run itself is planted: a driver that thaws may commit",
+    ),
+    Mistake(
         "streaming/spark/checkpoint/log_fence.py",
         "elif standing.epoch > fence.epoch:",
         "elif standing.epoch > fence.epoch + 1:",

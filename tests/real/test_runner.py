@@ -215,6 +215,7 @@ def test_a_runner_adopts_its_queries_reports_and_obeys_a_hold(stage: Stage, pair
         assert (stage.row().epoch, stage.row().cluster) == (1, "east")
         assert stage.row().checkpoint == str(stage.folder / "checkpoints" / "ids")
         runner.until("the commit is reported", lambda: (fact := stage.fact()) and fact.first_commit_at)
+        assert not list((stage.folder / "checkpoints" / "ids" / "commits").glob(".*.crc")), "Spark's own manager wrote"
         runner.until("the position is tracked", lambda: any(each.ring for each in stage.store.positions("ids")))
         runner.until("the ends are sampled", lambda: len(stage.store.ends("east")) == 2)
         runner.until("the mistake is reported", lambda: stage.state("raising") is RunState.FAILED)

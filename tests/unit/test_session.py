@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 from pyspark import SparkConf, SparkContext
+from structlog.testing import capture_logs
 
 from state.settings.keys import Spark, Tideover
+from streaming.errors import JavaMissing
 from streaming.process import INSTANCE_KEY
-from streaming.spark.checkpoint.hadoop_files import keeps_local_checkpoints
+from streaming.spark.checkpoint.hadoop_files import fenced_conf, keeps_local_checkpoints, names_own_files
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query import session
 from streaming.spark.query.session import connector_jars, search_path, session_conf, task_slots
+from streaming.spark.runner import service
+from streaming.spark.runner.query_report import logger_about
 
 SECRETS = [
     "spark.hadoop.fs.s3a.secret.key",
@@ -69,6 +73,7 @@ def test_local_files_are_reached_as_the_configuration_says(key: str, where: str)
         }
     )  # fmt: skip
     assert keeps_local_checkpoints(settings, "a") is (key == "spark.ui.enabled")
+    assert names_own_files(settings, "a") is (key != "spark.ui.enabled"), "then the companion's manager yields"
 
 
 def test_a_secret_is_not_among_the_arguments_that_the_jvm_is_launched_with(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,3 +119,23 @@ def test_a_spark_without_a_locked_connector_is_refused_with_the_known_ones() -> 
     assert "pip install pyspark==VERSION" in refused.value.hint
     own = Spark(conf={"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2"})
     assert connector_jars(own, "4.1.2") == []
+
+
+@pytest.mark.parametrize(("version", "package"), [("3.5.7", "spark35"), ("4.0.0", "spark35"), ("4.2.0", "spark41")])
+def test_the_companions_manager_is_the_one_of_the_spark_that_runs(version: str, package: str) -> None:
+    assert fenced_conf(version) == {
+        "spark.sql.streaming.checkpointFileManagerClass": f"tideover.{package}.FencedCheckpointFileManager"
+    }
+    assert fenced_conf("4.1.0") == {}, "nothing was compiled against it"
+
+
+def test_a_runner_without_a_companion_says_so_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(progress: object) -> Path:
+        raise JavaMissing("there is a Java, but no compiler (javac)")
+
+    monkeypatch.setattr(service, "companion_jar", missing)
+    with capture_logs() as lines:
+        assert service._companion(logger_about({"runner": "a"})) is None
+    (line,) = lines
+    assert line["log_level"] == "warning"
+    assert line["error"] == "there is a Java, but no compiler (javac)"

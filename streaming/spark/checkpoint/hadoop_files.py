@@ -11,8 +11,9 @@ Checkpoints on a local disk: without the processes that Hadoop would start for t
 Where Hadoop's native library is missing, as in every pyspark from a package registry, Hadoop's local file system starts
 a process for each ``chmod`` and ``readlink``: 95 a second with four queries, and most of a small batch's time. A local
 file system that asks Java instead, and Spark's checkpoint manager on Hadoop's older ``FileSystem`` interface, start
-none. That manager looks before it renames, where the usual one renames without overwriting; so a planted entry could be
-overwritten in the microsecond between, and a fence reads the log again after the run is proven quiet.
+none. That manager looks before it renames, where the usual one renames without overwriting. The companion's, which uses
+it for all else, makes log entries by a link instead; without the companion a planted entry could be overwritten in the
+microsecond between, and a fence reads the log again after the run is proven quiet.
 """
 
 import contextlib
@@ -30,6 +31,8 @@ from pyspark.sql import SparkSession
 
 from state.settings.keys import Tideover
 from state.settings.values import HINT, scheme_refusal
+from streaming.companion.build import line_of
+from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.errors import (
     AccessDenied,
@@ -274,7 +277,7 @@ def _translated(path: str) -> Iterator[None]:
 _OWN_FILE_SYSTEM = {
     "spark.hadoop.fs.file.impl",
     "spark.hadoop.fs.AbstractFileSystem.file.impl",
-    "spark.sql.streaming.checkpointFileManagerClass",
+    MANAGER,
 }
 """Settings by which a configuration says itself how local files are reached: then neither ours nor plain files are."""
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -290,11 +293,22 @@ def keeps_local_checkpoints(settings: Tideover, runner: str) -> bool:
 
     Not where the configuration names a file system or a checkpoint manager of its own for them.
     """
-    queries = [query for query in settings.queries.values() if runner in query.runners]
-    named = settings.spark.conf.keys() | {key for query in queries for key in query.spark}
-    if _OWN_FILE_SYSTEM & named:
+    if names_own_files(settings, runner):
         return False
-    return settings.spark.master.startswith("local") and is_local(query.checkpoint for query in queries)
+    local = is_local(query.checkpoint for query in settings.queries.values() if runner in query.runners)
+    return settings.spark.master.startswith("local") and local
+
+
+def names_own_files(settings: Tideover, runner: str) -> bool:
+    """Whether the configuration says itself how the checkpoints of a runner's queries are reached."""
+    queries = [query for query in settings.queries.values() if runner in query.runners]
+    return bool(_OWN_FILE_SYSTEM & (settings.spark.conf.keys() | {key for query in queries for key in query.spark}))
+
+
+def fenced_conf(version: str) -> dict[str, str]:
+    """The setting by which Spark takes the companion's file manager; none where that was not compiled for it."""
+    line = line_of(version)
+    return {} if line is None else {MANAGER: line.manager}
 
 
 def local_disk_conf(version: str, jars: Iterable[Path]) -> dict[str, str]:
@@ -310,7 +324,7 @@ def local_disk_conf(version: str, jars: Iterable[Path]) -> dict[str, str]:
     return {
         "spark.driver.extraClassPath": str(jar),
         "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
-        "spark.sql.streaming.checkpointFileManagerClass": f"{package}.FileSystemBasedCheckpointFileManager",
+        MANAGER: f"{package}.FileSystemBasedCheckpointFileManager",
     }
 
 

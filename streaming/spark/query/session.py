@@ -27,7 +27,7 @@ from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary
 from streaming.process import INSTANCE_KEY
 from streaming.secrets import SECRET_NAME, looks_secret
-from streaming.spark.checkpoint.hadoop_files import local_disk_conf
+from streaming.spark.checkpoint.hadoop_files import fenced_conf, local_disk_conf
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query.jvm import JavaObject, java_view, launch_jvm
 
@@ -175,9 +175,12 @@ def open_session(
     instance: str,
     partitions: int,
     local_checkpoints: bool = False,
+    companion: Path | None = None,
     python_path: Sequence[Path] = (),
 ) -> SparkSession:
     """Start (or join) the driver's session. Raises ``SparkMissing`` and the errors of ``jar_paths``.
+
+    With the jar of the ``companion`` its file manager is the session's.
 
     The JVM is launched without the secrets, since everybody may read the arguments of a process; Spark is then told
     them through pyspark's own connection. Executors ask the driver for their settings.
@@ -187,6 +190,9 @@ def open_session(
     extra = {INSTANCE_KEY: instance}
     if local_checkpoints:
         extra |= local_disk_conf(pyspark.__version__, jars)
+    if companion is not None:
+        jars = [*jars, companion]
+        extra |= fenced_conf(pyspark.__version__)
     if not spark.master.startswith("local"):
         extra["spark.executorEnv.PYTHONPATH"] = os.environ["PYTHONPATH"]
     conf = session_conf(spark, jars=jars, partitions=partitions, cores=os.cpu_count() or 1, extra=extra)

@@ -15,17 +15,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 
+import structlog
 from pyspark.sql import SparkSession
 
 from state.settings.keys import Tideover
 from state.settings.values import HINT, scheme_of, scheme_refusal
 from state.store.runner_store import RunnerStore
 from streaming.clocks import ForwardClock
+from streaming.companion.jar import companion_jar
+from streaming.errors import CompanionError, JarError, JavaMissing
 from streaming.kafka.link import Link
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
 from streaming.process import own_identity
-from streaming.spark.checkpoint.hadoop_files import checkpoint_files, keeps_local_checkpoints
+from streaming.spark.checkpoint.hadoop_files import checkpoint_files, keeps_local_checkpoints, names_own_files
 from streaming.spark.errors import RunError, UnsafeCheckpoint
 from streaming.spark.query.jvm import has_stopped, java_context
 from streaming.spark.query.kafka_options import count_partitions
@@ -91,6 +94,7 @@ def run_runner(
         instance=instance,
         partitions=_count_partitions(settings, name),
         local_checkpoints=local,
+        companion=None if names_own_files(settings, name) else _companion(log),
         python_path=search_path(base),
     )
     require_exclusive_create(session, settings, name, base)
@@ -146,6 +150,15 @@ def run_runner(
     log.info("runner is down", quiet=quiet)
     _end_spark(hosting, code)
     return code
+
+
+def _companion(log: structlog.stdlib.BoundLogger) -> Path | None:
+    """The jar that Spark is to load; None where there is none, which the log says: everything runs without, too."""
+    try:
+        return companion_jar(log.info)
+    except (CompanionError, JavaMissing, JarError) as error:
+        log.warning("no companion in Spark: a stale driver is held by planted entries alone", error=str(error))
+        return None
 
 
 def spool_folder(base: Path, environment: Mapping[str, str]) -> Path:

@@ -47,7 +47,10 @@ final class LinkedFile implements Draft.Way {
 
   @Override
   public void discard() throws IOException {
-    stream.close();
-    Files.deleteIfExists(draft);
+    try {
+      stream.close();
+    } finally {
+      Files.deleteIfExists(draft);
+    }
   }
 }

@@ -6,6 +6,7 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.PathFilter;
+import org.apache.hadoop.fs.UnsupportedFileSystemException;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager;
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager;
@@ -31,10 +32,19 @@ public final class FencedCheckpointFileManager implements CheckpointFileManager 
   public FencedCheckpointFileManager(Path path, Configuration conf) throws IOException {
     this.path = path;
     this.companion = new Companion(conf);
-    this.spark =
-        companion.hasOwnLocalFiles(path)
-            ? new FileSystemBasedCheckpointFileManager(path, conf)
-            : new FileContextBasedCheckpointFileManager(path, conf);
+    this.spark = sparks(path, conf);
+  }
+
+  /** The manager that Spark would take, but for a local file system of somebody's own. */
+  private CheckpointFileManager sparks(Path path, Configuration conf) throws IOException {
+    try {
+      if (!companion.hasOwnLocalFiles(path)) {
+        return new FileContextBasedCheckpointFileManager(path, conf);
+      }
+    } catch (UnsupportedFileSystemException onlyTheOlderInterface) {
+      // of a sink's folder, for instance: such a checkpoint is refused when its query starts
+    }
+    return new FileSystemBasedCheckpointFileManager(path, conf);
   }
 
   @Override
