@@ -40,6 +40,9 @@ companion: $(STAMP) ## build the jar that Spark loads, unless it is there: with 
 prometheus: ## find promtool and prometheus, or take them out of Debian's package, for the tests of the alert rules
 	@conf/ensure-prometheus
 
+browser: ## find Chromium and its driver, or install them by the system's package manager where that is allowed
+	@conf/ensure-browser
+
 demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1, RETURN=1)
 	-@$(MAKE) --no-print-directory companion
 	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) $(if $(RETURN),--return) --dir build/demo
@@ -65,7 +68,7 @@ simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and
 archives: java ## a minute or two, once: archive the classes of Kafka and Spark, so that tests and demo start them in half the time
 	$(BIN)/python -m lab archive
 
-test: check simulate java prometheus archives ## half an hour: check, simulate, then one of each kind on real brokers, Spark and PostgreSQL
+test: check simulate java prometheus browser archives ## half an hour: check, simulate, then one of each kind on real brokers, Spark, PostgreSQL and Chromium
 	$(PYTEST) -n $(strip $(WORKERS)) --dist loadfile -m "real and not long"
 
 test-long: java ## hours: every long test; pages go to build/reports/COMMIT, make reports publishes
@@ -98,6 +101,9 @@ docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's run
 	$(BIN)/python -m orchestrator.http.pages.runbook docs/runbook.md
 	$(BIN)/python -m tests.simulation.faults.table
 
+pictures: $(STAMP) browser ## a minute: the pictures of docs/images, from Chromium
+	$(BIN)/python -m tests.desk_pictures docs/images
+
 lock: ## make the lock files anew (needs uv)
 	@mkdir -p build; for version in 3.5.7 4.0.0 4.2.0; do \
 	  echo "pyspark==$$version" > build/constraint.txt; \
@@ -113,4 +119,4 @@ mutants: $(STAMP) ## half an hour: mutants of verdict, gates, lease, fence, carr
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java companion prometheus archives demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
+.PHONY: help setup java browser pictures companion prometheus archives demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean

@@ -1,6 +1,8 @@
 """A store as controllers and runners leave it, of any size, for the page of the operator's desk."""
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from state.model.cluster_status import Verdict
@@ -46,6 +48,26 @@ def judge(store: ControllerStore, term: int, **verdicts: Verdict) -> None:
             decided_at=store.now(), term=term,
         )  # fmt: skip
         store.record_status(believed, term=term, event=samples.event(kind="verdict", text=f"{cluster} is {verdict}"))
+
+
+@contextlib.contextmanager
+def judging(store: ControllerStore, term: int) -> Iterator[dict[str, Verdict]]:
+    """A controller that renews the verdicts that stand in what it yields, as one does each second."""
+    verdicts, over = {"east": Verdict.UP, "west": Verdict.UP}, threading.Event()
+
+    def work() -> None:
+        while True:
+            judge(store, term, **verdicts)
+            if over.wait(0.3):
+                return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield verdicts
+    finally:
+        over.set()
+        thread.join()
 
 
 def sample(

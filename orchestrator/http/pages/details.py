@@ -1,7 +1,7 @@
 """The pages of one query and of one operation, and what of them is shown on demand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import QueryStatus, Status
 from orchestrator.errors import UnknownName, UsageError
+from orchestrator.http.pages.drawn import Drawn
 from orchestrator.http.pages.markup import render
 from orchestrator.http.reads import Reads, TimelineAsked
 from state.model.entities import EVERY_KIND, Operation
@@ -34,11 +35,15 @@ class Details:
     """Each method is one page below its head; several threads may ask. They raise ``StoreError``, ``UnknownName``."""
 
     reads: Reads
+    _drawn: Drawn = field(default_factory=Drawn)
 
     def query(self, name: str, *, may_act: bool) -> Markup:
         """One query."""
         status, shown = self._known(name)
-        store = self.reads.store
+        return self._drawn.of((name, may_act), status, lambda: self._query(status, shown, may_act=may_act))
+
+    def _query(self, status: Status, shown: QueryStatus, *, may_act: bool) -> Markup:
+        name, store = shown.query, self.reads.store
         sample = store.replication(name)
         ends = store.ends(shown.cluster) if shown.cluster is not None else {}
         partitions = partition_lines(shown, ends, sample)

@@ -23,6 +23,7 @@ PAGE_HEADERS: Mapping[str, str] = {
 referrer a browser would send ``Origin: null`` with a form."""
 STATIC: Mapping[str, str] = {
     "desk.css": "text/css; charset=utf-8",
+    "desk.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 """The files beside the pages; none of them tells anything, so they are given without a token."""

@@ -23,6 +23,7 @@ from orchestrator.decide.desk.lines import (
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import Status
+from orchestrator.http.pages.drawn import Drawn
 from orchestrator.http.pages.markup import render
 from orchestrator.http.reads import Reads
 from state.model.automation import EVERY
@@ -37,17 +38,14 @@ class Overview:
 
     reads: Reads
     _ages: dict[str, tuple[datetime, CopyAge | None]] = field(default_factory=dict)
-    _drawn: dict[bool, tuple[Status, Markup]] = field(default_factory=dict)
-    """With buttons and without."""
+    _drawn: Drawn = field(default_factory=Drawn)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def markup(self, *, may_act: bool) -> Markup:
         """All below the head of the page, the same for all who may do as much. Raises ``StoreError``."""
         with self._lock:
-            status, drawn = self.reads.status_now(), self._drawn.get(may_act)
-            if drawn is None or drawn[0] is not status:
-                drawn = self._drawn[may_act] = (status, self._draw(status, may_act=may_act))
-            return drawn[1]
+            status = self.reads.status_now()
+            return self._drawn.of(may_act, status, lambda: self._draw(status, may_act=may_act))
 
     def copy_ages(self, status: Status) -> Mapping[str, CopyAge]:
         """By query, the age of its copies where that was sampled."""

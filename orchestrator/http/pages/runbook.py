@@ -31,7 +31,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
         first = lines[at]
         if first.startswith("```"):
             end = next(index for index in range(at + 1, len(lines)) if lines[index].startswith("```"))
-            yield f"<pre>{escape(chr(10).join(lines[at + 1 : end]))}</pre>"
+            yield f'<pre tabindex="0">{escape(chr(10).join(lines[at + 1 : end]))}</pre>'
             at = end + 1
             continue
         if not first.strip() or first.startswith("<!--"):

@@ -1,0 +1,106 @@
+// Follows the history, and fetches again what is shown, so that nobody has to reload. Without it every page works too.
+//
+// A part of a page that changes has the attribute data-live and an id. The page is fetched as it is, and its parts
+// are put in the place of those that are shown; forms stand outside of them, so nothing is lost that somebody types.
+
+const SOON = 300;
+const AT_LEAST = 1500;
+const AGES = 10000;
+const AGAIN = 60000;
+
+const line = document.getElementById("live");
+let stream = null;
+let timer = null;
+let fetchedAt = 0;
+let fetching = false;
+let shownAt = new Date();
+
+function say(words, wrong) {
+  if (line.textContent !== words) {
+    line.textContent = words;
+  }
+  line.className = wrong ? "note bad" : "hint";
+}
+
+function plan(wait) {
+  const due = Math.max(wait, fetchedAt + AT_LEAST - Date.now());
+  clearTimeout(timer);
+  timer = setTimeout(refresh, due);
+}
+
+async function refresh() {
+  if (fetching || document.hidden) {
+    return;
+  }
+  fetching = true;
+  fetchedAt = Date.now();
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
+    if (answer.redirected) {
+      location.assign(answer.url);
+      return;
+    }
+    if (!answer.ok) {
+      throw new Error(answer.status === 503 ? "the store does not answer it" : `it answers ${answer.status}`);
+    }
+    show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    shownAt = new Date();
+    say(stream && stream.readyState === EventSource.OPEN ? "Live" : "Refreshed every 10 seconds", false);
+  } catch (error) {
+    const why = error instanceof TypeError ? "it does not answer" : error.message;
+    const at = shownAt.toISOString().slice(11, 19);
+    say(`No news from this controller: ${why}. You see the state of ${at} UTC. Ask another controller.`, true);
+  } finally {
+    fetching = false;
+    plan(AGES);
+  }
+}
+
+function show(page) {
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const fresh = page.getElementById(part.id);
+    if (fresh === null || fresh.innerHTML === part.innerHTML) {
+      continue;
+    }
+    const opened = [...part.querySelectorAll("details")].map((each) => each.open);
+    const reached = [...part.querySelectorAll("a, summary, [tabindex]")].indexOf(document.activeElement);
+    part.replaceChildren(...fresh.childNodes);
+    part.querySelectorAll("details").forEach((each, index) => {
+      each.open = opened[index] ?? each.open;
+    });
+    if (reached >= 0) {
+      [...part.querySelectorAll("a, summary, [tabindex]")][reached]?.focus({ preventScroll: true });
+    }
+  }
+}
+
+function follow() {
+  if (document.hidden || (stream && stream.readyState !== EventSource.CLOSED)) {
+    return;
+  }
+  stream = new EventSource("/events");
+  stream.addEventListener("open", () => plan(SOON));
+  stream.addEventListener("history", () => plan(SOON));
+  stream.addEventListener("missed", () => plan(SOON));
+  stream.addEventListener("error", () => plan(SOON));
+}
+
+function leave() {
+  stream?.close();
+  clearTimeout(timer);
+}
+
+if (line && document.querySelector("[data-live]")) {
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      leave(); // only so many may follow one controller
+    } else {
+      follow();
+      plan(0);
+    }
+  });
+  addEventListener("pagehide", leave);
+  setInterval(follow, AGAIN); // who was too many, or was let go, asks again
+  follow();
+  plan(AGES);
+}
