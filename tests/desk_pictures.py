@@ -35,11 +35,12 @@ def draw(folder: Path) -> None:
         term = fill(store, QUERIES)
         sample(store, term, "stock", age_ms=90_000, refused=True)
         moved = samples.operation(
+            id="261124-083525-3fa92c71",
             query="fraud", phase=Phase.RESOLVING, actor="anna@http", reason="east is down", started_at=store.now(),
             sentence="the old run is stopped; looking up where 4 partitions resume on west", plan=None, parameters={},
         )  # fmt: skip
-        said = samples.event(kind="hold", query="fraud", text="failover of fraud from east to west")
-        held = samples.step(started_at=store.now())
+        said = samples.event(kind="hold", query="fraud", operation=moved.id, text="failover of fraud from east to west")
+        held = samples.step(operation=moved.id, started_at=store.now())
         assert store.hold(moved, from_epoch=1, term=term, step=held, event=said)
         with judging(store, term) as verdicts, serving(Path(made), config=config_of(QUERIES)) as served:
             verdicts["east"] = Verdict.DOWN

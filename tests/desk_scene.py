@@ -40,11 +40,15 @@ def config_of(queries: Sequence[str]) -> str:
     return TOP + "".join(ONE_QUERY.format(name=name) for name in queries)
 
 
+REASONS = {Verdict.UP: "it answers", Verdict.DOWN: "6 probes in a row failed, and nobody else sees it"}
+HOLDER = "host/boot:1:2:one"
+
+
 def judge(store: ControllerStore, term: int, **verdicts: Verdict) -> None:
     """Give verdicts on clusters, now."""
     for cluster, verdict in verdicts.items():
         believed = samples.status(
-            cluster=cluster, verdict=verdict, reasons=(f"{cluster} was looked at",), since=store.now(),
+            cluster=cluster, verdict=verdict, reasons=(REASONS.get(verdict, "it was looked at"),), since=store.now(),
             decided_at=store.now(), term=term,
         )  # fmt: skip
         store.record_status(believed, term=term, event=samples.event(kind="verdict", text=f"{cluster} is {verdict}"))
@@ -100,8 +104,9 @@ def place(store: ControllerStore, query: str, *, partitions: int = 4, **fact: ob
 
 def fill(store: ControllerStore, queries: Sequence[str], *, partitions: int = 4) -> int:
     """All is well: both clusters are up, the queries run on east, and each is ready. Returns the term of the leader."""
-    lease = store.lead("controller", "host/boot:1:2:one", timedelta(hours=1))
+    lease = store.lead("controller", HOLDER, timedelta(hours=1))
     assert lease is not None
+    store.save_probe_reports([samples.probe_report(instance=HOLDER, seen_at=store.now())])
     store.register(samples.runner(seen_at=store.now()))
     judge(store, lease.term, east=Verdict.UP, west=Verdict.UP)
     for query in queries:

@@ -95,7 +95,7 @@ def test_a_wrong_thing_comes_first_with_its_reason_and_the_way_out(store: Contro
     judge(store, term, east=Verdict.DOWN)
     sample(store, term, "sums", refused=True)
     text = text_of(look(fresh))
-    assert "Needs a hand east is DOWN: east was looked at since" in text
+    assert "Needs a hand east is DOWN: 6 probes in a row failed, and nobody else sees it since" in text
     assert "Plan a failover of the queries there." in text
     assert "sums is not ready to fail over to west: replication-lag: west is behind" in text
     assert text.index("east is DOWN") < text.index("sums is not ready")
