@@ -1,13 +1,14 @@
 """Verbs about some of many queries: by label, by where they are, all at once."""
 
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from state.model.entities import RunState
 from tests.contract import samples
-from tests.simulation.conftest import CONFIG
+from tests.simulation.conftest import CONFIG, WAIT
 from tests.simulation.test_cli import Terminal, run, run_json
 from tests.simulation.test_cli_steer import moved
 from tests.simulation.world import World
@@ -124,7 +125,9 @@ def test_all_queries_that_a_runner_reports_are_reconciled(
     three: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "the store is current for all 3 queries: nothing done" in run(capsys, "reconcile", "--all")[2]
-    three.runner.alive = False
+    silenced = threading.Event()
+    monkeypatch.setattr(three.runner, "live", silenced.set)
+    assert silenced.wait(WAIT), "the runner reports once more at most, and before this"
     for name in ("revenue", "clicks"):
         fact = samples.fact(query=name, epoch=4, cluster="west", runner="b", checkpoint=f"/cp/{name}/new")
         assert three.store.report_query(fact)

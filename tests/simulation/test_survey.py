@@ -81,7 +81,7 @@ def test_list_show_and_watch_agree_about_a_query_at_one_moment(
     picture = status_json(StatusReader(world.store, world.settings, world.clock).read())
     (watched,) = json.loads(json.dumps(picture["queries"]))
     both = listed.keys() & watched.keys()
-    assert len(both) == 12
+    assert len(both) == 13
     assert {key: listed[key] for key in both} == {key: watched[key] for key in both}
     same = listed.keys() - {"runner", "automatic"}
     assert {key: shown[key] for key in same} == {key: listed[key] for key in same}
