@@ -125,6 +125,8 @@ def test_a_failover_is_planned_and_begun_by_clicks_and_another_page_follows(
         carrying.join()
         if scripts:
             until(lambda: "/operations/" in window.current_url, "the request is not followed")
+            window.shown("state", "done")  # it came while the operation was open, and follows it
+            window.shown("steps", "verify")
         else:
             assert window.part("live") == ""
             window.find_element(By.LINK_TEXT, "Look again").click()
