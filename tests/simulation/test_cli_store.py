@@ -66,7 +66,8 @@ def test_status_tells_what_is_to_do_and_does_nothing(old: sa.Engine, capsys: pyt
     assert isinstance(told, dict)
     assert keys(told) == said("`store status` and `store upgrade`")
     assert (told["found"], told["known"], told["current"], told["copy"]) == ("0001", HEAD, False, None)
-    assert told["steps"][-1].startswith("0010: What shall be asked for later")
+    assert told["steps"][-1].startswith(f"{HEAD}: ")
+    assert [step.partition(":")[0] for step in told["steps"]] == [f"{number:04}" for number in range(2, int(HEAD) + 1)]
     assert version(old) == "0001"
 
 
