@@ -16,7 +16,7 @@ import structlog
 
 from orchestrator.errors import NotLeading
 from orchestrator.notify.incidents import Notice, notices_for, report_of
-from state.errors import StaleTerm, StoreError
+from orchestrator.rounds import Rounds, cursor_of
 from state.model.entities import Event
 from state.model.notices import NoticeCursor
 from state.settings.keys import NotifyTarget
@@ -84,7 +84,7 @@ class Teller:
             self._cursor = None
             return LOOK_SECONDS
         if self._cursor is None or term != self._of_term:
-            self._cursor, self._of_term = self._stored(term), term
+            self._cursor, self._of_term = cursor_of(self._store, self._target.name, term), term
             self._written = self._cursor.sequence
         cursor = self._cursor
         events = self._store.history(after=cursor.sequence, limit=BATCH)
@@ -175,18 +175,6 @@ class Teller:
         self._store.keep_notice_cursor(cursor, term=self._of_term)
         self._written = cursor.sequence
 
-    def _stored(self, term: int) -> NoticeCursor:
-        """Where the receiver stands; a new one is told of what comes from now on."""
-        found = next((each for each in self._store.notice_cursors() if each.target == self._target.name), None)
-        if found is not None:
-            return found
-        newest = self._store.history(limit=1)
-        fresh = NoticeCursor(
-            target=self._target.name, sequence=newest[-1].sequence or 0 if newest else 0, incidents={}
-        )  # fmt: skip
-        self._store.keep_notice_cursor(fresh, term=term)
-        return fresh
-
 
 class Notices:
     """All receivers of one controller."""
@@ -199,36 +187,19 @@ class Notices:
         term: Callable[[], int | None],
     ) -> None:
         """``channels`` are by the name of the target."""
-        self._over = threading.Event()
+        over, bug = threading.Event(), "a bug in Tideover; notices are tried again"
         tellers = {each.name: Teller(store, each, channels[each.name], term) for each in targets}
-        self._threads = [
-            threading.Thread(target=self._run, args=(teller,), name=f"notify:{name}", daemon=True)
+        self._rounds = [
+            Rounds(f"notify:{name}", teller.turn, pause=LOOK_SECONDS, bug=bug, over=over)
             for name, teller in tellers.items()
         ]
 
     def begin(self) -> None:
         """Begin to tell."""
-        for thread in self._threads:
-            thread.start()
+        for each in self._rounds:
+            each.begin()
 
     def close(self, grace: float = 5.0) -> None:
         """Begin no more notices, and wait so long at most for those that are under way."""
-        self._over.set()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(grace)
-
-    def _run(self, teller: Teller) -> None:
-        told: str | None = None
-        while not self._over.is_set():
-            pause = LOOK_SECONDS
-            try:
-                pause = teller.turn()
-                told = None
-            except (NotLeading, StaleTerm, StoreError):
-                pass  # the loop says that the store is away, or that another leads
-            except Exception as error:
-                if told != repr(error):
-                    log.exception("a bug in Tideover; notices are tried again")
-                told = repr(error)
-            self._over.wait(pause)
+        for each in self._rounds:
+            each.close(grace)

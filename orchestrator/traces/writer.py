@@ -11,11 +11,9 @@ from typing import Protocol
 
 import structlog
 
-from orchestrator.errors import NotLeading
+from orchestrator.rounds import Rounds, cursor_of
 from orchestrator.traces.spans import Span, spans_of
-from state.errors import StaleTerm, StoreError
 from state.model.evidence import KEPT
-from state.model.notices import NoticeCursor
 from state.store.controller_store import ControllerStore
 
 NAME = "traces:otlp"
@@ -42,25 +40,23 @@ class TraceWriter:
         self._store = store
         self._sink = sink
         self._term = term
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
+        bug = "a bug in Tideover; traces are tried again"
+        self._rounds = Rounds("traces", self.turn, pause=LOOK_SECONDS, bug=bug, over=threading.Event())
 
     def begin(self) -> None:
         """Begin to write."""
-        self._thread.start()
+        self._rounds.begin()
 
     def close(self, grace: float = 5.0) -> None:
         """Begin no more, and wait so long at most for what is under way."""
-        self._over.set()
-        if self._thread.is_alive():
-            self._thread.join(grace)
+        self._rounds.close(grace)
 
     def turn(self) -> float:
         """Write what is new; returns after how many seconds to do so again. Raises ``StoreError``."""
         term = self._term()
         if term is None:
             return LOOK_SECONDS
-        cursor = self._stored(term)
+        cursor = cursor_of(self._store, NAME, term)
         for event in self._store.history(kind=KEPT, after=cursor.sequence, limit=BATCH):
             operation = self._store.operation(event.operation) if event.operation is not None else None
             spans = spans_of(operation, self._store.steps(operation.id)) if operation is not None else ()
@@ -83,27 +79,3 @@ class TraceWriter:
             return self._sink.write(spans)
         except Exception:  # noqa: BLE001 - whatever the library raises, they were not taken
             return False
-
-    def _stored(self, term: int) -> NoticeCursor:
-        """How far it was written; at first, from now on."""
-        found = next((each for each in self._store.notice_cursors() if each.target == NAME), None)
-        if found is None:
-            newest = self._store.history(limit=1)
-            found = NoticeCursor(target=NAME, sequence=newest[-1].sequence or 0 if newest else 0, incidents={})
-            self._store.keep_notice_cursor(found, term=term)
-        return found
-
-    def _run(self) -> None:
-        told: str | None = None
-        while not self._over.is_set():
-            pause = LOOK_SECONDS
-            try:
-                pause = self.turn()
-                told = None
-            except (NotLeading, StaleTerm, StoreError):
-                pass  # the loop says that the store is away, or that another leads
-            except Exception as error:
-                if told != repr(error):
-                    log.exception("a bug in Tideover; traces are tried again")
-                told = repr(error)
-            self._over.wait(pause)

@@ -1,0 +1,67 @@
+"""Work behind the history: round after round on a thread of its own, while this process leads.
+
+The history is its queue, and the store holds how far it came; so a new leader goes on there.
+"""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from orchestrator.errors import NotLeading
+from state.errors import StaleTerm, StoreError
+from state.model.notices import NoticeCursor
+from state.store.controller_store import ControllerStore
+
+log = structlog.get_logger()
+
+
+class Rounds:
+    """Calls ``turn`` again and again; each call returns after how many seconds to do so again."""
+
+    def __init__(self, name: str, turn: Callable[[], float], *, pause: float, bug: str, over: threading.Event) -> None:
+        """``pause`` comes behind a round that failed, in seconds; ``bug`` is what the log says of a defect, once.
+
+        Several may share ``over``: the first that is closed ends them all.
+        """
+        self._turn = turn
+        self._pause = pause
+        self._bug = bug
+        self._over = over
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def begin(self) -> None:
+        """Begin the rounds."""
+        self._thread.start()
+
+    def close(self, grace: float = 5.0) -> None:
+        """Begin no more, and wait so long at most for the one that is under way."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(grace)
+
+    def _run(self) -> None:
+        told: str | None = None
+        while not self._over.is_set():
+            pause = self._pause
+            try:
+                pause = self._turn()
+                told = None
+            except (NotLeading, StaleTerm, StoreError):
+                pass  # the loop says that the store is away, or that another leads
+            except Exception as error:
+                if told != repr(error):
+                    log.exception(self._bug)
+                told = repr(error)
+            self._over.wait(pause)
+
+
+def cursor_of(store: ControllerStore, target: str, term: int) -> NoticeCursor:
+    """How far a target was told; a new one is told of what comes from now on. Raises ``StoreError``."""
+    found = next((each for each in store.notice_cursors() if each.target == target), None)
+    if found is not None:
+        return found
+    newest = store.history(limit=1)
+    fresh = NoticeCursor(target=target, sequence=newest[-1].sequence or 0 if newest else 0, incidents={})
+    store.keep_notice_cursor(fresh, term=term)
+    return fresh
