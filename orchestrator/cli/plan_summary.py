@@ -7,25 +7,17 @@ from statistics import median
 from typing import Any
 
 from orchestrator.cli import render
+from orchestrator.decide.operation.turns import THERE
 from state.model.entities import Operation
 
 Plan = Mapping[str, Any]
 
 MOST_WHOLE = 5
 """Of so many queries the whole plans are shown without being asked for."""
-THERE = "not-already-there"
 _SAID_EVERY = 25
 _COLUMNS = (
-    "query",
-    "from",
-    "to",
-    "wave",
-    "after",
-    "replay_records",
-    "exposure_records",
-    "exposure_seconds",
-    "refused_by",
-)
+    "query", "from", "to", "wave", "after", "replay_records", "exposure_records", "exposure_seconds", "refused_by",
+)  # fmt: skip
 
 
 def said(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int, details: bool) -> str:
@@ -63,8 +55,8 @@ def summary(plans: Sequence[Plan], moved: Iterable[Operation], *, at_once: int) 
         f"  {gate} refuses {number}: {named[gate]}" + (f" and {number - 1} more" if number > 1 else "")
         for gate, number in gates.most_common()
     ]
-    lines.append("  " + _worst_exposure(plans))
-    lines.append("  " + _repeated(plans))
+    lines.append("  " + _summed(plans, "exposure", "exposure_records"))
+    lines.append("  " + _summed(plans, "read twice", "replay_records"))
     lines.append("  " + _time(can_move, moved, at_once))
     if any("wave" in each for each in plans):
         sizes = Counter(each["wave"] for each in plans)
@@ -90,31 +82,14 @@ def _row(plan: Plan) -> Mapping[str, object]:
     }
 
 
-def _known(plans: Sequence[Plan], total: str) -> list[tuple[int, str]]:
-    """By query, where it is known."""
-    return [(each["totals"][total], each["query"]) for each in plans if each["totals"][total] is not None]
-
-
-def _unknown(plans: Sequence[Plan], known: Sequence[object]) -> str:
-    return f"; unknown for {len(plans) - len(known)}" if len(known) < len(plans) else ""
-
-
-def _worst_exposure(plans: Sequence[Plan]) -> str:
-    known = _known(plans, "exposure_records")
+def _summed(plans: Sequence[Plan], what: str, total: str) -> str:
+    known = [(each["totals"][total], each["query"]) for each in plans if each["totals"][total] is not None]
     if not known:
-        return f"exposure: unknown for all {len(plans)}"
+        return f"{what}: unknown for all {len(plans)}"
     worst, query = max(known)
     of = f" ({query})" if worst else ""
-    return f"exposure: {sum(each for each, _ in known)} records in all, {worst} at most{of}{_unknown(plans, known)}"
-
-
-def _repeated(plans: Sequence[Plan]) -> str:
-    known = _known(plans, "replay_records")
-    if not known:
-        return f"read twice: unknown for all {len(plans)}"
-    worst, query = max(known)
-    of = f" ({query})" if worst else ""
-    return f"read twice: {sum(each for each, _ in known)} records in all, {worst} at most{of}{_unknown(plans, known)}"
+    unknown = f"; unknown for {len(plans) - len(known)}" if len(known) < len(plans) else ""
+    return f"{what}: {sum(each for each, _ in known)} records in all, {worst} at most{of}{unknown}"
 
 
 def _time(queries: int, moved: Iterable[Operation], at_once: int) -> str:

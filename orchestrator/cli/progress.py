@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.cli import render
 from orchestrator.cli.render import talk
-from orchestrator.decide.operation.turns import waits
+from orchestrator.decide.operation.turns import THERE, waits
 from orchestrator.decide.times import iso
 from orchestrator.errors import ExitCode, OutcomeUnknown, Refused
 from orchestrator.facts.current import Turns, open_drills, open_operations
@@ -194,7 +194,7 @@ def _value(store: ControllerStore, request: Request, operation: Operation | None
 
 def _code(request: Request, operation: Operation | None) -> ExitCode:
     if request.refused is not None:
-        there = request.refused.startswith("not-already-there")
+        there = request.refused.startswith(THERE)
         return ExitCode.DONE if there else ExitCode.REFUSED
     if operation is None or operation.outcome is None:
         return ExitCode.UNKNOWN

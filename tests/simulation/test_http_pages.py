@@ -1,12 +1,9 @@
 """The pages of a query and of an operation, behind a move that a simulated world has really made."""
 
-import contextlib
 import hashlib
 import html
 import re
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,24 +11,14 @@ from orchestrator.facts.evidence import keep_evidence
 from orchestrator.http.pages import details
 from orchestrator.operation.requests import RequestSpec, submit
 from state.model.entities import Operation, OperationKind
-from streaming.cluster_log import Logs
-from tests.served import OPERATOR, VIEWER, Answer, Served, serving
-from tests.simulation.conftest import CONFIG
+from tests.served import OPERATOR, VIEWER, Answer, Served
 from tests.simulation.test_housekeeping import lead
+from tests.simulation.test_http_writes import served
 from tests.simulation.world import QUERY, World
 
+__all__ = ["served"]
 BROWSER = {"Accept": "text/html"}
 EVIL = "<b>east</b> is down"
-
-
-@pytest.fixture
-def served(world: World, folder: Path) -> Iterator[Served]:
-    @contextlib.contextmanager
-    def logs(*_: object) -> Iterator[Logs]:
-        yield world.clusters.__getitem__
-
-    with serving(folder, config=CONFIG, open_logs=logs) as made:
-        yield made
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from orchestrator.cli.moves.options import Flags, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.cli.plan_summary import counted
 from orchestrator.cli.selection import Label
+from orchestrator.decide.operation.turns import THERE
 from orchestrator.errors import ExitCode
 from orchestrator.facts.current import open_operation
 from state.model.entities import OperationKind
@@ -150,7 +151,7 @@ def _is_turned_down(ctx: Context, value: Mapping[str, object]) -> bool:
             standing is None or not isinstance(back, Mapping) or standing.parameters.get("to_time") == back["to_time"]
         )
         return standing is not None and (standing.target != value["to"] or not same)
-    return refused not in {None, "not-already-there"}
+    return refused not in {None, THERE}
 
 
 def _print_plans(ctx: Context, plans: Sequence[Mapping[str, object]], flags: Flags, output: str, *, many: bool) -> None:
