@@ -20,7 +20,7 @@ import structlog
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from orchestrator.decide.gates.readiness import next_samples, readiness_event, readiness_fact
+from orchestrator.decide.gates.readiness import next_samples, readiness_event, readiness_fact, standby_sample
 from orchestrator.decide.replication_age import continued
 from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_operations
@@ -89,7 +89,9 @@ class Housekeeping:
             "schedules": _Job(self.ask),
             "later": _Job(self._when_due(LATER_EVERY, self.count)),
             "disorder": _Job(self._when_due(DISORDER_EVERY, self.measure)),
-            "retention": _Job(self._when_due(RETENTION_EVERY, self.clean, self.prune, self.prune_timelines)),
+            "retention": _Job(
+                self._when_due(RETENTION_EVERY, self.clean, self.prune, self.prune_timelines, self.prune_samples)
+            ),
         }
         self._scheduler = _scheduler(self._jobs, look_every)
 
@@ -129,12 +131,12 @@ class Housekeeping:
             if term is None:
                 break
             fact = readiness_fact(readiness, self._store.now())
-            sample = readiness.replication
-            if sample is not None:
+            replication = readiness.replication
+            if replication is not None:
                 with suppress(Damaged):  # what is written now takes its place
-                    sample = continued(sample, self._store.replication(fact.query))
-            event = readiness_event(fact, actor=self._actor)
-            self._store.keep_readiness(fact, term=term, event=event, replication=sample)
+                    replication = continued(replication, self._store.replication(fact.query))
+            event, sample = readiness_event(fact, actor=self._actor), standby_sample(readiness, fact.sampled_at)
+            self._store.keep_readiness(fact, term=term, event=event, replication=replication, sample=sample)
             kept += 1
             if self._clock.monotonic() >= until:
                 break
@@ -216,13 +218,23 @@ class Housekeeping:
 
         Whoever writes a timeline clears its own query as its settings say. This is for queries that nobody runs.
         """
-        settings, gone = self._settings, 0
+        settings = self._settings
         keep = max([settings.timeline.keep, *(settings.timeline_of(query).keep for query in settings.queries)])
-        until = self._clock.monotonic() + PRUNING_SECONDS
+        return self._in_rounds(self._store.prune_timelines, keep, STRETCHES_AT_ONCE)
+
+    def prune_samples(self) -> int:
+        """Forget what was measured of standbys longer ago than the configuration says; how many samples.
+
+        Raises ``StoreError``.
+        """
+        return self._in_rounds(self._store.prune_standby_samples, self._settings.retention.samples, PRUNED_AT_ONCE)
+
+    def _in_rounds(self, prune: Callable[..., int], keep: timedelta, limit: int) -> int:
+        until, gone = self._clock.monotonic() + PRUNING_SECONDS, 0
         while (term := self._leading()) is not None and self._clock.monotonic() < until:
-            went = self._store.prune_timelines(self._store.now() - keep, limit=STRETCHES_AT_ONCE, term=term)
+            went = prune(self._store.now() - keep, limit=limit, term=term)
             gone += went
-            if went < STRETCHES_AT_ONCE:
+            if went < limit:
                 break
             self._clock.wait(PAUSE_SECONDS)
         return gone

@@ -90,7 +90,10 @@ def sample(
     )  # fmt: skip
     replication = samples.replication(sampled_at=now, copies=copies)
     said = samples.event(kind="readiness", query=query, operation=None, text=f"{query} was checked")
-    store.keep_readiness(fact, term=term, event=said, replication=replication)
+    point = samples.standby_sample(
+        query=query, sampled_at=now, ready=not refused, exposure_seconds=age_ms / 1000, copy_age_seconds=age_ms / 1000
+    )  # fmt: skip
+    store.keep_readiness(fact, term=term, event=said, replication=replication, sample=point)
 
 
 def place(store: ControllerStore, query: str, *, partitions: int = 4, **fact: object) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from orchestrator.http.auth import Principal, Role
-from orchestrator.http.reads import HistoryAsked, OperationsAsked, Reads, TimelineAsked
+from orchestrator.http.reads import HistoryAsked, OperationsAsked, Reads, SamplesAsked, TimelineAsked
 from orchestrator.http.writes import (
     AckAsked,
     CancelAsked,
@@ -84,6 +84,11 @@ def _readable(reads: Reads) -> tuple[Endpoint, ...]:
             path="/api/queries/{query}/timeline", summary="How far a query had read at which time", shape="timeline",
             parameters=TimelineAsked,
             answer=lambda call: reads.timeline(call.names["query"], _given(call, TimelineAsked)),
+        ),
+        Endpoint(
+            path="/api/queries/{query}/samples", summary="What checks measured of a query's standby", shape="samples",
+            parameters=SamplesAsked,
+            answer=lambda call: reads.samples(call.names["query"], _given(call, SamplesAsked)),
         ),
         Endpoint(
             path="/api/operations", summary="Operations, newest first", shape="operations of show QUERY, with query",

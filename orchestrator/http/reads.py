@@ -16,7 +16,7 @@ from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError
 from orchestrator.facts.status import StatusReader
 from orchestrator.shapes import json_shapes
-from orchestrator.shapes.query import query_json
+from orchestrator.shapes.query import query_json, samples_json
 from orchestrator.shapes.status import status_json
 from orchestrator.shapes.timeline import spans, standing, steps
 from state.errors import StoreUnavailable
@@ -52,6 +52,12 @@ class HistoryAsked(Parameters):
     operation: str | None = Field(default=None, description="only of this operation")
     since: int = Field(default=0, ge=0, description="only lines with a higher sequence than this")
     limit: int = Field(default=200, ge=1, le=10_000, description="at most so many, the newest")
+
+
+class SamplesAsked(Parameters):
+    """Which samples."""
+
+    since: str = Field(default="-6h", description="only from this time on")
 
 
 class TimelineAsked(Parameters):
@@ -144,6 +150,16 @@ class Reads:
         since = None if asked.since is None else instant_of(self._time(asked.since))
         kept = self.store.timeline(name, since=since)
         return [row for each in kept for row in steps(each, wanted)] if asked.every_step else spans(kept, wanted)
+
+    def samples(self, name: str, asked: SamplesAsked) -> Mapping[str, object]:
+        """What checks measured of a query's standby, a minute apart. Raises ``UnknownName`` and ``UsageError``."""
+        self._known(name)
+        kept = self.store.standby_samples(name, since=instant_of(self._time(asked.since)))
+        return samples_json(kept, self.limit_of(name))
+
+    def limit_of(self, name: str) -> float:
+        """``policy.max_exposure`` of a query, in seconds."""
+        return self.settings.policy_of(name).max_exposure.total_seconds()
 
     def config(self) -> Mapping[str, object]:
         """The configuration of this controller, with defaults, secrets masked."""

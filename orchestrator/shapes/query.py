@@ -1,11 +1,14 @@
-"""The JSON shape of one query with all that the store knows of it."""
+"""The JSON shapes of one query: all that the store knows of it, and what was measured of its standby."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.decide.replication_age import replication_json
 from orchestrator.decide.status import QueryStatus
+from orchestrator.decide.times import iso
 from orchestrator.shapes import json_shapes
 from state.model.entities import EVERY_KIND
+from state.model.maintenance import StandbySample
 from state.settings.keys import Query
 from state.store.controller_store import ControllerStore
 
@@ -33,4 +36,23 @@ def query_json(store: ControllerStore, declared: Query | None, shown: QueryStatu
         "readiness": json_shapes.readiness_json(shown.readiness),
         "replication": replication_json(store.replication(shown.query), now),
         "drill": json_shapes.drill_row(shown.drill),
+    }
+
+
+def samples_json(samples: Sequence[StandbySample], limit_seconds: float) -> dict[str, object]:
+    """The shape of ``samples`` in ``docs/programs.md``."""
+    return {
+        "limit_seconds": limit_seconds,
+        "samples": [
+            {
+                "at": iso(each.sampled_at),
+                "source": each.source,
+                "target": each.target,
+                "ready": each.ready,
+                "exposure_records": each.exposure_records,
+                "exposure_seconds": each.exposure_seconds,
+                "copy_age_seconds": each.copy_age_seconds,
+            }
+            for each in samples
+        ],
     }

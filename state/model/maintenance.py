@@ -25,6 +25,23 @@ class ReadinessFact:
     sampled_at: datetime
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StandbySample:
+    """What one check measured of a query's standby, in numbers: a point of its plots. None: it could not be told."""
+
+    query: str
+    sampled_at: datetime
+    source: str
+    target: str
+    ready: bool | None
+    exposure_records: int | None
+    """Records of the source that the standby lacks."""
+    exposure_seconds: float | None
+    """By how many seconds of records the standby is behind, of the partition where it is most: the gate's number."""
+    copy_age_seconds: float | None
+    """Of the oldest copy whose age is known."""
+
+
 class PartitionCopy(NamedTuple):
     """One partition of the source and what the standby has of it."""
 
@@ -147,6 +164,8 @@ class RememberedRows(NamedTuple):
     positions: int = 0
     stretches: int = 0
     readiness: int = 0
+    samples: int = 0
+    """Of its standby."""
     disorders: int = 0
     pauses: int = 0
     checkpoints: int = 0

@@ -340,6 +340,8 @@ class Retention(Settings):
     """Lines of history, closed operations with all that belongs to them, and answered requests."""
     operations: Annotated[int, Field(ge=1)] = 20
     """So many of each query stay however old they are."""
+    samples: Annotated[Duration, between(timedelta(hours=1), timedelta(days=30))] = timedelta(hours=24)
+    """What each check measured of a query's standby, one row a minute and query: what the desk plots."""
     checkpoints: Annotated[Duration, between(timedelta(hours=1), timedelta(days=36_500))] | None = None
     """How long after a query has left it a checkpoint is kept; None: for ever."""
     keep_checkpoints: Annotated[int, Field(ge=1)] = 2

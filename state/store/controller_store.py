@@ -33,6 +33,7 @@ from state.model.maintenance import (
     ReadinessFact,
     RememberedRows,
     ReplicationSample,
+    StandbySample,
 )
 from state.model.notices import NoticeCursor
 from state.model.pins import Pin
@@ -280,12 +281,25 @@ class ControllerStore(RunnerStore, Protocol):
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
     def keep_readiness(
-        self, fact: ReadinessFact, *, term: int, event: Event, replication: ReplicationSample | None = None
+        self,
+        fact: ReadinessFact,
+        *,
+        term: int,
+        event: Event,
+        replication: ReplicationSample | None = None,
+        sample: StandbySample | None = None,
     ) -> bool:
         """Upsert by query: one transaction. True, and ``event`` appended, when the answer is another than before.
 
-        The same answer again keeps its ``since`` and replaces the rest, the sample of replication included.
+        The same answer again keeps its ``since`` and replaces the rest, the sample of replication included; ``sample``
+        is added to those that are kept.
         """
+
+    def standby_samples(self, query: str, *, since: datetime | None = None) -> Sequence[StandbySample]:
+        """Those that are kept, or those of a time and later, the oldest first."""
+
+    def prune_standby_samples(self, before: datetime, *, limit: int, term: int) -> int:
+        """Forget samples of before a time in the past, of all queries; how many."""
 
     def readiness(self) -> Sequence[ReadinessFact]:
         """Ordered by query."""

@@ -25,7 +25,14 @@ from state.model.entities import (
     RunState,
     Step,
 )
-from state.model.maintenance import Disorder, PartitionCopy, ReadinessFact, ReplicationSample, TopicDisorder
+from state.model.maintenance import (
+    Disorder,
+    PartitionCopy,
+    ReadinessFact,
+    ReplicationSample,
+    StandbySample,
+    TopicDisorder,
+)
 from state.model.pins import Pin
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import CONTROLLER
@@ -288,6 +295,14 @@ def readiness(**change: Any) -> ReadinessFact:
         "sampled_at": AT,
     }
     return ReadinessFact(**(values | change))
+
+
+def standby_sample(**change: Any) -> StandbySample:
+    values: dict[str, Any] = {
+        "query": "revenue", "sampled_at": AT, "source": "east", "target": "west", "ready": True,
+        "exposure_records": 7, "exposure_seconds": 0.25, "copy_age_seconds": 1.0,
+    }  # fmt: skip
+    return StandbySample(**(values | change))
 
 
 def replication(**change: Any) -> ReplicationSample:

@@ -26,6 +26,7 @@ WHOLE = RememberedRows(
     positions=2,
     stretches=1,
     readiness=1,
+    samples=1,
     disorders=1,
     pauses=1,
     checkpoints=1,
@@ -45,7 +46,8 @@ def fill(store: ControllerStore, query: str, term: int) -> None:
     moment = Moment(AT_MS, (7,), (NO_TIME,), (0,))
     stretch = Stretch.of(query, 1, "east", LANES, [moment], precision_ms=1)
     store.save_timeline(stretch, keep=timedelta(days=10_000))
-    store.keep_readiness(samples.readiness(query=query), term=term, event=samples.event(query=query))
+    event, sample = samples.event(query=query), samples.standby_sample(query=query)
+    store.keep_readiness(samples.readiness(query=query), term=term, event=event, sample=sample)
     store.keep_disorder(samples.disorder(query=query), term=term)
     store.pause(Pause(scope=query, since=AT, until=None, reason="", actor="ann"), event=samples.event(query=query))
 

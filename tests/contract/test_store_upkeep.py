@@ -91,6 +91,28 @@ def test_a_replication_sample_comes_and_goes_with_its_readiness(
     assert store.replication("revenue") is None
 
 
+# -- samples -----------------------------------------------------------------------------------------------------------
+def test_samples_of_a_standby_are_kept_with_each_check_and_go_by_age(store: ControllerStore) -> None:
+    term = term_of(store)
+    first, second = samples.standby_sample(), samples.standby_sample(
+        sampled_at=AT + SECOND, ready=None, exposure_records=None, exposure_seconds=None, copy_age_seconds=None
+    )  # fmt: skip
+    other = samples.standby_sample(query="late")
+    for each in (second, first, other):
+        store.keep_readiness(samples.readiness(query=each.query), term=term, event=samples.event(), sample=each)
+    store.keep_readiness(samples.readiness(), term=term, event=samples.event())
+    assert store.standby_samples("revenue") == [first, second]
+    assert store.standby_samples("revenue", since=AT + SECOND) == [second]
+    assert store.standby_samples("never") == []
+    with pytest.raises(StaleTerm):
+        store.keep_readiness(samples.readiness(), term=term - 1, event=samples.event(), sample=first)
+    for before, limit, refusal in ((AT + SECOND, 1, StaleTerm), (store.now() + DAY, 1, ValueError)):
+        with pytest.raises(refusal):
+            store.prune_standby_samples(before, limit=limit, term=term - (refusal is StaleTerm))
+    assert [store.prune_standby_samples(AT + SECOND, limit=1, term=term) for _ in range(3)] == [1, 1, 0]
+    assert [store.standby_samples(query) for query in ("revenue", "late")] == [[second], []]
+
+
 # -- disorder ----------------------------------------------------------------------------------------------------------
 def test_each_receiver_of_notices_has_one_row_that_only_a_leader_writes(store: ControllerStore) -> None:
     assert store.notice_cursors() == []

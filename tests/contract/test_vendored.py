@@ -1,4 +1,4 @@
-"""What is vendored for tests is what was fetched, unchanged, with its licence, and stays out of the wheel."""
+"""What is vendored is what was fetched, unchanged, with its licence; what is for tests stays out of the wheel."""
 
 import hashlib
 from pathlib import Path
@@ -8,10 +8,10 @@ import pytest
 from tests.contract.test_imports import ROOT
 from tests.contract.test_requirements import PYPROJECT
 
-VENDORED = ROOT / "tests" / "vendored"
+FOLDERS = (*sorted((ROOT / "tests" / "vendored").iterdir()), ROOT / "orchestrator/http/pages/static/uplot")
 
 
-@pytest.mark.parametrize("folder", sorted(VENDORED.iterdir()), ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_vendored_folder_holds_the_bytes_that_it_names_and_a_licence(folder: Path) -> None:
     sums = (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     named = {name: digest for digest, name in (line.split() for line in sums)}

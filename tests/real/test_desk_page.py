@@ -71,6 +71,38 @@ def test_the_page_follows_what_happens_without_a_reload(
         assert window.complaints() == []
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_the_last_hours_of_the_standby_are_plotted(
+    store: ControllerStore, term: int, served: Served, scripts: bool
+) -> None:
+    for age_ms in (400, 3_000, 1_200):
+        sample(store, term, "sums", age_ms=age_ms)
+    with browsing(served.port, scripts=scripts) as window:
+        window.log_in(VIEWER)
+        window.go("/queries/sums")
+        assert "Exposure: now 1.2 s, highest 3.0 s at" in window.part("plots")
+        if scripts:
+            until(lambda: len(window.find_elements(By.CSS_SELECTOR, "#plots canvas")) == 2, "uPlot draws nothing")
+            assert window.execute_script(PAINTED) == [True, True]
+        assert len(window.find_elements(By.CSS_SELECTOR, "#plots svg path")) == (0 if scripts else 2)
+        assert (window.barriers() if scripts else [], window.overhang) == ([], 0)
+        assert window.complaints() == []
+
+
+PAINTED = """
+const found = getComputedStyle(document.documentElement).getPropertyValue("--mark").trim();
+const wanted = [1, 3, 5].map((at) => parseInt(found.slice(at, at + 2), 16));
+return [...document.querySelectorAll("#plots canvas")].map((canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at + 3] === 255 && wanted.every((value, index) => value === data[at + index])) return true;
+  }
+  return false;
+});
+"""
+"""Whether each canvas has a point of the colour of the lines."""
+
+
 def test_a_controller_that_dies_is_said_on_its_page(tmp_path: Path, term: int) -> None:
     with contextlib.ExitStack() as stack:
         served = stack.enter_context(serving(tmp_path, config=config_of(QUERIES)))

@@ -344,7 +344,10 @@ def test_the_worst_answer_of_several_queries_is_the_exit_code(
     def refusals(answer: bool | None) -> tuple[Gate, ...]:
         return tuple(Gate(name="lag", ok=False, measured=each, limit="60 s", text="") for each in measured[answer])
 
-    answers = [Readiness(query="revenue", target="west", gates=refusals(answer), replication=None) for answer in found]
+    answers = [
+        Readiness(query="revenue", source="east", target="west", gates=refusals(answer), replication=None)
+        for answer in found
+    ]
     monkeypatch.setattr("orchestrator.cli.inspect.check.check_queries", lambda *_, **__: iter(answers))
     exit_code, told, _ = run(capsys, "check")
     assert exit_code == code

@@ -76,7 +76,7 @@ def test_nothing_is_sampled_while_a_query_is_being_moved() -> None:
 def test_an_answer_is_remembered_with_its_gates_and_told_in_one_sentence(
     gates: tuple[Gate, ...], ready: bool | None, text: str
 ) -> None:
-    fact = readiness_fact(Readiness(query="revenue", target="west", gates=gates, replication=None), NOW)
+    fact = readiness_fact(Readiness(query="revenue", source="east", target="west", gates=gates, replication=None), NOW)
     assert (fact.query, fact.target, fact.ready, fact.since, fact.sampled_at) == ("revenue", "west", ready, NOW, NOW)
     assert fact.gates == tuple(gate.as_json() for gate in gates)
     assert sentence(fact) == text

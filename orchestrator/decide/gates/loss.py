@@ -209,8 +209,7 @@ def exposure(facts: MoveFacts) -> Gate | None:
     if facts.resumes_at is None or facts.planned:
         return None
     untold = [target for target in _targets(facts) if target.exposure_seconds is None and target.exposure_records != 0]
-    seconds = [target.exposure_seconds for target in _targets(facts) if target.exposure_seconds is not None]
-    worst = max(seconds, default=None)
+    worst = exposure_seconds(facts)
     limit = facts.policy.max_exposure.total_seconds()
     within = worst is None or worst <= limit
     told = facts.attended or not untold
@@ -229,6 +228,12 @@ def exposure(facts: MoveFacts) -> Gate | None:
         else "it is unknown what the standby lacks: there is no sample",
         f"{bad}; --consent loss accepts it",
     )
+
+
+def exposure_seconds(facts: MoveFacts) -> float | None:
+    """Of the partition where the standby is furthest behind; None where none can tell."""
+    seconds = [target.exposure_seconds for target in _targets(facts) if target.exposure_seconds is not None]
+    return max(seconds, default=None)
 
 
 def replay(facts: MoveFacts) -> Gate | None:

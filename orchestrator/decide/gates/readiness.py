@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.gate import UNKNOWN, Gate, answer
-from orchestrator.decide.gates.loss import BY_TIME, comparable
+from orchestrator.decide.gates.loss import BY_TIME, comparable, exposure_seconds
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.replication_age import replication_json, replication_text, worst_of
 from state.model.entities import Event, Operation, TopicPartition
-from state.model.maintenance import ReadinessFact, ReplicationSample
+from state.model.maintenance import ReadinessFact, ReplicationSample, StandbySample
 from streaming.cluster_log import TopicFacts
 from streaming.resume.truncation import Finding, truncation_of
 
@@ -40,10 +40,15 @@ class Readiness:
     """The answer of one check."""
 
     query: str
+    source: str
     target: str
     """Where the query would go."""
     gates: tuple[Gate, ...]
     replication: ReplicationSample | None
+    exposure_records: int | None = None
+    """Of all partitions together; None where one cannot tell."""
+    exposure_seconds: float | None = None
+    """Of the partition where it is most, of those that can tell."""
 
     @property
     def ready(self) -> bool | None:
@@ -172,8 +177,17 @@ def judge_readiness(given: ReadinessFacts) -> Readiness:
     own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)
     names = {gate.name for gate in own}
     common = tuple(gate for gate in checks.judge_move(facts) if gate.name not in names)
+    targets = facts.resumes_at.targets if facts.resumes_at is not None else ()
+    records = [target.exposure_records for target in targets]
+    known = [count for count in records if count is not None]
     return Readiness(
-        query=given.facts.query, target=given.facts.target, gates=common + own, replication=given.replication
+        query=facts.query,
+        source=facts.source,
+        target=facts.target,
+        gates=common + own,
+        replication=given.replication,
+        exposure_records=sum(known) if known and len(known) == len(records) else None,
+        exposure_seconds=exposure_seconds(facts),
     )
 
 
@@ -230,6 +244,21 @@ def readiness_fact(found: Readiness, now: datetime) -> ReadinessFact:
         gates=tuple(gate.as_json() for gate in found.gates),
         since=now,
         sampled_at=now,
+    )
+
+
+def standby_sample(found: Readiness, at: datetime) -> StandbySample:
+    """The numbers of a check, for the plots."""
+    ages = [copy.age_ms for copy in found.replication.copies if copy.age_ms is not None] if found.replication else []
+    return StandbySample(
+        query=found.query,
+        sampled_at=at,
+        source=found.source,
+        target=found.target,
+        ready=found.ready,
+        exposure_records=found.exposure_records,
+        exposure_seconds=found.exposure_seconds,
+        copy_age_seconds=max(ages) / 1000 if ages else None,
     )
 
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from orchestrator.decide.desk.lines import copy_age, phases_of, query_line
 from orchestrator.decide.desk.operations import forecast_lines, gates_of, placed_lines, step_lines
 from orchestrator.decide.desk.partitions import partition_lines
+from orchestrator.decide.desk.plots import plots_of
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import sentence
 from orchestrator.decide.operation.drill import drill_text
@@ -28,6 +29,7 @@ PER_PAGE = 500
 OPERATIONS = 10
 EVENTS = 30
 TIMELINE_SINCE = timedelta(hours=6)
+PLOTTED = timedelta(hours=6)
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Details:
     """Each method is one page below its head; several threads may ask. They raise ``StoreError``, ``UnknownName``."""
 
     reads: Reads
+    version: str
+    """Part of the address of what a browser may keep."""
     _drawn: Drawn = field(default_factory=Drawn)
 
     def query(self, name: str, *, may_act: bool) -> Markup:
@@ -48,9 +52,15 @@ class Details:
         ends = store.ends(shown.cluster) if shown.cluster is not None else {}
         partitions = partition_lines(shown, ends, sample)
         declared = self.reads.settings.queries.get(name)
+        began = status.at - PLOTTED
+        points = store.standby_samples(name, since=began)
         return render(
             "query.html",
             may_act=may_act,
+            plots=plots_of(points, began, status.at, self.reads.limit_of(name)),
+            is_plotted=bool(points),
+            version=self.version,
+            plotted=(began, status.at),
             status=status,
             query=shown,
             line=query_line(shown, status, None if sample is None else copy_age(name, sample)),

@@ -25,6 +25,9 @@ STATIC: Mapping[str, str] = {
     "desk.css": "text/css; charset=utf-8",
     "desk.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "plots.js": "text/javascript; charset=utf-8",
+    "uplot/uPlot.iife.min.js": "text/javascript; charset=utf-8",
+    "uplot/uPlot.min.css": "text/css; charset=utf-8",
 }
 """The files beside the pages; none of them tells anything, so they are given without a token."""
 UNKNOWN = "–"

@@ -60,7 +60,7 @@ class Pages:
 
     def __post_init__(self) -> None:
         self._overview = Overview(self.reads)
-        self._details = Details(self.reads)
+        self._details = Details(self.reads, self.version)
         self._acts = Acts(self.writes, self._details, self._shown)
 
     def routes(self) -> list[Route]:

@@ -9,15 +9,11 @@ import sqlalchemy as sa
 from state.model.entities import Assignment, Desired, Event, OperationKind
 from state.model.maintenance import (
     CleanedFiles,
-    Disorder,
     FormerCheckpoint,
     PrunedRows,
-    ReadinessFact,
     RememberedRows,
-    ReplicationSample,
 )
 from state.model.pins import Pin
-from state.store.sql.columns import pack, unpack
 from state.store.sql.database import Part, upsert, values_of
 from state.store.sql.engine import translated
 from state.store.sql.history import append
@@ -43,6 +39,7 @@ from state.store.sql.schema import (
     retention,
     runners,
     schedules,
+    standby_samples,
     steps,
     timelines,
 )
@@ -52,39 +49,7 @@ _OF_AN_OPERATION = (acknowledgements, intents, steps)
 
 
 class MaintenanceTables(Part):
-    """One row of readiness a query; pruning in bounded rounds, the oldest rows first."""
-
-    def keep_readiness(
-        self, fact: ReadinessFact, *, term: int, event: Event, replication: ReplicationSample | None = None
-    ) -> bool:
-        with self._leading(term) as connection:
-            stands = connection.execute(
-                sa.select(readiness.c.ready, readiness.c.since).where(readiness.c.query == fact.query)
-            ).first()
-            same = stands is not None and stands.ready is fact.ready
-            packed = pack(replication) if replication is not None else None
-            kept = {"since": stands.since} if stands and same else {}
-            values = values_of(fact) | kept | {"replication": packed}
-            connection.execute(upsert(self._insert(readiness), readiness, values))
-            if not same:
-                append(connection, [event])
-            return not same
-
-    def readiness(self) -> Sequence[ReadinessFact]:
-        return self._rows(ReadinessFact, sa.select(*_FACT).order_by(readiness.c.query))
-
-    def replication(self, query: str) -> ReplicationSample | None:
-        kept = sa.select(readiness.c.replication).where(readiness.c.query == query)
-        with translated(), self._engines.read.connect() as connection:
-            packed = connection.execute(kept).scalar()
-        return unpack(packed) if packed is not None else None
-
-    def keep_disorder(self, disorder: Disorder, *, term: int) -> None:
-        with self._leading(term) as connection:
-            connection.execute(upsert(self._insert(disorders), disorders, values_of(disorder)))
-
-    def disorder(self, query: str) -> Disorder | None:
-        return self._row(Disorder, sa.select(disorders).where(disorders.c.query == query))
+    """Pruning in bounded rounds, the oldest rows first."""
 
     def prune(self, before: datetime, *, keep: int, limit: int, term: int) -> PrunedRows:
         with self._leading(term) as connection:
@@ -120,10 +85,6 @@ class MaintenanceTables(Part):
         insert = self._insert(retention)
         later = retention.c.kept_from < insert.excluded.kept_from
         connection.execute(upsert(insert, retention, {"kind": "history", "kept_from": before}, later))
-
-
-_FACT = [column for column in readiness.c if column.name != "replication"]
-"""Read every second by who looks on; the sample of replication beside it is large, and asked for by itself."""
 
 
 _WITHOUT_DOCUMENT = sa.update(evidence).where(evidence.c.document.is_not(None)).values(document=None)
@@ -232,6 +193,7 @@ _OF_A_QUERY = {
     "positions": positions.c.query,
     "stretches": timelines.c.query,
     "readiness": readiness.c.query,
+    "samples": standby_samples.c.query,
     "disorders": disorders.c.query,
     "pauses": pauses.c.scope,
     "checkpoints": formers.c.query,

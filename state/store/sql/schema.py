@@ -360,6 +360,21 @@ readiness = sa.Table(
     sa.Column("replication", sa.LargeBinary),
 )
 
+standby_samples = sa.Table(
+    "standby_samples",
+    metadata,
+    sa.Column("query", Name, primary_key=True),
+    sa.Column("sampled_at", Instant, primary_key=True),
+    sa.Column("source", Name, nullable=False),
+    sa.Column("target", Name, nullable=False),
+    sa.Column("ready", sa.Boolean),
+    sa.Column("exposure_records", Big),
+    sa.Column("exposure_seconds", sa.Double),
+    sa.Column("copy_age_seconds", sa.Double),
+    sqlite_with_rowid=False,
+)
+"""A row for each query and minute: of a hundred queries a day is 144,000 rows."""
+
 disorders = sa.Table(
     "disorders",
     metadata,

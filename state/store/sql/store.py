@@ -17,11 +17,12 @@ from state.store.sql.history import EvidenceTable, HistoryTable, NoticeTable, Sc
 from state.store.sql.maintenance import FormerTable, MaintenanceTables, QueryForgetting
 from state.store.sql.operations import AssignmentTable, AutomationTables, IntentTable, OperationTables, RequestTable
 from state.store.sql.positions import PositionTables
+from state.store.sql.readiness import ReadinessTables
 from state.store.sql.reports import PinTable, ProbeTables, ReportTables
 from state.store.sql.schema import VERSION_TABLE, leases
 from state.store.write_checks import LEASE_TTLS_AHEAD, term_step
 
-HEAD = "0011"
+HEAD = "0012"
 """The version that this program writes; a test holds it to the newest file of ``state.migrations``."""
 
 _VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
@@ -149,6 +150,7 @@ class SqlStore(
     ProbeTables,
     PinTable,
     MaintenanceTables,
+    ReadinessTables,
     FormerTable,
     QueryForgetting,
     HistoryTable,
