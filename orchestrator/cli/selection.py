@@ -1,21 +1,18 @@
 """Which queries a verb is about: named, all, or those with a label."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
 from orchestrator.cli.context import Context
 from orchestrator.config.load import load
+from orchestrator.decide.status import Label, has_labels, known_labels
 from orchestrator.errors import UsageError
 from state.errors import TideoverError
 from state.settings.keys import Tideover
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-Label = tuple[str, str]
-"""A key and its value."""
 
 
 def _parsed(ctx: click.Context, option: click.Parameter, given: tuple[str, ...]) -> tuple[Label, ...]:
@@ -43,16 +40,6 @@ def labels(command: Command) -> Command:
         "--label", "labels", metavar="KEY=VALUE", multiple=True, callback=_parsed, shell_complete=_begun,
         help="Only queries with this label. May be repeated: all of them must match.",
     )(command)  # fmt: skip
-
-
-def known_labels(settings: Tideover) -> list[str]:
-    """Every label that a query has, as ``key=value``."""
-    return sorted({f"{key}={value}" for query in settings.queries.values() for key, value in query.labels.items()})
-
-
-def has_labels(labels: Mapping[str, str], wanted: tuple[Label, ...]) -> bool:
-    """Whether every wanted label is there."""
-    return all(labels.get(key) == value for key, value in wanted)
 
 
 def labelled(settings: Tideover, wanted: tuple[Label, ...]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ The clock is the store's: what was written with it is compared with it, so all o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown, pause_in_force
@@ -134,6 +134,32 @@ class Status:
         status = self.clusters.get(query.cluster or "")
         calm = status is None or status.verdict in {Verdict.UP, Verdict.DEGRADED}
         return calm and query.state == RunState.RUNNING and query.operation is None and query.error is None
+
+
+Label = tuple[str, str]
+"""A key and its value."""
+
+
+def known_labels(settings: Tideover) -> list[str]:
+    """Every label that a query has, as ``key=value``."""
+    return sorted({f"{key}={value}" for query in settings.queries.values() for key, value in query.labels.items()})
+
+
+def has_labels(labels: Mapping[str, str], wanted: Iterable[Label]) -> bool:
+    """Whether every wanted label is there."""
+    return all(labels.get(key) == value for key, value in wanted)
+
+
+def only_labelled(status: Status, wanted: Sequence[Label]) -> Status:
+    """The same moment with those queries alone that have all of these labels, and what is under way with them."""
+    queries = tuple(each for each in status.queries if has_labels(each.labels, wanted))
+    names = {each.query for each in queries}
+    return replace(
+        status,
+        queries=queries,
+        operations=tuple(each for each in status.operations if each.query in names),
+        cooldowns={query: each for query, each in status.cooldowns.items() if query in names},
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

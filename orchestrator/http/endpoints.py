@@ -10,8 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from orchestrator.http.auth import Principal, Role
-from orchestrator.http.reads import HistoryAsked, OperationsAsked, Reads, SamplesAsked, TimelineAsked
-from orchestrator.http.writes import (
+from orchestrator.http.bodies import (
     AckAsked,
     CancelAsked,
     DrillAsked,
@@ -19,8 +18,10 @@ from orchestrator.http.writes import (
     PauseAsked,
     PlanAsked,
     ResumeAsked,
-    Writes,
+    RewindAsked,
 )
+from orchestrator.http.reads import HistoryAsked, LabelAsked, OperationsAsked, Reads, SamplesAsked, TimelineAsked
+from orchestrator.http.writes import Writes
 from state.model.entities import OperationKind
 
 Asked = TypeVar("Asked", bound=BaseModel)
@@ -69,13 +70,16 @@ def _readable(reads: Reads) -> tuple[Endpoint, ...]:
     return (
         Endpoint(
             path="/api/status", summary="Everything at one moment", shape="watch -o json",
-            answer=lambda call: reads.status(),
+            parameters=LabelAsked, answer=lambda call: reads.status(_given(call, LabelAsked)),
         ),
         Endpoint(
             path="/api/clusters", summary="The verdict on each cluster", shape="clusters of watch -o json",
             answer=lambda call: reads.clusters(),
         ),
-        Endpoint(path="/api/queries", summary="Every query", shape="list", answer=lambda call: reads.queries()),
+        Endpoint(
+            path="/api/queries", summary="Every query", shape="list", parameters=LabelAsked,
+            answer=lambda call: reads.queries(_given(call, LabelAsked)),
+        ),
         Endpoint(
             path="/api/queries/{query}", summary="One query with its positions and copies", shape="show QUERY",
             answer=lambda call: reads.query(call.names["query"]),
@@ -116,6 +120,11 @@ def _askable(writes: Writes) -> tuple[Endpoint, ...]:
             role=Role.OPERATOR, body=PlanAsked, answer=lambda call: writes.plan(_sent(call, PlanAsked)),
         ),
         *(_move(writes, kind) for kind in (OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK)),
+        Endpoint(
+            path="/api/rewind", summary="Ask for a rewind whose plan was seen", shape=_REQUEST, role=Role.OPERATOR,
+            body=RewindAsked, takes_key=True, code=202,
+            answer=lambda call: writes.rewind(_sent(call, RewindAsked), call.who, call.key),
+        ),
         Endpoint(
             path="/api/drill", summary="Rehearse a failover", shape=_REQUEST, role=Role.OPERATOR, body=DrillAsked,
             takes_key=True, code=202, answer=lambda call: writes.drill(_sent(call, DrillAsked), call.who, call.key),

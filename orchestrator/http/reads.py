@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.config.load import masked
-from orchestrator.decide.status import QueryStatus, Status
+from orchestrator.decide.status import QueryStatus, Status, known_labels, only_labelled
 from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError
 from orchestrator.facts.status import StatusReader
@@ -35,6 +35,17 @@ class Parameters(BaseModel):
     """What may stand behind the question mark of a path: another name is a mistake."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LabelAsked(Parameters):
+    """Which queries."""
+
+    label: str | None = Field(
+        default=None,
+        max_length=500,
+        pattern=r"^[^=,]+=[^=,]+(,[^=,]+=[^=,]+)*$",
+        description="only queries with this label: KEY=VALUE; of several, with commas between them, all must match",
+    )
 
 
 class OperationsAsked(Parameters):
@@ -94,17 +105,28 @@ class Reads:
                 self._read_at = now
             return self._newest
 
-    def status(self) -> Mapping[str, object]:
-        """Everything at one moment."""
-        return status_json(self.status_now())
+    def labelled(self, status: Status, asked: LabelAsked) -> Status:
+        """The part of a status that is asked for. Raises ``UsageError`` where no query has such labels."""
+        if asked.label is None:
+            return status
+        pairs = [text.partition("=") for text in asked.label.split(",")]
+        found = only_labelled(status, [(key, value) for key, _, value in pairs])
+        if not found.queries:
+            known = ", ".join(known_labels(self.settings)) or "none"
+            raise UsageError("no query has the label that is asked for", hint=f"labels of queries: {known}")
+        return found
+
+    def status(self, asked: LabelAsked) -> Mapping[str, object]:
+        """Everything at one moment. Raises ``UsageError``."""
+        return status_json(self.labelled(self.status_now(), asked))
 
     def clusters(self) -> object:
         """The verdict on each cluster."""
-        return self.status()["clusters"]
+        return self.status(LabelAsked())["clusters"]
 
-    def queries(self) -> Sequence[object]:
-        """Every query, in short."""
-        status = self.status_now()
+    def queries(self, asked: LabelAsked) -> Sequence[object]:
+        """Every query, in short. Raises ``UsageError``."""
+        status = self.labelled(self.status_now(), asked)
         return [json_shapes.list_row(query, status.at) for query in status.queries]
 
     def query(self, name: str) -> Mapping[str, object]:

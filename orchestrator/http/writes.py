@@ -9,16 +9,25 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from orchestrator.decide.times import parse_end
+from orchestrator.decide.times import instant, parse_end, parse_time
 from orchestrator.errors import Refused, UnknownName, UsageError
 from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.http.auth import Principal
+from orchestrator.http.bodies import (
+    AckAsked,
+    CancelAsked,
+    DrillAsked,
+    MoveAsked,
+    PauseAsked,
+    PlanAsked,
+    ResumeAsked,
+    RewindAsked,
+    SeenAsked,
+)
 from orchestrator.lease import is_led
 from orchestrator.operation import pauses
 from orchestrator.operation.cancellations import cancellation_of
@@ -29,81 +38,9 @@ from state.messages import Process
 from state.model.automation import EVERY
 from state.model.entities import OperationKind, Request
 from state.settings.keys import Query, Tideover
-from state.settings.values import Name
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 from streaming.cluster_log import Logs
-
-Consent = Literal["unfenced", "repeats", "loss", "replication", "gap", "fresh", "dropped"]
-Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Within = Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)]
-
-
-class Body(BaseModel):
-    """What is sent: another key is a mistake, and a number is no text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PlanAsked(Body):
-    """What a move would do."""
-
-    kind: Literal["failover", "switchover", "failback", "drill"]
-    query: Name
-    to: Name | None = Field(default=None, description="default: the next of the query's clusters; of a failback, home")
-    consents: Annotated[tuple[Consent, ...], Field(max_length=7)] = ()
-
-
-class MoveAsked(Body):
-    """A move whose plan was seen."""
-
-    query: Name
-    to: Name
-    expect_active: Name = Field(description="the cluster that the query is on: the plan's from")
-    plan: str = Field(pattern=r"^[0-9a-f]{64}$", description="the hash that came with the plan")
-    consents: Annotated[tuple[Consent, ...], Field(max_length=7)] = ()
-    reason: Reason = ""
-    within_seconds: Within = 120.0
-
-
-class DrillAsked(Body):
-    """A rehearsal."""
-
-    query: Name
-    to: Name | None = None
-    consents: Annotated[tuple[Literal["repeats", "loss", "gap", "fresh", "dropped"], ...], Field(max_length=5)] = ()
-    reason: Reason = ""
-    within_seconds: Within = 600.0
-
-
-class CancelAsked(Body):
-    """What shall be taken back."""
-
-    id: str = Field(max_length=100, description="of an operation or a request")
-    reason: Reason = ""
-    within_seconds: Within = 120.0
-
-
-class PauseAsked(Body):
-    """Which queries automatic failover shall leave alone."""
-
-    query: Name | None = Field(default=None, description="default: all of them")
-    until: Annotated[str, Field(max_length=100)] | None = Field(default=None, description="default: until it is ended")
-    reason: Reason = ""
-
-
-class ResumeAsked(Body):
-    """Whose pause shall end."""
-
-    query: Name | None = Field(default=None, description="default: the pause of all of them")
-    reason: Reason = ""
-
-
-class AckAsked(Body):
-    """What was seen."""
-
-    query: Name
-    reason: Reason = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,23 +55,40 @@ class Writes:
     def plan(self, asked: PlanAsked) -> Mapping[str, object]:
         """The plan and its hash; changes nothing, and asks the clusters. Raises ``UnknownName``, ``UsageError``."""
         kind = OperationKind(asked.kind)
+        if (kind is OperationKind.REWIND) is (asked.to_time is None):
+            raise UsageError("a rewind has a to_time, and no other move has", hint="such as -15m")
         target, run = self._target(kind, asked.query, asked.to), run_of(self.store, asked.query)
-        value = self._plan(kind, asked.query, target, asked.consents)
+        value = self._plan(kind, asked.query, target, asked.consents, self._parameters(asked.to_time))
         return {"plan": value, "hash": _hash(value, asked.consents, run)}
 
     def move(self, kind: OperationKind, asked: MoveAsked, who: Principal, key: str | None) -> Mapping[str, object]:
         """Ask for a move. Raises ``Refused`` where the plan is another by now, or nobody leads."""
-        target = self._target(kind, asked.query, asked.to)
+        return self._seen(kind, asked, self._target(kind, asked.query, asked.to), {}, who, key)
+
+    def rewind(self, asked: RewindAsked, who: Principal, key: str | None) -> Mapping[str, object]:
+        """Ask to read again what was read since a time. Raises ``Refused`` as ``move`` does."""
+        target = self._target(OperationKind.REWIND, asked.query, None)
+        return self._seen(OperationKind.REWIND, asked, target, self._parameters(asked.to_time), who, key)
+
+    def _seen(
+        self,
+        kind: OperationKind,
+        asked: SeenAsked,
+        target: str,
+        parameters: Mapping[str, object],
+        who: Principal,
+        key: str | None,
+    ) -> Mapping[str, object]:
         run = run_of(self.store, asked.query)
         spec = RequestSpec(
             kind=kind, targets={asked.query: target}, expect_active={asked.query: asked.expect_active},
             actor=actor_of(who), reason=asked.reason, consents=asked.consents, runs={asked.query: run},
-            within=timedelta(seconds=asked.within_seconds),
+            within=timedelta(seconds=asked.within_seconds), parameters=parameters,
         )  # fmt: skip
         if (earlier := self._earlier(spec, who, key)) is not None:
             return earlier
         self._check_led()
-        value = self._plan(kind, asked.query, target, asked.consents)
+        value = self._plan(kind, asked.query, target, asked.consents, parameters)
         if value["from"] != asked.expect_active:
             raise Refused(f"{asked.query} is on {value['from']}, not on {asked.expect_active}", hint=_AGAIN)
         if _hash(value, asked.consents, run) != asked.plan:
@@ -214,6 +168,8 @@ class Writes:
         home = query.clusters[0]
         if kind is OperationKind.FAILBACK and to not in {None, home}:
             raise UsageError(f"a failback goes to {home}", hint="switchover goes to any cluster")
+        if kind is OperationKind.REWIND and to is not None:
+            raise UsageError("a rewind stays on its cluster", hint="leave to out")
         if to is not None and to not in query.clusters:
             raise UsageError(
                 f"{name} may not run on that cluster", hint=f"its clusters are {', '.join(query.clusters)}"
@@ -221,11 +177,22 @@ class Writes:
         if to is not None or kind is OperationKind.FAILBACK:
             return to or home
         under_way, row = open_operation(self.store, name), self.store.assignment(name)
+        if kind is OperationKind.REWIND:
+            return row.cluster if row is not None else home
         return under_way.target if under_way is not None else default_target(query, row.cluster if row else home)
 
-    def _plan(self, kind: OperationKind, query: str, target: str, consents: Sequence[str]) -> dict[str, Any]:
+    def _parameters(self, to_time: str | None) -> Mapping[str, object]:
+        """What a rewind needs; a time before now goes by the store's clock, which stamped what is known of a query."""
+        try:
+            return {} if to_time is None else {"to_time": instant(parse_time(to_time, self.store.now()))}
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+    def _plan(
+        self, kind: OperationKind, query: str, target: str, consents: Sequence[str], parameters: Mapping[str, object]
+    ) -> dict[str, Any]:
         gatherer = FactGatherer(store=self.store, settings=self.settings, logs=self.logs, clock=self.clock)
-        return plan_query(gatherer, kind, query, target, consents=frozenset(consents))
+        return plan_query(gatherer, kind, query, target, consents=frozenset(consents), parameters=parameters)
 
     def _check_led(self) -> None:
         if not is_led(self.store):
@@ -239,7 +206,8 @@ class Writes:
         (query, target), *_ = spec.targets.items()
         consents = tuple(each.partition(" ")[0] for each in found.consents)  # without the run of ``unfenced``
         asked = (spec.kind, query, target, spec.expect_active.get(query), spec.reason, tuple(spec.consents))
-        if asked != (found.kind, found.query, found.target, found.expect_active, found.reason, consents):
+        before = (found.kind, found.query, found.target, found.expect_active, found.reason, consents)
+        if (asked, spec.parameters) != (before, found.parameters):
             raise _used_otherwise()
         return _asked(found)
 
@@ -275,6 +243,7 @@ def _hash(plan: Mapping[str, Any], consents: Sequence[str], run: Process | None)
             [row["source"], row["topic"], row["partition"], row["target_topic"], row["method"]]
             for row in plan["partitions"]
         ],
+        "back_to": plan["rewind"]["to_time"] if "rewind" in plan else None,
         "consents": sorted(consents),
         "run": run.as_json() if run is not None else None,
     }

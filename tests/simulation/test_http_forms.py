@@ -10,7 +10,7 @@ from state.model.entities import OperationKind, Phase
 from tests.served import OPERATOR, VIEWER, Answer, Served
 from tests.simulation.test_http_pages import look, text_of
 from tests.simulation.test_http_pages import served as served  # a fixture
-from tests.simulation.test_http_writes import leading
+from tests.simulation.test_http_writes import THEN, leading
 from tests.simulation.test_http_writes import led as led  # a fixture
 from tests.simulation.world import QUERY, World
 
@@ -66,6 +66,20 @@ def test_a_move_is_planned_then_begun_by_its_button_and_followed(world: World, s
     done = world.carry_out(request)
     assert done is not None
     assert look(served, asked.headers["Location"]).headers["Location"] == f"/operations/{done.id}"
+
+
+@pytest.mark.usefixtures("led")
+def test_a_rewind_is_planned_then_begun_by_its_button(world: World, served: Served) -> None:
+    plan = planned(served, kind="rewind", to_time=THEN)
+    assert f"Plan: rewind of {QUERY} on east to {THEN} Every gate passes." in text_of(plan)
+    assert f"Rewind {QUERY} to {THEN}" in text_of(plan)
+    fields = form(plan, MOVE)
+    assert fields is not None
+    assert form(plan, f"/queries/{QUERY}/plan") == {"kind": "rewind", "to_time": THEN}
+    assert send(served, MOVE, fields | {"to_time": "-59s"}).code == 409
+    assert send(served, MOVE, fields).code == 303
+    (request,) = world.store.open_requests()
+    assert (request.kind, request.parameters) == (OperationKind.REWIND, {"to_time": THEN})
 
 
 @pytest.mark.usefixtures("led")

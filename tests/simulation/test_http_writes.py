@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from orchestrator.decide.times import instant
 from orchestrator.lease import NAME
 from state.model.entities import Desired, OperationKind, Phase
 from state.store.controller_store import ControllerStore
 from streaming.cluster_log import Logs
 from tests.served import OPERATOR, VIEWER, Answer, Served, serving
 from tests.simulation.conftest import CONFIG
-from tests.simulation.world import QUERY, World
+from tests.simulation.world import QUERY, START_MS, World
 
 MOVE = {"query": QUERY, "to": "west", "expect_active": "east", "reason": "east is down"}
 
@@ -158,6 +159,42 @@ def test_a_plan_asks_for_what_a_query_may_do(served: Served) -> None:
     assert served.post("/api/plan", {"kind": "failover", "query": "nothing"}).code == 404
     assert served.post("/api/plan", {"kind": "failover", "query": QUERY, "to": "south"}).code == 400
     assert served.post("/api/plan", {"kind": "rewind", "query": QUERY}).code == 400
+    assert served.post("/api/plan", {"kind": "failover", "query": QUERY, "to_time": "-1h"}).code == 400
+
+
+THEN = str(instant(START_MS - 60_000))
+
+
+def test_a_rewind_is_planned_asked_for_and_done(world: World, served: Served) -> None:
+    seen = planned(served, kind="rewind", to_time=THEN)
+    assert (seen["plan"]["from"], seen["plan"]["to"], seen["plan"]["refused"]) == ("east", "east", False)
+    assert seen["plan"]["totals"]["replay_records"] == 80
+    back = {"query": QUERY, "expect_active": "east", "to_time": seen["plan"]["rewind"]["to_time"], "plan": seen["hash"]}
+    key = {"Idempotency-Key": "back"}
+    with leading(world.store):
+        for change in ({"to_time": "-59s"}, {"expect_active": "west"}, {"consents": ["loss"]}):
+            assert served.post("/api/rewind", back | change).code == 409
+        assert served.post("/api/failover", {**MOVE, "to": "east", "plan": seen["hash"]}).code == 409
+        assert world.store.open_requests() == []
+        answer = served.post("/api/rewind", back, headers=key)
+        assert served.post("/api/rewind", back, headers=key).json == answer.json
+        assert served.post("/api/rewind", back | {"to_time": "-59s"}, headers=key).code == 400
+    assert (answer.code, answer.json["kind"], answer.json["to"]) == (202, "rewind", "east")
+    (request,) = world.store.open_requests()
+    assert (request.actor, request.parameters) == ("anna@http", {"to_time": THEN})
+    done = world.carry_out(request)
+    assert done is not None
+    assert (done.kind, done.outcome, done.parameters) == (OperationKind.REWIND, "done", {"to_time": THEN})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"to_time": "yesterday"}, {"to_time": "2026-01-31T12:00:00"}, {"to": "west"}, {"to": "east"}],
+    ids=lambda change: "-".join(change.values()),
+)
+def test_a_rewind_goes_back_to_a_time_and_to_no_other_cluster(served: Served, change: dict[str, str]) -> None:
+    answer = served.post("/api/plan", {"kind": "rewind", "query": QUERY, "to_time": THEN, **change})
+    assert (answer.code, answer.kind) == (400, "usage")
 
 
 def test_an_operation_before_its_commit_is_taken_back(world: World, served: Served) -> None:
@@ -207,7 +244,7 @@ def test_a_pause_is_made_and_ended_by_the_name_of_the_token(world: World, served
 
 
 @pytest.mark.parametrize(
-    "verb", ["plan", "failover", "switchover", "failback", "drill", "cancel", "pause", "resume", "ack"]
+    "verb", ["plan", "failover", "switchover", "failback", "rewind", "drill", "cancel", "pause", "resume", "ack"]
 )
 def test_a_viewer_asks_for_nothing(world: World, served: Served, verb: str) -> None:
     body = {"kind": "failover", "id": "op-1", **MOVE, "plan": "0" * 64}

@@ -21,12 +21,13 @@ def at(minute: int, value: float | None = 0.0, **change: Any) -> StandbySample:
 
 
 def exposure(*given: StandbySample, limit: float = 60.0) -> Plot:
-    return plots_of(given, AT, AT + HOUR, limit)[0]
+    (plot, _) = plots_of(given, AT, AT + HOUR, limit)
+    return plot
 
 
 def test_time_goes_to_the_right_and_values_upwards() -> None:
     plot = exposure(at(0, 0.0), at(5, 1.0), at(10, 2.0))
-    assert plot.lines == (((0.0, HEIGHT), (WIDTH / 12, HEIGHT / 2), (WIDTH / 6, 0.0)),)
+    assert [list(line) for line in plot.lines] == [[(0.0, HEIGHT), (WIDTH / 12, HEIGHT / 2), (WIDTH / 6, 0.0)]]
     assert (plot.newest, plot.highest, plot.highest_at, plot.top) == (2.0, 2.0, AT + 10 * MINUTE, 2.0)
 
 

@@ -5,8 +5,9 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.act.pause import AGAIN
 from orchestrator.cli.context import Context, pass_context, this_person, unknown_if_lost
-from orchestrator.cli.selection import Label, labels, select
+from orchestrator.cli.selection import labels, select
 from orchestrator.decide.gates.automatic import cooldown_text
+from orchestrator.decide.status import Label
 from orchestrator.errors import ExitCode, Refused
 from orchestrator.operation import pauses
 from orchestrator.shapes import json_shapes

@@ -6,11 +6,11 @@ import click
 
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
-from orchestrator.cli.selection import Label, labels, select
+from orchestrator.cli.selection import labels, select
 from orchestrator.decide.gates.readiness import Readiness
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_rows, replication_text
-from orchestrator.decide.status import Status
+from orchestrator.decide.status import Label, Status
 from orchestrator.errors import ExitCode, UsageError
 from orchestrator.facts.preflight import check_queries
 from orchestrator.facts.status import newest_drills, status_now

@@ -9,8 +9,9 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context, this_person
 from orchestrator.cli.moves.move import aims_of, carry_out, check_led, flags_of
 from orchestrator.cli.moves.options import CONSENTS
-from orchestrator.cli.selection import Label, labels
+from orchestrator.cli.selection import labels
 from orchestrator.decide.operation.drill import RECORDS
+from orchestrator.decide.status import Label
 from orchestrator.operation.requests import RequestSpec
 from state.model.entities import OperationKind, Request
 

@@ -11,10 +11,11 @@ from orchestrator.cli import plan_summary, render
 from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
 from orchestrator.cli.moves.options import CONSENTS, Flags
 from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, result_of
-from orchestrator.cli.selection import Label, said, select
+from orchestrator.cli.selection import said, select
 from orchestrator.decide.gates.gate import UNFENCED, run_name
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, PLANNED
 from orchestrator.decide.operation.turns import WAVE, waves_of
+from orchestrator.decide.status import Label
 from orchestrator.errors import OutcomeUnknown, UsageError
 from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer

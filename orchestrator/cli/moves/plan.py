@@ -11,8 +11,8 @@ from orchestrator.cli.moves.move import aims_of, flags_of, plans_of, plans_text,
 from orchestrator.cli.moves.options import Flags, to, waves, which
 from orchestrator.cli.moves.rewind import aim_of, back
 from orchestrator.cli.plan_summary import counted
-from orchestrator.cli.selection import Label
 from orchestrator.decide.operation.turns import THERE
+from orchestrator.decide.status import Label
 from orchestrator.errors import ExitCode
 from orchestrator.facts.current import open_operation
 from state.model.entities import OperationKind

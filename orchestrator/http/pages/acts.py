@@ -20,13 +20,10 @@ from starlette.routing import Route
 
 from orchestrator.config.errors import worded
 from orchestrator.decide.desk.operations import gates_of, placed_of
+from orchestrator.decide.operation.plan import headline
 from orchestrator.errors import Refused, UsageError
 from orchestrator.http.auth import Principal, Role
-from orchestrator.http.pages.details import WORST, Details
-from orchestrator.http.pages.forms import form_of, text_of
-from orchestrator.http.pages.markup import path_of, render
-from orchestrator.http.waits import ASKED_SECONDS, on_thread
-from orchestrator.http.writes import (
+from orchestrator.http.bodies import (
     AckAsked,
     CancelAsked,
     DrillAsked,
@@ -34,8 +31,13 @@ from orchestrator.http.writes import (
     PauseAsked,
     PlanAsked,
     ResumeAsked,
-    Writes,
+    RewindAsked,
 )
+from orchestrator.http.pages.details import WORST, Details
+from orchestrator.http.pages.forms import form_of, text_of
+from orchestrator.http.pages.markup import path_of, render
+from orchestrator.http.waits import ASKED_SECONDS, on_thread
+from orchestrator.http.writes import Writes
 from state.model.entities import OperationKind
 
 Asked = TypeVar("Asked", bound=BaseModel)
@@ -70,13 +72,15 @@ class Acts:
     async def _plan(self, request: Request) -> Response:
         _, form = await _operator_form(request)
         name = request.path_params["query"]
-        asked = _as(PlanAsked, _wish(form, name) | {"kind": text_of(form, "kind")})
+        more = {"kind": text_of(form, "kind"), "to_time": text_of(form, "to_time") or None}
+        asked = _as(PlanAsked, _wish(form, name) | more)
         made: Mapping[str, Any] = await self._work(lambda: self.writes.plan(asked))
         plan = made["plan"]
         partitions = placed_of(plan)
         body = render(
-            "plan.html", query=name, kind=asked.kind, plan=plan, hash=made["hash"], consents=asked.consents,
-            gates=gates_of(plan), partitions=partitions[:WORST], count=len(partitions), key=secrets.token_hex(16),
+            "plan.html", query=name, kind=asked.kind, name=_name_of(plan), plan=plan, hash=made["hash"],
+            consents=asked.consents, gates=gates_of(plan), partitions=partitions[:WORST], count=len(partitions),
+            key=secrets.token_hex(16),
         )  # fmt: skip
         return self.show(request, f"Plan of a {asked.kind}", body, 200)
 
@@ -90,6 +94,9 @@ class Acts:
             drill = _as(DrillAsked, wish)
             return await self._asked(request, name, lambda: self.writes.drill(drill, who, key))
         seen = {each: text_of(form, each) for each in ("expect_active", "plan")}
+        if kind == OperationKind.REWIND:
+            rewind = _as(RewindAsked, _without_target(wish) | seen | {"to_time": text_of(form, "to_time")})
+            return await self._asked(request, name, lambda: self.writes.rewind(rewind, who, key))
         move = _as(MoveAsked, wish | seen)
         if kind not in {OperationKind.FAILOVER, OperationKind.SWITCHOVER, OperationKind.FAILBACK}:
             raise UsageError("there is no such move", hint="make the plan first")
@@ -149,6 +156,11 @@ async def _operator_form(request: Request) -> tuple[Principal, dict[str, list[st
     return who, await form_of(request)
 
 
+def _name_of(plan: Mapping[str, Any]) -> str:
+    kind = OperationKind(plan["kind"])
+    return headline(kind, plan["query"], plan["from"], plan["to"], plan.get("rewind", {}))
+
+
 def may_act(who: Principal | None) -> bool:
     """Whether somebody sees buttons."""
     return who is not None and who.role.may(Role.OPERATOR)
@@ -157,6 +169,10 @@ def may_act(who: Principal | None) -> bool:
 def _wish(form: dict[str, list[str]], query: str) -> dict[str, object]:
     typed = re.split(r"[\s,]+", text_of(form, "consents"))
     return {"query": query, "to": text_of(form, "to") or None, "consents": tuple(filter(None, typed))}
+
+
+def _without_target(wish: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in wish.items() if name != "to"}
 
 
 def _as(model: type[Asked], fields: Mapping[str, object]) -> Asked:

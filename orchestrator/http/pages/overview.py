@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from markupsafe import Markup
+from pydantic import ValidationError
 
 from orchestrator.decide.desk.attention import concerns_of
 from orchestrator.decide.desk.lines import (
@@ -22,10 +23,11 @@ from orchestrator.decide.desk.lines import (
 )
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.operation.plan import headline
-from orchestrator.decide.status import Status
+from orchestrator.decide.status import Status, known_labels
+from orchestrator.errors import UsageError
 from orchestrator.http.pages.drawn import Drawn
 from orchestrator.http.pages.markup import render
-from orchestrator.http.reads import Reads
+from orchestrator.http.reads import LabelAsked, Reads
 from state.model.automation import EVERY
 
 EVENTS = 20
@@ -41,11 +43,15 @@ class Overview:
     _drawn: Drawn = field(default_factory=Drawn)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def markup(self, *, may_act: bool) -> Markup:
-        """All below the head of the page, the same for all who may do as much. Raises ``StoreError``."""
+    def markup(self, *, may_act: bool, label: str | None = None) -> Markup:
+        """All below the head of the page, the same for all who may do as much; of queries with a label, or of all.
+
+        Raises ``StoreError`` and ``UsageError``.
+        """
+        asked = label_asked(label)
         with self._lock:
             status = self.reads.status_now()
-            return self._drawn.of(may_act, status, lambda: self._draw(status, may_act=may_act))
+            return self._drawn.of((may_act, label), status, lambda: self._draw(status, asked, may_act=may_act))
 
     def copy_ages(self, status: Status) -> Mapping[str, CopyAge]:
         """By query, the age of its copies where that was sampled."""
@@ -61,14 +67,17 @@ class Overview:
         self._ages = found
         return {query: age for query, (_, age) in found.items() if age is not None}
 
-    def _draw(self, status: Status, *, may_act: bool) -> Markup:
-        settings, ages = self.reads.settings, self.copy_ages(status)
+    def _draw(self, whole: Status, asked: LabelAsked, *, may_act: bool) -> Markup:
+        settings, ages, status = self.reads.settings, self.copy_ages(whole), self.reads.labelled(whole, asked)
         held_back = [paused_text(pause) for pause in status.pauses]
         held_back += [cooldown_text(each, query) for query, each in sorted(status.cooldowns.items())]
         return render(
             "overview.html",
             status=status,
             may_act=may_act,
+            label=asked.label,
+            labels=known_labels(settings),
+            count=len(whole.queries),
             is_paused=any(pause.scope == EVERY for pause in status.pauses),
             concerns=concerns_of(status, settings),
             clusters=cluster_lines(status),
@@ -83,6 +92,14 @@ class Overview:
             held_back=[*held_back, *status.waiting],
             events=status.events[-EVENTS:][::-1],
         )  # fmt: skip
+
+
+def label_asked(label: str | None) -> LabelAsked:
+    """What stands behind the question mark of the page. Raises ``UsageError``."""
+    try:
+        return LabelAsked(label=label)
+    except ValidationError:
+        raise UsageError("a label is KEY=VALUE, such as team=billing", hint="follow the links of the page") from None
 
 
 def automatic_counts(status: Status) -> list[tuple[str, int]]:

@@ -115,8 +115,8 @@ class Pages:
         return await on_thread(work, self._limiter, ANSWER_SECONDS)
 
     async def _show_overview(self, request: Request) -> Response:
-        acts = may_act(request.scope["principal"])
-        return await self._show(request, "Overview", lambda: self._overview.markup(may_act=acts))
+        acts, label = may_act(request.scope["principal"]), request.query_params.get("label") or None
+        return await self._show(request, "Overview", lambda: self._overview.markup(may_act=acts, label=label))
 
     async def _show_query(self, request: Request) -> Response:
         name, acts = request.path_params["query"], may_act(request.scope["principal"])

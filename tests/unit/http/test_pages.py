@@ -90,6 +90,50 @@ def test_the_overview_says_that_nothing_is_wrong(fresh: Served) -> None:
     assert "2 off" in text
 
 
+@pytest.fixture
+def labelled(tmp_path: Path, store: ControllerStore) -> Iterator[Served]:
+    """Sums belongs to a team, revenue to none."""
+    term = fill(store, QUERIES)
+    sample(store, term, "revenue", refused=True)
+    with serving(tmp_path, config=config_of(QUERIES) + "    labels: {team: billing, tier: gold}\n") as made:
+        yield made
+
+
+def test_a_label_narrows_the_overview_and_what_is_wrong(labelled: Served) -> None:
+    assert "revenue is not ready" in text_of(look(labelled))
+    assert b'href="/?label=team%3Dbilling"' in look(labelled).body
+    for label in ("team%3Dbilling", "team=billing", "team=billing,tier=gold"):
+        narrow = text_of(look(labelled, f"/?label={label}"))
+        assert "Only the 1 of 2 queries with team=billing" in narrow
+        assert "Nothing is wrong" in narrow
+        assert not re.search(r"revenue east a running", narrow)
+    for wrong in ("team=shop", "team", "team=billing,tier=tin", "<script>"):
+        answer = look(labelled, f"/?label={wrong}")
+        assert (answer.code, b"<script>" in answer.body) == (400, False)
+
+
+def test_a_label_narrows_what_programs_get(labelled: Served) -> None:
+    for path in ("/api/queries", "/api/status"):
+        found = labelled.ask(f"{path}?label=team=billing,tier=gold", token=VIEWER).json
+        rows = found if path == "/api/queries" else found["queries"]
+        assert [each["query"] for each in rows] == ["sums"]
+        wrong = labelled.ask(f"{path}?label=team=shop", token=VIEWER)
+        assert (wrong.code, wrong.json["error"]["hint"]) == (400, "labels of queries: team=billing, tier=gold")
+
+
+def test_samples_are_what_the_checks_measured(store: ControllerStore, fresh: Served) -> None:
+    sample(store, fill(store, QUERIES), "sums", age_ms=1_500)
+    found = fresh.ask("/api/queries/sums/samples", token=VIEWER).json
+    assert found["limit_seconds"] == 60.0
+    assert [each["copy_age_seconds"] for each in found["samples"]][-1] == 1.5
+    assert set(found["samples"][0]) == {
+        "at", "source", "target", "ready", "exposure_records", "exposure_seconds", "copy_age_seconds",
+    }  # fmt: skip
+    assert fresh.ask("/api/queries/sums/samples?since=-0s", token=VIEWER).json["samples"] == []
+    assert fresh.ask("/api/queries/sums/samples?since=soon", token=VIEWER).code == 400
+    assert fresh.ask("/api/queries/none/samples", token=VIEWER).code == 404
+
+
 def test_a_wrong_thing_comes_first_with_its_reason_and_the_way_out(store: ControllerStore, fresh: Served) -> None:
     term = fill(store, QUERIES)
     judge(store, term, east=Verdict.DOWN)

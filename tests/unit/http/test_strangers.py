@@ -16,7 +16,8 @@ from state.settings.keys import HttpToken
 from tests.served import OPERATOR, VIEWER, Served, received, serving
 
 GUARDED = (
-    "/api/status", "/api/clusters", "/api/queries", "/api/queries/revenue", "/api/queries/revenue/timeline", "/api/queries/revenue/samples",
+    "/api/status", "/api/clusters", "/api/queries", "/api/queries/revenue", "/api/queries/revenue/timeline",
+    "/api/queries/revenue/samples",
     "/api/operations", "/api/operations/op-1", "/api/history", "/api/config", "/api/openapi.json", "/events",
 )  # fmt: skip
 

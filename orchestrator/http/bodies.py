@@ -1,0 +1,91 @@
+"""What may be sent: the body of each path that takes one, as a model with its limits."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from state.settings.values import Name
+
+Consent = Literal["unfenced", "repeats", "loss", "replication", "gap", "fresh", "dropped"]
+Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+ToTime = Annotated[str, Field(max_length=100)]
+Within = Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)]
+
+
+class Body(BaseModel):
+    """What is sent: another key is a mistake, and a number is no text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlanAsked(Body):
+    """What a move would do."""
+
+    kind: Literal["failover", "switchover", "failback", "rewind", "drill"]
+    query: Name
+    to: Name | None = Field(default=None, description="default: the next of the query's clusters; of a failback, home")
+    to_time: ToTime | None = Field(default=None, description="of a rewind, and only of one: back to when")
+    consents: Annotated[tuple[Consent, ...], Field(max_length=7)] = ()
+
+
+class SeenAsked(Body):
+    """Something whose plan was seen."""
+
+    query: Name
+    expect_active: Name = Field(description="the cluster that the query is on: the plan's from")
+    plan: str = Field(pattern=r"^[0-9a-f]{64}$", description="the hash that came with the plan")
+    consents: Annotated[tuple[Consent, ...], Field(max_length=7)] = ()
+    reason: Reason = ""
+    within_seconds: Within = 120.0
+
+
+class MoveAsked(SeenAsked):
+    """A move."""
+
+    to: Name
+
+
+class RewindAsked(SeenAsked):
+    """A way back in time, on the cluster where the query is."""
+
+    to_time: ToTime = Field(description="the to_time of the plan's rewind")
+
+
+class DrillAsked(Body):
+    """A rehearsal."""
+
+    query: Name
+    to: Name | None = None
+    consents: Annotated[tuple[Literal["repeats", "loss", "gap", "fresh", "dropped"], ...], Field(max_length=5)] = ()
+    reason: Reason = ""
+    within_seconds: Within = 600.0
+
+
+class CancelAsked(Body):
+    """What shall be taken back."""
+
+    id: str = Field(max_length=100, description="of an operation or a request")
+    reason: Reason = ""
+    within_seconds: Within = 120.0
+
+
+class PauseAsked(Body):
+    """Which queries automatic failover shall leave alone."""
+
+    query: Name | None = Field(default=None, description="default: all of them")
+    until: Annotated[str, Field(max_length=100)] | None = Field(default=None, description="default: until it is ended")
+    reason: Reason = ""
+
+
+class ResumeAsked(Body):
+    """Whose pause shall end."""
+
+    query: Name | None = Field(default=None, description="default: the pause of all of them")
+    reason: Reason = ""
+
+
+class AckAsked(Body):
+    """What was seen."""
+
+    query: Name
+    reason: Reason = ""
