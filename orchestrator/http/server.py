@@ -46,7 +46,8 @@ TURN_SECONDS = 120.0
 HEADERS_SECONDS = 10.0
 """Within so many seconds the head of a request has to be there."""
 IDLE_SECONDS = 5
-CONNECTIONS = 64
+CONNECTIONS = 512
+"""Browsers keep two each for a page that is open: enough for 200 of them and some more."""
 HEAD_BYTES = 16 * 1024
 GRACE_SECONDS = 3
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.desk.plots import HEIGHT, WIDTH, Plot, plots_of
+from orchestrator.decide.desk.plots import HEIGHT, WIDTH, Plot, plots_of, plotted_from
 from state.model.maintenance import StandbySample
 from tests.contract import samples
 from tests.contract.samples import AT
@@ -48,7 +48,15 @@ def test_the_limit_is_drawn_only_where_it_is_in_the_box() -> None:
     assert exposure(at(0, 90.0)).limit_y == pytest.approx(HEIGHT * 0.4)
 
 
-def test_what_was_never_measured_has_no_line_and_no_number() -> None:
+def test_plots_begin_with_the_first_sample_but_ten_minutes_ago_at_the_latest() -> None:
+    now = AT + 6 * HOUR
+    assert plotted_from((), now, 6 * HOUR) == now - 10 * MINUTE
+    assert plotted_from((at(355),), now, 6 * HOUR) == now - 10 * MINUTE
+    assert plotted_from((at(120), at(355)), now, 6 * HOUR) == AT + 120 * MINUTE
+    assert plotted_from((at(-1), at(355)), now, 6 * HOUR) == AT
+
+
+def test_nothing_measured_is_no_line_and_no_number() -> None:
     for given in ((), (at(0, None),)):
         plot = exposure(*given)
         assert (plot.lines, plot.newest, plot.highest, plot.highest_at) == ((), None, None, None)

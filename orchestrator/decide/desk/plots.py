@@ -13,6 +13,7 @@ from state.model.maintenance import StandbySample
 
 WIDTH, HEIGHT = 600, 120
 """Of the box that the lines are drawn in."""
+SHORTEST = timedelta(minutes=10)
 _STEPS = (1.0, 2.0, 5.0)
 
 
@@ -34,6 +35,11 @@ class Plot:
     """Points in the box, from its upper left corner."""
     limit_y: float | None
     """Where the limit is, if that is in the box."""
+
+
+def plotted_from(samples: Sequence[StandbySample], now: datetime, longest: timedelta) -> datetime:
+    """Where the plots begin: with the first sample of so long a while, but ten minutes ago at the latest."""
+    return min([now - SHORTEST, *(max(now - longest, each.sampled_at) for each in samples[:1])])
 
 
 def plots_of(samples: Sequence[StandbySample], begin: datetime, end: datetime, limit: float) -> tuple[Plot, ...]:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from orchestrator.decide.desk.lines import copy_age, phases_of, query_line
 from orchestrator.decide.desk.operations import forecast_lines, gates_of, placed_lines, step_lines
 from orchestrator.decide.desk.partitions import partition_lines
-from orchestrator.decide.desk.plots import plots_of
+from orchestrator.decide.desk.plots import plots_of, plotted_from
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.gates.readiness import sentence
 from orchestrator.decide.operation.drill import drill_text
@@ -52,8 +52,8 @@ class Details:
         ends = store.ends(shown.cluster) if shown.cluster is not None else {}
         partitions = partition_lines(shown, ends, sample)
         declared = self.reads.settings.queries.get(name)
-        began = status.at - PLOTTED
-        points = store.standby_samples(name, since=began)
+        points = store.standby_samples(name, since=status.at - PLOTTED)
+        began = plotted_from(points, status.at, PLOTTED)
         return render(
             "query.html",
             may_act=may_act,

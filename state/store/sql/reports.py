@@ -1,6 +1,7 @@
-"""What runners and controllers report, of themselves, of queries and of clusters."""
+"""What runners and controllers report, of themselves, of queries, of their standbys and of clusters."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from functools import cache
 
 import sqlalchemy as sa
@@ -8,21 +9,26 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.model.entities import Assignment, Event, Operation, QueryFact, RunnerFact, RunState
+from state.model.maintenance import Disorder, ReadinessFact, ReplicationSample, StandbySample
 from state.model.pins import Pin
-from state.store.sql.columns import Instant
-from state.store.sql.database import Insert, Part, changing, insert_into, values_of
+from state.store.sql.columns import Instant, pack, unpack
+from state.store.sql.database import Insert, Part, changing, insert_into, upsert, values_of
+from state.store.sql.engine import translated
 from state.store.sql.history import append
 from state.store.sql.schema import (
     OPEN_MOVE,
     assignments,
     cluster_statuses,
+    disorders,
     operations,
     pins,
     probe_reports,
     query_facts,
+    readiness,
     runners,
+    standby_samples,
 )
-from state.store.write_checks import check_believed, refuse_moving
+from state.store.write_checks import check_believed, check_pruned, refuse_moving
 
 _REGISTERED = sa.select(runners.c.instance).where(runners.c.runner == sa.bindparam("runner")).with_for_update(read=True)
 """Locked until the end, so that nobody takes the name over between the look and the write."""
@@ -162,3 +168,65 @@ def _newer_only(dialect: str) -> Insert:
 def _newest(dialect: str) -> Insert:
     """The upsert of a cluster status."""
     return changing(insert_into(dialect, cluster_statuses), cluster_statuses, cluster_statuses.c.keys())
+
+
+class ReadinessTables(Part):
+    """One row of readiness and one of disorder a query, and a row a sample."""
+
+    def keep_readiness(
+        self,
+        fact: ReadinessFact,
+        *,
+        term: int,
+        event: Event,
+        replication: ReplicationSample | None = None,
+        sample: StandbySample | None = None,
+    ) -> bool:
+        with self._leading(term) as connection:
+            stands = connection.execute(
+                sa.select(readiness.c.ready, readiness.c.since).where(readiness.c.query == fact.query)
+            ).first()
+            same = stands is not None and stands.ready is fact.ready
+            packed = pack(replication) if replication is not None else None
+            kept = {"since": stands.since} if stands and same else {}
+            values = values_of(fact) | kept | {"replication": packed}
+            connection.execute(upsert(self._insert(readiness), readiness, values))
+            if sample is not None:
+                connection.execute(upsert(self._insert(standby_samples), standby_samples, values_of(sample)))
+            if not same:
+                append(connection, [event])
+            return not same
+
+    def readiness(self) -> Sequence[ReadinessFact]:
+        return self._rows(ReadinessFact, sa.select(*_FACT).order_by(readiness.c.query))
+
+    def replication(self, query: str) -> ReplicationSample | None:
+        kept = sa.select(readiness.c.replication).where(readiness.c.query == query)
+        with translated(), self._engines.read.connect() as connection:
+            packed = connection.execute(kept).scalar()
+        return unpack(packed) if packed is not None else None
+
+    def keep_disorder(self, disorder: Disorder, *, term: int) -> None:
+        with self._leading(term) as connection:
+            connection.execute(upsert(self._insert(disorders), disorders, values_of(disorder)))
+
+    def disorder(self, query: str) -> Disorder | None:
+        return self._row(Disorder, sa.select(disorders).where(disorders.c.query == query))
+
+    def standby_samples(self, query: str, *, since: datetime | None = None) -> Sequence[StandbySample]:
+        kept = sa.select(standby_samples).where(standby_samples.c.query == query)
+        if since is not None:
+            kept = kept.where(standby_samples.c.sampled_at >= since)
+        return self._rows(StandbySample, kept.order_by(standby_samples.c.sampled_at))
+
+    def prune_standby_samples(self, before: datetime, *, limit: int, term: int) -> int:
+        keys = list(standby_samples.primary_key.columns)
+        with self._leading(term) as connection:
+            check_pruned(before, self._at(connection), keep=1, limit=limit)
+            old = sa.select(*keys).where(standby_samples.c.sampled_at < before).limit(limit)
+            gone = sa.delete(standby_samples).where(sa.tuple_(*keys).in_(old))
+            return connection.execute(gone).rowcount
+
+
+_FACT = [column for column in readiness.c if column.name != "replication"]
+"""Read every second by who looks on; the sample of replication beside it is large, and asked for by itself."""

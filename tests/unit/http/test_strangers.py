@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from orchestrator.http import auth, server, waits
 from orchestrator.http.auth import GUESSES, Gatekeeper, Principal, Role
+from orchestrator.http.events import CLIENTS
 from orchestrator.http.writes import actor_of
 from state.model.automation import AUTOMATIC
 from state.settings.keys import HttpToken
@@ -291,6 +293,20 @@ def test_more_connections_than_there_is_room_for_are_turned_away(fresh: Served) 
     crowd = [socket.create_connection(("127.0.0.1", fresh.port), timeout=60) for _ in range(server.CONNECTIONS)]
     try:
         assert fresh.ask("/healthz").code == 503
+    finally:
+        for each in crowd:
+            each.close()
+
+
+def test_five_hundred_who_follow_the_history_shut_nobody_out(fresh: Served) -> None:
+    asked = f"GET /events HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {VIEWER}\r\n\r\n".encode()
+    crowd = [socket.create_connection(("127.0.0.1", fresh.port), timeout=60) for _ in range(500)]
+    try:
+        for each in crowd:
+            each.sendall(asked)
+        codes = Counter(each.recv(12) for each in crowd)
+        assert codes == {b"HTTP/1.1 200": CLIENTS, b"HTTP/1.1 503": 500 - CLIENTS}
+        assert fresh.ask("/healthz").code == fresh.ask("/api/status", token=VIEWER).code == 200
     finally:
         for each in crowd:
             each.close()

@@ -5,6 +5,7 @@
 
 const EVERY = 60000;
 const APART = 301;
+const SHORTEST = 600;
 const HEIGHT = 170;
 const section = document.getElementById("plots");
 const drawn = new Map();
@@ -39,13 +40,14 @@ function axis(more) {
 
 function options(figure, data) {
   const now = Date.now() / 1000;
+  const begin = Math.min(now - SHORTEST, Math.max(now - Number(section.dataset.hours) * 3600, data[0][0]));
   return {
     width: figure.clientWidth,
     height: HEIGHT,
     tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC"),
     cursor: { drag: { x: false, y: false } },
     scales: {
-      x: { range: () => [now - Number(section.dataset.hours) * 3600, now] },
+      x: { range: () => [begin, now] },
       y: { range: (_, __, most) => [0, Math.max(1, (most ?? 0) * 1.1)] },
     },
     axes: [axis({ size: 30, values: [[1, "{HH}:{mm}", null, null, null, null, null, null, 0]] }), axis({ size: 56, values: (_, ticks) => ticks.map((tick) => `${tick} s`) })],
