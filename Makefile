@@ -10,8 +10,9 @@ FAULT   ?= kill
 MINUTES ?= 30
 SEED    ?= 1
 COUNT   ?= 66
-WORKERS ?= 0 # processes for the real tests, a file each; 0: this one. Each needs a core and some 3 GB at most
+WORKERS ?= 2 # processes for the real tests, a file each; 0: this one. Each needs half a core on average and 3 GB at most
 COMPILE := uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate -q
+CORES   := $(shell getconf _NPROCESSORS_ONLN)
 PYTEST  := $(BIN)/python -m pytest -p no:cacheprovider
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 unexport PYTHONDONTWRITEBYTECODE # hundreds of short processes need not compile us anew, each
@@ -60,7 +61,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 unit: companion
-	$(PYTEST) -q -n auto -m "not real and not long" tests/unit tests/contract
+	$(PYTEST) -q -n $$((2 * $(CORES))) -m "not real and not long" tests/unit tests/contract # half of their time they wait
 
 simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and a clock that are simulated
 	$(PYTEST) -q -n auto -m "not real and not long" tests/simulation
@@ -68,8 +69,14 @@ simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and
 archives: java ## a minute or two, once: archive the classes of Kafka and Spark, so that tests and demo start them in half the time
 	$(BIN)/python -m lab archive
 
-test: check simulate java prometheus browser archives ## half an hour: check, simulate, then one of each kind on real brokers, Spark, PostgreSQL and Chromium
-	$(PYTEST) -n $(strip $(WORKERS)) --dist loadfile -m "real and not long"
+test: check java prometheus browser archives ## 25 minutes: check, then the simulation beside one of each kind on real brokers, Spark, PostgreSQL and Chromium
+	$(MAKE) --no-print-directory -j 2 real beside
+
+real:
+	$(PYTEST) -n $(strip $(WORKERS)) --dist loadfile --no-loadscope-reorder -m "real and not long"
+
+beside: # the real tests wait for most of their time, and go first where they do not
+	nice $(MAKE) --no-print-directory --output-sync=target simulate
 
 test-long: java ## hours: every long test; pages go to build/reports/COMMIT, make reports publishes
 	TIDEOVER_FAULTS_REPORT=1 $(PYTEST) -m long --timeout 14400
@@ -119,4 +126,4 @@ mutants: $(STAMP) ## half an hour: mutants of verdict, gates, lease, fence, carr
 clean: ## remove what was built (not the caches of jars)
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache spark-warehouse
 
-.PHONY: help setup java browser pictures companion prometheus archives demo check lint types unit simulate test test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean
+.PHONY: help setup java browser pictures companion prometheus archives demo check lint types unit simulate test real beside test-long test-matrix bench wheel chaos chaos-soak reports reports-index docs lock mutants clean

@@ -22,7 +22,7 @@ from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import read_retained
 from tests.jars import connector_jars
 from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Files, Ledger, Move, Parquet, position, read, run, uncommit
-from tests.waiting import PROCESS_SECONDS
+from tests.waiting import PROCESS_SECONDS, until
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 
@@ -172,13 +172,19 @@ def test_a_long_line_of_batches_is_carried_from_its_newest_snapshot(move: Move, 
     move.with_settings(STORES[store])
     sink = Ledger()
     state = Path(move.old) / "state"
-    for end in range(6, COMMITTED):  # Spark writes snapshots now and then, while a run holds its state loaded
-        move.east.extend(move.topic, end)
-        assert run(sink.writer(read(move.session, move.east, move.topic)), move.old) is None
-        if all(any(state.glob(f"0/{partition}/*.{full}")) for partition in (0, 1)):
-            break
-    else:
-        pytest.fail(f"no snapshot was written in {COMMITTED - 6} runs")
+
+    def is_written() -> bool:
+        return all(any(state.glob(f"0/{partition}/*.{full}")) for partition in (0, 1))
+
+    move.east.extend(move.topic, 5)
+    query = sink.writer(read(move.session, move.east, move.topic)).option("checkpointLocation", move.old).start()
+    try:
+        for end in range(10, COMMITTED, 5):
+            move.east.extend(move.topic, end)
+            query.processAllAvailable()
+        until(is_written, "Spark writes a snapshot in the background, while a run holds its state loaded")
+    finally:
+        query.stop()
     move.east.extend(move.topic, COMMITTED)
     assert run(sink.writer(read(move.session, move.east, move.topic)), move.old) is None
     move.carry(UncommittedBatch.BRIDGE, move.inspect())

@@ -1,4 +1,7 @@
-"""A switchover on real parts: both clusters alive, 2,000 records a second, and every record delivered once."""
+"""A switchover on real parts: both clusters alive, 2,000 records a second, and every record delivered once.
+
+`test_chain.py` has one in every run of the tests: of two queries, while the replicator lags.
+"""
 
 import json
 import time
@@ -12,7 +15,7 @@ from lab.scenario import Script, open_world
 from lab.stage import await_running, stage
 from tests.waiting import until
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 
 def test_a_switchover_under_load_loses_and_repeats_nothing(tmp_path: Path) -> None:
@@ -54,7 +57,6 @@ def test_a_switchover_under_load_loses_and_repeats_nothing(tmp_path: Path) -> No
             assert row["delivered"] == row["acked"] > 0
 
 
-@pytest.mark.long
 def test_a_switchover_without_its_replicator_goes_back(tmp_path: Path) -> None:
     with stage(tmp_path / "story", print) as on:
         open_world(on, Script(base_port=free_base_port()))

@@ -56,7 +56,7 @@ REAL = {
     25: "tests/long/test_watch_crashes.py::test_a_standby_killed_among_the_moves_makes_no_query_go_to_and_fro",
     26: "tests/long/test_watch_faults.py::test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it",
     27: "tests/long/test_watch_crashes.py::test_a_primary_that_returns_after_the_move_changes_nothing",
-    28: "tests/real/test_switchover.py::test_a_switchover_under_load_loses_and_repeats_nothing",
+    28: "tests/real/test_chain.py::test_a_chain_moves_upstream_first_and_loses_and_repeats_nothing",
     33: "tests/real/test_faults.py::test_the_same_failover_typed_twice_at_once_is_one_operation_and_one_move",
     36: "tests/real/test_replicator_returns.py::test_records_of_a_returning_replicator_are_forecast_and_counted",
     41: "tests/long/test_watch_crashes.py::test_a_runner_killed_with_its_cluster_is_proven_gone_by_its_successor",

@@ -150,6 +150,7 @@ def test_a_client_that_takes_nothing_is_let_go(
     served: Served, store: ControllerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(events, "PING_SECONDS", 0.2)  # what is sent next finds the lines before it still unsent
     monkeypatch.setattr(events, "CLIENTS", 1)
     note(store, *("x" * 50_000 for _ in range(200)))
     with following(served, after=0):
