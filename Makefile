@@ -15,7 +15,7 @@ COMPILE := uv pip compile --generate-hashes --universal --python-version 3.11 --
 CORES   := $(shell getconf _NPROCESSORS_ONLN)
 PYTEST  := $(BIN)/python -m pytest -p no:cacheprovider
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
-unexport PYTHONDONTWRITEBYTECODE # hundreds of short processes need not compile us anew, each
+unexport PYTHONDONTWRITEBYTECODE # hundreds of short processes need not compile us again, each
 
 .DEFAULT_GOAL := help
 
@@ -103,7 +103,7 @@ reports: java ## about 10 hours, needs Docker: all reports of one clean commit (
 reports-index: $(STAMP) ## a second: count the ages of the reports again, run nothing
 	$(BIN)/python -m reports index
 
-docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's runbook and the table of faults anew
+docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's runbook and the table of faults again
 	$(BIN)/python -m orchestrator.cli.reference write docs
 	$(BIN)/python -m orchestrator.http.pages.runbook docs/runbook.md
 	$(BIN)/python -m tests.simulation.faults.table
@@ -111,7 +111,7 @@ docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's run
 pictures: $(STAMP) browser ## a minute: the pictures of docs/images, from Chromium
 	$(BIN)/python -m tests.desk_pictures docs/images
 
-lock: ## make the lock files anew (needs uv)
+lock: ## make the lock files again (needs uv)
 	@mkdir -p build; for version in 3.5.7 4.0.0 4.2.0; do \
 	  echo "pyspark==$$version" > build/constraint.txt; \
 	  $(COMPILE) pyproject.toml --extra dev --constraint build/constraint.txt -o conf/locks/pyspark-$$version.lock; done

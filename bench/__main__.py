@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         setting = _setting(directory / name, chosen)
         try:
             rows += MEASUREMENTS[name](setting)
-        except Exception as error:  # noqa: BLE001 - the loop's edge: the others are measured all the same, and it is told
+        except Exception as error:  # noqa: BLE001 - the loop's edge: the others are measured all the same, and it is reported
             failures[name] = f"{type(error).__name__}: {error}"
             setting.say(f"not measured: {failures[name]}")
     report = Report(

@@ -37,7 +37,7 @@ def start_anew(on: Stage, query: str, struck_at: float) -> float:
 
 
 def naive_settings(declared: Mapping[str, Any], query: str, folder: Path, struck_at: float) -> dict[str, Any]:
-    """What ``bench.baseline_driver`` is told: the query as declared, from a guessed time, with nothing kept."""
+    """What ``bench.baseline_driver`` gets: the query as declared, from a guessed time, with nothing kept."""
     told = declared["queries"][query]
     return {
         "bootstrap": declared["clusters"]["west"]["bootstrap"][0],

@@ -10,7 +10,7 @@ In our figure: hold, fence, look-up, forecast, preparing and checking the checkp
 is one, and the first batch that can hold data, to its commit. It starts when the operation is recorded; *typed* starts
 half a second earlier, with the command line's own process, and so is what an operator feels. In the naive figure:
 process start to commit of the first batch, and nothing of what a person does before. Not in either: noticing that the
-cluster is gone. The naive driver starts without its state, and nobody knows what it lost or repeated.
+cluster is gone. The naive driver starts without its state, and what it lost or repeated is unknown.
 """
 
 import json

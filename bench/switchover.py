@@ -35,7 +35,7 @@ from streaming.spark.checkpoint.log_text import parse_offset_entry
 
 NAME, NAME_OF_THREE = "switchover", "switchover-three"
 TIMES = 1.5
-"""The pause may be so many times the restart."""
+"""The pause may be this many times the restart."""
 ROUNDS = 10
 RATE = 2000
 LATEST_BEGIN_SECONDS = 330.0

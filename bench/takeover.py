@@ -38,7 +38,7 @@ RATE = 2000
 LATEST_BEGIN_SECONDS = 170.0
 """A round takes a minute: one that would begin later is left out."""
 _WARM, _COLD = "guarded", "unguarded"
-"""The queries: ``b`` stands by for the first, and nobody for the second."""
+"""The queries: ``b`` stands by for the first, and no runner for the second."""
 _BATCHES = 10
 _DECIDE_SECONDS = 1.0
 _RUNNING_SECONDS = 150.0

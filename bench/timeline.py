@@ -160,7 +160,7 @@ class _Clock:
 
 
 def _size(directory: Path, rates: list[float], began: datetime, step: timedelta, steps: int, *, saves: float) -> float:
-    """Megabytes of so many steps, saved every so many seconds of the model; minute steps with all that lies on disk."""
+    """Megabytes of ``steps``, saved every ``saves`` seconds of the model; minute steps with all that lies on disk."""
     directory.mkdir()
     store = open_store(f"sqlite:///{directory / 'store.db'}")
     empty = _bytes(directory) if step < _MINUTE else 0

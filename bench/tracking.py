@@ -7,7 +7,7 @@ other; every second pair runs the other way round, so that a slow drift of the m
 Spark's own ``triggerExecution``.
 
 Spark keeps 64 Kafka consumers in each process by default. Here it may keep one per partition, so that no batch has to
-make any anew. A partition count ends after ``_COUNT_SECONDS`` with the pairs that were taken, or says that none was.
+make any again. A partition count ends after ``_COUNT_SECONDS`` with the pairs that were taken, or says that none was.
 
 With tracking: what the runner does, by the runner's own classes. The checkpoint is followed, every batch goes to the
 ``Tracker``, which reads the records before each end, samples the ends of the cluster and writes positions to SQLite.
@@ -139,7 +139,7 @@ def _adopt(store: RunnerStore, checkpoint: str) -> None:
 def _block(
     query: StreamingQuery, batches: int, deadline: float, clock: Callable[[], float] = time.monotonic
 ) -> tuple[list[float], float]:
-    """So many batches with data, after the one that is running: their durations in milliseconds, and by how much the
+    """How many batches with data, after the one that is running: their durations in milliseconds, and by how much the
     clock went on from the end of that one to the end of the last. Raises ``TimeIsUp`` at the deadline."""
     reports, seen = java_query(query), dict[int, float]()
     first, began = _newest(reports), None
@@ -213,7 +213,7 @@ class _Tracking:
         self.cpu_seconds = cpu_seconds
 
     def switch(self, *, on: bool) -> None:
-        """Begin anew, or stop and forget."""
+        """Start again, or stop and forget."""
         if self._thread is not None:
             self._over.set()
             self._thread.join()

@@ -22,7 +22,7 @@ from reports.stamp import stamped
 ROOT = Path(__file__).resolve().parents[1]
 _BUILD_SECONDS = 1800.0
 _MOST_UNSTRUCK = 2
-"""After so many scenarios in a row that did not come as far as their fault, the rest is not tried."""
+"""After this many scenarios in a row that did not come as far as their fault, the rest is not tried."""
 _REPORT = "report.json"
 _CLUSTERS = {
     False: "in plain text",

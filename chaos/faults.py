@@ -90,7 +90,7 @@ class FaultStep:
 
     @property
     def during(self) -> str:
-        """When load is shown while somebody waits for a verb, in words; empty where nobody does."""
+        """When load is shown while a verb is waited for, in words; empty where none is."""
         return f"during the {self.act.value}" if self.act in TYPED and self.detail != NO_WAIT else ""
 
     @property

@@ -56,7 +56,7 @@ class Outcome:
     leaders: Sequence[tuple[float, str | None]] = ()
     """Seconds after the first fault, and who was seen to lead from then on."""
     reconnects: Sequence[float] = ()
-    """Seconds after the first fault at which the watch ended by itself, and was begun anew."""
+    """Seconds after the first fault at which the watch ended by itself, and was started again."""
     places: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     """By query: cluster, runner and state in the end."""
     epochs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Outcome:
     operations: Sequence[Mapping[str, Any]] = ()
     """`show-op -o json` of each operation since the scenario began, oldest first."""
     tail: int = 0
-    """So many records were reported to be on the primary alone, before replication was turned round."""
+    """How many records were reported to be on the primary alone, before replication was turned round."""
     verdict: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """`python -m lab verify -o json`."""
     loads: Mapping[str, Load] = field(default_factory=dict)

@@ -102,7 +102,7 @@ class Story:
         self._producer = _PRODUCERS[PRIMARY]
         self._tail = 0
         self._home: tuple[str, ...] = ()
-        """What the verifier is told once the queries are at home."""
+        """What the verifier gets once the queries are at home."""
         self._unhealed = ""
 
     def tell(self, environment_name: str) -> Outcome:
@@ -156,7 +156,7 @@ class Story:
             self._environment.docker("start", [self._producer])
         self._await_moment(When.WELL)
         deadline = time.monotonic() + self._patience.running
-        while not _may_begin(rows := self._ask("list")):  # asked anew: what the watcher saw last may be of long ago
+        while not _may_begin(rows := self._ask("list")):  # asked again: what the watcher saw last may be of long ago
             _wait_again(deadline, "the queries did not commit three batches each on east, ready to be moved")
         self._epochs = {row["query"]: row["epoch"] for row in rows}
         while not all(_WARM in self._environment.log_of(each) for each in RUNNERS):
@@ -230,7 +230,7 @@ class Story:
             case Act.FILL:
                 for service in services:
                     self._fill(service)
-            case Act.EMPTY:  # its small disk is mounted anew, and empty
+            case Act.EMPTY:  # its small disk is mounted again, and empty
                 environment.docker("restart", services, "-t", "10")
             case Act.CLOCK:
                 for service in services:
@@ -351,7 +351,7 @@ class Story:
             time.sleep(self._scenario.hold_seconds)
             try:
                 self._await_moment(When.WELL)
-            except StoryFailed as error:  # where its queries are, and what was counted, is told all the same
+            except StoryFailed as error:  # where its queries are, and what was counted, is reported all the same
                 self._unhealed = str(error)
             self._stop_producer()
 

@@ -91,7 +91,7 @@ class Scenario:
 
     @property
     def calm_steps(self) -> int:
-        """So many of the first steps may move nothing, where later ones do."""
+        """How many of the first steps may move nothing, where later ones do."""
         return sum(len(part.steps) for part in self.parts)
 
     @property

@@ -68,7 +68,7 @@ class Stage:
                     return  # the next one would be blamed for what this one left
 
     def _clear(self, environment: Environment, logs: Path) -> None:
-        """Keep the logs and take the environment down; what fails here is told, and is not the scenario's fault."""
+        """Keep the logs and take the environment down; what fails here is reported, and is not the scenario's fault."""
         ends: tuple[Callable[[], None], ...] = (partial(environment.save_logs, logs), environment.down)
         for end in ends:
             try:

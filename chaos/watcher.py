@@ -27,7 +27,7 @@ class Watcher:
         self._process: subprocess.Popen[str] | None = None
         self._sights: list[Observation] = []
         self.reconnects: list[float] = []
-        """Unix times at which the watch ended by itself; it is begun anew then, with the whole situation."""
+        """Unix times at which the watch ended by itself; it is started again then, with the whole situation."""
         self._thread = threading.Thread(target=self._watch, name="watcher", daemon=True)
 
     def __enter__(self) -> "Watcher":
@@ -53,9 +53,9 @@ class Watcher:
         return self._sights[max(0, mark - 1) :]
 
     def look(self) -> Observation | None:
-        """How things stand now, asked for anew; nothing where that cannot be said, as while the store is away.
+        """How things stand now, asked for again; nothing where that cannot be said, as while the store is away.
 
-        The watch ends by itself once nobody reads any more, so this leaves no process behind.
+        The watch ends by itself once its reader has gone, so this leaves no process behind.
         """
         try:
             told = self._environment.execute(TOOLS, "sh", "-c", _ONE_LOOK, check=False)[1]
@@ -73,7 +73,7 @@ class Watcher:
     ) -> Observation:
         """Wait until the newest situation is as wanted. Raises StoryFailed.
 
-        Only changes are told, and nothing while the store is away, so the newest situation may be one of long ago.
+        Only changes are printed, and nothing while the store is away, so the newest situation may be one of long ago.
         ``afresh`` must hold, too, of one that was asked for since this waiting began; that one is returned then.
         """
         deadline = time.monotonic() + seconds

@@ -1,6 +1,6 @@
 """Who may do what in a secured world: certificates by openssl or passwords of SCRAM users, and an authorizer.
 
-Made anew for every world, in its folder `secrets`, which only its owner may read (and for every cluster in containers,
+Made for each world, in its folder `secrets`, which only its owner may read (and for every cluster in containers,
 see ``lab.credentials``). `admin` is the lab itself and
 `replicator` is MirrorMaker 2, both free to do anything; `tideover` has exactly the ACLs of docs/security.md. The
 controllers' ports speak plain text: they are nobody's but the brokers'.

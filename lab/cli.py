@@ -236,7 +236,22 @@ def _parser() -> argparse.ArgumentParser:
     turned.set_defaults(run=_turn)
     kept = verbs.add_parser("archive", help="a trial run, a minute or two: everything that starts later starts sooner")
     kept.set_defaults(run=_archive)
-    verify = verbs.add_parser("verify", parents=[common, output], help="print what was lost or repeated, per query")
+    _add_verify(verbs.add_parser("verify", parents=[common, output], help="print what was lost or repeated, per query"))
+    made = verbs.add_parser("topics", parents=[common], help="make a topic on clusters that others run")
+    made.add_argument("--config", required=True, help="a configuration of Tideover's that names the clusters")
+    made.add_argument("--topic", default=TOPIC)
+    made.add_argument("--partitions", type=int, default=4)
+    made.set_defaults(run=_topics)
+    sealed = verbs.add_parser("secrets", parents=[common], help="make credentials for clusters in containers")
+    sealed.add_argument("cluster", nargs="+", metavar="CLUSTER=KIND:HOST,...", help=f"kinds: {', '.join(KINDS)}")
+    sealed.set_defaults(run=_secrets)
+    _add_traffic(
+        verbs.add_parser("traffic", parents=[common, output], help="send orders and note what is acknowledged")
+    )
+    return parser
+
+
+def _add_verify(verify: argparse.ArgumentParser) -> None:
     verify.add_argument(
         "--config", help="whose queries, and whose clusters where DIR is no world; default: the world's tideover.yaml"
     )
@@ -255,15 +270,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify.add_argument("--load", action="store_true", help="only how much was acknowledged and delivered, as JSON")
     verify.set_defaults(run=_verify)
-    made = verbs.add_parser("topics", parents=[common], help="make a topic on clusters that others run")
-    made.add_argument("--config", required=True, help="a configuration of Tideover's that names the clusters")
-    made.add_argument("--topic", default=TOPIC)
-    made.add_argument("--partitions", type=int, default=4)
-    made.set_defaults(run=_topics)
-    sealed = verbs.add_parser("secrets", parents=[common], help="make credentials for clusters in containers")
-    sealed.add_argument("cluster", nargs="+", metavar="CLUSTER=KIND:HOST,...", help=f"kinds: {', '.join(KINDS)}")
-    sealed.set_defaults(run=_secrets)
-    send = verbs.add_parser("traffic", parents=[common, output], help="send orders and note what is acknowledged")
+
+
+def _add_traffic(send: argparse.ArgumentParser) -> None:
     send.add_argument("--rate", type=int, default=1000, help="records per second")
     send.add_argument("--seconds", type=float, default=10.0)
     send.add_argument("--config", help="whose clusters, where DIR is no world")
@@ -275,4 +284,3 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--same-payload", action="store_true", help="records differ by their id alone")
     send.add_argument("--seed", type=int, help="of the choice of keys and amounts; default: the run's number")
     send.set_defaults(run=_traffic)
-    return parser

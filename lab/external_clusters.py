@@ -45,7 +45,7 @@ class ExternalClusters:
         return Access.found(self.directory / FOLDER / cluster)
 
     def replicas(self, cluster: str) -> int:
-        """Return how many replicas a topic gets: three where there are so many brokers."""
+        """Return how many replicas a topic gets: three where there are this many brokers."""
         return min(_MOST_REPLICAS, len(topics.broker_ids(self.bootstrap(cluster))[1]))
 
     def partitions(self, topic: str, cluster: str) -> int:

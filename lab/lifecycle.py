@@ -1,7 +1,7 @@
 """Bringing a world up, taking it down, and telling how it fares.
 
 `up` is safe to repeat: what runs is left alone, what is missing is started on the data that it had. A world whose first
-`up` never ended is removed and built anew, since nothing can have relied on it yet.
+`up` never ended is removed and built again, since nothing can have relied on it yet.
 """
 
 import shutil

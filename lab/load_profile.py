@@ -27,7 +27,7 @@ class Shape:
     uneven: bool = False
     """Each partition gets half of what the one before it gets."""
     idle: int = 0
-    """So many partitions, the last ones, get nothing."""
+    """How many partitions, the last ones, get nothing."""
     burst: bool = False
     """Sent twice a second, all records of a burst with the same timestamp."""
     same_payload: bool = False

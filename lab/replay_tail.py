@@ -1,7 +1,7 @@
 """Write the tail of a failover into a side topic: ``python -m lab.replay_tail --help``.
 
 FILE is what ``tideover show-op ID --tail -o json`` printed. Records that the standby has got since are left out. Key,
-value, headers and time are as they were; the partition is chosen anew by the key. The topic must exist. Run twice, it
+value, headers and time are as they were; the partition is chosen again by the key. The topic must exist. Run twice, it
 writes everything twice: read the side topic with a query that knows its records by their ids.
 """
 

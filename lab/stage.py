@@ -122,7 +122,7 @@ def stage(directory: Path, say: Say) -> Iterator[Stage]:
 def await_running(
     on: Stage, runner: subprocess.Popen[bytes], *, batches: int = 0, warm: bool = False, timeout: float = 300.0
 ) -> None:
-    """Wait until every query runs and has committed so many batches, and the runner has warmed up if that is wanted."""
+    """Wait until every query runs and has committed ``batches``, and the runner has warmed up if that is wanted."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         if runner.poll() is not None:
@@ -136,7 +136,7 @@ def await_running(
 
 
 def await_batches(on: Stage, queries: Collection[str], *, more: int, timeout: float = 120.0) -> None:
-    """Wait until each of these queries has committed so many more batches; who has not is named with its state."""
+    """Wait until each of these queries has committed this many more batches; who has not is named with its state."""
     before: dict[str, int] = {}
     late: list[str] = list(queries)
     deadline = time.monotonic() + timeout

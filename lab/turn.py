@@ -124,7 +124,7 @@ def _remember(place: Place, source: str, places: dict[str, dict[int, int]]) -> N
 
 
 def _forget_direction(place: Place, source: str) -> None:
-    """Delete what MirrorMaker remembers of its connectors in the old direction; it makes the topic anew."""
+    """Delete what MirrorMaker remembers of its connectors in the old direction; it makes the topic again."""
     name = f"mm2-configs.{other(source)}.internal"
     bootstrap = place.bootstrap(source)
     if name in topics.names(bootstrap):

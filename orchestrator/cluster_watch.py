@@ -8,17 +8,17 @@ it hands out are probe reports on the store's clock, for the store and for ``orc
 One tick of the watch: report what is seen here, read what others saw, and, while leading, say what is believed.
 
 A leader is called ten times a second, and most of the time nothing has happened since: then what was believed stands,
-and the store is neither asked nor told. While every cluster is well, nobody else's word can change a verdict, so the
-store hears of it only as often as its readers need, who take a verdict for present that is 10 s old
+and the store is neither asked nor told. While every cluster is well, no other report can change a verdict, so the store
+hears of it only as often as its readers need, who take a verdict for present that is 10 s old
 (``VERDICT_STANDS``). Whoever does not lead tells of every look: the leader that loses sight of a cluster counts
 half-seconds, and fresh evidence has to be there by then.
 
 A controller's name is its viewpoint, and has one row for each cluster. Where a second controller runs under the same
 name, each writes over what the other saw; so what was read of the other is kept here, weighed like anybody's word, and
-the mistake is told.
+the mistake is reported.
 
 When the store's clock is set, what others saw lies in another time than what is seen now, and may seem to be older than
-looks that failed long after it. So nothing is believed until everybody has had time to speak anew.
+looks that failed long after it. So nothing is believed until everybody has had time to speak again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -119,7 +119,7 @@ class Observer:
 
 
 REST_SECONDS = 2.0
-"""How often verdicts are given anew while every cluster is well and nothing happens."""
+"""How often verdicts are given again while every cluster is well and nothing happens."""
 REPEAT_SECONDS = 1.0
 """How often a verdict that stays is written again, so that its reasons and its age can be read."""
 
@@ -249,7 +249,7 @@ class ClusterWatch:
 def _newest(stored: Iterable[ProbeReport], own: Iterable[ProbeReport]) -> Iterable[ProbeReport]:
     """One probe report of each viewpoint, in order: this process need not tell the store first what it wants to hear.
 
-    A replicator is heard by every controller: one that has just begun has no evidence yet, and hides nobody else's.
+    A replicator is heard by every controller: one that has just begun has no evidence yet, and hides no other's.
     """
     found = {(each.cluster, each.viewpoint): each for each in stored}
     for each in own:

@@ -45,7 +45,7 @@ STEP_SECONDS = 0.1
 REST_STEP_SECONDS = 0.25
 """How long a request waits at most until it is seen, while every cluster is well."""
 RESUME_SECONDS = 1.0
-"""How often open operations are looked for that nobody here drives: those of a leader that is gone."""
+"""How often open operations are looked for that this controller does not drive: those of a leader that is gone."""
 RETRY_SECONDS = 10.0
 
 log = structlog.get_logger()
@@ -98,7 +98,7 @@ class Controller:
                 self.cluster_watch.report()
         except (NotLeading, StaleTerm) as error:
             log.info("another controller leads", error=str(error))  # what was in hand failed on its old term
-        except StoreError as error:  # of any kind: the next round asks again, and to end would help nobody
+        except StoreError as error:  # of any kind: the next round asks again, and to end would not help
             self._lost_store(error)
         else:
             self._has_store()
@@ -242,7 +242,7 @@ def run_controller(
     channels: Mapping[str, Channel],
     spans: Sink | None,
 ) -> int:
-    """Control until ``stop`` is set; returns the exit code. ``pulse`` is told of each turn of the loop.
+    """Control until ``stop`` is set; returns the exit code. ``pulse`` hears of each turn of the loop.
 
     ``channels`` are the receivers of notices, by the names of ``notify.targets``; ``spans`` takes traces.
     """

@@ -8,7 +8,7 @@ BATCH = 100_000
 """Events that are read at once, the newest of them if there are more."""
 
 Read = Callable[[int, int], Sequence[Event]]
-"""Events after a sequence number, the newest so many."""
+"""Events after a sequence number, the newest this many."""
 
 
 class HistoryTail:
@@ -30,7 +30,7 @@ class HistoryTail:
         self._shown: Event | None = None
 
     def begin(self, newest: int) -> Sequence[Event]:
-        """The newest so many; what comes behind them is new. Raises ``StoreError``."""
+        """The newest this many; what comes behind them is new. Raises ``StoreError``."""
         return self._show(self._read(0, newest))
 
     def news(self) -> Sequence[Event]:

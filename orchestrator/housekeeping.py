@@ -100,7 +100,7 @@ class Housekeeping:
         self._scheduler.start()
 
     def close(self, grace: float = 5.0) -> None:
-        """Begin no more runs, and wait so many seconds at most for each that is under way."""
+        """Begin no more runs, and wait this many seconds at most for each that is under way."""
         self._stop.set()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=False)
@@ -216,7 +216,7 @@ class Housekeeping:
     def prune_timelines(self) -> int:
         """Forget stretches that no setting keeps any more; how many. Raises ``StoreError``.
 
-        Whoever writes a timeline clears its own query as its settings say. This is for queries that nobody runs.
+        Whoever writes a timeline clears its own query as its settings say. This is for queries that no runner runs.
         """
         settings = self._settings
         keep = max([settings.timeline.keep, *(settings.timeline_of(query).keep for query in settings.queries)])
@@ -292,7 +292,7 @@ class _Job:
 
 def _scheduler(jobs: dict[str, _Job], every: timedelta) -> BackgroundScheduler:
     """Each job runs on a thread of the scheduler's pool, once at a time, so that one that is slow holds up no other."""
-    logging.getLogger("apscheduler").setLevel(logging.CRITICAL)  # what goes wrong is told below, once
+    logging.getLogger("apscheduler").setLevel(logging.CRITICAL)  # what goes wrong is logged below, once
     scheduler = BackgroundScheduler(timezone=UTC, job_defaults={"misfire_grace_time": None})
     seconds, now = every.total_seconds(), datetime.now(UTC)
     for name, job in jobs.items():

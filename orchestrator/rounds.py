@@ -57,7 +57,7 @@ class Rounds:
 
 
 def cursor_of(store: ControllerStore, target: str, term: int) -> NoticeCursor:
-    """How far a target was told; a new one is told of what comes from now on. Raises ``StoreError``."""
+    """How far a target was told; a new one hears of what comes from now on. Raises ``StoreError``."""
     found = next((each for each in store.notice_cursors() if each.target == target), None)
     if found is not None:
         return found

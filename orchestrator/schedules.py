@@ -131,7 +131,7 @@ def ask_for_due(store: ControllerStore, settings: Tideover, *, term: Callable[[]
             fired = store.fire(
                 schedule, next_at=found.next_at, outcome=found.text, asked=requests, event=event, term=leading
             )
-        except Conflict as error:  # ids are drawn anew in the next round
+        except Conflict as error:  # ids are drawn again in the next round
             log.warning("a schedule is tried again", schedule=schedule.id, error=str(error))
             continue
         if fired:

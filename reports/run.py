@@ -16,7 +16,7 @@ from reports.errors import DirtyTree, NotStamped
 from reports.origin import ROOT, Origin, origin, unchanged
 
 Execute = Callable[[Entry, Path, int | None], int]
-"""Makes one report in a folder, with so many stories; returns the exit code of its command."""
+"""Makes one report in a folder, with this many stories; returns the exit code of its command."""
 Say = Callable[[str], None]
 
 

@@ -62,7 +62,7 @@ class Planned(Message):
     offsets: Offsets
     sink: SinkState
     others_read: bool = False
-    """It reads from a source other than Kafka too: how many rows, nobody can tell."""
+    """It reads from a source other than Kafka too: how many rows is unknown."""
 
 
 class StateOperator(Message):
@@ -174,11 +174,11 @@ class FenceRequest(Message):
     epoch: int
     operation: str
     hosting: Process | None
-    """The process that hosted the query last; None when nobody ever did."""
+    """The process that hosted the query last; None if none ever did."""
     wait_seconds: float = 3.0
     """How long the runner may wait for evidence before it reports without."""
     finish_seconds: float = 0.0
-    """How long the batch under way may take to finish before the run is told to stop; 0: that is told at once."""
+    """How long the batch under way may take to finish before the run has to stop; 0: it stops at once."""
     to_time_ms: int | None = None
     """Rewind only: the time to go back to."""
 
@@ -252,7 +252,7 @@ class DrillRequest(Message):
     cluster: str
     """The standby."""
     records: int
-    """The batch reads at most so many from each source."""
+    """The batch reads at most this many from each source."""
     within_seconds: float
     """How long it may take to commit one batch with data."""
 

@@ -145,7 +145,7 @@ class Fetched:
     high_watermark: int | None
     log_start: int | None
     needs_bytes: int = 0
-    """The next batch did not fit: fetch again with at least so many bytes; 0 otherwise."""
+    """The next batch did not fit: fetch again with at least this many bytes; 0 otherwise."""
     error: PartitionError | None = None
 
 

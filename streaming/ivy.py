@@ -98,7 +98,7 @@ def download(
 ) -> dict[Coordinate, Path]:
     """Download the wanted jars, with all they need at run time when transitive, and return every jar now in `work`.
 
-    `watch` is told how many jars are there, whenever a look every two seconds finds more.
+    `watch` gets how many jars are there, whenever a look every two seconds finds more.
     Raises JarError when not one jar could be brought.
     """
     coordinates = list(wanted)

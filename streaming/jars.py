@@ -1,10 +1,10 @@
 """Keeps the jars of each engine and broker version: locked by content, fetched once, shared by every set.
 
 A set is a lock file, one `group:artifact:version sha256` per line, shipped with the package. `--packages` at submit
-time was the alternative: it resolves anew on every machine, checks nothing but the server's own checksum, and goes to
+time was the alternative: it resolves again on every machine, checks nothing but the server's own checksum, and goes to
 the network in the middle of a failover. Here the network is touched on the first use of a set and never after.
 
-`python -m streaming.jars fetch SET...` prefetches, `python -m streaming.jars lock SET` resolves a lock anew.
+`python -m streaming.jars fetch SET...` prefetches, `python -m streaming.jars lock SET` resolves a lock again.
 """
 
 import argparse
@@ -313,7 +313,7 @@ def _say(line: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fetch sets, or lock them anew; progress goes to stderr, so that the paths on stdout can be piped."""
+    """Fetch sets, or lock them again; progress goes to stderr, so that the paths on stdout can be piped."""
     parser = argparse.ArgumentParser(prog="python -m streaming.jars", description="Fetch and lock jar sets.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("fetch", help="fetch sets into the cache and print their paths").add_argument("sets", nargs="+")

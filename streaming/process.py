@@ -1,7 +1,7 @@
 """Which host, which boot and which process this is, as far as others may conclude anything from it; Linux.
 
 A name that is equal must mean one and the same process table, or somebody is taken for dead who is merely cut off. The
-host's name alone does not: a machine or a pod is made anew under the name of one that may still be running. So the name
+host's name alone does not: a new machine or pod can have the name of one that may still be running. So the name
 carries the pid namespace (a container does not see its neighbour's processes), and outside of containers the machine's
 id. Inside, ``/etc/machine-id`` is the image's, shared by all that were made of it, and is not used: there an unlike
 boot proves nothing, while the same boot with a process that is gone still does.
@@ -33,7 +33,7 @@ _POD = "KUBERNETES_SERVICE_HOST"
 """Docker, Podman and Kubernetes leave these also where a container has the pid namespace of its host."""
 _ID_DIGITS = 32
 _MACHINE_NAMED = 2
-"""So many slashes has a name with a machine in it: another boot under it means that the earlier one is over."""
+"""The slashes in a name with a machine in it: another boot under it means that the earlier one is over."""
 _START_TIME = 19
 """Field 22 of ``/proc/<pid>/stat``, counted after the command's closing bracket."""
 

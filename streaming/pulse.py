@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass
 class Pulse:
-    """Where a loop says that it turns; nothing is written where nobody asked for it."""
+    """Where a loop says that it turns; nothing is written unless it was asked for."""
 
     file: Path | None
     """Touched at each beat: its modification time is when the loop turned last."""

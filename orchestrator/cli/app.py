@@ -100,7 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print_error("system", f"the operating system reports: {error}", "", given)
         return ExitCode.FAILED
-    except SystemExit as ended:  # the parser ends the process when it has completed a word, or nobody reads its help
+    except (
+        SystemExit
+    ) as ended:  # the parser ends the process when it has completed a word, or its help goes to a closed pipe
         return ExitCode.FAILED if ended.code else ExitCode.DONE
     except Exception as error:  # noqa: BLE001 # the outermost edge: a defect must not look like a refusal
         talk(traceback.format_exc())

@@ -218,7 +218,7 @@ def this_person() -> str:
 
 
 def is_attended() -> bool:
-    """Whether somebody is there to answer a question; nobody is behind a closed stdin."""
+    """Whether a person can answer a question; not where stdin is closed."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 

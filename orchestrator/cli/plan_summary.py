@@ -13,7 +13,7 @@ from state.model.entities import Operation
 Plan = Mapping[str, Any]
 
 MOST_WHOLE = 5
-"""Of so many queries the whole plans are shown without being asked for."""
+"""Of this many queries the whole plans are shown without being asked for."""
 _SAID_EVERY = 25
 _COLUMNS = (
     "query", "from", "to", "wave", "after", "replay_records", "exposure_records", "exposure_seconds", "refused_by",

@@ -51,7 +51,7 @@ def phases() -> str:
 
 
 def with_phases(text: str) -> str:
-    """A document with its chapter on phases printed anew. Raises ``ValueError`` where it has no place for it."""
+    """A document with its chapter on phases printed again. Raises ``ValueError`` where it has no place for it."""
     replaced, places = re.subn(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", lambda _: phases(), text, flags=re.DOTALL)
     if places != 1:
         raise ValueError(f"expected one place for the phases, marked by {_BEGIN} and {_END}; found {places}")

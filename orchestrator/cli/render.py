@@ -85,7 +85,7 @@ def drill(measured: Row) -> str:
 
 
 def say(text: str) -> None:
-    """Print data. Raises ``OSError`` when it cannot be written, unless nobody is there to read it."""
+    """Print data. Raises ``OSError`` when it cannot be written, but not for a pipe whose reader has gone."""
     _print(text, sys.stdout)
 
 
@@ -155,7 +155,7 @@ def print_error(kind: str, text: str, hint: str, arguments: Sequence[str], reque
 
 
 def cut(line: str, width: int) -> str:
-    """A line that fits into so many columns."""
+    """A line that fits into this many columns."""
     if _width(line) <= width:
         return line
     kept = ""

@@ -20,7 +20,7 @@ from streaming.clocks import Clock
 
 @contextmanager
 def until_enough() -> Iterator[None]:
-    """Ends on SIGINT, on SIGTERM, and when nobody reads any more: that is how staying ends."""
+    """Ends on SIGINT, on SIGTERM, and when the reader of its output has gone."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -35,13 +35,13 @@ def until_enough() -> Iterator[None]:
 
 
 def say(text: str, *, newline: bool = True) -> None:
-    """Print data at once. Raises ``OSError`` also when nobody reads: ``until_enough`` knows which."""
+    """Print data at once. Raises ``OSError`` also when the reader has gone: ``until_enough`` tells them apart."""
     click.echo(render.in_letters_of(sys.stdout, text), nl=newline)
     sys.stdout.flush()
 
 
 def wait(clock: Clock, seconds: float) -> None:
-    """Let time pass. Raises ``BrokenPipeError`` when what is printed goes into a pipe that nobody reads any more.
+    """Let time pass. Raises ``BrokenPipeError`` when what is printed goes into a pipe whose reader has gone.
 
     Who prints only when something happens would else stay for ever.
     """
@@ -73,7 +73,7 @@ def follow(
 ) -> None:
     """Print the ``newest`` events, then every one that comes.
 
-    Returns on SIGINT, on SIGTERM, and when nobody reads any more: that is how following ends.
+    Returns on SIGINT, on SIGTERM, and when the reader of its output has gone.
 
     ``is_kept`` tells whether an event is too young to have been pruned.
 

@@ -55,7 +55,7 @@ def is_secret(path: tuple[str, ...]) -> bool:
 
 
 def is_read_at_use(path: tuple[str, ...]) -> bool:
-    """Whether the reference at this path is kept, to be read anew by each connection that needs what is behind it."""
+    """Whether the reference at this path is kept, to be read again by each connection that needs what is behind it."""
     return path[:1] == ("clusters",)
 
 
@@ -124,7 +124,7 @@ def locate(given: str | Path | None, environment: Mapping[str, str] = os.environ
     path = Path(given or environment.get(VARIABLE) or DEFAULT)
     if not path.is_file():
         raise ConfigError(f"no configuration: {path} is not a file", hint=_NO_FILE)
-    # Kubernetes mounts a file as a link into a folder of its present version below the link. What is read anew, or
+    # Kubernetes mounts a file as a link into a folder of its present version below the link. What is read again, or
     # written, has to be beside the link: that folder goes when the version does. Any other link is only another name.
     link, target = path.parent.resolve() / path.name, path.resolve()
     return link if target.is_relative_to(link.parent) else target
@@ -182,7 +182,7 @@ class _Resolver:
     """The file's mapping with secrets in place of their references, and paths that no working folder changes.
 
     Clusters' secrets, and a file with the store's URL, are looked at and left where they are: each new connection reads
-    them anew.
+    them again.
     """
 
     def __init__(self, base: Path, environment: Mapping[str, str]) -> None:
@@ -190,7 +190,7 @@ class _Resolver:
         self._environment = environment
         self.mistakes: list[str] = []
         self.unresolved: set[str] = set()
-        """Paths whose mistake is told already."""
+        """Paths whose mistake is reported already."""
 
     def resolve(self, value: object, path: tuple[str, ...] = ()) -> object:
         if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """Which of the checkpoints that a query has left are cleaned, and why each of the others stays; pure.
 
 A move copies what it needs, so nothing reads a former checkpoint once the move is committed. What may still want one is
-a person who looks for what went wrong, and a store that is put back to an older copy. So the newest stay, nothing goes
+a person who looks for what went wrong, and a store that is restored to an older copy. So the newest stay, nothing goes
 while it is not plain where the query runs, and what a runner cleans keeps its last batch and its fence.
 """
 
@@ -37,7 +37,7 @@ class KeepRules:
     age: timedelta | None
     """How long after it was left; None: for ever."""
     newest: int
-    """So many of each query stay however old they are."""
+    """How many of each query stay however old they are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -48,7 +48,7 @@ def since_placed(positions: Iterable[Position], assignment: Assignment | None) -
     """Positions of the place in use: what was tracked before the last commit speaks of other offsets or batches.
 
     A hold and an abort change the epoch, not the place: a batch that was tracked before and after one counts once, as
-    it was seen last; but where the cluster died meanwhile, nobody can read again what was remembered before.
+    it was seen last; but where the cluster died meanwhile, what was remembered before cannot be read again.
     """
     if assignment is None:
         return []
@@ -76,7 +76,7 @@ def newest_of(positions: Iterable[Position]) -> list[Position]:
 def sound_ends(
     ends: Mapping[TopicPartition, EndSample], positions: Iterable[Position]
 ) -> dict[TopicPartition, EndSample]:
-    """The samples without those of a log that is not the one that was read: made anew, or cut below the position.
+    """The samples without those of a log that is not the one that was read: created again, or cut below the position.
 
     Such an end says nothing of what was read up to it; taken for the old log's, it would call an unread partition read
     up to the time of the sample, and the query would resume late.

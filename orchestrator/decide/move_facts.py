@@ -206,7 +206,7 @@ class NamedCluster:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reset:
-    """Where a query goes on in one partition whose log was cut or made anew before its position."""
+    """Where a query goes on in one partition whose log was cut or created again before its position."""
 
     source: str
     partition: TopicPartition
@@ -262,7 +262,7 @@ class MoveFacts:
     expect_active: str | None = None
     consents: frozenset[str] = frozenset()
     attended: bool = True
-    """A person asked, and takes upon himself what nobody can tell; automatic mode has nobody for that."""
+    """A person asked, and accepts what cannot be known; automatic mode accepts nothing unknown."""
     route: Route | None = None
     assignment: Assignment | None = None
     fact: QueryFact | None = None
@@ -325,7 +325,7 @@ class MoveFacts:
 
     @property
     def left(self) -> Placement | None:
-        """Where the query stands, if another cluster has taken over the name of the one that it reads."""
+        """The cluster that the query is on, if another cluster has taken over the name of the one that it reads."""
         if self.assignment is None:
             return None
         pins = [each.pin for each in self.names or () if each.cluster == self.source and each.pin is not None]

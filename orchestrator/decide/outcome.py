@@ -4,7 +4,7 @@
 cluster, by which they are known when the query reads them again on the standby. Only records whose content nothing else
 that is remembered shares are kept, for a twin would be taken for a repeat. How far was looked is kept with them, so
 that looking can be taken up where it was left. A partition whose records are not known to lie in the one of its number
-is not followed: nobody can tell there.
+is not followed: it cannot be known there.
 
 Exposure is measured on the old cluster, once that can be asked: what it held when the place was looked up, behind the
 last record that the standby had by then.
@@ -58,7 +58,7 @@ def consumed_until(reached: Reached, key: StandbyPartition, row: Mapping[str, An
 
 MOST_EACH = 16
 MARGIN = 256
-"""So many offsets behind the standby's end at the look-up are looked at: a forecast that is too small must show."""
+"""How many offsets behind the standby's end at the look-up are looked at: a forecast that is too small must show."""
 MARGINS = 65_536
 """The same of all partitions together."""
 MOST_FOLLOWED = 200_000
@@ -146,7 +146,7 @@ def _witnesses(records: Sequence[Fingerprint], most: int, after: int) -> list[st
 
 
 def to_read(plan: Plan, reached: Reached, *, most: int) -> dict[StandbyPartition, tuple[int, int]]:
-    """Which offsets the query has read since somebody looked last; at most so many, shared among the partitions."""
+    """Which offsets the query has read since somebody looked last; at most this many, shared among the partitions."""
     rows = _rows(plan)
     share = max(1, most // max(1, len(rows)))
     found = {}
@@ -200,7 +200,7 @@ class Exposed(NamedTuple):
     """What the standby lacked of a partition, as found in the log that was left: a range of offsets there."""
 
     records: int | None = None
-    """How many it holds; None where nobody can tell."""
+    """How many it holds; None where that is unknown."""
     first: int | None = None
     last: int | None = None
     """Behind the last one."""
@@ -253,7 +253,7 @@ def _exposed(row: Mapping[str, Any]) -> Exposed:
 
 
 def outcome_rows(operation: Operation) -> list[dict[str, object]]:
-    """Forecast and measure of each partition; ``None`` where nobody can tell, or not yet."""
+    """Forecast and measure of each partition; ``None`` where it is unknown, or not known yet."""
     plan = operation.plan or {}
     if operation.outcome != "done" or "followed" not in plan:
         return []
@@ -313,7 +313,7 @@ def _replayed(planned: Mapping[str, Any], row: Mapping[str, Any] | None) -> int 
 def replayed_again(
     planned: Mapping[str, Any], row: Mapping[str, Any], records: Sequence[LogRecord], last: int
 ) -> int | None:
-    """Records that were read a second time, counted anew in a log from the resume offset to ``last``; None unknown.
+    """Records that were read a second time, counted again in a log from the resume offset to ``last``; None unknown.
 
     ``planned`` and ``row`` are one partition of a plan, and of what it follows, however far that was looked at.
     """
@@ -337,7 +337,7 @@ class LeftBehind(NamedTuple):
 
     key: StandbyPartition
     records: int | None
-    """At most so many; None where it was not measured."""
+    """At most this many; None where it was not measured."""
     operation: str
     """The move away, whose exposure they were."""
     lacking: str

@@ -1,4 +1,4 @@
-"""A store that was put back decides nothing: what runs is the truth, once a person has looked. Pure.
+"""A restored store decides nothing: what runs is the truth, once a person has looked. Pure.
 
 A runner starts no epoch that was not stored first, and none that is held. So a report of a higher epoch than the row's,
 or of the row's own epoch while the row holds it or names another checkpoint, can mean only one thing: the store lost
@@ -72,7 +72,7 @@ def lost_text(query: str, found: str) -> str:
 def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> Assignment:
     """The assignment that says what runs, under an epoch above all that was reported.
 
-    The runner starts it anew from its own checkpoint, so nothing moves and nothing is read twice. Starting offsets are
+    The runner starts it again from its own checkpoint, so nothing moves and nothing is read twice. Starting offsets are
     kept only for the very checkpoint they were made for: elsewhere Spark keeps its own in the checkpoint. What was
     tracked under the reported epoch counts on, where the place is another than the stored one.
     """
@@ -94,9 +94,9 @@ def reconciled(assignment: Assignment | None, fact: QueryFact, at: datetime) -> 
 def hold_given_up(
     stored: Assignment, operation: str, held_epoch: int, *, target: str, actor: str, reason: str, at: datetime
 ) -> tuple[Assignment, Operation]:
-    """The hold of an operation that the store lost, and that went nowhere as a person says: written anew.
+    """The hold of an operation that the store lost, and that went nowhere as a person says: written again.
 
-    It is on its way back from the start. Its epoch lies above that of the lost hold: a runner that saw that one obeys
+    It rolls back from the start. Its epoch lies above that of the lost hold: a runner that saw that one obeys
     this.
     """
     epoch = max(stored.epoch, held_epoch) + 1
@@ -133,7 +133,7 @@ def release_of(operation: Operation, held: Assignment, *, asked: int = 0, below:
     """The asking with which any operation ends that is given up: the runner takes away what it planted.
 
     ``asked`` is how often the operation asked for that before. ``below`` is where the runner looks for checkpoints
-    that were run since the hold, where nobody could tell what runs.
+    that were run since the hold, where it was unknown what runs.
     """
     name = Intent.name_of(IntentKind.RELEASE, asked)
     request = ReleaseRequest(
@@ -159,7 +159,7 @@ def vouched(stored: Assignment, *, cluster: str, checkpoint: str, runner: str, a
     """The assignment that a person answers for, where no runner is left that could tell.
 
     Its epoch lies above the stored one and above the one in the name of the folder, so that a run which went on there
-    unseen is told to stop when its runner is back.
+    unseen has to stop when its runner is back.
     """
     made = read_folder(checkpoint)
     epoch = max(stored.epoch, made.epoch if made is not None else 0)

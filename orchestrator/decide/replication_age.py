@@ -63,7 +63,7 @@ def replication_of(
 ) -> ReplicationSample:
     """One sample. ``ages`` are as the source told them now (``live``) or as it was last sampled, or why there are none.
 
-    What the source is known to hold is told also where nothing can be compared with it.
+    What the source is known to hold is reported even if nothing can be compared with it.
     """
     lacking = _lacking(facts)
     rows = []

@@ -1,4 +1,4 @@
-"""What becomes of a position whose log was cut, or made anew, in the cluster that it was read from. Pure.
+"""What becomes of a position whose log was cut, or created again, in the cluster that it was read from. Pure.
 
 A standby's log is not cut with it: where the very records that were read are found there, the query goes on behind
 them, and what the new leader wrote instead comes after. Else the position denotes records that may never have been
@@ -34,7 +34,7 @@ def tracked_at(positions: Iterable[Position], offsets: Offsets) -> list[Position
 def sampled_standings(
     positions: Sequence[Position], ends: Mapping[TopicPartition, EndSample]
 ) -> tuple[Standing, ...] | None:
-    """What the last samples of a cluster that nobody can ask tell against positions; None where they tell nothing.
+    """What the last samples of a cluster that cannot be asked tell against positions; None where they tell nothing.
 
     A log that has grown past the position again looks whole in them; only the cluster's leader epochs would tell.
     """

@@ -2,7 +2,7 @@
 
 The question is never "how many say so" but "who has seen it live, and when". A look that failed counts against the
 cluster only if it *began* after the newest evidence that the cluster lives, whoever produced it: evidence starts the
-count anew. And it comes late: heartbeats are written once a second, and looks that are refused fail twice as fast, so
+count again. And it comes late: heartbeats are written once a second, and looks that are refused fail twice as fast, so
 whoever has seen it live is given the time to say so again. That is until its next word is due, or until it fails
 itself; but where it saw the cluster live *after* our looks began to fail, our looks are what is in doubt, and then it
 must have failed as often as we, or have been silent for long. Beyond that, somebody who says nothing has no part in it.

@@ -1,7 +1,7 @@
 """What goes on now: what a runner reported last of one query, which process that was, which operations are open, and
 whose turn it is to begin.
 
-A drill is open beside whatever else is: it is in nobody's way, and found by its own name alone.
+A drill is open beside whatever else is: it is in no operation's way, and found by its own name alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ that the standby had. So a switchover is measured at once, and a failover when t
 
 Counting what a move announced: records that the replicator appended later, and that the query read again.
 
-The standby's log is read from where the query resumed to where it stands now, and the fingerprints kept with the
+The standby's log is read from the resume offset to the newest record read, and the fingerprints kept with the
 operation are looked for. A controller does so each minute, keeps the number, and goes on from there the next time;
 without one it is done when somebody looks, all at once, and there is a limit to that. Where it cannot be done, as when
 the query has moved on, the number that was kept last stands, and none at all is unknown.
@@ -119,7 +119,7 @@ def count_exposed(
     old: ClusterLog, standby: ClusterLog, left: Sequence[LeftPartition], asked_at_ms: int
 ) -> dict[StandbyPartition, Exposed]:
     """Data records of the old log between the last record that the standby had, and the time of the look-up.
-    Where copies of what the standby had lie there as well, nobody can tell.
+    Where copies of what the standby had lie there as well, it is unknown.
     """
     deadline = Deadline.after(READ_SECONDS)
     ends = {TopicPartition(each.key.topic, each.key.partition): each.end for each in left}
@@ -170,7 +170,7 @@ MEASURE = "replay_later_records"
 
 
 def with_later(operation: Operation, store: RunnerStore, logs: Logs) -> Operation:
-    """The operation, with what has come of its announced records by now. Where none were announced nobody is asked."""
+    """The operation, with what has come of its announced records by now. Without any, no cluster is asked."""
     if not announced(operation) or operation.measured.get(MEASURE) == announced(operation):
         return operation
     reached = reached_by(operation, store)
@@ -196,7 +196,7 @@ def keep_counts(
     at: datetime,
     actor: str,
 ) -> int:
-    """Count anew for the last move of each query and keep it, with a line of history when the number has grown.
+    """Count again for the last move of each query and keep it, with a line of history when the number has grown.
 
     What its forecast came to is measured and kept, too. Returns how many numbers grew. Raises ``StoreError``; what was
     kept before stays. What goes wrong with one query is raised when all others have been measured.

@@ -42,7 +42,7 @@ STANDBY_SECONDS = 3.0
 """How long an answer of the standby stands."""
 RESOLVE_SECONDS = 5.0
 MOVES = 20
-"""So many moves back is looked for the one that left a cluster."""
+"""How many moves back is looked for the one that left a cluster."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -98,7 +98,7 @@ def with_rewound(
 
 
 def _wanted(facts: MoveFacts, stretch: Stretch | None, tracked: Iterable[Position]) -> Offsets | None:
-    """Offsets at which the state goes on; empty where time decides, None where nobody can tell."""
+    """Offsets at which the state goes on; empty where time decides, None where that is unknown."""
     rewind = facts.rewind
     assert rewind is not None
     if not facts.stateful or facts.fresh:

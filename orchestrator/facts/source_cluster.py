@@ -118,9 +118,9 @@ def standings_of(
 ) -> tuple[Standing, ...] | None:
     """What became of the positions in the log that they were read from; None where nothing tells.
 
-    A failover leaves a cluster that is gone as a rule, and nobody waits for it: it is asked only for a person who moves
-    away from one that answered a moment ago. Else what was last sampled of it must do. Without a ``log`` there is
-    nobody to ask.
+    As a rule a failover leaves a cluster that is gone, and does not wait for it: it is asked only for a person who
+    moves away from one that answered a moment ago. Else what was last sampled of it must do. Without a ``log`` no
+    cluster can be asked.
     """
     seen = max((sample.sampled_at for sample in ends.values()), default=None)
     answered = seen is not None and now - seen < JUST_NOW
@@ -241,7 +241,7 @@ ASK_SECONDS = 2.0
 COPIED_WITHIN_SECONDS = 30.0
 """How old the newest copy may be. MirrorMaker 2 sends a heartbeat each second, and may wait for a full batch."""
 STILL_WITHIN_SECONDS = 10.0
-"""A replicator that shall not run counts as running up to this age, so that nobody waits long after stopping it."""
+"""A replicator that shall not run counts as running up to this age, so that no move waits long after it was stopped."""
 
 
 def ask_replicator(

@@ -16,7 +16,7 @@ SLOW_SECONDS = 5.0
 """How often what is large is read: the ends of all partitions, and the operations behind cool-downs and moves."""
 EVENTS = 50
 LOOKED_BACK = 1000
-"""So many drills back is looked for the last one of each query."""
+"""How many drills back is looked for the last one of each query."""
 
 
 def status_now(store: ControllerStore, settings: Tideover) -> Status:

@@ -43,7 +43,7 @@ class TailPartition:
     last: int | None
     """Offsets ``[first, last)``; None where they were not measured."""
     counted: int | None
-    """So many records were counted when it was measured."""
+    """How many records were counted when it was measured."""
     records: tuple[TailRecord, ...] = ()
     why: str = ""
     """Why the records are not all here."""

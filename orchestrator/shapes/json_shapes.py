@@ -74,7 +74,7 @@ def request_row(request: Request) -> dict[str, object]:
 
 
 def asked_row(request: Request) -> dict[str, object]:
-    """Which request it is, where its outcome is told."""
+    """Which request it is, where its outcome is reported."""
     return {"request": request.id, "query": request.query, "group": request.group}
 
 
@@ -179,7 +179,7 @@ def operation_json(operation: Operation, steps: Sequence[Step], kept: Evidence |
 
 
 def evidence_json(kept: Evidence | None) -> dict[str, object] | None:
-    """Where an operation's evidence stands in the chain; None while there is none."""
+    """The place of an operation's evidence in the chain; None while there is none."""
     if kept is None:
         return None
     return {

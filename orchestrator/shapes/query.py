@@ -13,7 +13,7 @@ from state.settings.keys import Query
 from state.store.controller_store import ControllerStore
 
 NEWEST = 5
-"""So many operations of it are shown."""
+"""How many operations of it are shown."""
 
 
 def query_json(store: ControllerStore, declared: Query | None, shown: QueryStatus, now: datetime) -> dict[str, object]:

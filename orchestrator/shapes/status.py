@@ -33,7 +33,7 @@ def status_json(status: Status) -> dict[str, object]:
 
 
 def cluster_json(name: str, believed: ClusterStatus | None, status: Status) -> dict[str, object]:
-    """One cluster\'s verdict; null where nobody gave one lately."""
+    """One cluster\'s verdict; null where there is no recent one."""
     if believed is None or status.is_stale(believed):
         return {"cluster": name, "verdict": None, "since": None, "reasons": [], "layers_ms": None}
     probe = status.probes.get(name)

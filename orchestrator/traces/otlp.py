@@ -14,7 +14,7 @@ from orchestrator.traces.spans import Span
 
 SEND_SECONDS = 10.0
 
-logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # what goes wrong is told by who sends, once
+logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # whoever sends logs what goes wrong, once
 
 
 def to_collector(url: str) -> "SpanSink":

@@ -73,7 +73,7 @@ def _attributes(operation: Operation) -> dict[str, Attribute]:
 
 
 def _number(text: str, length: int) -> int:
-    """Of so many bytes, and never 0, which is no id."""
+    """Of this many bytes, and never 0, which is no id."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:length]) or 1
 
 

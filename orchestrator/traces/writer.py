@@ -21,7 +21,7 @@ NAME = "traces:otlp"
 LOOK_SECONDS = 2.0
 PAUSE_SECONDS = 30.0
 BATCH = 1000
-"""So many lines of the history are read at once, the newest of them if there are more."""
+"""How many lines of the history are read at once, the newest of them if there are more."""
 
 log = structlog.get_logger()
 

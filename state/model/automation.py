@@ -12,7 +12,7 @@ EVERY = "*"
 """The scope of a pause that holds for every query."""
 
 AUTOMATIC = "auto"
-"""The actor of what nobody asked for: a person's name carries a host (``ann@desk``), so the two cannot be confused."""
+"""The actor of what no person asked for: a person's name carries a host (``ann@desk``), so they cannot be confused."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -38,7 +38,7 @@ def read_drill_folder(path: str) -> str | None:
 
 
 def next_folder(target: str, attempts: int) -> str:
-    """The folder of the attempt after so many, the last of which had ``target``."""
+    """The folder of the attempt after this many, the last of which had ``target``."""
     return f"{target}-{attempts + 1}" if attempts == 1 else f"{target.rpartition('-')[0]}-{attempts + 1}"
 
 

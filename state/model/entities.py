@@ -155,7 +155,7 @@ class QueryFact:
     held_by: str | None
     """The operation whose planted entries kept the last start of this checkpoint from reading anything."""
     held_epoch: int | None
-    """The epoch that these entries name: that operation took it, which a store that was put back may not know."""
+    """The epoch that these entries name: that operation took it, which a store that was restored may not know."""
     reported_at: datetime
     retained_from: datetime | None = None
     """When the oldest batch was planned to which its checkpoint can still go back; None while that is not known."""
@@ -226,7 +226,7 @@ class Intent:
 
     @staticmethod
     def name_of(kind: IntentKind, earlier: int) -> str:
-        """What the next asking of a kind is called, after so many of them."""
+        """What the next asking of a kind is called, after this many of them."""
         return f"{kind.value}#{earlier + 1}" if earlier else kind.value
 
     @property

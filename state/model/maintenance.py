@@ -76,7 +76,7 @@ class PartitionCopy(NamedTuple):
 class ReplicationSample:
     """How old all copies of a query's topics were when they were last sampled.
 
-    Both sides are told by the largest timestamp of their logs (KIP-734). It need not be that of the record produced
+    Both sides are known by the largest timestamp of their logs (KIP-734). It need not be that of the record produced
     last: producers set it, and a replicator keeps it. So an age is a good sign of what is copied, and no proof.
     """
 

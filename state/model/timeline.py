@@ -29,7 +29,7 @@ from state.errors import Damaged
 NO_TIME = -1
 """In place of a timestamp: nothing before the offset could be read, or it had none."""
 PRECISION = 100
-"""Times are kept to so many parts of a step, and to this many milliseconds at the finest: 600 ms at minute steps,
+"""Times are kept to this many parts of a step, and to this many milliseconds at the finest: 600 ms at minute steps,
 100 ms at second steps. A single busy partition at second steps would else take half as much again."""
 
 _SHAPE = 1
@@ -131,7 +131,7 @@ def instant_of(at_ms: int) -> datetime:
 def pack(lanes: Sequence[SourcePartition], moments: Sequence[Moment], *, precision_ms: int) -> bytes:
     """Moments in the order of their times, as few bytes.
 
-    Timestamps are rounded down to ``precision_ms`` and disorders up, so that neither is told too well; the rest is
+    Timestamps are rounded down to ``precision_ms`` and disorders up, so that neither looks too good; the rest is
     kept exactly. Raises ``ValueError`` where times of moments do not ascend by multiples of it, a column has another
     length than the lanes, or an offset is negative or beyond 2^62.
     """
@@ -243,7 +243,7 @@ def _deflated(pieces: Iterable[bytes]) -> bytes:
 
 
 def _words(body: BytesIO, count: int) -> list[int]:
-    """So many numbers from planes. Raises ``ValueError`` where there are fewer."""
+    """How many numbers from planes. Raises ``ValueError`` where there are fewer."""
     raw = bytearray(count * _WORD)
     for plane in range(_WORD):
         raw[plane::_WORD] = body.read(count)  # another length does not fit, which is a ValueError

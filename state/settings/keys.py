@@ -339,13 +339,13 @@ class Retention(Settings):
     history: Annotated[Duration, between(timedelta(days=1), timedelta(days=36_500))] = timedelta(days=90)
     """Lines of history, closed operations with all that belongs to them, and answered requests."""
     operations: Annotated[int, Field(ge=1)] = 20
-    """So many of each query stay however old they are."""
+    """How many of each query stay however old they are."""
     samples: Annotated[Duration, between(timedelta(hours=1), timedelta(days=30))] = timedelta(hours=24)
     """What each check measured of a query's standby, one row a minute and query: what the desk plots."""
     checkpoints: Annotated[Duration, between(timedelta(hours=1), timedelta(days=36_500))] | None = None
     """How long after a query has left it a checkpoint is kept; None: for ever."""
     keep_checkpoints: Annotated[int, Field(ge=1)] = 2
-    """So many of those that each query has left stay however old they are."""
+    """How many of those that each query has left stay however old they are."""
 
 
 class EvidenceSettings(Settings):
@@ -383,7 +383,7 @@ class Http(Settings):
     behind_proxy: bool = False
     """A proxy on the way encrypts, so that ``tls`` may be left out though other hosts reach ``listen``."""
     tokens: tuple[HttpToken, ...] = ()
-    """Without any, everybody on this host may look, and nobody else listens."""
+    """Without any, everybody on this host may look, and no other host can."""
 
     @model_validator(mode="before")
     @classmethod
@@ -407,7 +407,7 @@ NoticeSeverity = Literal["info", "warning", "critical"]
 
 
 class NotifyTarget(Settings):
-    """Somebody who is told of incidents."""
+    """A receiver of notices of incidents."""
 
     name: Name
     """Under this name the store keeps how far it was told."""
@@ -420,7 +420,7 @@ class NotifyTarget(Settings):
     """For a kind of incident, another one than ``severity``."""
 
     def severity_of(self, kind: str) -> NoticeSeverity | None:
-        """From which severity on this kind is told; None: never."""
+        """From which severity on this kind is sent; None: never."""
         own = {str(name): least for name, least in self.kinds.items()}.get(kind, self.severity)
         return None if own == "off" else own
 

@@ -129,7 +129,7 @@ def handed_on(settings: Tideover, query: str, source: str, target: str) -> str |
     """The topic that a move takes from one cluster to the other, where another query reads it on both.
 
     Copies of what was written on ``source`` and what the query writes on ``target`` meet in one log there. None where
-    the output does not move, has another name as a copy, or nobody here reads it.
+    the output does not move, has another name as a copy, or no query here reads it.
     """
     writer, route = settings.queries[query], settings.route(source, target)
     output = writer.output

@@ -8,8 +8,8 @@ that on HDFS and on local disks, where it is one step. The connectors of object 
 
 What no single key can tell: rules between the groups of a configuration; pure.
 
-They are read from the plain mapping, not from the finished settings, so that they are told together with every other
-mistake; a group that is itself mistaken is passed over.
+They are read from the plain mapping, not from the finished settings, so that they are reported together with all other
+mistakes; a group that is itself mistaken is passed over.
 """
 
 import re
@@ -221,7 +221,7 @@ def _of_names(path: str, noun: str, names: object, declared: Mapping[str, object
 
 
 def _of_order(queries: Mapping[str, object]) -> Iterator[str]:
-    """Queries of a circle would wait for each other, so none of them could be moved. Each circle is told once."""
+    """Queries of a circle would wait for each other, so none of them could be moved. Each circle is reported once."""
     before: dict[str, list[str]] = {}
     for name, query in queries.items():
         after = _mapping(query).get("after")
@@ -315,7 +315,7 @@ _TOKEN = re.compile(r"[!-~]{20,512}")
 
 
 def _of_http(http: object) -> Iterator[str]:
-    """Nobody listens to more than this host without tokens, and without somebody who encrypts them on their way."""
+    """To listen to more than this host takes tokens, and something that encrypts them on their way."""
     http = _mapping(http)
     listen, tokens = http.get("listen"), list(_items(http.get("tokens")))
     if isinstance(listen, str) and re.search(r":\d+$", listen) and not is_loopback(listen):

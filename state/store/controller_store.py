@@ -52,8 +52,8 @@ class ControllerStore(RunnerStore, Protocol):
     def lead(self, name: str, holder: str, ttl: timedelta) -> Lease | None:
         """Take or renew the lease in one transaction; None while somebody else holds it.
 
-        A lease that ends further ahead than any can, for the clock was set back since, holds nobody up.
-        The term grows on a change, by chance: no two holders have the same one, even if the store was put back.
+        A lease that ends further ahead than any can, for the clock was set back since, holds up no other controller.
+        The term grows on a change, by chance: no two holders have the same one, even if the store was restored.
         Raises ``SchemaNewer`` once the store was upgraded under this program: it must decide nothing more.
         """
 
@@ -158,7 +158,7 @@ class ControllerStore(RunnerStore, Protocol):
         operation: Operation | None = None,
         intents: Iterable[Intent] = (),
     ) -> bool:
-        """Write what runs over what a store that was put back says of a query: one transaction, without a term.
+        """Write what runs over what a store that was restored says of a query: one transaction, without a term.
 
         The epoch may grow by more than one here, and only here. The query's open operation, which came back with the
         old rows, is closed as ``failed``. ``operation`` is that very one, or one that the store had lost, written down
@@ -198,7 +198,7 @@ class ControllerStore(RunnerStore, Protocol):
 
         A closed operation (outcome set) is never opened again: ``StaleTerm`` is not the only guard, the store raises
         ``Conflict``. A step is upserted by ``(operation, sequence)``; an intent that exists by ``(operation, name)``
-        is left as it is. Closing an operation withdraws what it asked for earlier and nobody did yet. The consents of
+        is left as it is. Closing an operation withdraws what it asked for earlier and was not done yet. The consents of
         an operation that exists stay as they are, here and in ``place``: only ``consent`` adds to them, so that who
         drives an operation never undoes what an operator typed meanwhile.
         """
@@ -207,7 +207,7 @@ class ControllerStore(RunnerStore, Protocol):
         """Add to the consents of an open operation and append the event: one transaction. Nothing else is touched.
 
         False, and nothing written, when the operation is closed or not known, or when a consent is new to one that is
-        on its way back (ABORTED). Consents that stand already are not added again; if all of them do, the event is not
+        rolling back (ABORTED). Consents that stand already are not added again; if all of them do, the event is not
         written either.
         """
 
@@ -320,7 +320,7 @@ class ControllerStore(RunnerStore, Protocol):
         or an assignment names it, or it is among the newest ``keep`` of its query that placed the query, or among the
         newest ``keep`` that did not.
         A request goes when it was refused or its operation is gone, a line of history when it has no operation or that
-        is gone, a probe report, a readiness, a disorder and a verdict when nobody has renewed them since. A runner's
+        is gone, a probe report, a readiness, a disorder and a verdict when they were not renewed since. A runner's
         name goes when, besides, no assignment and no report names it: the process that had it may have run that query.
         A report and positions go when their query has no assignment, the end of a partition when no position is in it,
         a former checkpoint when it was cleaned. Pauses stay: one row a scope, and their end must be known.

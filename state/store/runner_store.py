@@ -1,6 +1,6 @@
 """The store as a runner needs it: what it is to run and to do, and what it reports.
 
-A few verbs, each one transaction. What a runner writes is of its epoch, and late where a higher one stands.
+A few verbs, each one transaction. What a runner writes is of its epoch, and late where the store has a higher one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ class RunnerStore(Protocol):
         One transaction: a batch is there with all of its partitions, or not at all.
 
         The newest are those of the highest epoch: what comes late from an earlier one replaces and displaces nothing.
-        A batch id that starts low again under one epoch belongs to a checkpoint that was made anew by hand: the higher
+        A batch id that starts low again under one epoch belongs to a checkpoint that was recreated by hand: the higher
         batches tracked before it are dropped.
         """
 

@@ -19,8 +19,8 @@ CONTROLLER = "controller"
 """Name of the lease whose term guards every controller write."""
 
 LEASE_TTLS_AHEAD = 2
-"""A lease that ends later than so many of its lengths from now was taken before the clock was set back, perhaps by
-somebody who is gone: it may be taken. Whoever does hold it is told by its term."""
+"""A lease that ends later than this many of its lengths from now was taken before the clock was set back, perhaps by
+somebody who is gone: it may be taken. Whoever does hold it is known by its term."""
 
 CLOCKS_APART = timedelta(minutes=1)
 """A time that lies further ahead of the store's clock is of before some clock was set back; less than that, two hosts
@@ -35,7 +35,7 @@ KEPT_STRETCHES = 10_000
 this is the bound."""
 
 PLACED = frozenset({Phase.STARTING, Phase.VERIFYING, Phase.SETTLED})
-"""Phases of an operation that has placed its query: where it stands now may have to be told from one of them."""
+"""Phases of an operation that has placed its query: they may be all that says on which cluster it is now."""
 
 StepKey = tuple[str, int]
 
@@ -45,7 +45,7 @@ _LONGEST_STEP = 1_000_000
 def term_step() -> int:
     """How far a new term lies above the last one: by chance, so that no number is given twice.
 
-    A store that was put back to an older copy counts on from an older term. Counting by one, the next leader would get
+    A store that was restored to an older copy counts on from an older term. Counting by one, the next leader would get
     the very number that the leader of before the accident goes on writing with until it renews its lease.
     """
     return 1 + secrets.randbelow(_LONGEST_STEP)

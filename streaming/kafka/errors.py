@@ -46,7 +46,7 @@ def no_leader() -> PartitionError:
 def unknown_partition(*, retriable: bool = False) -> PartitionError:
     """Name the state of a partition that its cluster does not have.
 
-    Retriable only where what is remembered may be out of date: nobody waits for a topic to be made.
+    Retriable only where what is remembered may be out of date: there is no waiting for a topic to be made.
     """
     text = "the cluster has no such topic or partition"
     return PartitionError(name="UNKNOWN_TOPIC_OR_PARTITION", text=text, retriable=retriable)

@@ -110,7 +110,7 @@ class Network:
     ) -> list[Any]:
         """Send all at once; return, by the deadline, a response, an exception or None (no answer) for each.
 
-        With ``patience`` the wait ends after so many seconds if anybody has answered by then: a silent broker among
+        With ``patience`` the wait ends after this many seconds if anybody has answered by then: a silent broker among
         living ones does not hold the others up.
         """
         answers = self._send(questions, deadline, first_success_ends=False)

@@ -23,7 +23,7 @@ _CHUNK = 5000
 
 
 def by_count(partitions: list[TopicPartition]) -> Iterator[list[TopicPartition]]:
-    """Split into requests of so many partitions that none takes a leader long."""
+    """Split into requests of this many partitions that none takes a leader long."""
     for start in range(0, len(partitions), _CHUNK):
         yield partitions[start : start + _CHUNK]
 

@@ -4,9 +4,9 @@ The layers: a connection (all servers raced), TLS and SASL, metadata; every few 
 then every broker is asked something, and each leader to look into its log. Connections are kept between looks; a kept
 one that falls silent has half of the time, and the rest goes to new ones.
 
-A cluster fails a look when nobody answers the first question, or when no more than half of its brokers answer the
+A cluster fails a probe when no broker answers the first question, or when no more than half of its brokers answer the
 last and nothing can be read. Anything better is a cluster that lives, whole or not: the dead broker of three has
-partitions that nobody can read until others lead them, and moving every query would take longer. An empty topic reads
+partitions that cannot be read until others lead them, and moving every query would take longer. An empty topic reads
 as well as a busy one: what is asked for is the end of the log.
 
 Opens eyes on real clusters, for a controller and for runners.
@@ -194,7 +194,7 @@ class Probe:
         return metadata
 
     def _see_leaders(self, network: Network, metadata: Any, course: _Course) -> ClusterState:
-        """The chart, drawn anew where it is due. Raises ``_Met``."""
+        """The chart, drawn again where it is due. Raises ``_Met``."""
         memory, now = self._memory, time.monotonic()
         standing = memory.standing_chart(now)
         chart = standing

@@ -142,5 +142,5 @@ def _tls_context(security: Security, password: str) -> ssl.SSLContext:
         raise CredentialRefused(
             f"{what} cannot be loaded: {reason}",
             hint="check the files under security: PEM format, readable, key and certificate of one pair, key_password",
-        ) from None  # the cause is told in words; its own text may quote what it was given
+        ) from None  # the cause is said in words; its own text may quote what it was given
     return context

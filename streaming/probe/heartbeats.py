@@ -40,7 +40,7 @@ class HeartbeatLimits:
     heartbeat: float
     """How much later than usual a heartbeat may come."""
     reading: float
-    """How long a reading may be away until nobody knows when something arrived; also the longest usual gap, for who
+    """How long a reading may be away until it is unknown when something arrived; also the longest usual gap, for who
     speaks more rarely cannot be waited for."""
 
 
@@ -65,7 +65,7 @@ class ReplicatedHeartbeats:
     fault: Fault | None = None
 
     def found(self, newest_ms: int | None, *, began: float, ended: float) -> "ReplicatedHeartbeats":
-        """The topic was read; after a long pause nobody knows when what is new arrived."""
+        """The topic was read; after a long pause it is unknown when what is new arrived."""
         told = replace(self, tried=ended, looked=began, misses=0, text="", fault=None)
         if newest_ms is None or newest_ms == self.newest_ms:
             return told
@@ -93,7 +93,7 @@ class ReplicatedHeartbeats:
 
     @property
     def due(self) -> float | None:
-        """As ``overdue``, and later while nobody has looked since: what has come may only not have been read."""
+        """As ``overdue``, and later while there was no look since: what has come may only not have been read."""
         overdue = self.overdue
         if overdue is None or (self.looked is not None and self.looked >= overdue):
             return overdue
@@ -137,7 +137,7 @@ class Heartbeats:
         self._clocks = clocks or Clocks()
         self._carried = ReplicatedHeartbeats(patience=patience(detection))
         self._defect: str | None = None
-        """The defect of ours that was told last; one that stays is told once."""
+        """The defect of ours that was told last; one that stays is logged once."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._live, name=f"heartbeats {source}->{target}", daemon=True)
 

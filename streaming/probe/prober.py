@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 def _ignore() -> None:
-    """Nobody wants to know."""
+    """The result is not wanted."""
 
 
 class Pace:

@@ -118,7 +118,7 @@ class Case:
 
 
 MOST_RECORDS = 100_000
-"""So many of the newest are read."""
+"""How many of the newest are read."""
 MOST_SECONDS = 1.5
 """How long reading may take, of the time that the whole answer has."""
 _LENGTH = struct.Struct(">h")
@@ -129,7 +129,7 @@ _OFFSETS = struct.Struct(">qq")
 def read_syncs(log: ClusterLog, topic: str, deadline: Deadline) -> Mapping[TopicPartition, Syncs] | str:
     """Return the syncs by old topic and partition, or in one sentence why they could not be had.
 
-    Half a topic would hide that the standby was made anew, so it counts as nothing. Never raises for the cluster's
+    Half a topic would hide that the standby was created again, so it counts as nothing. Never raises for the cluster's
     sake: without syncs there are other methods.
     """
     try:

@@ -146,7 +146,7 @@ class Scan:
         self.restart(self.lo)
 
     def restart(self, lo: int) -> None:
-        """Search anew from another lower bound."""
+        """Search again from another lower bound."""
         fillers = min(self.ring.hidden, LOOK_AHEAD)  # what filled the holes may have been copied, aborted records say
         back = len(self.ring.records) if self.compacted else 2 * self.ring.context + 8 + fillers
         self.lo = lo

@@ -82,7 +82,7 @@ def _look(run: Lookup, case: Case) -> _Look | None:
 
 
 def _in_turns(looks: Sequence[_Look]) -> Iterator[list[_Look]]:
-    """The shortest first, so many at once that their answer has a bound."""
+    """The shortest first, this many at once that their answer has a bound."""
     rest = iter(sorted(looks, key=lambda look: look.end - look.read_to))
     while some := list(islice(rest, AT_ONCE)):
         yield some

@@ -71,7 +71,7 @@ def _judged(moved: Found, ring: FingerprintMatcher, after: Sequence[LogRecord]) 
 
 
 TAIL = 32
-"""So many of the records read last were read in one look, so a hole between them is one of the old log."""
+"""How many of the records read last were read in one look, so a hole between them is one of the old log."""
 
 
 def committed(want: Want) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ class Want:
     uncommitted: frozenset[int] = frozenset()
     """Offsets in ``ring`` of records whose transaction was aborted, or had not ended as far as was read."""
     lost: str | None = None
-    """The old log was cut, and nobody knows where: no method may go by this position, only this policy."""
+    """The old log was cut, and it is unknown where: no method may go by this position, only this policy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +109,7 @@ class Target:
     """What is remembered of the records before the position, where they belong to the standby's partition of that
     number: by them they are known when they are read again."""
     after_last: int = 0
-    """So many records were read after the last of them."""
+    """How many records were read after the last of them."""
     sent_again: bool = False
     """The place would be exact, if no records that were read lay behind it a second time, or if that could be told."""
 

@@ -57,7 +57,7 @@ class Syncs:
         return None if around is None else place_of(around[0], offset)
 
     def repeats(self, offset: int) -> int | None:
-        """At most so many records from the place on were already read; None where a re-send followed it."""
+        """At most this many records from the place on were already read; None where a re-send followed it."""
         around = self.before(offset)
         if around is None:
             return None
@@ -87,7 +87,7 @@ class _Sorting:
         if sync == last:
             return
         if last is None or sync.downstream <= last.downstream:
-            self._begin_anew(sync)  # the standby's topic was made anew: nothing that was said of it holds
+            self._begin_anew(sync)  # the standby's topic was created again: nothing that was said of it holds
         elif sync.upstream - last.upstream < sync.downstream - last.downstream:
             self._began = sync
             self.resent_from = last.downstream + 1
@@ -105,7 +105,7 @@ class _Sorting:
         return sync.downstream - self._began.downstream >= self._owed and sync.upstream > self.front[-1].upstream
 
     def _sent_before(self, began: Sync) -> int:
-        """So many records must be sent again, at most, until all that was ever sent has been.
+        """How many records must be sent again, at most, until all that was ever sent has been.
 
         Counted in records: what the standby appended since the last front sync at or below the beginning.
         """

@@ -31,17 +31,17 @@ from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Want
 
 IN_A_ROW = 4
-"""So many old records in a row are looked for on the standby; fewer come late now and then. At the log's end one is
+"""How many old records in a row are looked for on the standby; fewer come late now and then. At the log's end one is
 enough, for there a copy may just have begun."""
 
 PROVEN = 16
-"""So many remembered records in their order prove a second copy where contents repeat and times tell nothing."""
+"""How many remembered records in their order prove a second copy where contents repeat and times tell nothing."""
 
 CHECKED = 8
-"""Of so many old records at most a first copy is looked for."""
+"""Of this many old records at most a first copy is looked for."""
 
 SEEN = 16
-"""So many of the copies are remembered, to know them when they are read."""
+"""How many of the copies are remembered, to know them when they are read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,7 +171,7 @@ class Behind:
 
 
 def _enough(record: LogRecord) -> int:
-    """So many remembered records in their order prove a second copy where some of them are like others."""
+    """How many remembered records in their order prove a second copy where some of them are like others."""
     return PROVEN if record.append_time else IN_A_ROW
 
 

@@ -49,7 +49,7 @@ class ResumeOffset:
     offset: int
     exact: bool = False
     repeats: int | None = None
-    """At most so many records from ``offset`` on were already read, as the method knows it; None: it does not."""
+    """At most this many records from ``offset`` on were already read, as the method knows it; None: it does not."""
     note: str = ""
 
 

@@ -57,7 +57,7 @@ def _later(found: Found | None, facts: StandbyLookup) -> int | None:
 
 
 def set_back_cost(cost: Forecast, records: int, room: int) -> Forecast:
-    """The forecast of a position that was set back by so many offsets, where the standby has ``room`` records ahead.
+    """The forecast of a position that was set back by this many offsets, where the standby has ``room`` records ahead.
 
     What was read of the old log behind the place it parts may have been copied before it was cut, and may not.
     """
@@ -184,7 +184,7 @@ def in_order(targets: Iterable[Target], wants: Sequence[Want]) -> tuple[Target, 
 
 
 def _last(want: Want, facts: StandbyLookup) -> tuple[Fingerprint, ...]:
-    """The ring, unless it is of other partitions, of a log that was cut, or nobody knows what was read after it."""
+    """The ring, unless it is of other partitions, of a log that was cut, or it is unknown what was read after it."""
     mixed = isinstance(facts.alignment, NoPlace) and facts.alignment.cause is Cause.REPARTITIONED
     whole = want.ring_offset == want.offset or want.dense is True
     return want.ring if whole and not mixed and want.read_to is None else ()

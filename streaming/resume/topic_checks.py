@@ -20,7 +20,7 @@ _STRAYED = frozenset({Cause.MISMATCH, Cause.COMPACTED})
 """Nothing that was read is where it was read: another partitioner may have put it elsewhere."""
 
 PARTNERED = 16
-"""So many remembered records tell a partition's copy from another partitioner's work (16: no false match in trials)."""
+"""Remembered records that tell a partition's copy from another partitioner's work (16: no false match in trials)."""
 
 
 def is_missing(topic: TopicFacts | None) -> bool:
@@ -54,7 +54,7 @@ def mismatch(outcomes: Iterable[tuple[int, Found | NoPlace | None]]) -> int | No
 def is_partner(want: Want, outcome: Found | NoPlace | None) -> bool:
     """Whether a partition holds what the old one of its number held, although the counts differ.
 
-    Nothing was read, or so many records agree, and at one place only, that no other partitioner can have left them so.
+    Nothing was read, or enough records agree, at one place only, that no other partitioner can have left them so.
     """
     if want.offset == 0:
         return True

@@ -1,4 +1,4 @@
-"""Whether a log still holds what was read from it: truncation, divergence, and a topic made anew under its old name.
+"""Whether a log still holds what was read from it: truncation, divergence, and a topic recreated under its old name.
 
 A position names the leader epoch of the last record read (KIP-320). Where the log says that this epoch ends *before*
 the position, the records in between are gone, as after an unclean leader election; offsets alone would not tell once
@@ -76,11 +76,11 @@ class Finding(StrEnum):
     TRUNCATED = "truncated"
     """The log went back before the position, or goes on from another one before it."""
     RECREATED = "recreated"
-    """The topic was deleted and made anew."""
+    """The topic was deleted and created again."""
     EXPIRED = "expired"
     """Retention has deleted records that were not read."""
     UNPROVEN = "unproven"
-    """The position lies inside the log, but no leader epoch is known for it, or nobody could be asked."""
+    """The position lies inside the log, but no leader epoch is known for it, or no broker could be asked."""
 
 
 SITUATIONS: Mapping[Finding, Situation] = {Finding.EXPIRED: Situation.TOO_LOW}
@@ -123,7 +123,7 @@ def judge_log(position: Position, log: LogNow | PartitionError) -> Standing:
 
     As Kafka's consumer does when it validates a position (``SubscriptionState.maybeCompleteValidation``): an epoch
     that the log does not know leaves the divergence unknown; an epoch that ends before the position is where it lies.
-    One thing more: an epoch that the log lacks although others around it reach to the position is told, too; the
+    One thing more: an epoch that the log lacks although others around it reach to the position is reported, too; the
     consumer would go on.
     """
     if isinstance(log, PartitionError):
@@ -203,7 +203,7 @@ class LogTruncation:
 
 
 def truncation_of(cluster: str, standings: Iterable[Standing]) -> LogTruncation | None:
-    """The error for all positions whose log was cut or made anew; None when there is none."""
+    """The error for all positions whose log was cut or created again; None when there is none."""
     divergent: dict[TopicPartition, int | None] = {}
     offsets: dict[TopicPartition, int] = {}
     for each in standings:

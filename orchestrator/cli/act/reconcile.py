@@ -1,4 +1,4 @@
-"""``reconcile``: after a store was put back, take what runs as the truth."""
+"""``reconcile``: after a store was restored, take what runs as the truth."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from orchestrator.cli.context import Context, ask_yes, pass_context, require_per
 from orchestrator.cli.selection import check_one_or_all
 from orchestrator.decide.reconcile import lost_text, put_back_text
 from orchestrator.errors import ExitCode, Refused, UsageError
-from orchestrator.operation.reconcile import lost_of, reconcile_by_hand, sides_of
+from orchestrator.operation.reconcile import Sides, lost_of, reconcile_by_hand, sides_of
 from orchestrator.operation.reconcile import reconcile as write_down
 from orchestrator.shapes import json_shapes
 from state.model.entities import Assignment
@@ -94,6 +94,11 @@ def reconcile(
         render.talk(f"the store is current for {query}: nothing done")
         _show(ctx.store.assignment(query), [], output)
         return ExitCode.DONE
+    return _one(ctx, query, sides, reason=reason, yes=yes, output=output)
+
+
+def _one(ctx: Context, query: str, sides: Sides, *, reason: str, yes: bool, output: str) -> int:
+    """Write down what a runner reports of a query, once a person has agreed."""
     stored, runs = json_shapes.assignment_side(sides.stored), json_shapes.fact_side(sides.runs)
     if not yes:
         told = put_back_text(sides.stored, sides.runs)
@@ -105,7 +110,7 @@ def reconcile(
 
 
 def _all(ctx: Context, *, reason: str, yes: bool, output: str) -> int:
-    """Reconcile every query that a runner reports; one that cannot be is told, and stops no other."""
+    """Reconcile every query that a runner reports; one that cannot be is reported, and stops no other."""
     found = {name: sides_of(ctx.store, name) for name in ctx.settings.queries}
     sides = {name: each for name, each in found.items() if each is not None}
     left = []
@@ -177,7 +182,7 @@ def _by_hand(
 
 
 def _ask(told: str, rows: list[dict[str, object]], question: str, *, columns: Sequence[str] = SIDE_COLUMNS) -> None:
-    """Show what is known, then ask. Raises ``UsageError`` where nobody is there, and ``Refused``."""
+    """Show what is known, then ask. Raises ``UsageError`` where no person can answer, and ``Refused``."""
     require_person(hint=told)
     render.talk(told + "\n\n" + render.table(rows, columns) + "\n")
     ask_yes(question)

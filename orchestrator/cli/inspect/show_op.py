@@ -118,7 +118,7 @@ def _write_evidence(ctx: Context, operation_id: str, target: str) -> None:
 
 COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "on_standby")
 SHOWN_LETTERS = 60
-"""Of a key or a value so many letters are shown to a person."""
+"""Of a key or a value this many letters are shown to a person."""
 
 
 def show_tail(ctx: Context, operation: Operation, output: str) -> int:

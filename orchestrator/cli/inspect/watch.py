@@ -62,7 +62,7 @@ def watch(ctx: Context, interval: timedelta, output: str) -> None:
       tideover watch --interval 250ms
       tideover watch -o json | jq -c '.clusters[] | {cluster, verdict}'
     """
-    ctx.loaded  # noqa: B018 # a mistake in the configuration is told before anything is drawn
+    ctx.loaded  # noqa: B018 # a mistake in the configuration is reported before anything is drawn
     on_a_terminal = output == "table" and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     display: Display = Terminal() if on_a_terminal else Changes(output)
     with until_enough():
@@ -143,7 +143,7 @@ class Changes:
 
 QUERY_COLUMNS = ("query", "cluster", "runner", "state", "progress", "lag", "automatic", "ready", "operation", "error")
 _FEWEST = 2
-"""So many lines of each section are shown even where they do not fit."""
+"""How many lines of each section are shown even where they do not fit."""
 _TITLES_OF_TABLE = 2
 _TITLES = 3 + _TITLES_OF_TABLE
 _LEAST_BELOW = _TITLES + 2 * _FEWEST + 4
@@ -239,7 +239,7 @@ def _few(lines: list[str], most: int) -> list[str]:
 
 
 def _queries(status: Status, room: int) -> list[str]:
-    """A table of so many rows at most; queries that somebody should look at come first."""
+    """A table of this many rows at most; queries that somebody should look at come first."""
     ordered = sorted(status.queries, key=lambda each: (status.is_well(each), each.query))
     shown = ordered if len(ordered) <= room else ordered[: room - 1]
     columns = QUERY_COLUMNS if any(each.error for each in shown) else QUERY_COLUMNS[:-1]

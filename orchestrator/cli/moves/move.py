@@ -133,7 +133,7 @@ def say_circles(ctx: Context, kind: OperationKind, queries: Sequence[str]) -> No
 
 
 _LOOKED_BACK = 100
-"""So many of the last operations tell how long a move takes."""
+"""How many of the last operations tell how long a move takes."""
 _GO_ON = "tideover list shows it; run the same command again to continue it"
 
 

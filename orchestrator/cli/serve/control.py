@@ -89,7 +89,7 @@ def span_sink_of(settings: "Tideover") -> "Sink | None":
 
 
 def _http(ctx: Context, pulse: "Pulse") -> "HttpServer":
-    from orchestrator.http.server import HttpServer  # imported when needed: most controllers listen to nobody
+    from orchestrator.http.server import HttpServer  # imported when needed: most controllers serve no HTTP
     from state.store.sql.migrate import open_store
     from streaming.clocks import SystemClock
 

@@ -1,9 +1,9 @@
 """What a document claims, checked against what the clusters hold now: it holds, does not, or cannot be told.
 
 Of each partition that a move placed three things are claimed. *resume-offset*: behind the copy of the last record that
-was consumed, nothing was skipped. *replay*: so many records behind the resume offset had been read before. *exposure*:
-so many records of the old cluster were not on the other one. The first is found by the fingerprints that the document
-keeps, the others are counted in the logs as they were when the move was measured.
+was consumed, nothing was skipped. *replay*: the number of records behind the resume offset that had been read before.
+*exposure*: the number of records of the old cluster that were not on the other one. The first is found by the
+fingerprints that the document keeps, the others are counted in the logs as they were when the move was measured.
 """
 
 import json
@@ -20,7 +20,7 @@ from streaming.cluster_log import LogRecord
 from streaming.resume.notes import UNPROVEN_BOUND
 
 READ_BEFORE = 1_024
-"""So many offsets before a resume offset are read, and so many more as records were read after the remembered ones."""
+"""How many offsets before a resume offset are read; besides, one for each record read after the remembered ones."""
 
 
 class Verdict(StrEnum):
@@ -215,7 +215,7 @@ def _resume_offset(one: Placed, seen: Seen) -> Claim:
 
 
 def _behind(one: Placed, records: Sequence[LogRecord], record: LogRecord, after: int) -> Claim:
-    """The claim once the copy of a remembered record is found, after which so many more were read."""
+    """The claim once the copy of a remembered record is found, after which this many more were read."""
     at, about = one.row["target_offset"], ("resume-offset", *one.key[1:])
     if record.offset >= at:
         text = f"the copy of the last consumed record is at {record.offset}, not before the resume offset"

@@ -1,8 +1,8 @@
-"""Whether a query may be failed over now with nobody asking for it: gates like all others, and nothing else decides.
+"""Whether a query may be failed over now without being asked: gates like all others, and nothing else decides.
 
 Three of them deserve a word. *A pause outlives its end*: a cluster that was believed DOWN before the pause ended, by
 ``resume`` or by its time, moves nothing afterwards, because ``resume`` never fails over by itself; only a cluster that
-was seen well since and went down anew does, or a person who types ``failover``. A controller that starts, or stood
+was seen well since and went down again does, or a person who types ``failover``. A controller that starts, or stood
 still, forgets what it saw, but not since when the cluster is down. *The verdict is this leader's own, and new*:
 what another controller believed is a hint for a page, not a reason to act. *The old cluster's return changes nothing*:
 a query leaves the cluster where it is only when that cluster is down, wherever its home may be.
@@ -15,7 +15,7 @@ After a move the policy's ``cooldown`` must pass, or a person acknowledge it; a 
 acknowledgement, for that person has looked. A query is moved once the move is committed, verified or not: it is placed
 elsewhere from then on. After an attempt that did not move the query (a gate refused it behind the fence, a checkpoint
 could not be made) the next one comes after a minute, then two, then four, never more than the cool-down: the cluster is
-still down, and what was in the way may be gone; but each attempt stops the query anew. So that minute passes however
+still down, and what was in the way may be gone; but each attempt stops the query again. So that minute passes however
 short the cool-down is.
 """
 
@@ -84,7 +84,7 @@ class AutomaticFacts:
     """What automatic mode looks at besides the facts of the move itself."""
 
     facts: MoveFacts
-    """As before any move; without consents, for nobody gave any."""
+    """As before any move; without consents, for no person gave any."""
     now: datetime
     """The store's clock, like every time here."""
     term: int | None
@@ -222,7 +222,7 @@ class Recheck:
 
 
 def recheck(given: AutomaticFacts) -> Recheck:
-    """Whether a move that nobody asked for should still be made; only what is known for sure calls it off.
+    """Whether a move that no person asked for should still be made; only what is known for sure calls it off.
 
     A leader that has just begun to lead has no verdict of its own, which is no reason to wait. A verdict that is
     neither DOWN nor well is one: mostly it is the one or the other within seconds.

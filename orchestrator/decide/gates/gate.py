@@ -42,7 +42,7 @@ MOVE = "move"
 
 
 def is_attended(operation: Operation) -> bool:
-    """Whether a person asked for a move, at first or when it had begun: what nobody can tell is that person's then."""
+    """Whether a person asked for a move, at first or when it had begun: what is unknown is that person's risk then."""
     return operation.actor != AUTOMATIC or MOVE in operation.consents
 
 

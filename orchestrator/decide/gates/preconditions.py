@@ -182,7 +182,7 @@ def active_reachable(facts: MoveFacts) -> Gate | None:
 
 
 def replication_alive(facts: MoveFacts) -> Gate | None:
-    """A planned move waits for the copies of what was read, which nobody would make (consent ``replication``)."""
+    """A planned move waits for the copies of what was read, which none would make (consent ``replication``)."""
     if facts.replicating is None or not facts.planned:
         return None
     found = facts.replicating
@@ -307,7 +307,7 @@ def named_cluster(
 def cluster_identity(facts: MoveFacts) -> Gate | None:
     """No consent takes this upon itself: what was read would be looked for in records that are others.
 
-    A cluster that nobody sees, as one that is left because it died, is no other one.
+    A cluster that cannot be reached, as one that is left because it died, does not count as another one.
     """
     if facts.names is None:
         return None

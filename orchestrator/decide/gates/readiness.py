@@ -171,7 +171,7 @@ READINESS_GATES: tuple[Callable[[ReadinessFacts], Gate | None], ...] = (
 def judge_readiness(given: ReadinessFacts) -> Readiness:
     """Every gate of a failover that can be judged without one, and those of readiness; these win by name.
 
-    Nobody is there to take upon himself what cannot be told: it is judged as automatic mode will have to.
+    There is no person to accept an unknown risk, so it is judged as automatic mode will have to.
     """
     facts = replace(given.facts, attended=False)
     own = tuple(gate for check in READINESS_GATES if (gate := check(given)) is not None)

@@ -67,7 +67,7 @@ class Part:
         return insert_into(self._engines.dialect, table)
 
     def _at(self, connection: sa.Connection) -> datetime:
-        """The store's clock within a transaction; on SQLite, where all processes share a host, nobody is asked."""
+        """The store's clock within a transaction; on SQLite, where all processes share a host, it is the host's."""
         if self._engines.dialect == "sqlite":
             return self._engines.clock()
         return connection.execute(sa.select(self._clock())).scalar_one()

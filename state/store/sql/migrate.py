@@ -62,7 +62,7 @@ def open_store(url: str | Tell, patience: timedelta = PATIENCE) -> ControllerSto
     """Open the store behind a SQLAlchemy URL. A call waits at most about ``patience`` for a lock or a connection.
 
     A server that stands still takes up to three times that, and a second, to be found out. A URL whose password may
-    change is given by what tells it, and is asked for anew by each new connection. An SQLite file that is new or empty
+    change is given by what tells it, and is asked for again by each new connection. An SQLite file that is new or empty
     becomes a store.
 
     Raises ``StoreUnavailable``, ``SchemaNewer``, ``SchemaOlder``, or ``StoreError`` for a URL that means nothing.

@@ -180,7 +180,7 @@ class OperationWriter(Part):
     """Writes an operation and what belongs to it, inside a transaction of the caller."""
 
     def _write_operation(self, connection: sa.Connection, operation: Operation) -> None:
-        """Upsert, the consents of a row that stands excepted; closing withdraws the intents that nobody answered.
+        """Upsert, the consents of a row that stands excepted; closing withdraws the intents that no runner answered.
 
         Raises ``Conflict`` where the row is of a later epoch: whoever writes saw it before it was reconciled.
         """
@@ -194,7 +194,7 @@ class OperationWriter(Part):
     def _withdraw(
         self, connection: sa.Connection, operation: Operation, at: datetime | sa.ColumnElement[datetime]
     ) -> None:
-        """Take back what it asked for and nobody answered."""
+        """Take back what it asked for and no runner answered."""
         waiting = sa.and_(intents.c.operation == operation.id, intents.c.state == IntentState.PENDING)
         connection.execute(sa.update(intents).where(waiting).values(state=IntentState.WITHDRAWN, ended_at=at))
 
@@ -421,7 +421,7 @@ class AssignmentTable(OperationWriter, FormerWriter, Part):
             return True
 
     def _lift(self, connection: sa.Connection, query: str, from_epoch: int, to_epoch: int) -> None:
-        """Lift a row's epoch step by step, because the table lets nobody jump."""
+        """Lift a row's epoch step by step, because the table allows no jump."""
         change = sa.update(assignments).where(assignments.c.query == query).values(epoch=assignments.c.epoch + 1)
         for _ in range(from_epoch, to_epoch):
             connection.execute(change)

@@ -31,7 +31,7 @@ from state.store.sql.schema import (
 from state.store.write_checks import check_believed, check_pruned, refuse_moving
 
 _REGISTERED = sa.select(runners.c.instance).where(runners.c.runner == sa.bindparam("runner")).with_for_update(read=True)
-"""Locked until the end, so that nobody takes the name over between the look and the write."""
+"""Locked until the end, so that no other process takes the name over between the look and the write."""
 
 
 class ReportTables(Part):

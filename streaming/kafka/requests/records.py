@@ -191,7 +191,7 @@ def _read(
 
 
 def _behind(body: bytes, position: int, count: int) -> int:
-    """The position behind so many records: of each only the length is read, one or two bytes as a rule."""
+    """The position behind this many records: of each only the length is read, one or two bytes as a rule."""
     for _ in range(count):
         byte = body[position]
         position += 1

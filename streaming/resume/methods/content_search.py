@@ -17,11 +17,11 @@ from streaming.cluster_log import OFFSET, LogRecord
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher, Fit, Walk
 
 THIN = 4
-"""A context cut off by the start of what was read counts only with so many records."""
+"""A context cut off by the start of what was read counts only with this many records."""
 
 TRUSTED = 8
 """A place is called exact only with so long a context where timestamps cannot help (LogAppendTime) or where records
-that nobody read may lie between (holes), else with ``THIN``.
+that were never read may lie between (holes), else with ``THIN``.
 
 A shorter one will do where the whole history of the partition is remembered and has no holes."""
 
@@ -64,7 +64,7 @@ class Found:
     """Consumed records that the standby does not hold yet, at most: they come later, and are read again then; None:
     some, but how many cannot be told."""
     repeats: int | None = 0
-    """At most so many records from ``offset`` on were already read; None when that cannot be told."""
+    """At most this many records from ``offset`` on were already read; None when that cannot be told."""
     note: str = ""
 
 
@@ -157,7 +157,7 @@ class Search:
         return NoPlace(Cause.RETENTION, f"{self.records[0].offset} is the first record left, and was not read")
 
     def _alone(self, found: Found, at: int, *, is_end: bool) -> Outcome:
-        """A hole of the old offsets may have held an equal record that nobody read, and this may be its copy.
+        """A hole of the old offsets may have held an equal record that was never read, and this may be its copy.
 
         An aborted transaction that was sent again with the same times looks so. The true copy then follows within as
         many records as the holes are wide; if an equal one does, the place is safe, but not exact.

@@ -41,13 +41,13 @@ class Walk(NamedTuple):
 
 
 WIDEST = 128
-"""So many of the last records count at most."""
+"""How many of the last records count at most."""
 
 
 class FingerprintMatcher:
     """One partition's remembered records, oldest first, indexed for the walk; the last ``context`` of them count.
 
-    Where just so many end a run that stood in the log before, more count: as many as no other run in the ring ends
+    Where just this many end a run that stood in the log before, more count: as many as no other run in the ring ends
     with, up to ``WIDEST``, and only over offsets without holes. ``records`` must not be empty. With ``timed=False``
     the standby keeps no times, so that records of the same content are the same; then as many count as it takes to
     reach one whose content the ring has once. ``begin`` is where the old partition began when it was last sampled;
@@ -207,7 +207,7 @@ class FingerprintMatcher:
         return None
 
     def _is_hole(self, before: tuple[int, int], after: tuple[int, int], others: int) -> bool:
-        """Whether so many records between the copies of two remembered ones, each (index, offset), can fill holes."""
+        """Whether this many records between the copies of two remembered ones, each (index, offset), can fill holes."""
         old = self.records[after[0]].offset - self.records[before[0]].offset
         return others <= old - (after[0] - before[0]) and after[1] - before[1] <= old
 

@@ -20,7 +20,7 @@ from streaming.resume.methods.content_search import TRUSTED, Found
 from streaming.resume.model import Want
 
 COMPARED = 64
-"""So many of the newest remembered records are compared."""
+"""How many of the newest remembered records are compared."""
 WIDEST = 4_096
 """Records over more offsets than that are not read for the comparison."""
 

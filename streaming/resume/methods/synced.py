@@ -15,7 +15,7 @@ from streaming.resume.offset_syncs import Syncs
 from streaming.resume.standby_lookup import NotApplicable, ResumeOffset, StandbyLookup
 
 WITNESSES = 2
-"""So many records that syncs speak of must be where they say, if the content of a partition speaks against it."""
+"""How many records that syncs speak of must be where they say, if the content of a partition speaks against it."""
 
 
 def witnesses(want: Want, syncs: Syncs) -> dict[int, int]:

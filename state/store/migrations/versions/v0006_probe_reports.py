@@ -1,7 +1,7 @@
 """The tables of probe reports and of verdicts get the names that the program has for them.
 
 ``sightings`` becomes ``probe_reports``, ``beliefs`` becomes ``cluster_status``; every row is kept. The tables are made
-anew, so that checks and triggers are renamed with them on both databases.
+again, so that checks and triggers are renamed with them on both databases.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Drills: a runner may be asked for one, and one may be open beside the move of its query.
 
-SQLite cannot change a check of a table, so ``intents`` is made anew there; every row is kept.
+SQLite cannot change a check of a table, so ``intents`` is created again there; every row is kept.
 """
 
 import sqlalchemy as sa

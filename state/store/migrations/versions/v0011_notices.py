@@ -13,7 +13,7 @@ TIME = sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite")
 
 
 def upgrade() -> None:
-    """Nobody was told of anything yet."""
+    """No notice was sent yet."""
     op.create_table(
         "notice_cursors",
         sa.Column("target", NAME, primary_key=True),
