@@ -20,6 +20,12 @@ SINCE = {
 }
 """Values of a test's parameters, and the first version of Spark that can write what they stand for."""
 
+LONGEST = (
+    "failback", "carries", "faults", "carry_spark", "watch", "drill", "runner", "standalone", "lab", "alignment",
+    "replicator_returns", "golden_story", "chain", "resent", "transactions",
+)  # fmt: skip
+"""Files of a minute and more, the longest first: processes that share the work begin with them."""
+
 _FAILED = pytest.StashKey[bool]()
 
 
@@ -47,13 +53,16 @@ def is_known(parameters: dict[str, Any], spark: tuple[int, int]) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, visibly, the cases that an older Spark cannot have."""
+    """Leave out, visibly, what an older Spark cannot have; and begin with long files where processes share the work."""
     major, minor = pyspark.__version__.split(".")[:2]
     spark = (int(major), int(minor))
     strange = [item for item in items if not (is_known(_parameters(item), spark) and _has_its_jars(item))]
     if strange:
         config.hook.pytest_deselected(items=strange)
         items[:] = [item for item in items if item not in strange]
+    if hasattr(config, "workerinput"):
+        ranks = {f"test_{name}": rank for rank, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
 
 
 @pytest.hookimpl(wrapper=True)
