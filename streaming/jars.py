@@ -97,12 +97,13 @@ def _golden(scala: str, version: str) -> Roots:
     return Roots(coordinates=(f"org.apache.spark:spark-sql_{scala}:{version}:tests",), transitive=False)
 
 
-def _companion(scala: str, spark: str, scala_library: str, hadoop: str) -> Roots:
+def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str) -> Roots:
     """Name what the companion is compiled against: the jars of that Spark which hold the interfaces, and no others."""
+    parts = ("sql", "sql-api", "catalyst", "core", "common-utils")
     coordinates = (
-        f"org.apache.spark:spark-sql_{scala}:{spark}",
-        f"org.apache.spark:spark-common-utils_{scala}:{spark}",
+        *(f"org.apache.spark:spark-{part}_{scala}:{spark}" for part in parts),
         f"org.apache.hadoop:hadoop-client-api:{hadoop}",
+        *(f"com.fasterxml.jackson.core:jackson-{part}:{jackson}" for part in ("databind", "core")),
         f"org.scala-lang:scala-library:{scala_library}",
     )
     return Roots(coordinates=coordinates, transitive=False)
@@ -124,9 +125,9 @@ ROOTS: Mapping[str, Roots] = {
     "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
     "golden-3.5.7": _golden("2.12", "3.5.7"),
     "golden-4.2.0": _golden("2.13", "4.2.0"),
-    "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4"),
-    "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1"),
-    "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0"),
+    "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4", "2.15.2"),
+    "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1", "2.18.2"),
+    "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0", "2.21.2"),
     "companion-tools": Roots(coordinates=_TOOLS, transitive=False),
 }
 

@@ -1,0 +1,12 @@
+package tideover;
+
+/**
+ * A cluster since a query came to it: its name, and the epoch of that move. A query that comes back
+ * later comes to another one.
+ */
+record Cluster(String name, long epoch) {
+  /** As it is told to people. */
+  String text() {
+    return epoch == SwitchOffset.HOME ? name : name + " since epoch " + epoch;
+  }
+}

@@ -1,0 +1,72 @@
+package tideover;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * One move of a query: where each of its sources goes on, for each place from which it may have to.
+ * It lies beside the checkpoint as a file, which a runner writes once before the move is committed.
+ *
+ * @param places by the source's key in the log: the ends of the last batch, and of the one in
+ *     flight
+ */
+record Mapping(Cluster from, Cluster to, String operation, Map<String, List<Place>> places) {
+  /** The folder inside a checkpoint; Spark passes over it. */
+  static final String FOLDER = "_tideover_mappings";
+
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final int VERSION = 1;
+
+  /** The offsets of all partitions there, and those that stand for them here. */
+  record Place(JsonNode there, JsonNode here) {}
+
+  /** As the file says; {@code where} names it in the error. */
+  static Mapping parse(String text, String where) {
+    try {
+      JsonNode file = JSON.readTree(text);
+      if (file.path("version").asInt() != VERSION) {
+        throw new IllegalArgumentException(
+            where + " is of version " + file.path("version") + ", and this companion knows 1");
+      }
+      JsonNode from = file.required("left");
+      Cluster left = new Cluster(from.required("cluster").asText(), number(from, "epoch"));
+      Cluster to = new Cluster(file.required("to").asText(), number(file, "epoch"));
+      Map<String, List<Place>> places = new HashMap<>();
+      JsonNode told = file.required("places");
+      told.fieldNames().forEachRemaining(key -> places.put(key, list(told.get(key))));
+      return new Mapping(left, to, file.required("operation").asText(), places);
+    } catch (JsonProcessingException | IllegalArgumentException error) {
+      throw new IllegalArgumentException(where + " cannot be read: " + error.getMessage(), error);
+    }
+  }
+
+  private static long number(JsonNode of, String name) {
+    JsonNode found = of.required(name);
+    if (!found.isIntegralNumber() || found.longValue() < 0) {
+      throw new IllegalArgumentException(name + " is " + found + ", not a number");
+    }
+    return found.longValue();
+  }
+
+  private static List<Place> list(JsonNode told) {
+    List<Place> places = new ArrayList<>();
+    for (JsonNode each : told) {
+      places.add(new Place(each.required("there"), each.required("here")));
+    }
+    return places;
+  }
+
+  /** The offsets here that stand for those of a source there; empty where the move names none. */
+  Optional<JsonNode> here(String source, JsonNode there) {
+    return places.getOrDefault(source, List.of()).stream()
+        .filter(each -> each.there().equals(there))
+        .map(Place::here)
+        .findFirst();
+  }
+}

@@ -1,0 +1,156 @@
+package tideover;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.Deque;
+import java.util.List;
+import java.util.Optional;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * The moves by which a query came to where it is, oldest first: each begins where the one before it
+ * ended. What an operation left behind that was given up leads nowhere, and is passed over.
+ */
+final class Mappings {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final String DRAFT = ".";
+
+  private final Cluster active;
+  private final List<Mapping> chain;
+
+  private Mappings(Cluster active, List<Mapping> chain) {
+    this.active = active;
+    this.chain = chain;
+  }
+
+  /**
+   * The moves that count for a run.
+   *
+   * @param cluster the cluster that the run is to read
+   * @param placed the epoch under which the query came there
+   */
+  static Mappings of(Collection<Mapping> found, String cluster, long placed) {
+    Deque<Mapping> chain = new ArrayDeque<>();
+    Optional<Mapping> next =
+        found.stream()
+            .filter(each -> each.to().epoch() <= placed)
+            .max(Comparator.comparingLong(each -> each.to().epoch()));
+    while (next.isPresent()) {
+      Mapping mapping = next.get();
+      chain.addFirst(mapping);
+      next = found.stream().filter(each -> each.to().equals(mapping.from())).findFirst();
+      if (next.isEmpty() && mapping.from().epoch() != SwitchOffset.HOME) {
+        throw new IllegalStateException(
+            "operation "
+                + mapping.operation()
+                + " left "
+                + mapping.from().text()
+                + ", and no mapping tells how the query had come there");
+      }
+    }
+    if (chain.isEmpty()) {
+      return new Mappings(new Cluster(cluster, SwitchOffset.HOME), List.of());
+    }
+    Mapping newest = chain.getLast();
+    if (!newest.to().name().equals(cluster)) {
+      throw new IllegalStateException(
+          "operation "
+              + newest.operation()
+              + " moved this checkpoint to "
+              + newest.to().text()
+              + ", but this run is to read "
+              + cluster
+              + ": it is not started");
+    }
+    return new Mappings(newest.to(), new ArrayList<>(chain));
+  }
+
+  /** Reads those beside a checkpoint. */
+  static Mappings read(Path checkpoint, Configuration conf, String cluster, long placed)
+      throws IOException {
+    FileSystem system = checkpoint.getFileSystem(conf);
+    List<Mapping> found = new ArrayList<>();
+    try {
+      for (FileStatus each : system.listStatus(new Path(checkpoint, Mapping.FOLDER))) {
+        if (!each.getPath().getName().startsWith(DRAFT)) {
+          found.add(Mapping.parse(text(system, each.getPath()), each.getPath().toString()));
+        }
+      }
+    } catch (FileNotFoundException neverMoved) {
+      return of(List.of(), cluster, placed);
+    }
+    return of(found, cluster, placed);
+  }
+
+  private static String text(FileSystem system, Path path) throws IOException {
+    try (FSDataInputStream stream = system.open(path)) {
+      return new String(stream.readAllBytes(), StandardCharsets.UTF_8);
+    }
+  }
+
+  /** The cluster that the run reads. */
+  Cluster active() {
+    return active;
+  }
+
+  /**
+   * The same place in the offsets of the cluster that the run reads, as Kafka's source writes it.
+   *
+   * @throws IllegalStateException where no move names that place: it is refused, never guessed
+   */
+  String onActive(String source, SwitchOffset offset) {
+    if (offset.epoch() == active.epoch()) {
+      return offset.kafka();
+    }
+    int first = 0;
+    while (first < chain.size() && chain.get(first).from().epoch() != offset.epoch()) {
+      first++;
+    }
+    if (first == chain.size()) {
+      throw new IllegalStateException(
+          "source " + source + " stands at " + offset.json() + ", and no mapping leads from there");
+    }
+    JsonNode at = parsed(offset.kafka());
+    for (Mapping mapping : chain.subList(first, chain.size())) {
+      JsonNode there = at;
+      at =
+          mapping
+              .here(source, there)
+              .orElseThrow(
+                  () ->
+                      new IllegalStateException(
+                          "source "
+                              + source
+                              + " stands at "
+                              + there
+                              + " on "
+                              + mapping.from().text()
+                              + ", and operation "
+                              + mapping.operation()
+                              + " found no place on "
+                              + mapping.to().text()
+                              + " for that"));
+    }
+    return at.toString();
+  }
+
+  private static JsonNode parsed(String kafka) {
+    try {
+      return JSON.readTree(kafka);
+    } catch (JsonProcessingException error) {
+      throw new IllegalArgumentException(kafka + " is no offset of a Kafka source", error);
+    }
+  }
+}

@@ -1,0 +1,48 @@
+package tideover;
+
+import java.util.Map;
+import java.util.ServiceLoader;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * {@code readStream.format("tideover.SwitchProvider")}: Spark's Kafka source, which goes on from a
+ * checkpoint that another cluster's offsets stand in. It knows Spark's by its public interfaces
+ * alone, and takes all of its options, beside two of its own: {@link #CLUSTER} and {@link #PLACED}.
+ */
+public final class SwitchProvider implements TableProvider {
+  /** The name of the cluster that {@code kafka.bootstrap.servers} leads to. */
+  static final String CLUSTER = "tideover.cluster";
+
+  /** The epoch under which the query came to that cluster. */
+  static final String PLACED = "tideover.placed";
+
+  private static final String KAFKA = "kafka";
+
+  private final TableProvider kafka = sparksOwn();
+
+  private static TableProvider sparksOwn() {
+    ClassLoader loader = Thread.currentThread().getContextClassLoader();
+    for (DataSourceRegister each : ServiceLoader.load(DataSourceRegister.class, loader)) {
+      if (each.shortName().equals(KAFKA) && each instanceof TableProvider found) {
+        return found;
+      }
+    }
+    throw new IllegalStateException("Spark has no Kafka connector");
+  }
+
+  @Override
+  public StructType inferSchema(CaseInsensitiveStringMap options) {
+    return kafka.inferSchema(options);
+  }
+
+  @Override
+  public Table getTable(
+      StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    return new SwitchTable(kafka.getTable(schema, partitioning, properties));
+  }
+}
