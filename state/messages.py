@@ -204,11 +204,16 @@ class UncommittedBatch(StrEnum):
 class PrepareRequest(Message):
     checkpoint: str
     target: str
-    """Folder of the new checkpoint; it must not exist, or be an earlier attempt of this very operation."""
+    """Folder of the new checkpoint; it must not exist, or be an earlier attempt of this very operation. Switch: the
+    checkpoint itself, beside which a mapping is written."""
     operation: str
     epoch: int
     resume: str
-    """``carry`` or ``fresh``."""
+    """``switch``, ``carry`` or ``fresh``."""
+    cluster: str = ""
+    """The cluster to which the query goes."""
+    attempt: int = 1
+    """Switch only: which asking of the operation this is."""
     batch: int | None
     """N as resolved; the runner refuses with kind ``moved-on`` if the checkpoint says otherwise now."""
     offsets: Offsets
@@ -239,6 +244,8 @@ class ReleaseRequest(Message):
     operation: str
     fresh: bool = False
     """Nothing was made at ``prepared``: what is there was written by a run."""
+    mapped: bool = False
+    """A mapping may have been written beside the checkpoint: it goes, too."""
     below: str | None = None
     """Of an operation that a store lost: the folder below which its new checkpoints lie, if it made any."""
 

@@ -30,17 +30,23 @@ _NOTHING_IN_FLIGHT = BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, tex
 
 
 def choose_treatment(
-    report: CheckpointReport, resolution: Resolution, planned_resolution: Resolution | None, sink: Sink
+    report: CheckpointReport,
+    resolution: Resolution,
+    planned_resolution: Resolution | None,
+    sink: Sink,
+    *,
+    keeps_query_id: bool = False,
 ) -> BatchChoice:
     """First that holds: nothing planned, replan, promote, bridge.
 
     A batch planned again over the same records ends right in a sink that overwrites or drops what it has already. One
     that appends keeps both: there promoting goes first, and else the batch's records are the possible repeat.
+    ``keeps_query_id``: the query goes on from the same checkpoint, so that a sink which knows batches knows this one.
     """
     planned = report.planned
     if planned is None:
         return _NOTHING_IN_FLIGHT
-    appends = _appends(report, sink)
+    appends = _appends(report, sink, keeps_query_id=keeps_query_id)
     repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
     promoted = planned.sink is SinkState.HAS and not report.stateful
     promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
@@ -49,7 +55,8 @@ def choose_treatment(
         return BatchChoice(
             treatment=UncommittedBatch.REPLAN,
             repeats=repeats if appends else 0,
-            text=f"batch {planned.batch} runs again over the same records on the standby{_of_sink(report, sink)}",
+            text=f"batch {planned.batch} runs again over the same records on the standby"
+            + _of_sink(report, sink, keeps_query_id=keeps_query_id),
         )
     if promoted:
         return BatchChoice(
@@ -58,22 +65,23 @@ def choose_treatment(
             text=f"the sink already has batch {planned.batch}: it counts as read",
         )
     text = f"batch {planned.batch} is replaced by an empty batch, so that its id is never used for other records"
-    return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text + _of_sink(report, sink))
+    text += _of_sink(report, sink, keeps_query_id=keeps_query_id)
+    return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text)
 
 
-def _appends(report: CheckpointReport, sink: Sink) -> bool:
+def _appends(report: CheckpointReport, sink: Sink, *, keeps_query_id: bool) -> bool:
     """Whether a batch that runs a second time stays in the sink twice.
 
     Delta's and Iceberg's own sinks know a batch by query id and batch id. A carried checkpoint has a new query id, so
     for them no batch is one that they have (Spark's migration guide for 4.2; SPARK-55058).
     """
     if sink is Sink.BATCH_ID:
-        return report.sink_by_query_id
+        return report.sink_by_query_id and not keeps_query_id
     return sink is Sink.APPEND and not report.sink_keeps_batch_ids
 
 
-def _of_sink(report: CheckpointReport, sink: Sink) -> str:
-    if sink is Sink.BATCH_ID and report.sink_by_query_id:
+def _of_sink(report: CheckpointReport, sink: Sink, *, keeps_query_id: bool) -> str:
+    if sink is Sink.BATCH_ID and report.sink_by_query_id and not keeps_query_id:
         return (
             "; its sink knows batches by query id and batch id, and the query id changes, so it may "
             "write that batch twice"
@@ -340,7 +348,11 @@ class MoveFacts:
 
     @property
     def resume(self) -> Resume:
-        return Resume.FRESH if self.fresh else self.settings.resume
+        """How it goes on. What goes back in time, or only rehearses, works on a copy."""
+        if self.fresh:
+            return Resume.FRESH
+        copies = self.kind in {OperationKind.REWIND, OperationKind.DRILL}
+        return Resume.CARRY if copies and self.settings.resume is Resume.SWITCH else self.settings.resume
 
     @property
     def resumes_at(self) -> Resolution | None:

@@ -137,7 +137,7 @@ def release_of(operation: Operation, held: Assignment, *, asked: int = 0, below:
     """
     name = Intent.name_of(IntentKind.RELEASE, asked)
     request = ReleaseRequest(
-        checkpoint=held.checkpoint, planted=(), prepared=None, operation=operation.id, below=below
+        checkpoint=held.checkpoint, planted=(), prepared=None, operation=operation.id, mapped=True, below=below
     ).as_json()
     return Intent(
         id=f"{operation.id}/{name}",
@@ -155,14 +155,16 @@ def release_of(operation: Operation, held: Assignment, *, asked: int = 0, below:
     )
 
 
-def vouched(stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime) -> Assignment:
+def vouched(
+    stored: Assignment, *, cluster: str, checkpoint: str, runner: str, at: datetime, held_epoch: int = 0
+) -> Assignment:
     """The assignment that a person answers for, where no runner is left that could tell.
 
     Its epoch lies above the stored one and above the one in the name of the folder, so that a run which went on there
     unseen has to stop when its runner is back.
     """
     made = read_folder(checkpoint)
-    epoch = max(stored.epoch, made.epoch if made is not None else 0)
+    epoch = max(stored.epoch, held_epoch, made.epoch if made is not None else 0)
     return Assignment(
         query=stored.query,
         epoch=epoch + 1,

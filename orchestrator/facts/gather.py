@@ -29,7 +29,7 @@ from orchestrator.facts.source_cluster import (
 )
 from state.messages import CheckpointReport
 from state.model.entities import Operation, OperationKind, RunnerFact
-from state.settings.keys import Route, Tideover
+from state.settings.keys import Resume, Route, Tideover
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 from streaming.cluster_log import Logs
@@ -258,7 +258,12 @@ class FactGatherer:
             replace(facts, departure=self._offsets.departed(facts)), report
         )
         sink = facts.settings.sink
-        choice = choose_fresh(report) if facts.fresh else choose_treatment(report, resolution, planned, sink)
+        keeps = facts.resume is Resume.SWITCH
+        choice = (
+            choose_fresh(report)
+            if facts.fresh
+            else choose_treatment(report, resolution, planned, sink, keeps_query_id=keeps)
+        )
         facts = replace(facts, resolution=resolution, planned_resolution=planned, choice=choice)
         return self._offsets.of_output(facts)
 

@@ -299,7 +299,7 @@ class Executor:
             report=report,
             gates=judged,
             plan=plan_json(facts, judged),
-            prepare=prepare_request(facts, target_folder=target) if ready else None,
+            prepare=prepare_request(facts, target_folder=target, attempt=attempt) if ready else None,
             consents=operation.consents,
         )
         refused = self._findings.refusal

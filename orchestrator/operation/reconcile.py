@@ -17,7 +17,7 @@ from orchestrator.errors import Refused
 from orchestrator.facts.current import latest_fact, open_operation
 from state.messages import ALREADY_RUN, Failure
 from state.model.entities import Assignment, Event, Intent, IntentKind, IntentState, Operation, QueryFact
-from state.settings.keys import Tideover
+from state.settings.keys import Resume, Tideover
 from state.store.controller_store import ControllerStore
 from state.store.runner_store import RunnerStore
 
@@ -107,7 +107,9 @@ def reconcile_by_hand(
     """Write down the place to which a query went, as a person says. Raises ``Refused`` as ``reconcile`` does.
 
     Where that is the place that the store knows, the operation which holds it went nowhere, and is undone: its entries
-    are taken away by the runner, unless that finds that the query went on from another checkpoint.
+    are taken away by the runner, unless that finds that the query went on from another checkpoint. A query that
+    switches its cluster keeps its checkpoint: there another cluster with the same checkpoint is a place of its own,
+    and the run is refused where the mapping beside it leads to another one.
     """
     stored = lost.stored
     query, runner = settings.queries[stored.query], runner or stored.runner
@@ -116,8 +118,9 @@ def reconcile_by_hand(
             f"the configuration does not allow {stored.query} on {cluster} with runner {runner}",
             hint=f"its clusters are {', '.join(query.clusters)}, its runners {', '.join(query.runners)}",
         )
-    at = store.now()
-    if checkpoint.rstrip("/") == stored.checkpoint.rstrip("/"):
+    at, said = store.now(), f"as {actor} says"
+    switched = query.resume is Resume.SWITCH and cluster != stored.cluster
+    if checkpoint.rstrip("/") == stored.checkpoint.rstrip("/") and not switched:
         if lost.holder is None or (cluster, runner) != (stored.cluster, stored.runner):
             raise Refused(
                 f"{checkpoint} is the checkpoint that {stored.query} left; it continued from another one",
@@ -130,10 +133,9 @@ def reconcile_by_hand(
             stored, lost.holder, lost.held_epoch, target=target, actor=actor, reason=reason, at=at
         )  # fmt: skip
         undo = (back, release_of(back, wanted, below=query.checkpoint))
-        said = f"as {actor} says"
         return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=None, undo=undo)
-    wanted = vouched(stored, cluster=cluster, checkpoint=checkpoint, runner=runner, at=at)
-    return _written(store, stored, wanted, f"as {actor} says", actor=actor, reason=reason, reported=None)
+    wanted = vouched(stored, cluster=cluster, checkpoint=checkpoint, runner=runner, at=at, held_epoch=lost.held_epoch)
+    return _written(store, stored, wanted, said, actor=actor, reason=reason, reported=None)
 
 
 def _written(

@@ -37,8 +37,12 @@ class Settings(BaseModel):
 class Resume(StrEnum):
     """How a query goes on after a move."""
 
+    SWITCH = "switch"
+    """On the same checkpoint: the companion's source changes its cluster, and nothing is copied."""
     CARRY = "carry"
+    """With a copy of the checkpoint, in which the new cluster's offsets stand."""
     FRESH = "fresh"
+    """With a new checkpoint."""
 
 
 class Sink(StrEnum):

@@ -192,8 +192,32 @@ def contradictions(raw: object) -> Iterator[str]:
             yield f"queries.{name}.output.cluster: {output!r} is not declared"
     yield from _of_order(queries)
     yield from _of_checkpoints(queries, _mapping(_mapping(groups.get("spark")).get("conf")).get(_DEFAULT_FS))
+    yield from _of_switch(queries, _mapping(_mapping(groups.get("spark")).get("conf")))
     yield from _of_retention(groups, queries)
     yield from _of_http(groups.get("http"))
+
+
+_FILE_ACCESS = (
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "spark.hadoop.fs.file.impl",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl",
+)
+"""Settings that keep the companion out of Spark."""
+
+
+def _of_switch(queries: Mapping[str, object], conf: Mapping[str, object]) -> Iterator[str]:
+    """Its source is the companion's, and what was not proven with it is refused."""
+    switched = [name for name, query in queries.items() if _mapping(query).get("resume") == "switch"]
+    for key in _FILE_ACCESS:
+        if switched and (key in conf or any(key in _mapping(_mapping(q).get("spark")) for q in queries.values())):
+            yield f"queries.{switched[0]}.resume: switch needs the companion, and {key} keeps it out of Spark"
+    for name in switched:
+        for source, declared in _mapping(_mapping(queries[name]).get("sources")).items():
+            if _mapping(declared).get("pattern") is not None:
+                yield (
+                    f"queries.{name}.resume: source {source} subscribes by a pattern, which switch does not support; "
+                    "name its topics, or use carry"
+                )
 
 
 def _of_routes(routes: Iterable[object], clusters: Mapping[str, object]) -> Iterator[str]:

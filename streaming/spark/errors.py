@@ -8,6 +8,7 @@ TideoverError
     ├── NotACheckpoint     the folder holds something else
     ├── HalfWritten        it is a checkpoint, but a file that must be there is not
     ├── MalformedEntry     a log entry is not what Spark writes
+    ├── NoMapping          an offset is of a cluster that was left, and nothing says what stands for it here
     ├── AmbiguousSources   nobody can tell which line of the offset log belongs to which source
     ├── CleanedAway        it was left long ago, and its state was deleted since
     ├── NotFenced          no fence holds it: it may be in use
@@ -37,6 +38,7 @@ TideoverError
     ├── RunFenced             the run was told to stop before this could happen
     ├── DrillFailed           a rehearsal did not get to its end
     ├── SparkMissing          no Spark session can be had
+    ├── CompanionMissing      the query reads through the companion's source, and Spark has no companion
     ├── UnsafeCheckpoint      its checkpoint is on a file system that lets two drivers run it
     └── NameTaken             another live process runs under this runner's name
 """
@@ -69,6 +71,10 @@ class HalfWritten(CheckpointError):
 
 class MalformedEntry(CheckpointError):
     """A log entry cannot be parsed."""
+
+
+class NoMapping(CheckpointError):
+    """An offset is of a cluster that the query has left, and nothing says what stands for it on the present one."""
 
 
 class AmbiguousSources(CheckpointError):
@@ -205,6 +211,12 @@ class SparkMissing(RunError):
     """Spark cannot be started."""
 
     kind = "spark"
+
+
+class CompanionMissing(RunError):
+    """The query reads through the companion's source, and this Spark has no companion."""
+
+    kind = "companion"
 
 
 class UnsafeCheckpoint(RunError):

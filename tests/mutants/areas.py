@@ -54,8 +54,9 @@ AREAS = (
     ),
     Area(
         "carry",
-        tuple(f"streaming/spark/checkpoint/{name}.py" for name in ("carry", "log_text", "state_files")),
-        ("tests/unit/test_carry.py", "tests/unit/test_checkpoint_text.py", "tests/unit/test_state_files.py"),
+        tuple(f"streaming/spark/checkpoint/{name}.py" for name in ("carry", "mapping", "log_text", "state_files")),
+        ("tests/unit/test_carry.py", "tests/unit/test_mapping.py",
+         "tests/unit/test_checkpoint_text.py", "tests/unit/test_state_files.py"),
     ),
     Area(
         "resume",

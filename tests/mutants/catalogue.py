@@ -117,10 +117,52 @@ CATALOGUE = (
     Mistake(
         "streaming/spark/checkpoint/carry.py",
         "            read_back(files, request.target, plan)\n"
-        "            if aside is None:\n                _check_again(files, request, sources)\n",
+        "            if aside is None:\n                _check_again(files, request, sources, placed)\n",
         "            read_back(files, request.target, plan)\n",
         ("tests/unit/test_carry.py",),
         "carry: old checkpoint not looked at again after copying",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/mapping.py",
+        "after = planned_target if treatment is UncommittedBatch.REPLAN else target",
+        "after = target",
+        ("tests/unit/test_mapping.py",),
+        "switch: a batch that runs again is taken for one that was consumed",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/mapping.py",
+        "        still()\n",
+        "        pass\n",
+        ("tests/unit/test_mapping.py",),
+        "switch: a mapping is written though its operation holds the checkpoint no longer",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/mapping.py",
+        "if placed is None or move.epoch <= placed]",
+        "]",
+        ("tests/unit/test_mapping.py",),
+        "switch: what a move that was not committed wrote counts",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/log_fence.py",
+        "    if made and not planted_by(files, request.checkpoint, request.operation):\n",
+        "    if not made:\n",
+        ("tests/unit/test_mapping.py",),
+        "switch: an abort takes away by what a running query came to where it is",
+    ),
+    Mistake(
+        "streaming/spark/checkpoint/log_fence.py",
+        "        if move.operation != operation and not knows(move.operation):\n",
+        "        if False:\n",
+        ("tests/unit/test_mapping.py",),
+        "switch: a store that was put back starts a query where it no longer is",
+    ),
+    Mistake(
+        "orchestrator/decide/operation/step.py",
+        "for i in (*fences, *mapping) if",
+        "for i in fences if",
+        ("tests/unit/test_phases_decided.py",),
+        "switch: an abort ends while a runner may still write the mapping",
     ),
     Mistake(
         "streaming/spark/checkpoint/carry.py",

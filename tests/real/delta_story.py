@@ -26,12 +26,13 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from lab import topics
 from state.messages import PrepareRequest, UncommittedBatch
 from state.settings.keys import Query, Spark
+from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths
-from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.carry import Placed, prepare
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
-from streaming.spark.checkpoint.log_fence import plant
+from streaming.spark.checkpoint.log_fence import plant, unplant
 from streaming.spark.checkpoint.read import read_checkpoint
-from streaming.spark.query.kafka_options import SHORT_WAIT
+from streaming.spark.query.kafka_options import SHORT_WAIT, SWITCHING, read_source, switching_options
 from streaming.spark.query.launch import file_sink
 from streaming.spark.query.session import connector_jars, open_session
 from tests.streams import uncommit
@@ -90,14 +91,16 @@ class Case:
     treatment: UncommittedBatch
     sink_has_it: bool
     by_format: bool = False
+    resume: str = "carry"
 
     @property
     def name(self) -> str:
         sink = "-by-format" if self.by_format else ""
-        return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}{sink}"
+        way = "" if self.resume == "carry" else f"-{self.resume}"
+        return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}{sink}{way}"
 
 
-CASES = [Case(UncommittedBatch.REPLAN, True, by_format=True)]
+CASES = [Case(UncommittedBatch.REPLAN, True, by_format=True, resume=resume) for resume in ("carry", "switch")]
 CASES += [
     Case(treatment, has) for treatment in (UncommittedBatch.REPLAN, UncommittedBatch.BRIDGE) for has in (True, False)
 ]
@@ -139,15 +142,17 @@ def _play(session: SparkSession, case: Case, old: list[str], new: list[str], dir
     plant(files, first, operation="op", epoch=2, knows=lambda _: True)
     report = read_checkpoint(files, first, {"orders": (topic,)})
     assert report.planned is not None
-    second = str(directory / "epoch-2-op")
+    switches = case.resume == "switch"
+    second = first if switches else str(directory / "epoch-2-op")
     request = PrepareRequest(
-        checkpoint=first, target=second, operation="op", epoch=2, resume="carry", batch=report.batch,
-        offsets=report.offsets, target_offsets=_shifted(report.offsets), treatment=case.treatment,
+        checkpoint=first, target=second, operation="op", epoch=2, resume=case.resume, cluster="west",
+        batch=report.batch, offsets=report.offsets, target_offsets=_shifted(report.offsets), treatment=case.treatment,
         planned_target_offsets=_shifted(report.planned.offsets) if case.treatment is UncommittedBatch.REPLAN else None,
     )  # fmt: skip
-    prepared = prepare(files, request, {"orders": (topic,)})
+    prepared = prepare(files, request, {"orders": (topic,)}, placed=Placed("east", 1))
+    unplant(files, second, "op")
     sink.breaks = None
-    query = _start(session, new, topic, sink, second)
+    query = _start(session, new, topic, sink, second, switches=switches)
     query.processAllAvailable()
     _produce(new, topic, LATER)
     query.processAllAvailable()
@@ -173,13 +178,18 @@ def _session() -> SparkSession:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     }
-    return open_session(Spark(conf=conf), name="delta", instance="delta-story", partitions=PARTITIONS)
+    return open_session(
+        Spark(conf=conf), name="delta", instance="delta-story", partitions=PARTITIONS, companion=companion_jar()
+    )
 
 
-def _start(session: SparkSession, cluster: list[str], topic: str, sink: Sink, checkpoint: str) -> StreamingQuery:
+def _start(
+    session: SparkSession, cluster: list[str], topic: str, sink: Sink, checkpoint: str, *, switches: bool = False
+) -> StreamingQuery:
     place = {"kafka.bootstrap.servers": ",".join(cluster), "subscribe": topic, "startingOffsets": "earliest"}
-    source = session.readStream.format("kafka").options(**place, **SHORT_WAIT)
-    return sink.writer(source.load()).option("checkpointLocation", checkpoint).start()
+    more = {**SHORT_WAIT, **(switching_options("west", 2) if switches else {})}
+    records = read_source(session, place | more, SWITCHING if switches else "kafka")
+    return sink.writer(records).option("checkpointLocation", checkpoint).start()
 
 
 def _by_query_id(session: SparkSession, sink: Sink) -> bool:

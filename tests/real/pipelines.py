@@ -85,11 +85,18 @@ def _keep(folder: Path, batch: int, frame: DataFrame, rows: list[object]) -> Non
     epoch = int(frame.sparkSession.conf.get("spark.tideover.epoch") or 0)
     told = {"batch": batch, "epoch": epoch, "rows": sorted(rows, key=str), "at": time.time()}
     path = folder / f"{batch}.json"
-    if path.exists() and json.loads(path.read_text(encoding="utf-8"))["rows"] != told["rows"]:
+    known = path.exists()
+    if known and json.loads(path.read_text(encoding="utf-8"))["rows"] != told["rows"]:
         path = folder / f"{batch}.differs-{time.time_ns()}.json"
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(told), encoding="utf-8")
     partial.replace(path)
+    while not known and rows and (folder / HOLD).exists():
+        time.sleep(0.02)
+
+
+HOLD = "hold"
+"""A file in a sink's folder: while it is there, a batch that is written is not committed."""
 
 
 def kept(folder: Path) -> list[dict[str, Any]]:

@@ -45,6 +45,13 @@ def test_a_bridge_repeats_exactly_the_batch_that_delta_already_had(told: Told) -
     assert told["bridge-has"]["repeated"] == list(range(80, 120))
 
 
+def test_deltas_own_sink_knows_the_batch_of_a_query_that_switches(told: Told) -> None:
+    """The checkpoint is kept, and with it the query id."""
+    assert told["replan-has-by-format-switch"]["missing"] == []
+    assert told["replan-has-by-format-switch"]["repeated"] == []
+    assert told["replan-has-by-format-switch"]["planned"] == told["replan-has-by-format-switch"]["batch"] + 1
+
+
 def test_deltas_own_sink_takes_the_batch_twice_and_is_known_to(told: Told) -> None:
     """It goes by query id and batch id, and a carried checkpoint has a new query id: the forecast counts the batch."""
     assert told["replan-has-by-format"]["missing"] == []

@@ -217,6 +217,7 @@ class Driver:
         if not may_run(self.name, self.store.assignment(row.query), row.epoch, known.epoch if known else None):
             return
         run.error = self._why_not(row)
+        run.data_batch = checkpoint.data_batch
         self.runs[row.query] = run
         if run.error is None:
             self.world.starts.append(row)
@@ -231,6 +232,7 @@ class Driver:
         self._tell(row.query, Run(row=row, due=0.0, data_batch=0, error=why), RunState.FAILED)
 
     def _why_not(self, row: Assignment) -> str | None:
+        self.checkpoints[row.checkpoint].begin(row)
         if self.checkpoints[row.checkpoint].planted:  # Spark reads the newest entry first, which is a planted one
             return f"the checkpoint {row.checkpoint} is fenced"
         former = [run for run in self.ended if (run.row.query, run.row.checkpoint) == (row.query, row.checkpoint)]
@@ -253,7 +255,9 @@ class Driver:
         if not self._is_active(run) or now < run.due or not self.looks.reaches(row.cluster):
             return
         checkpoint = self.checkpoints[row.checkpoint]
-        if checkpoint.planned is None:
+        if row.epoch < checkpoint.taken:
+            run.error = f"epoch {row.epoch} is over: epoch {checkpoint.taken} has this checkpoint"
+        elif checkpoint.planned is None:
             self._plan(run, checkpoint, now)
         elif not run.in_sink:
             self._hand_over(run, checkpoint)
@@ -380,8 +384,8 @@ class Driver:
                 return self.prepare_error or self._prepare(PrepareRequest.of(intent.request), checkpoint)
             case IntentKind.RELEASE:
                 run_since = went_to(ReleaseRequest.of(intent.request), self.world.starts)
-                if run_since is not None:
-                    return already_run(run_since)
+                if run_since is not None or checkpoint.went_on(ReleaseRequest.of(intent.request)):
+                    return already_run(run_since or str(intent.request["checkpoint"]))
                 checkpoint.release(intent)
         return self._report(str(intent.request["checkpoint"]), checkpoint, time_of(intent))
 
@@ -428,7 +432,8 @@ class Driver:
         )
 
     def _prepare(self, request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
-        if any(start.checkpoint == request.target for start in self.world.starts):
+        switches = request.resume == "switch"
+        if any(start.checkpoint == request.target for start in self.world.starts) and not switches:
             return already_run(request.target)
         if (request.batch, request.offsets) != (old.batch, old.offsets):
             return Failure(kind=MOVED_ON, text="the checkpoint moved on")
@@ -445,5 +450,9 @@ class Driver:
             planned = request.planned_target_offsets
             made.planned = Planned(batch=old.batch + 1, offsets=planned, sink=SinkState.UNKNOWN)
         made.data_batch = made.batch + 1
-        self.checkpoints[request.target] = made
+        refused = old.map(request, made) if switches else None
+        if refused is not None:
+            return refused
+        if not switches:
+            self.checkpoints[request.target] = made
         return PrepareReport(checkpoint=request.target, data_batch=made.data_batch, files=9, bytes=900, seconds=0.1)

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -14,6 +15,7 @@ from state.errors import StoreUnavailable
 from state.messages import Evidence, Failure, Planned, PrepareReport, PrepareRequest, SinkState
 from state.model.entities import Assignment, Desired, IntentKind, Operation, OperationKind, Phase, Request
 from state.model.evidence import KEPT
+from state.settings.keys import Resume
 from state.store.controller_store import ControllerStore
 from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
@@ -328,6 +330,53 @@ STORIES = {
     "a rewind whose batches are purged": rewind(loses_its_batches, assert_went_back, 8, START_MS - 25_000),
     "a rewind whose cluster dies": rewind(loses_its_only_cluster, assert_went_back, 8, BACK_MS),
     "a takeover behind the commit of a rewind": rewind(loses_its_runner_in_place, assert_moved, 18, BACK_MS),
+}
+
+
+def by_switch(story: Story) -> Story:
+    """The same operation of a query that keeps its checkpoint; what it was placed by before may have been a carry."""
+
+    def world() -> World:
+        made = story.world()
+        queries = {
+            name: each.model_copy(update={"resume": Resume.SWITCH}) for name, each in made.settings.queries.items()
+        }
+        made.settings = made.settings.model_copy(update={"queries": queries})
+        return made
+
+    def ends(world: World, operation: Operation) -> None:
+        story.ends(world, operation)
+        (path,) = {row.checkpoint for row in world.store.assignments()}
+        was = Path(path).name if operation.kind is OperationKind.REWIND else path
+        held = world.checkpoints[path]
+        if operation.kind is OperationKind.REWIND:
+            assert was.startswith("epoch-"), "going back in time works on a copy"
+        elif operation.outcome == "done" or operation.phase is Phase.SETTLED:
+            assert [each for each, _ in held.mapped.values()] == [operation.id]
+            assert (operation.plan or {})["resume"] == "switch"
+        else:
+            assert held.mapped == {}, "a mapping was left"
+
+    return replace(story, world=world, ends=ends)
+
+
+STORIES |= {
+    f"{name}, by switch": by_switch(STORIES[name])
+    for name in (
+        "a failover",
+        "a failover with a batch in flight",
+        "a checkpoint that moved on",
+        "a refusal behind the fence",
+        "a checkpoint that cannot be made",
+        "a move that is called off while it is blocked",
+        "a runner that is away and returns",
+        "a takeover behind the commit",
+        "a standby that dies behind the commit",
+        "a switchover that goes back",
+        "a way home",
+        "a failback",
+        "a rewind with state",
+    )
 }
 
 

@@ -33,7 +33,7 @@ from tests.simulation.control import controller, pass_time
 from tests.simulation.live import LiveWorld
 from tests.simulation.stores import back_up
 from tests.simulation.test_cli import Terminal, run, run_json
-from tests.simulation.world import QUERY, World
+from tests.simulation.world import QUERY, World, settings
 
 PLACE = 33 + 100
 """Where the query stands on west."""
@@ -46,9 +46,9 @@ REFUSAL = (
 class Disk:
     """A world on a SQLite file that can be copied and put back."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **changes: Any) -> None:
         self.file, self.copy = folder / "t.db", folder / "backup.db"
-        self.world = World(store=open_store(f"sqlite:///{self.file}"))
+        self.world = World(settings(**changes), store=open_store(f"sqlite:///{self.file}"))
 
     def back_up(self) -> None:
         self._reopen(lambda: shutil.copy(self.file, self.copy))
@@ -280,6 +280,21 @@ def test_a_person_says_where_it_went_and_it_goes_on_there(disk: Disk) -> None:
     back = world.carry_out(world.request(target="east"))
     assert back is not None
     assert (back.outcome, back.source, back.epoch) == ("done", "west", 4)
+
+
+def test_a_query_that_kept_its_checkpoint_is_found_by_its_mapping(tmp_path: Path) -> None:
+    """The store is a copy of before a switch, and nothing that ran then runs: the checkpoint alone tells."""
+    world, moved = moved_put_back_and_started_anew(Disk(tmp_path, resume="switch"))
+    assert [start.cluster for start in world.starts] == ["west"], "it is not started on east"
+    lost = lost_of(world.store, QUERY)
+    assert lost is not None
+    assert (lost.holder, lost.held_epoch) == (moved, 2)
+    assert f"held by operation {moved}" in (refused(world, world.request()) or "")
+    there = {"checkpoint": "/cp/revenue", "runner": None, "actor": "ann", "reason": ""}
+    now = reconcile_by_hand(world.store, world.settings, lost, cluster="west", **there)  # type: ignore[arg-type]
+    assert (now.epoch, now.placed_epoch, now.cluster, now.checkpoint) == (3, 2, "west", "/cp/revenue")
+    world.clock.wait(1)
+    assert (world.starts[-1].cluster, world.starts[-1].epoch) == ("west", 3)
 
 
 # -- what the lost operation had only begun ----------------------------------------------------------------------------

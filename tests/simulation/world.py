@@ -154,6 +154,38 @@ class Checkpoint:
     planned_ms: int = 0
     """When the planned batch was planned."""
     sink_keeps_batch_ids: bool = False
+    mapped: dict[int, tuple[str, "Checkpoint"]] = field(default_factory=dict)
+    """By the epoch of a move that keeps this checkpoint: its operation, and where the query goes on by it."""
+    taken: int = 0
+    """The epoch of the newest such move that was started: runs of older ones write nothing more."""
+
+    def map(self, request: PrepareRequest, made: "Checkpoint") -> Failure | None:
+        """Write where the query goes on beside the checkpoint, for the operation that holds it."""
+        if not self.planted or self.holder != request.operation:
+            if request.epoch in self.mapped:
+                return already_run(request.target)
+            return Failure(kind=MOVED_ON, text="the operation does not hold it any more")
+        self.mapped[request.epoch] = (request.operation, made)
+        return None
+
+    def begin(self, row: Assignment) -> None:
+        """What a start does first where the row's own move kept the checkpoint: the fence goes, the mapping counts."""
+        operation, made = self.mapped.get(row.placed_epoch, ("", self))
+        if operation and operation == row.operation and self.holder == operation:
+            self.planted.clear()
+        if self.taken < row.placed_epoch and operation:
+            self.taken, self.batch, self.offsets, self.planned = (
+                row.placed_epoch,
+                made.batch,
+                made.offsets,
+                made.planned,
+            )
+            self.history, self.data_batch = made.history, made.data_batch
+
+    def moved_on(self, store: ControllerStore, row: Assignment) -> tuple[int, str] | None:
+        """The epoch and the operation that moved the query from where a row says, where the store knows none such."""
+        later = [(epoch, operation) for epoch, (operation, _) in self.mapped.items() if epoch > row.placed_epoch]
+        return next((each for each in later if store.operation(each[1]) is None), None)
 
     def retained(self, to_time_ms: int | None) -> Retained | None:
         """How far back it reaches, as a runner tells it of a query with state."""
@@ -186,13 +218,24 @@ class Checkpoint:
         """Hold these batches for an operation; what an operation holds that the store does not know stays its own."""
         if self.planted and self.holder is not None and store.operation(self.holder) is None:
             return Failure(kind=HELD, text=f"{path} is held by operation {self.holder}, which this store does not know")
+        row = store.assignment(intent.query)
+        moved = self.moved_on(store, row) if row is not None else None
+        if moved is not None:
+            return Failure(kind=HELD, text=f"{path} was moved by operation {moved[1]}, which this store does not know")
         self.planted, self.holder, self.held_epoch = self.planted | batches, intent.operation, intent.epoch
         return None
 
     def release(self, intent: Intent) -> None:
-        """Take away what its operation planted."""
+        """Take away what its operation planted, and mapped."""
+        if ReleaseRequest.of(intent.request).mapped:
+            self.mapped = {epoch: each for epoch, each in self.mapped.items() if each[0] != intent.operation}
         if self.holder == intent.operation:
             self.planted.clear()
+
+    def went_on(self, request: ReleaseRequest) -> bool:
+        """Whether the query goes on from here by the move that is to be undone."""
+        made = any(operation == request.operation for operation, _ in self.mapped.values())
+        return request.mapped and made and not (self.planted and self.holder == request.operation)
 
 
 def went_to(request: ReleaseRequest, starts: Iterable[Assignment]) -> str | None:
@@ -357,13 +400,14 @@ class FakeRunner:
             return self._prepare(PrepareRequest.of(intent.request), old)
         if intent.kind is IntentKind.RELEASE:
             run = went_to(ReleaseRequest.of(intent.request), self.starts)
-            if run is not None:
-                return already_run(run)
+            if run is not None or old.went_on(ReleaseRequest.of(intent.request)):
+                return already_run(run or path)
             old.release(intent)
         return report
 
     def _prepare(self, request: PrepareRequest, old: Checkpoint) -> PrepareReport | Failure:
-        if any(start.checkpoint == request.target for start in self.starts):
+        switches = request.resume == "switch"
+        if any(start.checkpoint == request.target for start in self.starts) and not switches:
             return already_run(request.target)
         if request.resume == "fresh":
             self.checkpoints[request.target] = Checkpoint(batch=-1, offsets={})
@@ -371,13 +415,18 @@ class FakeRunner:
         if (request.batch, request.offsets) != (old.batch, old.offsets):
             return Failure(kind=MOVED_ON, text="the checkpoint moved on")
         made = replace(old.carried(request), operators=())
-        self.checkpoints[request.target] = made
+        refused = old.map(request, made) if switches else None
+        if refused is not None:
+            return refused
+        if not switches:
+            self.checkpoints[request.target] = made
         ahead = request.treatment in {UncommittedBatch.BRIDGE, UncommittedBatch.PROMOTE}
         return PrepareReport(
             checkpoint=request.target, data_batch=made.batch + 1 + ahead, files=9, bytes=900, seconds=0.1
         )
 
     def _obey(self, assignment: Assignment) -> None:
+        self.checkpoints[assignment.checkpoint].begin(assignment)
         committed = self.ran.get(assignment.query) == assignment.epoch
         if not committed and self._error(assignment) is None:
             self.starts.append(assignment)
@@ -386,8 +435,10 @@ class FakeRunner:
         self._report(assignment, committed=committed)
 
     def _error(self, assignment: Assignment) -> str | None:
-        planted = self.checkpoints[assignment.checkpoint].planted
-        return "the checkpoint is fenced" if planted else self.start_error
+        checkpoint = self.checkpoints[assignment.checkpoint]
+        if checkpoint.planted or checkpoint.moved_on(self.store, assignment):
+            return "the checkpoint is fenced"
+        return self.start_error
 
     def _report(self, assignment: Assignment, *, committed: bool) -> None:
         checkpoint, error = self.checkpoints[assignment.checkpoint], self._error(assignment)
@@ -400,6 +451,7 @@ class FakeRunner:
         self._told[assignment.query] = (news, self.clock.monotonic())
         batch = checkpoint.batch + 3 if committed else checkpoint.batch
         failed, held = error is not None, bool(checkpoint.planted)
+        moved = checkpoint.moved_on(self.store, assignment)
         fact = QueryFact(
             query=assignment.query, runner=self.name, instance=self.instance, host=self.host, boot_id="b", pid=1,
             pid_started=1, spark_master="local[*]", application_id=None, epoch=assignment.epoch,
@@ -409,8 +461,8 @@ class FakeRunner:
             progressed_at=self.clock.now() if committed and (self.commits or self.idle) else None,
             first_commit_at=self.clock.now() if committed and self.commits else None,
             input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
-            error=error, held_by=checkpoint.holder if held else None,
-            held_epoch=checkpoint.held_epoch if held else None, reported_at=self.clock.now(),
+            error=error, held_by=checkpoint.holder if held else moved[1] if moved else None,
+            held_epoch=checkpoint.held_epoch if held else moved[0] if moved else None, reported_at=self.clock.now(),
             retained_from=checkpoint.retained_from,
         )  # fmt: skip
         run = (assignment.query, assignment.epoch, self.instance)

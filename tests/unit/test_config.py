@@ -9,6 +9,7 @@ import yaml
 
 from orchestrator.config.load import MASK, load, locate, masked
 from orchestrator.errors import ConfigError
+from state.settings.keys import Resume
 from state.settings.values import HINT
 from streaming.secrets import reveal
 
@@ -239,7 +240,7 @@ def test_mistakes_are_told_in_the_words_of_yaml(tmp_path: Path) -> None:
             "queries.revenue.buffer: 'never' is not a duration: write a number with ms, s, m, h or d, for example 15m, "
             "or measured"
         ),
-        "queries.revenue.resume: must be 'carry' or 'fresh'",
+        "queries.revenue.resume: must be 'switch', 'carry' or 'fresh'",
         "detection.interval: must be between 50ms and 1m",
         "detection.failures: must be a whole number",
         "http.listen: 'here' is not host:port, or off",
@@ -511,6 +512,29 @@ def test_a_clusters_id_is_the_one_that_kafka_prints(tmp_path: Path) -> None:
             f"clusters.east.id: {wrong.strip(chr(39))!r} is not a cluster's id: the 22 characters that "
             "kafka-cluster.sh cluster-id prints"
         )
+
+
+@pytest.mark.parametrize(
+    ("change", "mistake"),
+    [
+        (
+            ("{topics: [orders]}", "{pattern: 'orders.*'}"),
+            (
+                "queries.revenue.resume: source orders subscribes by a pattern, which switch does not support; name "
+                "its topics, or use carry"
+            ),
+        ),
+        (
+            ("queries:", "spark: {conf: {spark.hadoop.fs.file.impl: mine}}\nqueries:"),
+            "queries.revenue.resume: switch needs the companion, and spark.hadoop.fs.file.impl keeps it out of Spark",
+        ),
+    ],
+)
+def test_what_switch_does_not_support_is_refused_by_name(tmp_path: Path, change: tuple[str, str], mistake: str) -> None:
+    good = GOOD.replace("    checkpoint: var/revenue\n", "    checkpoint: var/revenue\n    resume: switch\n")
+    assert load(written(tmp_path, good), {}).settings.queries["revenue"].resume is Resume.SWITCH
+    assert change[0] in good
+    assert mistakes_of(tmp_path, good.replace(*change)) == (mistake,)
 
 
 def test_an_order_of_queries_names_others_and_is_no_circle(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from streaming.process import Identity, is_gone, own_identity, started_at
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import planted_epochs, release
 from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.mapping import Left, Move, write_move
+from streaming.spark.errors import AlreadyRun, HeldByStranger
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink
 from streaming.spark.runner.fence import FenceContext, fence
 from tests.checkpoints import CheckpointFolder
@@ -37,6 +39,28 @@ def process(**changes: Any) -> Process:
         spark_master="local[4]",
     )
     return known.model_copy(update=changes)
+
+
+def moved_before(folder: Path) -> CheckpointFolder:
+    """A checkpoint on which operation ``then`` took the query to west with epoch 4."""
+    checkpoint = CheckpointFolder(folder)
+    checkpoint.commit(0)
+    move = Move(epoch=4, operation="then", left=Left(cluster="east", epoch=0), to="west", places={})
+    write_move(LocalFiles(), str(folder), move, lambda: None)
+    return checkpoint
+
+
+def test_a_query_that_went_on_from_its_checkpoint_elsewhere_is_not_fenced(tmp_path: Path) -> None:
+    """The store was put back to a copy of before that move; a fence would end what runs."""
+    checkpoint = moved_before(tmp_path)
+    before = checkpoint.files()
+    request = FenceRequest(checkpoint=str(tmp_path), epoch=2, operation="op", hosting=None, wait_seconds=0.0)
+    context = FenceContext(instance="me", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: False)
+    with pytest.raises(HeldByStranger, match="operation then of epoch 4"):
+        fence(context, request, [], DECLARED, lambda: UNKNOWN_SINK, 1)
+    with pytest.raises(AlreadyRun):
+        fence(context, request.model_copy(update={"operation": "then"}), [], DECLARED, lambda: UNKNOWN_SINK, 1)
+    assert checkpoint.files() == before
 
 
 class BusyRun:

@@ -12,7 +12,7 @@ from orchestrator.decide.gates.gate import Gate, unfenced_consent
 from orchestrator.decide.operation.intents import TRIES
 from orchestrator.decide.operation.phases import BEFORE_COMMIT, FINAL, TABLE, Trigger, move, watched
 from orchestrator.decide.operation.post_commit import joins
-from orchestrator.decide.operation.snapshot import Findings, Snapshot
+from orchestrator.decide.operation.snapshot import Ask, Findings, Snapshot
 from orchestrator.decide.operation.step import MOVES_ON, step
 from state.messages import CheckpointReport, Evidence, Failure, FenceReport, PrepareReport, PrepareRequest, Process
 from state.model.cluster_status import Verdict
@@ -88,6 +88,20 @@ def consenting(snapshot: Snapshot, *consents: str) -> Snapshot:
 def test_only_the_consent_unfenced_stands_in_for_evidence(phase: Phase, consent: str) -> None:
     assert step(consenting(at(phase, UNPROVEN), consent), NOW).trigger is not Trigger.FENCED
     assert step(consenting(at(phase, UNPROVEN), "unfenced"), NOW).trigger is Trigger.FENCED
+
+
+@pytest.mark.parametrize(("resume", "waits"), [("switch", True), ("carry", False)])
+def test_an_abort_waits_for_what_may_still_be_written_into_the_checkpoint_in_use(resume: str, waits: bool) -> None:
+    """A mapping that comes after the release would be left there; a checkpoint in a folder of its own does no harm."""
+    request = PREPARE.model_copy(update={"resume": resume}).as_json()
+    writing = replace(asked(PREPARING), request=request)
+    decided = step(at(Phase.ABORTED, FENCED, writing, ending="failed"), NOW)
+    assert ("runner a may still write the mapping that has to be removed" in decided.sentence) is waits
+    assert isinstance(decided.act, Ask) is not waits
+    silent = step(at(Phase.ABORTED, FENCED, writing, ending="failed", alive=(B,)), NOW)
+    assert isinstance(silent.act, Ask), "it is waited for while it lives"
+    assert silent.act.request["mapped"] is waits
+    assert silent.act.request["prepared"] == (None if waits else PREPARE.target)
 
 
 def taking_over(*intents: Intent, **changes: Any) -> Snapshot:

@@ -40,6 +40,18 @@ def report(
     )  # fmt: skip
 
 
+def test_a_sink_that_knows_a_batch_by_query_id_knows_it_again_under_the_same_id() -> None:
+    """Spark's Delta and Iceberg sinks: a checkpoint that is kept keeps the query id, a carried one has another."""
+    known = report(SinkState.UNKNOWN, by_query_id=True)
+    carried = choose_treatment(known, EXACT, at(END, 47), Sink.BATCH_ID)
+    kept = choose_treatment(known, EXACT, at(END, 47), Sink.BATCH_ID, keeps_query_id=True)
+    assert (carried.treatment, carried.repeats) == (UncommittedBatch.REPLAN, 4)
+    assert (kept.treatment, kept.repeats) == (UncommittedBatch.REPLAN, 0)
+    assert "query id" in carried.text
+    assert "query id" not in kept.text
+    assert choose_treatment(known, EXACT, at(END, 47), Sink.APPEND, keeps_query_id=True).repeats == 4
+
+
 EXACT = at(START, 43)
 LOOSE = at(START, 43, exact=False)
 

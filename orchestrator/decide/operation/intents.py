@@ -27,6 +27,7 @@ from state.messages import (
     ReleaseRequest,
 )
 from state.model.entities import Intent, IntentKind, IntentState, OperationKind, Phase
+from state.settings.keys import Resume
 
 ANSWER_WITHIN = timedelta(seconds=90)
 """How long a runner may take for an answer: a mount that neither returns nor fails leaves its heart beating. It may
@@ -263,6 +264,11 @@ def to_time_of(snapshot: Snapshot) -> int | None:
     return to_time_ms_of(operation.parameters) if operation.kind is OperationKind.REWIND else None
 
 
+def is_mapped(request: PrepareRequest) -> bool:
+    """Whether the query keeps its checkpoint, and a mapping beside it says where it goes on."""
+    return request.resume == Resume.SWITCH
+
+
 def release_request(snapshot: Snapshot, *, made: PrepareRequest | None) -> Mapping[str, object]:
     """Undo what this operation planted into the checkpoint that is assigned now."""
     fences = [i for i in snapshot.of(IntentKind.FENCE) if i.state is IntentState.DONE]
@@ -270,7 +276,8 @@ def release_request(snapshot: Snapshot, *, made: PrepareRequest | None) -> Mappi
     return ReleaseRequest(
         checkpoint=snapshot.assignment.checkpoint,
         planted=tuple(sorted(planted)),
-        prepared=made.target if made is not None else None,
+        prepared=made.target if made is not None and not is_mapped(made) else None,
+        mapped=made is not None and is_mapped(made),
         operation=snapshot.operation.id,
         fresh=made is not None and made.resume == "fresh",
     ).as_json()

@@ -30,6 +30,7 @@ from orchestrator.decide.times import instant
 from orchestrator.decide.truncation import truncation_json
 from state.messages import Offsets, PrepareRequest, UncommittedBatch
 from state.model.entities import MOVES, Operation, OperationKind
+from state.settings.keys import Resume
 from streaming.cluster_log import LogRecord
 from streaming.resume.model import Resolution, Target
 from streaming.resume.notes import joined
@@ -210,18 +211,24 @@ def target_offsets(targets: Iterable[Target]) -> Offsets:
     return offsets
 
 
-def prepare_request(facts: MoveFacts, *, target_folder: str) -> PrepareRequest:
-    """What the runner shall make of the checkpoint. The facts must be complete: report, resolution, choice, epoch."""
+def prepare_request(facts: MoveFacts, *, target_folder: str, attempt: int = 1) -> PrepareRequest:
+    """What the runner shall make of the checkpoint, or beside it where the query keeps it.
+
+    The facts must be complete: report, resolution, choice, epoch.
+    """
     report, place, choice = facts.report, facts.resumes_at, facts.choice
     if report is None or place is None or choice is None or facts.epoch is None or facts.operation is None:
         raise ValueError("a checkpoint is prepared only after every partition was resolved")
+    switches = facts.resume is Resume.SWITCH
     replanned: Resolution | None = facts.planned_resolution if choice.treatment is UncommittedBatch.REPLAN else None
     return PrepareRequest(
         checkpoint=report.checkpoint,
-        target=target_folder,
+        target=report.checkpoint if switches else target_folder,
         operation=facts.operation,
         epoch=facts.epoch,
         resume=facts.resume.value,
+        cluster=facts.target,
+        attempt=attempt,
         batch=report.batch,
         offsets=report.offsets,
         target_offsets=target_offsets(place.targets),

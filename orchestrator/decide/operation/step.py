@@ -6,7 +6,7 @@ same and goes on. The phases behind the commit are in ``post_commit``, what all 
 
 A runner that beats and does not answer is waited for no longer than ``ANSWER_WITHIN`` (``COPY_WITHIN``): another one is
 asked, or the move is given up. Its late answer does no harm: a checkpoint that it makes has a folder of its own, and
-what its fence plants is taken away only after it has answered, or is gone.
+what it writes into the one in use, a fence or a mapping, is taken away only after it has answered, or is gone.
 """
 
 from dataclasses import replace
@@ -20,6 +20,7 @@ from orchestrator.decide.operation.intents import (
     fence_request,
     given_up,
     insist,
+    is_mapped,
     late,
     moved,
     no_runner,
@@ -87,7 +88,7 @@ def _fencing(snapshot: Snapshot, now: datetime) -> Decision:
     if latest.state is IntentState.DONE:
         return _fenced(snapshot, FenceReport.of(latest.result))
     pursued = pursue(snapshot, latest, "to stop the query", request, now)
-    if pursued is None and failure(latest).kind == HELD:
+    if pursued is None and failure(latest).kind in {HELD, ALREADY_RUN}:
         return _put_back(snapshot, latest)
     if pursued is None:
         return given_up(snapshot, "failed", f"the old checkpoint cannot be fenced: {failure(latest).text}")
@@ -160,7 +161,8 @@ def _resolving(snapshot: Snapshot, now: datetime) -> Decision:
     asked = ask(snapshot, IntentKind.PREPARE, findings.prepare.as_json())
     if asked is None:
         return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
-    text = f"every partition has a resume offset; runner {asked.runner} is making the checkpoint"
+    making = "writing where each source goes on" if is_mapped(findings.prepare) else "making the checkpoint"
+    text = f"every partition has a resume offset; runner {asked.runner} is {making}"
     return moved(snapshot, Trigger.RESOLVED, text, asked, plan=findings.plan)
 
 
@@ -183,7 +185,9 @@ def _preparing(snapshot: Snapshot, now: datetime) -> Decision:
         if asked is None:
             return moved(snapshot, Trigger.NO_RUNNER, no_runner(snapshot))
         return moved(snapshot, Trigger.MOVED_ON, f"{failure(latest).text}: resolving again", asked)
-    again = request.model_copy(update={"target": next_folder(request.target, len(snapshot.of(IntentKind.PREPARE)))})
+    attempts = len(snapshot.of(IntentKind.PREPARE))
+    target = request.target if is_mapped(request) else next_folder(request.target, attempts)
+    again = request.model_copy(update={"target": target, "attempt": attempts + 1})
     pursued = pursue(snapshot, latest, "to make the checkpoint", again.as_json(), now)
     if pursued is None and failure(latest).kind == ALREADY_RUN:
         return _put_back(snapshot, latest)
@@ -206,9 +210,12 @@ def _aborting(snapshot: Snapshot, now: datetime) -> Decision:
     reason = snapshot.reason or snapshot.operation.sentence.partition("; ")[0]
     fences = snapshot.of(IntentKind.FENCE)
     latest = snapshot.last(IntentKind.RELEASE)
-    planting = next((f for f in fences if f.state is IntentState.PENDING and snapshot.is_alive(f.runner)), None)
+    mapping = [i for i in snapshot.of(IntentKind.PREPARE) if is_mapped(PrepareRequest.of(i.request))]
+    writing = (i for i in (*fences, *mapping) if i.state is IntentState.PENDING and snapshot.is_alive(i.runner))
+    planting = next(writing, None)
     if planting is not None:
-        text = f"{reason}; runner {planting.runner} may still write the fence that has to be removed"
+        what = "fence" if planting.kind is IntentKind.FENCE else "mapping"
+        text = f"{reason}; runner {planting.runner} may still write the {what} that has to be removed"
         return stay(snapshot, f"{text}; {way_out(snapshot, planting.runner)}")
     if (not fences and latest is None) or (latest is not None and latest.state is IntentState.DONE):
         return moved(snapshot, Trigger.RELEASED, reason, GoBack(outcome=outcome))

@@ -59,6 +59,11 @@ def read_news(text: str) -> PublishedEntry:
     return PublishedEntry(log, int(batch), content.encode())
 
 
+def has_companion(session: SparkSession) -> bool:
+    """Whether the companion's file manager is the one of this session."""
+    return str(session.conf.get(MANAGER, "")).startswith(_OURS)
+
+
 def follow(session: SparkSession) -> BatchNews | None:
     """The news of the run that this session will start; None where its file manager is not the companion's."""
-    return BatchNews(session) if str(session.conf.get(MANAGER, "")).startswith(_OURS) else None
+    return BatchNews(session) if has_companion(session) else None

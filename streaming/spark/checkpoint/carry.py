@@ -25,12 +25,11 @@ from posixpath import dirname
 
 from state.messages import Offsets, PrepareReport, PrepareRequest, UncommittedBatch
 from streaming.spark.checkpoint.files import CheckpointFiles, join
-from streaming.spark.checkpoint.log_fence import MARK, Mark, claim, discard
+from streaming.spark.checkpoint.log_fence import MARK, Mark, claim, discard, require_held
 from streaming.spark.checkpoint.log_text import (
     CommitEntry,
     Declared,
     OffsetEntry,
-    TopicOffsets,
     bind_sources,
     format_commit_entry,
     format_offset_entry,
@@ -40,6 +39,7 @@ from streaming.spark.checkpoint.log_text import (
     parse_query_id,
     source_offsets,
 )
+from streaming.spark.checkpoint.mapping import Left, Move, SourceOffsets, places_of, read_moves, write_move
 from streaming.spark.checkpoint.read import LogEnd, read_log_at, read_log_end
 from streaming.spark.checkpoint.retained import state_version
 from streaming.spark.checkpoint.state_files import StateIds, next_state_ids, select_sources
@@ -54,9 +54,6 @@ from streaming.spark.errors import (
     NoSpace,
     TargetTaken,
 )
-
-SourceOffsets = Mapping[str, TopicOffsets]
-"""Offsets by the source's key in the entry."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,21 +146,35 @@ class CopyPlan:
         return sum(self.copied.values()) + sum(len(content) for content in self.written.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the query stands that is moved."""
+
+    cluster: str = ""
+    epoch: int | None = None
+    """Under which it came there; None: whatever the checkpoint says."""
+
+
 Between = Callable[[], None]
 """Called between a few files and the next; what it raises ends the copy."""
 _FEW = 8
 
 
 def prepare(
-    files: CheckpointFiles, request: PrepareRequest, sources: Declared, *, aside: Between | None = None
+    files: CheckpointFiles,
+    request: PrepareRequest,
+    sources: Declared,
+    *,
+    aside: Between | None = None,
+    placed: Placed = Placed(),
 ) -> PrepareReport:
     """Make the new checkpoint and read it back.
 
     ``sources`` maps each declared source to its topics on the *old* cluster. For ``fresh`` nothing is made: the folder
-    must not be there. In the end the old checkpoint is looked at once more, for a run that nobody could stop may have
-    committed the batch that it had in flight while a large state was copied. Raises ``MovedOn``, ``NoSpace``,
-    ``TargetTaken`` or another ``CheckpointError``; then nothing is left of the new checkpoint, and the old one is
-    untouched in any case.
+    must not be there. For ``switch`` it is the old checkpoint, beside which a mapping is written. In the end the old
+    checkpoint is looked at once more, for a run that nobody could stop may have committed the batch that it had in
+    flight while a large state was copied. Raises ``MovedOn``, ``NoSpace``, ``TargetTaken`` or another
+    ``CheckpointError``; then nothing is left of what was made, and the old checkpoint is untouched in any case.
 
     ``aside``: the query runs on, and what is copied is its checkpoint as it was at the batch of the request.
     """
@@ -171,9 +182,11 @@ def prepare(
     if request.resume == "fresh":
         _clear_for_fresh(files, request)
         if aside is None:
-            _check_again(files, request, sources)
+            _check_again(files, request, sources, placed)
         return PrepareReport(checkpoint=request.target, data_batch=0, files=0, bytes=0, seconds=0.0)
-    plan = _carry_persistently(files, request, sources, aside)
+    if request.resume == "switch":
+        return _map(files, request, sources, placed, started)
+    plan = _carry_persistently(files, request, sources, aside, placed)
     return PrepareReport(
         checkpoint=request.target,
         data_batch=plan.logs.data_batch,
@@ -183,15 +196,62 @@ def prepare(
     )
 
 
+def _map(
+    files: CheckpointFiles, request: PrepareRequest, sources: Declared, placed: Placed, started: float
+) -> PrepareReport:
+    """Write where each source goes on, beside the checkpoint that stays in use; of its content nothing is touched."""
+    require_held(files, request.checkpoint, request.operation, request.epoch)
+    end = read_log_end(files, request.checkpoint, placed.epoch)
+    bound = _check_place(end, request, sources)
+    _check_planned(end, request.treatment)
+    if end.batch is None or end.last is None:
+        raise EmptyCheckpoint(hint="there is no batch behind which the query could go on")
+    skips = request.treatment in {UncommittedBatch.PROMOTE, UncommittedBatch.BRIDGE}
+    if skips and end.planned is None:
+        raise MovedOn(f"batch {end.batch + 1} is not planned, so there is nothing to {request.treatment.value}")
+    move = Move(
+        epoch=request.epoch,
+        operation=request.operation,
+        attempt=request.attempt,
+        left=Left(cluster=placed.cluster, epoch=read_moves(files, request.checkpoint, placed.epoch).epoch),
+        to=request.cluster,
+        places=places_of(
+            request.treatment,
+            _by_key(source_offsets(end.last, bound), bound),
+            {} if end.planned is None else _by_key(source_offsets(end.planned, bound), bound),
+            _by_key(request.target_offsets, bound),
+            _by_key(request.planned_target_offsets or {}, bound),
+        ),
+    )
+
+    def still() -> None:
+        require_held(files, request.checkpoint, request.operation, request.epoch)
+        _check_again(files, request, sources, placed)
+
+    size = write_move(files, request.checkpoint, move, still)
+    return PrepareReport(
+        checkpoint=request.checkpoint,
+        data_batch=end.batch + (2 if skips else 1),
+        files=1,
+        bytes=size,
+        seconds=time.monotonic() - started,
+    )
+
+
 def plan_copy(
-    files: CheckpointFiles, request: PrepareRequest, sources: Declared, *, end: LogEnd | None = None
+    files: CheckpointFiles,
+    request: PrepareRequest,
+    sources: Declared,
+    *,
+    end: LogEnd | None = None,
+    placed: Placed = Placed(),
 ) -> CopyPlan:
     """Compute the new checkpoint's files. Changes nothing; raises ``FileVanished`` when the old one is purged
     meanwhile, and ``MovedOn`` when it is not where the request says. With an ``end`` it is copied up to there only."""
-    end = read_log_end(files, request.checkpoint) if end is None else end
+    end = read_log_end(files, request.checkpoint, placed.epoch) if end is None else end
     bound = _check_place(end, request, sources)
     if request.back_to is not None:
-        end = read_log_at(files, request.checkpoint, request.back_to)
+        end = read_log_at(files, request.checkpoint, request.back_to, placed.epoch)
     state = files.walk(join(request.checkpoint, "state"))
     state_ids = end.commit.state_ids if end.commit else {}
     version = (end.batch or 0) + 1
@@ -216,21 +276,21 @@ def plan_copy(
 
 
 def _carry_persistently(
-    files: CheckpointFiles, request: PrepareRequest, sources: Declared, aside: Between | None
+    files: CheckpointFiles, request: PrepareRequest, sources: Declared, aside: Between | None, placed: Placed
 ) -> CopyPlan:
     for attempt in range(1, _ATTEMPTS + 1):
         plan = None
         try:
             end = None
             if aside is not None and request.batch is not None:
-                end = read_log_at(files, request.checkpoint, request.batch)
-            plan = plan_copy(files, request, sources, end=end)
+                end = read_log_at(files, request.checkpoint, request.batch, placed.epoch)
+            plan = plan_copy(files, request, sources, end=end, placed=placed)
             _check_space(files, request.target, plan)
             claim(files, request.target, _mark(request, plan.logs))
             _write(files, request, plan, aside)
             read_back(files, request.target, plan)
             if aside is None:
-                _check_again(files, request, sources)
+                _check_again(files, request, sources, placed)
             return plan
         except FileVanished:
             _clean_up(files, request, plan)
@@ -261,9 +321,9 @@ def _check_place(end: LogEnd, request: PrepareRequest, sources: Declared) -> Map
     return bound
 
 
-def _check_again(files: CheckpointFiles, request: PrepareRequest, sources: Declared) -> None:
+def _check_again(files: CheckpointFiles, request: PrepareRequest, sources: Declared, placed: Placed) -> None:
     """Raises ``MovedOn`` when a batch was committed since the place was resolved."""
-    end = read_log_end(files, request.checkpoint)
+    end = read_log_end(files, request.checkpoint, placed.epoch)
     if end.batch is not None or request.batch is not None:  # nothing committed: it stands where it was told to start
         _check_place(end, request, sources)
 

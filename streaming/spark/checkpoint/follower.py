@@ -23,6 +23,7 @@ from streaming.spark.checkpoint.log_text import (
     parse_offset_entry,
     source_offsets,
 )
+from streaming.spark.checkpoint.mapping import read_moves
 from streaming.spark.checkpoint.read import batch_ids, newest_commit
 from streaming.spark.errors import FileVanished
 
@@ -47,8 +48,10 @@ class Batch:
 class Follower:
     """One checkpoint, from where it stood when the run began."""
 
-    def __init__(self, files: CheckpointFiles, checkpoint: str, declared: Declared) -> None:
+    def __init__(self, files: CheckpointFiles, checkpoint: str, declared: Declared, placed: int | None = None) -> None:
+        """``placed``: the epoch under which the query came to its cluster; what is told is in that one's offsets."""
         self._files = files
+        self._moves = read_moves(files, checkpoint, placed)
         self._checkpoint = checkpoint
         self._declared = declared
         self._planned: dict[int, Offsets] = {}
@@ -146,4 +149,4 @@ class Follower:
             content = self._files.read_bytes(path) if told is None else told
         except FileVanished:
             return None
-        return None if parse_fence(content) else parse_offset_entry(content, path)
+        return None if parse_fence(content) else self._moves.on_active(parse_offset_entry(content, path), path)

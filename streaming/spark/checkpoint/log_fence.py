@@ -25,6 +25,7 @@ from state.messages import ReleaseRequest
 from state.model.checkpoint_folders import read_folder
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Fence, fence_sentence, parse_fence
+from streaming.spark.checkpoint.mapping import all_moves, withdraw
 from streaming.spark.checkpoint.read import EPOCHS, batch_ids, cleaned_text, is_cleaned, newest_commit
 from streaming.spark.errors import AlreadyRun, CleanedAway, FileVanished, HeldByStranger, MovedOn, TargetTaken
 
@@ -129,6 +130,56 @@ def planted_epochs(files: CheckpointFiles, checkpoint: str) -> tuple[Fence, ...]
     return tuple(sorted(held, key=lambda fence: fence.epoch))
 
 
+def unplant(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[int, ...]:
+    """Take away the entries by which an operation held a checkpoint from which its query goes on; the epoch stays.
+
+    Highest first, as in ``release``.
+    """
+    ours = planted_by(files, checkpoint, operation)
+    for batch in reversed(ours):
+        files.delete(_entry(checkpoint, batch))
+    return ours
+
+
+def moved_on_by(files: CheckpointFiles, checkpoint: str, placed: int) -> Fence | None:
+    """The newest operation that mapped the query to another cluster since it came, as a row says, to where it is.
+
+    It was given up, or it was committed, and the store is an older copy.
+    """
+    later = [move for move in all_moves(files, checkpoint) if move.epoch > placed]
+    newest = max(later, key=lambda move: move.epoch, default=None)
+    return None if newest is None else Fence(newest.epoch, newest.operation)
+
+
+def require_unmoved(
+    files: CheckpointFiles, checkpoint: str, *, placed: int, operation: str | None, knows: Knows
+) -> None:
+    """Refuse a checkpoint from which its query has gone on elsewhere, as a mapping tells and the store does not know.
+
+    Raises ``HeldByStranger`` for an operation that the store does not know, ``AlreadyRun`` where it was this very
+    ``operation``: it mapped the query, and holds the checkpoint no longer.
+    """
+    for move in all_moves(files, checkpoint):
+        if move.epoch <= placed:
+            continue
+        if move.operation != operation and not knows(move.operation):
+            raise HeldByStranger(
+                f"{checkpoint} was moved to {move.to} by operation {move.operation} of epoch {move.epoch}, "
+                "which this store does not know"
+            )
+        if move.operation == operation and not planted_by(files, checkpoint, move.operation):
+            raise AlreadyRun(f"the query goes on from {checkpoint} on {move.to} since operation {operation} moved it")
+
+
+def require_held(files: CheckpointFiles, checkpoint: str, operation: str, epoch: int) -> None:
+    """Only what an operation holds may it map. Raises ``MovedOn``, and ``AlreadyRun`` where it has mapped it before."""
+    if planted_by(files, checkpoint, operation):
+        return
+    if any((move.operation, move.epoch) == (operation, epoch) for move in all_moves(files, checkpoint)):
+        raise AlreadyRun(f"operation {operation} has moved {checkpoint} before, and holds it no longer")
+    raise MovedOn(f"operation {operation} does not hold {checkpoint} any more")
+
+
 def holder(files: CheckpointFiles, checkpoint: str) -> Fence | None:
     """The operation whose entries keep the checkpoint from being started, and its epoch; None when there are none."""
     held = (_planted(files, _entry(checkpoint, batch)) for batch in reversed(_uncommitted(files, checkpoint)))
@@ -165,13 +216,21 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
         raise AlreadyRun(f"a query has used {request.prepared} since operation {request.operation} chose it")
     if request.prepared is not None and _is_prepared_by(files, request.prepared, request.operation):
         discard(files, request.prepared, request.operation)
-    ours = planted_by(files, request.checkpoint, request.operation)
-    for batch in reversed(ours):
-        files.delete(_entry(request.checkpoint, batch))
+    if request.mapped:
+        _withdraw(files, request)
+    ours = unplant(files, request.checkpoint, request.operation)
     for fence in planted_epochs(files, request.checkpoint):
         if fence.operation == request.operation:
             files.delete(join(request.checkpoint, EPOCHS, f"{fence.epoch}-{fence.operation}"))
     return ours
+
+
+def _withdraw(files: CheckpointFiles, request: ReleaseRequest) -> None:
+    """Before the entries: a mapping that is there without them was committed. Raises ``AlreadyRun`` then."""
+    made = [move for move in all_moves(files, request.checkpoint) if move.operation == request.operation]
+    if made and not planted_by(files, request.checkpoint, request.operation):
+        raise AlreadyRun(f"the query went on from {request.checkpoint} on {made[-1].to}")
+    withdraw(files, request.checkpoint, made)
 
 
 def _discard_lost(files: CheckpointFiles, request: ReleaseRequest, below: str) -> None:

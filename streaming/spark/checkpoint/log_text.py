@@ -31,6 +31,9 @@ from streaming.spark.errors import AmbiguousSources, MalformedEntry
 TopicOffsets = Mapping[str, Mapping[str, int]]
 """Of one source, as in its JSON: topic, partition (as text), next offset to read."""
 
+_MARK, _EPOCH = "@", "epoch"
+"""Offsets of a cluster to which a query moved on the same checkpoint say so (``SwitchOffset.java``). Beside the topics
+stands ``"@west":{"epoch":3}``. No topic has such a name, and Spark's Kafka source does not parse it."""
 _FENCE = re.compile(r"fenced by tideover: epoch (?P<epoch>\d+), operation (?P<operation>\S+):")
 
 
@@ -192,6 +195,40 @@ def format_kafka_offsets(offsets: TopicOffsets) -> str:
             for topic in sorted(offsets)
         }
     )
+
+
+def read_mark(text: str) -> tuple[int, TopicOffsets, str] | None:
+    """The epoch under which a query came to the cluster of these offsets, the offsets, and their text without the mark.
+
+    The epoch is 0, and the text stays as it is, where there is no mark; None when it is no Kafka source's offset.
+    """
+    if f'"{_MARK}' not in text:
+        offsets = parse_kafka_offsets(text)
+        return None if offsets is None else (0, offsets, text)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    marks = [name for name in value if name.startswith(_MARK)] if isinstance(value, dict) else []
+    mark = value.pop(marks[0]) if len(marks) == 1 else None
+    epoch = mark.get(_EPOCH) if isinstance(mark, dict) else None
+    plain = _compact(value)
+    offsets = {} if plain == "{}" else parse_kafka_offsets(plain)
+    return None if type(epoch) is not int or offsets is None else (epoch, offsets, plain)
+
+
+def without_mark(offsets: Mapping[str, object]) -> dict[str, object]:
+    """One source's offset, parsed, as Spark's Kafka source would write it."""
+    return {topic: partitions for topic, partitions in offsets.items() if not topic.startswith(_MARK)}
+
+
+def with_mark(offsets: TopicOffsets, mark: tuple[str, int] | None) -> str:
+    """One source's offset as text; with a cluster and an epoch marked as theirs."""
+    text = format_kafka_offsets(offsets)
+    if mark is None:
+        return text
+    cluster, epoch = mark
+    return _compact({**json.loads(text), f"{_MARK}{cluster}": {_EPOCH: epoch}})
 
 
 def fence_sentence(fence: Fence) -> bytes:

@@ -20,8 +20,9 @@ from streaming.spark.checkpoint.log_text import (
     parse_query_id,
     source_offsets,
 )
+from streaming.spark.checkpoint.mapping import Moves, read_moves
 from streaming.spark.checkpoint.operators import deduplicates_ahead, read_operators
-from streaming.spark.errors import CleanedAway, EmptyCheckpoint, FileVanished, HalfWritten, NotACheckpoint
+from streaming.spark.errors import CleanedAway, EmptyCheckpoint, FileVanished, HalfWritten, NoMapping, NotACheckpoint
 
 CLEANED = "_tideover_cleaned"
 """The file by which a checkpoint is known that was left, and whose state was deleted since; Spark passes over it."""
@@ -33,12 +34,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogEnd:
-    """The newest entries of a checkpoint's two logs."""
+    """The newest entries of a checkpoint's two logs, in the offsets of the cluster on which its query is placed."""
 
     batch: int | None
     """N, the newest committed batch."""
     previous: OffsetEntry | None
-    """``offsets/N-1``; None when purged."""
+    """``offsets/N-1``; None when purged, or of a cluster that was left before."""
     last: OffsetEntry | None
     """``offsets/N``; None only when nothing was committed."""
     commit: CommitEntry | None
@@ -67,21 +68,27 @@ def cleaned_text(checkpoint: str) -> str:
     return f"the query moved away from {checkpoint} long ago, and its state has been deleted"
 
 
-def read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
-    """Read both logs where they end. Raises ``EmptyCheckpoint``, ``NotACheckpoint``, ``HalfWritten``,
-    ``MalformedEntry``."""
-    return persistently(lambda: _read_log_end(files, checkpoint))
+def read_log_end(files: CheckpointFiles, checkpoint: str, placed: int | None = None) -> LogEnd:
+    """Read both logs where they end. ``placed`` is the epoch under which the query came to its cluster.
+
+    Raises ``EmptyCheckpoint``, ``NotACheckpoint``, ``HalfWritten``, ``MalformedEntry``, ``NoMapping``.
+    """
+    return persistently(lambda: _read_log_end(files, checkpoint, placed))
 
 
-def read_log_at(files: CheckpointFiles, checkpoint: str, batch: int) -> LogEnd:
-    """Read both logs at a committed batch, as if nothing came after it. Raises ``FileVanished`` where it was purged."""
-    last = _read_offsets(files, checkpoint, batch)
+def read_log_at(files: CheckpointFiles, checkpoint: str, batch: int, placed: int | None = None) -> LogEnd:
+    """Read both logs at a committed batch, as if nothing came after it.
+
+    Raises ``FileVanished`` where it was purged, ``NoMapping`` where it was read on another cluster.
+    """
+    moves = read_moves(files, checkpoint, placed)
+    last = _read_offsets(files, checkpoint, batch, moves)
     if last is None:
         raise HalfWritten(f"{checkpoint}: offsets/{batch} is a fence, but batch {batch} is committed")
     path, before = join(checkpoint, "commits", str(batch)), join(checkpoint, "offsets", str(batch - 1))
     return LogEnd(
         batch=batch,
-        previous=_read_offsets(files, checkpoint, batch - 1) if files.exists(before) else None,
+        previous=_read_previous(files, checkpoint, batch - 1, moves) if files.exists(before) else None,
         last=last,
         commit=parse_commit_entry(files.read_bytes(path), path),
         planned=None,
@@ -95,15 +102,16 @@ def read_checkpoint(
     *,
     file_sink: str | None = None,
     sink_by_query_id: bool = False,
+    placed: int | None = None,
 ) -> CheckpointReport:
     """Report what a checkpoint holds.
 
     ``sources`` maps each declared source to its topics on the active cluster; ``file_sink`` is the output folder of a
     query that writes through Spark's file sink, which keeps batch ids of its own; ``sink_by_query_id`` says that its
-    sink, if it knows batches at all, knows them by query id and batch id. Raises what ``read_log_end`` and
-    ``bind_sources`` raise.
+    sink, if it knows batches at all, knows them by query id and batch id; ``placed`` is the epoch under which the query
+    came to its cluster. Raises what ``read_log_end`` and ``bind_sources`` raise.
     """
-    report = persistently(lambda: _report(files, checkpoint, sources, file_sink))
+    report = persistently(lambda: _report(files, checkpoint, sources, file_sink, placed))
     return report.model_copy(update={"sink_by_query_id": sink_by_query_id})
 
 
@@ -124,8 +132,10 @@ def persistently(read: Callable[[], _T]) -> _T:
     return read()
 
 
-def _report(files: CheckpointFiles, checkpoint: str, sources: Declared, file_sink: str | None) -> CheckpointReport:
-    end = _read_log_end(files, checkpoint)
+def _report(
+    files: CheckpointFiles, checkpoint: str, sources: Declared, file_sink: str | None, placed: int | None
+) -> CheckpointReport:
+    end = _read_log_end(files, checkpoint, placed)
     entries = [entry for entry in (end.previous, end.last, end.planned) if entry is not None]
     bound = bind_sources(entries, sources) if entries else {}
     operators = read_operators(files, checkpoint)
@@ -158,7 +168,7 @@ def _others(entry: OffsetEntry, bound: Mapping[str, str]) -> dict[str, str | Non
     return {key: text for key, text in entry.sources.items() if key not in bound}
 
 
-def _read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
+def _read_log_end(files: CheckpointFiles, checkpoint: str, placed: int | None) -> LogEnd:
     names = files.list_names(checkpoint)
     if not names:
         raise EmptyCheckpoint(f"{checkpoint} is empty or does not exist")
@@ -175,19 +185,20 @@ def _read_log_end(files: CheckpointFiles, checkpoint: str) -> LogEnd:
     batch = newest_commit(files, checkpoint)
     present = set(batch_ids(files, checkpoint, "offsets"))
     following = 0 if batch is None else batch + 1
-    planned = _read_offsets(files, checkpoint, following) if following in present else None
+    moves = read_moves(files, checkpoint, placed)
+    planned = _read_offsets(files, checkpoint, following, moves) if following in present else None
     _check_nothing_beyond(files, checkpoint, batch, [each for each in sorted(present) if each > following])
     if batch is None:
         return LogEnd(batch=None, previous=None, last=None, commit=None, planned=planned)
     if batch not in present:
         raise HalfWritten(f"{checkpoint}: batch {batch} is committed, but offsets/{batch} is missing")
-    last = _read_offsets(files, checkpoint, batch)
+    last = _read_offsets(files, checkpoint, batch, moves)
     if last is None:
         raise HalfWritten(f"{checkpoint}: offsets/{batch} is a fence, but batch {batch} is committed")
     path = join(checkpoint, "commits", str(batch))
     return LogEnd(
         batch=batch,
-        previous=_read_offsets(files, checkpoint, batch - 1) if batch - 1 in present else None,
+        previous=_read_previous(files, checkpoint, batch - 1, moves) if batch - 1 in present else None,
         last=last,
         commit=parse_commit_entry(files.read_bytes(path), path),
         planned=planned,
@@ -200,7 +211,7 @@ def _check_nothing_beyond(files: CheckpointFiles, checkpoint: str, batch: int | 
     Raises ``HalfWritten``; ``FileVanished``, so that it is read again, when batches were committed meanwhile.
     """
     for each in beyond:
-        if _read_offsets(files, checkpoint, each) is not None:
+        if not _is_planted(files, checkpoint, each):
             if newest_commit(files, checkpoint) != batch:
                 raise FileVanished(f"{checkpoint} changed while it was read")
             committed = "none" if batch is None else batch
@@ -210,10 +221,21 @@ def _check_nothing_beyond(files: CheckpointFiles, checkpoint: str, batch: int | 
 def _is_only_planted(files: CheckpointFiles, checkpoint: str, names: Collection[str]) -> bool:
     """Whether a fence came before any run: then the folder holds planted entries and nothing else."""
     planted = set(names) - {EPOCHS} == {"offsets"} and batch_ids(files, checkpoint, "offsets")
-    return bool(planted) and all(_read_offsets(files, checkpoint, batch) is None for batch in planted or ())
+    return bool(planted) and all(_is_planted(files, checkpoint, batch) for batch in planted or ())
 
 
-def _read_offsets(files: CheckpointFiles, checkpoint: str, batch: int) -> OffsetEntry | None:
+def _is_planted(files: CheckpointFiles, checkpoint: str, batch: int) -> bool:
+    return parse_fence(files.read_bytes(join(checkpoint, "offsets", str(batch)))) is not None
+
+
+def _read_offsets(files: CheckpointFiles, checkpoint: str, batch: int, moves: Moves) -> OffsetEntry | None:
     path = join(checkpoint, "offsets", str(batch))
     content = files.read_bytes(path)
-    return None if parse_fence(content) else parse_offset_entry(content, path)
+    return None if parse_fence(content) else moves.on_active(parse_offset_entry(content, path), path)
+
+
+def _read_previous(files: CheckpointFiles, checkpoint: str, batch: int, moves: Moves) -> OffsetEntry | None:
+    try:
+        return _read_offsets(files, checkpoint, batch, moves)
+    except NoMapping:
+        return None  # only the ends of a batch behind which the query moved are named

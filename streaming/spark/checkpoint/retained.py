@@ -17,10 +17,11 @@ from posixpath import dirname
 from state.messages import CheckpointReport, Retained, RetainedBatch
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.log_text import Declared, bind_sources, parse_offset_entry, source_offsets
+from streaming.spark.checkpoint.mapping import read_moves
 from streaming.spark.checkpoint.operators import is_versioned_metadata, move_metadata, newest_entries, read_operators
 from streaming.spark.checkpoint.read import LogEnd, batch_ids, read_log_at
 from streaming.spark.checkpoint.state_files import StateIds, select_state, shared_files
-from streaming.spark.errors import FileVanished, HalfWritten, MalformedEntry
+from streaming.spark.errors import FileVanished, HalfWritten, MalformedEntry, NoMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +74,30 @@ def _archive_metadata(files: CheckpointFiles, path: str) -> bytes:
 
 
 def with_retained(
-    files: CheckpointFiles, report: CheckpointReport, declared: Declared, to_time_ms: int | None
+    files: CheckpointFiles,
+    report: CheckpointReport,
+    declared: Declared,
+    to_time_ms: int | None,
+    placed: int | None = None,
 ) -> CheckpointReport:
     """The report, with how far back the checkpoint reaches where a time is asked for and the query keeps state."""
     if to_time_ms is None or not report.stateful:
         return report
-    return report.model_copy(update={"retained": read_retained(files, report.checkpoint, declared, to_time_ms)})
+    return report.model_copy(update={"retained": read_retained(files, report.checkpoint, declared, to_time_ms, placed)})
 
 
-def read_retained(files: CheckpointFiles, checkpoint: str, declared: Declared, to_time_ms: int) -> Retained:
+def read_retained(
+    files: CheckpointFiles, checkpoint: str, declared: Declared, to_time_ms: int, placed: int | None = None
+) -> Retained:
     """The newest committed batch that was planned at or before a time, and the time of the oldest one with whole state.
 
-    Raises ``CheckpointError`` where the checkpoint cannot be read.
+    Batches that were read on a cluster which the query has left do not count. Raises ``CheckpointError`` where the
+    checkpoint cannot be read.
     """
     batches = _in_both_logs(files, checkpoint)
     state = files.walk(join(checkpoint, "state"))
     # Older batches lose their state first, so the first whole one is found by halving.
-    first = bisect_left(batches, True, key=lambda batch: _is_whole(files, checkpoint, batch, state))
+    first = bisect_left(batches, True, key=lambda batch: _is_whole(files, checkpoint, batch, state, placed))
     whole = batches[first:]
     if not whole:
         return Retained()
@@ -97,7 +105,7 @@ def read_retained(files: CheckpointFiles, checkpoint: str, declared: Declared, t
     oldest_ms = _planned_at(files, checkpoint, whole[0])
     if until == 0:
         return Retained(oldest_ms=oldest_ms)
-    end = read_log_at(files, checkpoint, whole[until - 1])
+    end = read_log_at(files, checkpoint, whole[until - 1], placed)
     assert end.last is not None
     bound = bind_sources([entry for entry in (end.previous, end.last) if entry is not None], declared)
     chosen = RetainedBatch(
@@ -109,16 +117,27 @@ def read_retained(files: CheckpointFiles, checkpoint: str, declared: Declared, t
     return Retained(oldest_ms=oldest_ms, batch=chosen)
 
 
-def retained_since(files: CheckpointFiles, checkpoint: str) -> int | None:
+def retained_since(files: CheckpointFiles, checkpoint: str, placed: int | None = None) -> int | None:
     """When the oldest batch was planned that both logs hold, in milliseconds; None when there is none.
 
-    Cheap enough for a running query: two listings and one small file. Its state is not looked at.
+    Cheap enough for a running query: a few listings and small files. Its state is not looked at.
     """
-    oldest = next(iter(_in_both_logs(files, checkpoint)), None)
+    batches = _in_both_logs(files, checkpoint)
     try:
-        return None if oldest is None else _planned_at(files, checkpoint, oldest)
+        first = bisect_left(batches, True, key=lambda batch: _was_read_here(files, checkpoint, batch, placed))
+        return _planned_at(files, checkpoint, batches[first]) if first < len(batches) else None
     except FileVanished:
         return None  # purged meanwhile: the next look tells
+
+
+def _was_read_here(files: CheckpointFiles, checkpoint: str, batch: int, placed: int | None) -> bool:
+    """Whether a batch ended on the cluster on which the query is placed, or where it came there."""
+    path = join(checkpoint, "offsets", str(batch))
+    try:
+        read_moves(files, checkpoint, placed).on_active(parse_offset_entry(files.read_bytes(path), path), path)
+    except NoMapping:
+        return False
+    return True
 
 
 def _in_both_logs(files: CheckpointFiles, checkpoint: str) -> list[int]:
@@ -131,11 +150,13 @@ def _planned_at(files: CheckpointFiles, checkpoint: str, batch: int) -> int:
     return parse_offset_entry(files.read_bytes(path), path).planned_at_ms
 
 
-def _is_whole(files: CheckpointFiles, checkpoint: str, batch: int, state: Mapping[str, int]) -> bool:
+def _is_whole(
+    files: CheckpointFiles, checkpoint: str, batch: int, state: Mapping[str, int], placed: int | None
+) -> bool:
     try:
-        end: LogEnd = read_log_at(files, checkpoint, batch)
+        end: LogEnd = read_log_at(files, checkpoint, batch, placed)
         ids = end.commit.state_ids if end.commit is not None else {}
         state_version(files, checkpoint, state, batch + 1, ids, target=checkpoint)
-    except (FileVanished, HalfWritten, MalformedEntry):
+    except (FileVanished, HalfWritten, MalformedEntry, NoMapping):
         return False
     return True

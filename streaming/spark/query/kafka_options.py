@@ -146,9 +146,18 @@ def overridden(ours: Options, theirs: Mapping[str, str | int | float | bool]) ->
     return {key: value for key, value in ours.items() if key.lower() not in named} | texts
 
 
-def read_source(session: SparkSession, options: Options) -> DataFrame:
-    """The Kafka DataFrame that a pipeline gets."""
-    return session.readStream.format("kafka").options(**options).load()
+def read_source(session: SparkSession, options: Options, source: str = "kafka") -> DataFrame:
+    """The Kafka DataFrame that a pipeline gets, from Spark's own source or from the companion's."""
+    return session.readStream.format(source).options(**options).load()
+
+
+SWITCHING = "tideover.SwitchProvider"
+"""The companion's source: Spark's, which goes on from a checkpoint in which another cluster's offsets stand."""
+
+
+def switching_options(cluster: str, placed_epoch: int) -> dict[str, str]:
+    """What it wants to know beside the options of Spark's source (``SwitchProvider.java``)."""
+    return {"tideover.cluster": cluster, "tideover.placed": str(placed_epoch)}
 
 
 def _security(security: Security) -> dict[str, str]:

@@ -10,10 +10,20 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.messages import Offsets
 from state.model.entities import Assignment
-from state.settings.keys import Cluster, Query
+from state.settings.keys import Cluster, Query, Resume
+from streaming.spark.checkpoint.batch_news import has_companion
 from streaming.spark.checkpoint.log_text import declared_name
+from streaming.spark.checkpoint.mapping import read_moves
+from streaming.spark.errors import CompanionMissing
 from streaming.spark.query.callbacks import CallbackGate, gated
-from streaming.spark.query.kafka_options import cluster_options, overridden, read_source, source_options
+from streaming.spark.query.kafka_options import (
+    SWITCHING,
+    cluster_options,
+    overridden,
+    read_source,
+    source_options,
+    switching_options,
+)
 from streaming.spark.query.pipeline import (
     build_writer,
     check_mode,
@@ -32,10 +42,20 @@ _OWN_CODE = frozenset({"foreachBatch", "foreach"})
 def prepare_writer(
     hosting: Hosting, assignment: Assignment, gate: CallbackGate
 ) -> tuple[SparkSession, DataStreamWriter]:
-    """Build the query's writer with everything set but the start. Raises ``PipelineError`` and what Spark raises."""
+    """Build the query's writer with everything set but the start.
+
+    Raises ``PipelineError``, ``CompanionMissing``, ``CheckpointError`` and what Spark raises.
+    """
     query = hosting.query(assignment.query)
     session = query_session(hosting.session, assignment.query, query, assignment.epoch)
-    writer = _pipeline_writer(hosting, assignment, session, gate)
+    switched = is_switched(hosting, assignment)
+    if switched and not has_companion(session):
+        raise CompanionMissing(
+            f"{assignment.query} cannot be started: its source is the companion's, which is not in this Spark",
+            hint="docs/companion.md says where it runs and why a runner may be without it; with resume: carry, the "
+            "next move makes a checkpoint for Spark's own source",
+        )
+    writer = _pipeline_writer(hosting, assignment, session, gate, switched=switched)
     if query.output is not None:
         name = assignment.cluster if query.output.cluster == "active" else query.output.cluster
         options = _output_options(hosting.settings.clusters[name], query.output.topic)
@@ -47,6 +67,16 @@ def prepare_writer(
         .option("checkpointLocation", assignment.checkpoint)
         .trigger(processingTime=f"{milliseconds} milliseconds")
     )
+
+
+def is_switched(hosting: Hosting, assignment: Assignment) -> bool:
+    """Whether a query reads through the companion's source: as it is configured, and where its checkpoint needs it.
+
+    Raises ``CheckpointError``.
+    """
+    if hosting.query(assignment.query).resume is Resume.SWITCH:
+        return True
+    return bool(read_moves(hosting.files, assignment.checkpoint, assignment.placed_epoch).chain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +184,17 @@ _INTAKE = frozenset(
 
 
 def _pipeline_writer(
-    hosting: Hosting, assignment: Assignment, session: SparkSession, gate: CallbackGate
+    hosting: Hosting, assignment: Assignment, session: SparkSession, gate: CallbackGate, *, switched: bool = False
 ) -> DataStreamWriter:
     query = hosting.query(assignment.query)
 
     def read(source: str) -> DataFrame:
         starting = _starting(assignment, source)
-        return read_source(session, source_options(hosting.settings, query, source, assignment.cluster, starting))
+        options = source_options(hosting.settings, query, source, assignment.cluster, starting)
+        if not switched:
+            return read_source(session, options)
+        more = switching_options(assignment.cluster, assignment.placed_epoch)
+        return read_source(session, options | more, SWITCHING)
 
     return _built(query, assignment.cluster, read, gate)
 

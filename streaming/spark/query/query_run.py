@@ -307,7 +307,9 @@ class RunMonitor:
             return
         declared = self._hosting.declared(self._subject.query, self._subject.cluster)
         try:
-            report = read_checkpoint(self._hosting.files, self._subject.checkpoint, declared)
+            report = read_checkpoint(
+                self._hosting.files, self._subject.checkpoint, declared, placed=self._subject.placed_epoch
+            )
             self._ledger.inspected(report)
             self._keeps_state = report.stateful
         except TideoverError as error:
@@ -319,7 +321,8 @@ class RunMonitor:
         if not self._keeps_state or time.monotonic() - self._told_retained < _RETAINED_SECONDS:
             return
         try:
-            self._ledger.retains(retained_since(self._hosting.files, self._subject.checkpoint))
+            subject = self._subject
+            self._ledger.retains(retained_since(self._hosting.files, subject.checkpoint, subject.placed_epoch))
         except TideoverError as error:
             self._log.warning("checkpoint cannot be listed", error=str(error))
         self._told_retained = time.monotonic()

@@ -19,7 +19,7 @@ from state.errors import StoreError, TideoverError
 from state.messages import DrillReport, DrillRequest, DrillSource, DrillStep, PrepareReport
 from state.model.checkpoint_folders import is_of_drill, read_drill_folder
 from state.model.entities import Event, Intent
-from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.carry import Placed, prepare
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.log_text import bind_sources, parse_offset_entry
 from streaming.spark.errors import CheckpointError, DrillFailed
@@ -108,7 +108,8 @@ def _copy(hosting: Hosting, intent: Intent, request: DrillRequest, check: Check)
     if row is None or row.epoch != intent.epoch:
         raise DrillFailed(f"{intent.query} was moved before the drill began")
     declared = hosting.declared(intent.query, row.cluster)
-    return prepare(hosting.files, request.prepare, declared, aside=check)
+    stands = Placed(row.cluster, row.placed_epoch)
+    return prepare(hosting.files, request.prepare, declared, aside=check, placed=stands)
 
 
 def _one_batch(hosting: Hosting, intent: Intent, request: DrillRequest, steps: _Steps, check: Check) -> Progress:

@@ -16,7 +16,7 @@ from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest
 from state.settings.keys import Spark
 from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.checkpoint.files import CheckpointFiles
-from streaming.spark.checkpoint.log_fence import Knows, is_under_way, plant, plant_epoch
+from streaming.spark.checkpoint.log_fence import Knows, is_under_way, plant, plant_epoch, require_unmoved
 from streaming.spark.checkpoint.log_text import Declared, Fence
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
@@ -54,8 +54,14 @@ def fence(
     hosted: Sequence[QuerySupervisor],
     declared: Declared,
     sink_of: Callable[[], FileSink],
+    placed: int | None = None,
 ) -> FenceReport:
-    """Stop, plant, wait for proof, and read the checkpoint; doing it again gives the same report."""
+    """Stop, plant, wait for proof, and read the checkpoint; doing it again gives the same report.
+
+    ``placed``: the epoch under which the query came to where it stands, as the store says.
+    """
+    if placed is not None:
+        require_unmoved(guard.files, request.checkpoint, placed=placed, operation=request.operation, knows=guard.knows)
     if request.finish_seconds and any(one.is_finishing for one in hosted):
         _await_batch(guard.files, request, hosted)
         _plant(guard, request)
@@ -74,9 +80,14 @@ def fence(
     plant_epoch(guard.files, request.checkpoint, Fence(request.epoch, request.operation))
     sink = sink_of()
     report = read_checkpoint(
-        guard.files, request.checkpoint, declared, file_sink=sink.folder, sink_by_query_id=sink.by_query_id
+        guard.files,
+        request.checkpoint,
+        declared,
+        file_sink=sink.folder,
+        sink_by_query_id=sink.by_query_id,
+        placed=placed,
     )
-    report = with_retained(guard.files, report, declared, request.to_time_ms)
+    report = with_retained(guard.files, report, declared, request.to_time_ms, placed)
     return FenceReport(
         checkpoint=_with_callbacks(report, hosted),
         planted=planted,

@@ -29,6 +29,8 @@ class Subject:
     checkpoint: str
     committed_only: frozenset[str] = frozenset()
     """Its sources that read only what is committed (``isolation.level``)."""
+    placed_epoch: int | None = None
+    """Under which it came to its cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import structlog
 from state.errors import StoreError, TideoverError
 from state.messages import CheckpointReport, Failure, FenceRequest, InspectRequest, PrepareRequest, ReleaseRequest
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
-from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.carry import Placed, prepare
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_fence import release
 from streaming.spark.checkpoint.read import read_checkpoint
@@ -190,6 +190,7 @@ class IntentWorker:
             raise Overtaken(f"{intent.query} runs here under epoch {newest}; epoch {intent.epoch} is outdated")
         row = self._hosting.store.assignment(intent.query)
         cluster = row.cluster if row is not None else self._hosting.query(intent.query).clusters[0]
+        placed = row.placed_epoch if row is not None else None
         declared = self._hosting.declared(intent.query, cluster)
         files = self._hosting.files
         match intent.kind:
@@ -197,18 +198,24 @@ class IntentWorker:
                 asked = InspectRequest.of(intent.request)
                 sink = self._file_sink(row)
                 report = read_checkpoint(
-                    files, asked.checkpoint, declared, file_sink=sink.folder, sink_by_query_id=sink.by_query_id
+                    files,
+                    asked.checkpoint,
+                    declared,
+                    file_sink=sink.folder,
+                    sink_by_query_id=sink.by_query_id,
+                    placed=placed,
                 )
-                return with_retained(files, report, declared, asked.to_time_ms).as_json(), _at_once
+                return with_retained(files, report, declared, asked.to_time_ms, placed).as_json(), _at_once
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request)
                 hosted = self._hosted_of(intent.query)
-                fenced = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row))
+                fenced = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row), placed)
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
                 with self._copies.one():
-                    return prepare(files, PrepareRequest.of(intent.request), declared).as_json(), _at_once
+                    wanted, stands = PrepareRequest.of(intent.request), Placed(cluster, placed)
+                    return prepare(files, wanted, declared, placed=stands).as_json(), _at_once
             case IntentKind.RELEASE:
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
 

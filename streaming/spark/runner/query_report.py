@@ -17,7 +17,7 @@ import structlog
 from state.errors import StoreError
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import Assignment, QueryFact, RunState
-from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.log_text import Fence, without_mark
 from streaming.spark.errors import AssignmentMoved
 from streaming.spark.runner.hosting import Hosting, known_offsets
 
@@ -57,6 +57,7 @@ def rows_by_source(report: Report, offsets: Offsets) -> dict[str, int]:
     for source in report["sources"]:
         end = source["endOffset"]
         end = json.loads(end) if isinstance(end, str) else end
+        end = without_mark(end) if isinstance(end, dict) else end
         names = [name for name, own in offsets.items() if own == end]
         if len(names) == 1:
             found[names[0]] = int(source["numInputRows"])

@@ -18,8 +18,9 @@ from state.errors import StoreError, TideoverError
 from state.messages import SinkState
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.follower import Follower
-from streaming.spark.checkpoint.log_fence import holder
+from streaming.spark.checkpoint.log_fence import holder, moved_on_by, require_unmoved, unplant
 from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.mapping import read_moves
 from streaming.spark.errors import (
     AssignmentMoved,
     CheckpointError,
@@ -69,6 +70,7 @@ class QuerySupervisor:
             assignment.cluster,
             assignment.checkpoint,
             hosting.query(assignment.query).committed_only,
+            assignment.placed_epoch,
         )
         self._ledger = QueryReport(hosting, assignment)
         self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
@@ -210,7 +212,8 @@ class QuerySupervisor:
         self._session = session
         self.sink = file_sink(self._hosting.query(assignment.query), writer)
         declared = self._hosting.declared(assignment.query, assignment.cluster)
-        follower = Follower(self._hosting.files, assignment.checkpoint, declared)
+        self._open_checkpoint()
+        follower = Follower(self._hosting.files, assignment.checkpoint, declared, assignment.placed_epoch)
         self._require_cluster()
         self._require_row()
         with self._lock:
@@ -230,6 +233,26 @@ class QuerySupervisor:
         self._log.info("query started", run_id=run.run_id, checkpoint=assignment.checkpoint)
         self._ledger.started(run.run_id)
         return run, follower
+
+    def _open_checkpoint(self) -> None:
+        """Make sure that the query goes on from this checkpoint here, and let it.
+
+        Where a move keeps the checkpoint, the entries by which that very move held it are in the way of the run that it
+        has committed. They are taken away when the row asks for the run, which is what was recorded: whoever has the
+        row next does it again. Runs of older epochs stay held by the epoch that was planted beside them. Raises
+        ``CheckpointError`` and ``StoreError``.
+        """
+        row, files, store = self._assignment, self._hosting.files, self._hosting.store
+        require_unmoved(
+            files,
+            row.checkpoint,
+            placed=row.placed_epoch,
+            operation=None,
+            knows=lambda operation: store.operation(operation) is not None,
+        )
+        chain = read_moves(files, row.checkpoint, row.placed_epoch).chain
+        if chain and chain[-1].operation == row.operation and unplant(files, row.checkpoint, row.operation):
+            self._log.info("fence removed", operation=row.operation, checkpoint=row.checkpoint)
 
     def _require_row(self) -> None:
         """Nothing is started that the row does not ask for, and nothing once another process has our name.
@@ -282,7 +305,8 @@ class QuerySupervisor:
     def _holder(self) -> Fence | None:
         """Whose entries keep the checkpoint from being run, where that can be told."""
         try:
-            return holder(self._hosting.files, self._assignment.checkpoint)
+            files, row = self._hosting.files, self._assignment
+            return holder(files, row.checkpoint) or moved_on_by(files, row.checkpoint, row.placed_epoch)
         except (CheckpointError, Py4JError):
             return None
 

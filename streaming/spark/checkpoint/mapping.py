@@ -1,0 +1,215 @@
+"""Where a query goes on that changes its cluster and keeps its checkpoint: one small file for each move beside it.
+
+Nothing in the checkpoint is copied or rewritten. A file in ``_tideover_mappings`` says for each source which offsets of
+the new cluster stand for the end of the last batch, and for the end of the one in flight. The companion's source reads
+it (``Mapping.java``): what the log says of the old cluster is translated, and what it writes from then on carries a
+mark that names the cluster and the epoch of the move. Spark's own Kafka source refuses such offsets.
+
+What becomes of batch N + 1 is said by where its two ends lead:
+
+none     it was never planned: only the end of N is named.
+replan   both ends are named as they were found, and it runs again over the same records.
+promote  the sink has it: both ends lead to where N + 1 ended, so that it is empty.
+bridge   else: both ends lead to where N ended, so that it is empty and its records are read after it.
+
+A mapping is written once, before the move is committed, and kept: an entry of the log may need it as long as it is
+there. One that an abort could not take away leads nowhere, for nobody was placed by it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from state.messages import UncommittedBatch
+from streaming.spark.checkpoint.files import CheckpointFiles, join
+from streaming.spark.checkpoint.log_text import OffsetEntry, TopicOffsets, read_mark, with_mark
+from streaming.spark.errors import HalfWritten, MalformedEntry, NoMapping, TargetTaken
+
+MAPPINGS = "_tideover_mappings"
+HOME = 0
+"""Stands for the epoch of a checkpoint's first cluster, whose offsets carry no mark."""
+
+SourceOffsets = Mapping[str, TopicOffsets]
+"""Offsets by the source's key in the entry."""
+
+
+class Place(BaseModel):
+    """The offsets of all partitions of a source on the old cluster, and those that stand for them on the new one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    there: dict[str, dict[str, int]]
+    here: dict[str, dict[str, int]]
+
+
+class Left(BaseModel):
+    """The cluster that a move left, and the epoch under which the query had come there."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cluster: str
+    epoch: int
+
+
+class Move(BaseModel):
+    """One file: a move, and where each source goes on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: Literal[1] = 1
+    epoch: int
+    operation: str
+    attempt: int = 1
+    """Which asking of the operation wrote it; a later one takes the place of an earlier one, never the other way."""
+    left: Left
+    to: str
+    places: dict[str, tuple[Place, ...]]
+    """By the source's key in the offset log."""
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return f"{self.epoch}-{self.operation}"
+
+    def content(self) -> bytes:
+        return self.model_dump_json().encode()
+
+    def here(self, key: str, there: TopicOffsets) -> TopicOffsets | None:
+        """The offsets that stand for a source's on the cluster that was left; None where none are named."""
+        return next((place.here for place in self.places.get(key, ()) if place.there == there), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The moves by which a query came to where it is placed, oldest first; each begins where the one before ended."""
+
+    chain: tuple[Move, ...] = ()
+
+    @property
+    def epoch(self) -> int:
+        """Under which the query came to its cluster."""
+        return self.chain[-1].epoch if self.chain else HOME
+
+    def on_active(self, entry: OffsetEntry, where: str) -> OffsetEntry:
+        """An entry in the offsets of the cluster on which the query is placed, and without marks.
+
+        Raises ``NoMapping`` where a place on an earlier cluster has none here; what is no Kafka source's stays.
+        """
+        texts = {key: self._text(key, text, where) for key, text in entry.sources.items()}
+        return entry if texts == dict(entry.sources) else replace(entry, sources=texts)
+
+    def _text(self, key: str, text: str | None, where: str) -> str | None:
+        marked = None if text is None else read_mark(text)
+        if marked is None:
+            return text
+        epoch, offsets, plain = marked
+        if epoch == self.epoch:
+            return plain
+        first = next((index for index, move in enumerate(self.chain) if move.left.epoch == epoch), None)
+        if first is None:
+            raise NoMapping(f"{where}: source {key} is at {text}, and no mapping leads from there")
+        at: TopicOffsets = offsets
+        for move in self.chain[first:]:
+            here = move.here(key, at)
+            if here is None:
+                raise NoMapping(
+                    f"{where}: source {key} is at {text}, and operation {move.operation} found no place on {move.to} "
+                    "for that"
+                )
+            at = here
+        return with_mark(at, None)
+
+
+def read_moves(files: CheckpointFiles, checkpoint: str, placed: int | None) -> Moves:
+    """What counts for a query that came to its place under an epoch; None: whatever is there.
+
+    Raises ``MalformedEntry`` for a file that is none, ``HalfWritten`` where one is missing between two others.
+    """
+    found = all_moves(files, checkpoint)
+    counted = [move for move in found if placed is None or move.epoch <= placed]
+    chain: list[Move] = []
+    following = max(counted, key=lambda move: move.epoch, default=None)
+    while following is not None:
+        chain.insert(0, following)
+        left = following.left.epoch
+        following = next((move for move in found if move.epoch == left), None)
+        if following is None and left != HOME:
+            raise HalfWritten(f"{checkpoint}: {MAPPINGS} has no mapping of epoch {left}")
+    return Moves(tuple(chain))
+
+
+def all_moves(files: CheckpointFiles, checkpoint: str) -> list[Move]:
+    """Every mapping beside a checkpoint, those of operations that were given up included. Raises ``MalformedEntry``."""
+    folder = join(checkpoint, MAPPINGS)
+    return [read_move(files, join(folder, name)) for name in files.list_names(folder) if not name.startswith(".")]
+
+
+def read_move(files: CheckpointFiles, path: str) -> Move:
+    """One file. Raises ``MalformedEntry`` and ``FileVanished``."""
+    try:
+        return Move.model_validate_json(files.read_bytes(path))
+    except ValidationError as error:
+        raise MalformedEntry(f"{path} is not a mapping: {error.errors()[0]['msg']}") from error
+
+
+def places_of(
+    treatment: UncommittedBatch,
+    ends: SourceOffsets,
+    planned: SourceOffsets,
+    target: SourceOffsets,
+    planned_target: SourceOffsets,
+) -> dict[str, tuple[Place, ...]]:
+    """Where the ends of batch N and of the planned batch lead, by the source's key; see above.
+
+    ``target`` stands for the end of N, or of N + 1 when it is promoted; ``planned_target`` for that of a replanned one.
+    """
+    after = planned_target if treatment is UncommittedBatch.REPLAN else target
+    found: dict[str, tuple[Place, ...]] = {}
+    for key in sorted(ends.keys() | planned.keys()):
+        places: list[Place] = []
+        for there, here in ((ends.get(key), target.get(key)), (planned.get(key), after.get(key))):
+            known = any(place.there == there for place in places)
+            if there is not None and here is not None and not known:
+                places.append(_place(there, here))
+        found[key] = tuple(places)
+    return found
+
+
+def _place(there: TopicOffsets, here: TopicOffsets) -> Place:
+    return Place(
+        there={topic: dict(partitions) for topic, partitions in there.items()},
+        here={topic: dict(partitions) for topic, partitions in here.items()},
+    )
+
+
+def write_move(files: CheckpointFiles, checkpoint: str, move: Move, still: Callable[[], None]) -> int:
+    """Write a mapping and read it back; how many bytes. Writing the same again changes nothing.
+
+    ``still`` raises where the operation holds the checkpoint no longer: then its mapping is not left behind. Raises
+    ``TargetTaken`` where a later asking of the operation wrote another one.
+    """
+    path, content = join(checkpoint, MAPPINGS, move.name), move.content()
+    if not files.create_atomically(path, content):
+        found = read_move(files, path)
+        if found.attempt > move.attempt:
+            raise TargetTaken(f"{path} was written by a later request of operation {move.operation}")
+        if found != move:
+            files.delete(path)
+            if not files.create_atomically(path, content):
+                raise TargetTaken(f"another process is writing {path}")
+    try:
+        still()
+    except Exception:
+        withdraw(files, checkpoint, [move])
+        raise
+    if files.read_bytes(path) != content:
+        raise HalfWritten(f"{path} does not read back as it was written")
+    return len(content)
+
+
+def withdraw(files: CheckpointFiles, checkpoint: str, moves: Iterable[Move]) -> None:
+    """Take mappings away by which nobody was placed."""
+    for move in moves:
+        files.delete(join(checkpoint, MAPPINGS, move.name))
