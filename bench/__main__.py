@@ -37,6 +37,7 @@ _MODULES = (lookup, lookup_100k, exact, tracking, timeline, switch, switchover, 
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},
     switchover.NAME_OF_THREE: switchover.measure_three,
+    switchover.NAME_OF_RESUMES: switchover.measure_resumes,
 }
 
 

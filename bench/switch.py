@@ -1,8 +1,9 @@
-"""From the decision to the first batch committed on the standby: carried by a warmed and by a cold runner, and naively.
+"""From the decision to the first batch committed on the standby: by a warmed and by a cold runner, and naively.
 
-Two worlds per sample, each with two clusters, MirrorMaker 2, load, and one stateful query: hosted by a runner that is
-warmed up and has run for a while, as one in service has, and by one that never was warmed up (its first move, all
-classes of the move still to be loaded). The primary is killed, and the query is failed over. Then the runner is stopped
+Three worlds per sample, each with two clusters, MirrorMaker 2, load, and one stateful query: hosted by a runner that is
+warmed up and has run for a while, as one in service has, once by ``carry`` and once by ``switch``; and by one that
+never was warmed up (its first move, all classes of the move still to be loaded), by ``carry``.
+The primary is killed, and the query is failed over. Then the runner is stopped
 and the naive way is taken on the same standby: a new driver process with ``startingOffsetsByTimestamp`` from five
 seconds before the kill and a new checkpoint, the same pipeline and session settings.
 
@@ -36,12 +37,13 @@ WARM_SECONDS = 1.2
 COLD_SECONDS = 2.0
 QUERY = "revenue"
 RATE = 2000
-_BATCHES = {"warm": 60, "cold": 10}
+_BATCHES = {"warm": 60, "kept": 60, "cold": 10}
 """Committed by the query before the primary is killed."""
 _DECIDE_SECONDS = 1.0
 _RUNNING_SECONDS = 400.0
 _RUNNER = "a"
-_PROGRAMS = {"warm": "orchestrator", "cold": "bench.cold_runner"}
+_PROGRAMS = {"warm": "orchestrator", "kept": "orchestrator", "cold": "bench.cold_runner"}
+_WORDS = {"warm": "carry, warm runner", "kept": "switch, warm runner", "cold": "carry, cold runner"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,20 +63,20 @@ def measure(setting: Setting) -> list[Row]:
     naive: list[float] = []
     for number in range(runs):
         for kind, program in _PROGRAMS.items():
-            setting.say(f"world {number + 1} of {runs}, {kind} runner")
+            setting.say(f"world {number + 1} of {runs}, {_WORDS[kind]}")
             with stage(setting.directory / f"{kind}-{number}", setting.say) as on:
-                moves[kind].append(_carry(on, setting.base_port, program, warm=kind == "warm"))
+                moves[kind].append(_move(on, setting.base_port, program, kind))
                 struck_at = float((on.directory / "struck").read_text(encoding="ascii"))
                 naive.append(start_anew(on, QUERY, struck_at))
     return _rows(moves, naive)
 
 
-def _carry(on: Stage, base_port: int, program: str, *, warm: bool) -> Moved:
+def _move(on: Stage, base_port: int, program: str, kind: str) -> Moved:
     open_world(on, Script(base_port=base_port))
-    _declare_alone(on.config)
+    _declare_alone(on.config, "switch" if kind == "kept" else "carry")
     runner = on.start("runner", program, "-c", str(on.config), "run", "--name", _RUNNER)
     traffic = on.start_traffic("east", RATE, 600)
-    _await_running(on, runner, warm=warm)
+    _await_running(on, runner, _BATCHES[kind], warm=kind != "cold")
     on.lab("kill", "east")
     (on.directory / "struck").write_text(str(time.time()), encoding="ascii")
     time.sleep(_DECIDE_SECONDS)
@@ -84,22 +86,22 @@ def _carry(on: Stage, base_port: int, program: str, *, warm: bool) -> Moved:
     return moved
 
 
-def _declare_alone(config: Path) -> None:
+def _declare_alone(config: Path, resume: str) -> None:
     """Leave only the query that is measured."""
     declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    declared["queries"] = {QUERY: {**declared["queries"][QUERY], "runners": [_RUNNER]}}
+    declared["queries"] = {QUERY: {**declared["queries"][QUERY], "runners": [_RUNNER], "resume": resume}}
     declared["runners"] = {_RUNNER: {"site": "bench"}}
     config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
 
 
-def _await_running(on: Stage, runner: subprocess.Popen[bytes], *, warm: bool) -> None:
+def _await_running(on: Stage, runner: subprocess.Popen[bytes], batches: int, *, warm: bool) -> None:
     deadline = time.monotonic() + _RUNNING_SECONDS
     while time.monotonic() < deadline:
         if runner.poll() is not None:
             raise BenchError(f"the runner ended with exit code {runner.returncode}: see {on.directory}")
         shown = on.ask("list")
         ran = bool(shown) and shown[0]["state"] == "running" and (shown[0]["batch"] or 0)
-        if ran and ran >= _BATCHES["warm" if warm else "cold"] and (not warm or is_warm(on, QUERY)):
+        if ran and ran >= batches and (not warm or is_warm(on, QUERY)):
             return
         time.sleep(3.0)  # each look is a process of its own
     raise BenchError(f"the query did not run for long enough within {_RUNNING_SECONDS:g} s: see {on.directory}")
@@ -125,14 +127,14 @@ def _rows(moves: Mapping[str, list[Moved]], naive: list[float]) -> list[Row]:
         "on the standby, look-up, fence and state included; naive from process start to its first commit."
     )
     rows = []
-    for kind, limit in (("warm", WARM_SECONDS), ("cold", COLD_SECONDS)):
+    for kind, limit in (("warm", WARM_SECONDS), ("kept", WARM_SECONDS), ("cold", COLD_SECONDS)):
         for what, limited, samples in (
             ("decision to first committed batch", limit, [moved.switch for moved in moves[kind]]),
             ("the same, typed", None, [moved.typed for moved in moves[kind]]),
         ):
             rows.append(
                 Row(
-                    measurement=NAME, what=f"carry, {kind} runner: {what}", unit="s", ours=Spread.of(samples),
+                    measurement=NAME, what=f"{_WORDS[kind]}: {what}", unit="s", ours=Spread.of(samples),
                     limit=limited, others=(beside,), note=note,
                 )
             )  # fmt: skip

@@ -9,13 +9,16 @@ Both figures are read off the checkpoints, by the times of the files in ``commit
 was committed on the old cluster to the first batch with data that was committed on the new one. *Restart*: from the
 call of ``stop()`` to the first batch with data behind the call of ``start()``. So what a query waits between two
 triggers is in the pause, and not in the restart.
+
+``switchover-resume`` moves one query in turn by ``carry`` and ``switch``, in one world and one JVM. A query goes from
+each to the other by any move, so only what is asked for changes.
 """
 
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -33,7 +36,7 @@ from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
 from streaming.spark.checkpoint.log_text import parse_offset_entry
 
-NAME, NAME_OF_THREE = "switchover", "switchover-three"
+NAME, NAME_OF_THREE, NAME_OF_RESUMES = "switchover", "switchover-three", "switchover-resume"
 TIMES = 1.5
 """The pause may be this many times the restart."""
 ROUNDS = 10
@@ -61,6 +64,8 @@ class Taken:
     restarts: list[float] = field(default_factory=list)
     parts: dict[str, list[float]] = field(default_factory=dict)
     """By step of the operation, how long it took."""
+    by_resume: dict[str, list[float]] = field(default_factory=dict)
+    """The pauses by how the query went on."""
 
 
 def measure(setting: Setting) -> list[Row]:
@@ -71,6 +76,14 @@ def measure(setting: Setting) -> list[Row]:
 def measure_three(setting: Setting) -> list[Row]:
     """Of three queries that go at once. Raises BenchError."""
     return _measure(setting, NAME_OF_THREE, "three queries at once", THREE)
+
+
+def measure_resumes(setting: Setting) -> list[Row]:
+    """Of one query, by ``carry`` and by ``switch`` in turn. Raises BenchError."""
+    with stage(setting.directory, setting.say) as on:
+        taken = _play(on, ONE, setting.base_port, setting.count(ROUNDS), ("carry", "switch"))
+    apart = {resume: replace(taken, pauses=pauses) for resume, pauses in taken.by_resume.items()}
+    return [row(NAME_OF_RESUMES, f"one query, resume: {resume}", each) for resume, each in apart.items()]
 
 
 def _measure(setting: Setting, name: str, what: str, queries: Sequence[str]) -> list[Row]:
@@ -129,7 +142,7 @@ def leave_alone(config: Path, queries: Sequence[str]) -> Places:
     return {name: Path(query["checkpoint"]) for name, query in declared["queries"].items()}
 
 
-def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int) -> Taken:
+def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resumes: Sequence[str] = ("carry",)) -> Taken:
     open_world(on, Script(base_port=base_port))
     places = leave_alone(on.config, queries)
     on.environment[DOOR] = str(on.directory)
@@ -140,7 +153,8 @@ def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int) -> Tak
     for number in range(rounds):
         _restart(on, places, taken)
         _await_more(on, places)
-        places = _switch_over(on, places, there, taken)
+        _ask_for(on.config, resume := resumes[number % len(resumes)])
+        places = _switch_over(on, places, there, taken, resume)
         _tell(on, f"round {number + 1} of {rounds}", taken, len(queries))
         if number + 1 == rounds or time.monotonic() > began + LATEST_BEGIN_SECONDS:
             break
@@ -149,6 +163,13 @@ def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int) -> Tak
         _await_more(on, places)
     on.stop(runner)
     return taken
+
+
+def _ask_for(config: Path, resume: str) -> None:
+    """How the next move is to leave the checkpoint: a plan takes it from the file, a runner only when it starts."""
+    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
+    declared["queries"] = {name: {**query, "resume": resume} for name, query in declared["queries"].items()}
+    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
 
 
 def _turn(on: Stage, traffic: "Popen[bytes]", cluster: str) -> "Popen[bytes]":
@@ -170,7 +191,7 @@ def _restart(on: Stage, places: Places, taken: Taken) -> None:
     ]
 
 
-def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
+def _switch_over(on: Stage, places: Places, to: str, taken: Taken, resume: str) -> Places:
     """Move the queries; where their checkpoints are then."""
     words = ("switchover", *places, "--to", to, "--yes", "--reason", "bench", "-o", "json")
     code, printed = on.tideover(*words, check=False)
@@ -180,9 +201,9 @@ def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
         raise BenchError(f"not every query was switched over: exit code {code}, see {on.directory / 'commands.log'}")
     after = {query: _made(operation) for query, operation in operations.items()}
     for query, place in places.items():
-        left = commits(place)
-        last = max(left)
-        taken.pauses.append(_await_data(on, after[query], after=last) - left[last])
+        last = operations[query]["plan"]["batch"]
+        taken.pauses.append(_await_data(on, after[query], after=last) - commits(place)[last])
+        taken.by_resume.setdefault(resume, []).append(taken.pauses[-1])
         for name, seconds in parts(operations[query]).items():
             taken.parts.setdefault(name, []).append(seconds)
     return after

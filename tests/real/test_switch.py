@@ -73,7 +73,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Switched]:
             yield stage
 
 
-def test_a_failover_goes_on_from_the_same_checkpoint_and_so_does_the_way_back(stage: Switched) -> None:
+def test_a_move_and_the_way_back_keep_checkpoint_and_query_id(stage: Switched) -> None:
     ids = {query: stage.query_id(query) for query in QUERIES}
     here, there = stage.gathered()
     stage.kill(here)
@@ -93,7 +93,7 @@ def test_a_failover_goes_on_from_the_same_checkpoint_and_so_does_the_way_back(st
     assert [move.to for move in all_moves(LocalFiles(), str(stage.checkpoint("sums")))][-2:] == [there, here]
 
 
-def test_a_batch_in_flight_runs_again_under_its_id_over_the_same_records(stage: Switched) -> None:
+def test_a_batch_in_flight_runs_again_under_its_id_on_the_standby(stage: Switched) -> None:
     """Its driver is killed when the sink has it and Spark does not; its cluster dies, and another runner goes on."""
     ids = {query: stage.query_id(query) for query in QUERIES}
     here, there = stage.gathered()

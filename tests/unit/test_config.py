@@ -530,7 +530,9 @@ def test_a_clusters_id_is_the_one_that_kafka_prints(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_switch_does_not_support_is_refused_by_name(tmp_path: Path, change: tuple[str, str], mistake: str) -> None:
+def test_switch_refuses_by_name_whatever_it_does_not_support(
+    tmp_path: Path, change: tuple[str, str], mistake: str
+) -> None:
     good = GOOD.replace("    checkpoint: var/revenue\n", "    checkpoint: var/revenue\n    resume: switch\n")
     assert load(written(tmp_path, good), {}).settings.queries["revenue"].resume is Resume.SWITCH
     assert change[0] in good

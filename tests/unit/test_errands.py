@@ -207,7 +207,7 @@ def test_an_answer_that_nobody_asks_for_any_more_is_dropped(runner: Runner) -> N
 def test_a_fence_waits_for_nothing_that_hangs(runner: Runner, monkeypatch: pytest.MonkeyPatch, hangs: str) -> None:
     begun, go_on = threading.Semaphore(0), Event()
 
-    def hang(*_: object) -> None:
+    def hang(*_: object, **__: object) -> None:
         begun.release()
         assert go_on.wait(60.0)
         raise FileVanished("the mount is gone")

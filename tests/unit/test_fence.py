@@ -50,7 +50,7 @@ def moved_before(folder: Path) -> CheckpointFolder:
     return checkpoint
 
 
-def test_a_query_that_went_on_from_its_checkpoint_elsewhere_is_not_fenced(tmp_path: Path) -> None:
+def test_a_query_that_went_on_elsewhere_is_not_fenced(tmp_path: Path) -> None:
     """The store was put back to a copy of before that move; a fence would end what runs."""
     checkpoint = moved_before(tmp_path)
     before = checkpoint.files()

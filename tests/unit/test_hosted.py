@@ -14,18 +14,22 @@ from structlog.testing import capture_logs
 from state.errors import StoreUnavailable
 from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState
 from state.settings.keys import Tideover
-from state.store.sql.schema import assignments
+from state.store.sql.schema import assignments, operations
 from streaming.probe.identities import Identities
 from streaming.process import Identity
 from streaming.pulse import PULSE
 from streaming.spark.checkpoint.files import LocalFiles
-from streaming.spark.checkpoint.log_fence import plant
+from streaming.spark.checkpoint.log_fence import holder, plant, plant_epoch, planted_epochs, unplant
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.mapping import Left, Move, Place, write_move
 from streaming.spark.errors import PipelineRaised, SparkMissing
 from streaming.spark.query.session import Liveness
 from streaming.spark.runner import supervisor as module
 from streaming.spark.runner.hosting import Hosting, NoListener
 from streaming.spark.runner.runner import Runner
 from streaming.spark.runner.supervisor import QuerySupervisor
+from tests.checkpoints import CheckpointFolder, orders
+from tests.contract import samples
 from tests.memory_store import MemoryStore
 from tests.waiting import until
 
@@ -201,6 +205,57 @@ def test_nothing_is_started_that_the_store_did_not_hear_of(stage: Stage) -> None
     stage.store.away = False
     until(lambda: stage.runs)
     hosted.close()
+
+
+# -- a move that kept the checkpoint -----------------------------------------------------------------------------------
+def moved(folder: Path, operation: str = "op-1") -> CheckpointFolder:
+    """A checkpoint that an operation holds and has mapped, with epoch 2."""
+    checkpoint, files = CheckpointFolder(folder), LocalFiles()
+    checkpoint.commit(0)
+    plant(files, str(folder), operation=operation, epoch=2, knows=lambda _: True)
+    plant_epoch(files, str(folder), Fence(2, operation))
+    places: dict[str, tuple[Place, ...]] = {"0": (Place(there=orders(0), here=orders(0, 900)),)}
+    move = Move(epoch=2, operation=operation, left=Left(cluster="east", epoch=0), to="west", places=places)
+    write_move(files, str(folder), move, lambda: None)
+    return checkpoint
+
+
+def placed(stage: Stage, **changes: Any) -> QuerySupervisor:
+    row = replace(ROW, **{"epoch": 2, "placed_epoch": 2, "cluster": "west", "checkpoint": str(stage.folder), **changes})
+    stage.store.force(assignments, row)
+    stage.all.append(QuerySupervisor(stage.hosting, row))
+    return stage.all[-1]
+
+
+def test_the_entries_of_the_move_that_placed_it_go_before_a_query_starts(stage: Stage) -> None:
+    moved(stage.folder)
+    assert holder(LocalFiles(), str(stage.folder)) is not None
+    begun = placed(stage)
+    begun.begin()
+    until(lambda: stage.runs)
+    assert holder(LocalFiles(), str(stage.folder)) is None
+    assert planted_epochs(LocalFiles(), str(stage.folder)) == (Fence(2, "op-1"),), "older runs stay held"
+
+
+@pytest.mark.parametrize("row", [{"operation": "op-2"}, {"epoch": 3, "placed_epoch": 1, "cluster": "east"}])
+def test_entries_of_a_move_that_did_not_place_it_stay(stage: Stage, row: dict[str, Any]) -> None:
+    """Another one holds the checkpoint, or the move was not committed."""
+    stage.store.force(operations, samples.operation(id="op-1"))
+    checkpoint = moved(stage.folder)
+    before = checkpoint.files()
+    placed(stage, **row).begin()
+    until(lambda: stage.runs)
+    assert checkpoint.files() == before
+
+
+def test_a_query_that_moved_on_unknown_to_the_store_is_not_started(stage: Stage) -> None:
+    moved(stage.folder, "lost")
+    unplant(LocalFiles(), str(stage.folder), "lost")
+    placed(stage, epoch=5, placed_epoch=1, cluster="east").begin()
+    until(lambda: stage.store.query_facts() and stage.store.fact.error is not None)
+    fact = stage.store.fact
+    assert "was moved to west by operation lost of epoch 2, which this store does not know" in (fact.error or "")
+    assert (fact.held_by, fact.held_epoch, stage.runs) == ("lost", 2, [])
 
 
 @pytest.mark.parametrize("name", ["taken", "free"])

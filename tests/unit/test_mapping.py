@@ -148,7 +148,9 @@ def test_both_ends_of_the_batch_in_flight_lead_where_its_treatment_says(
 
 
 @pytest.mark.parametrize("treatment", [REPLAN, PROMOTE, BRIDGE])
-def test_what_was_never_planned_has_no_treatment(checkpoint: CheckpointFolder, treatment: UncommittedBatch) -> None:
+def test_a_batch_that_was_never_planned_has_no_treatment(
+    checkpoint: CheckpointFolder, treatment: UncommittedBatch
+) -> None:
     with pytest.raises(MovedOn, match="batch 3 is not planned"):
         prepare(FILES, request(held(checkpoint), treatment), SOURCES, placed=EAST)
     assert all_moves(FILES, str(checkpoint.path)) == []
@@ -173,7 +175,7 @@ def test_two_moves_without_a_batch_between_them_lead_on(checkpoint: CheckpointFo
     assert offsets_at(checkpoint, 4) == ({"orders": orders(2, BACK)}, None)
 
 
-def test_what_no_move_names_is_refused(checkpoint: CheckpointFolder) -> None:
+def test_an_offset_that_no_move_names_is_refused(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     entry = parse_offset_entry(offset_text(orders(1), {"logOffset": 4}).encode(), "offsets/1")
     moves = read_moves(FILES, str(checkpoint.path), 2)
@@ -288,7 +290,7 @@ def test_a_release_that_was_interrupted_is_finished(
     assert checkpoint.files() == before
 
 
-def test_what_a_committed_move_wrote_is_not_taken_away(checkpoint: CheckpointFolder) -> None:
+def test_a_mapping_of_a_committed_move_is_not_taken_away(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     before = checkpoint.files()
     with pytest.raises(AlreadyRun, match=r"went on from .* on west"):
@@ -324,7 +326,7 @@ def test_a_move_that_the_store_does_not_know_is_told_of(checkpoint: CheckpointFo
     required(1, "move", "move")
 
 
-def test_what_an_operation_left_that_was_given_up_leads_nowhere(checkpoint: CheckpointFolder) -> None:
+def test_a_mapping_of_an_operation_that_was_given_up_leads_nowhere(checkpoint: CheckpointFolder) -> None:
     moved(checkpoint)
     held(checkpoint, "other", 3)
     other = request(

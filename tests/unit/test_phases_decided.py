@@ -91,7 +91,7 @@ def test_only_the_consent_unfenced_stands_in_for_evidence(phase: Phase, consent:
 
 
 @pytest.mark.parametrize(("resume", "waits"), [("switch", True), ("carry", False)])
-def test_an_abort_waits_for_what_may_still_be_written_into_the_checkpoint_in_use(resume: str, waits: bool) -> None:
+def test_an_abort_waits_for_a_mapping_that_may_still_be_written(resume: str, waits: bool) -> None:
     """A mapping that comes after the release would be left there; a checkpoint in a folder of its own does no harm."""
     request = PREPARE.model_copy(update={"resume": resume}).as_json()
     writing = replace(asked(PREPARING), request=request)

@@ -40,7 +40,7 @@ def report(
     )  # fmt: skip
 
 
-def test_a_sink_that_knows_a_batch_by_query_id_knows_it_again_under_the_same_id() -> None:
+def test_under_the_same_query_id_a_sink_knows_its_batch_again() -> None:
     """Spark's Delta and Iceberg sinks: a checkpoint that is kept keeps the query id, a carried one has another."""
     known = report(SinkState.UNKNOWN, by_query_id=True)
     carried = choose_treatment(known, EXACT, at(END, 47), Sink.BATCH_ID)
