@@ -20,6 +20,9 @@ ALREADY_RUN = "already-run"
 CLEANED_AWAY = "cleaned-away"
 """Kind of a ``Failure``: the query left the checkpoint long ago, and its state was deleted since."""
 
+NO_COMPANION = "companion"
+"""Kind of a ``Failure``: the query is to keep its checkpoint, and the runner's Spark has no companion to go on with."""
+
 WITHDRAWN = "withdrawn"
 """Kind of a ``Failure``: a leader took back what it had asked a silent runner for; another one was asked instead."""
 NO_ANSWER = "no-answer"
@@ -299,6 +302,6 @@ class Failure(Message):
     kind: str
     """``moved-on``, ``held``, ``no-space``, ``unreadable``, ``not-a-checkpoint``, ``empty``, ``file-system``,
     ``access-denied``, ``target-taken``, ``already-run``, ``overtaken``, ``store-unavailable``, ``withdrawn``,
-    ``no-answer``, ``cleaned-away``, ``drill``, ``internal``."""
+    ``no-answer``, ``cleaned-away``, ``companion``, ``drill``, ``internal``."""
     text: str
     hint: str = ""

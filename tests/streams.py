@@ -177,7 +177,7 @@ def uncommit(checkpoint: Path) -> int:
         (path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()), key=lambda p: int(p.name)
     )
     newest.unlink()
-    newest.with_name(f".{newest.name}.crc").unlink()
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
     return int(newest.name)
 
 

@@ -44,7 +44,7 @@ TideoverError
 """
 
 from state.errors import TideoverError
-from state.messages import ALREADY_RUN, CLEANED_AWAY, HELD, MOVED_ON
+from state.messages import ALREADY_RUN, CLEANED_AWAY, HELD, MOVED_ON, NO_COMPANION
 
 
 class CheckpointError(TideoverError):
@@ -216,7 +216,7 @@ class SparkMissing(RunError):
 class CompanionMissing(RunError):
     """The query reads through the companion's source, and this Spark has no companion."""
 
-    kind = "companion"
+    kind = NO_COMPANION
 
 
 class UnsafeCheckpoint(RunError):

@@ -11,13 +11,15 @@ from typing import Any, cast
 
 import pytest
 
+from orchestrator.decide.operation.intents import LASTING
 from state.errors import StoreUnavailable
-from state.messages import FenceRequest, Message, PrepareRequest, ReleaseRequest, SinkState
+from state.messages import Failure, FenceRequest, Message, PrepareRequest, ReleaseRequest, SinkState
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState, Position
 from state.settings.keys import Tideover, Timeline
 from streaming.process import own_identity
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch
+from streaming.spark.checkpoint.mapping import MAPPINGS
 from streaming.spark.errors import FileVanished
 from streaming.spark.query.launch import FileSink
 from streaming.spark.runner import intents as module
@@ -40,6 +42,7 @@ class SlowStore(MemoryStore):
         super().__init__(lambda: NOW)
         self.refusals = {"positions": 0, "answer": 0}
         self.taken: list[str] = []
+        self.answers: list[Intent] = []
         self.answered = Event()
 
     def save_positions(self, positions: Iterable[Position]) -> None:
@@ -49,6 +52,7 @@ class SlowStore(MemoryStore):
 
     def report(self, intent: Intent, *, term: int | None = None) -> bool:
         self._take("answer", "answer")
+        self.answers.append(intent)
         self.answered.set()
         return True
 
@@ -226,6 +230,20 @@ def test_a_fence_waits_for_nothing_that_hangs(runner: Runner, monkeypatch: pytes
     runner.fence()
     assert runner.store.taken[-1] == "answer"
     go_on.set()
+
+
+def test_a_runner_without_the_companion_maps_no_checkpoint(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not start the query from there, and behind the commit that would be too late."""
+    monkeypatch.setattr(module, "has_companion", lambda _: False)
+    prepare = PrepareRequest(
+        checkpoint=str(runner.folder), target=str(runner.folder), operation="op", epoch=2, resume="switch",
+        cluster="west", batch=1, offsets={}, target_offsets={},
+    )  # fmt: skip
+    asked = intent(IntentKind.PREPARE, prepare.as_json())
+    runner.errands.take([asked])
+    until(lambda: runner.store.answers)
+    assert Failure.of(runner.store.answers[-1].result).kind in LASTING
+    assert not (runner.folder / MAPPINGS).exists()
 
 
 def test_copies_take_turns_but_for_one_that_takes_long() -> None:

@@ -298,6 +298,16 @@ def test_a_mapping_of_a_committed_move_is_not_taken_away(checkpoint: CheckpointF
     assert checkpoint.files() == before
 
 
+def test_a_takeover_behind_the_commit_leaves_the_fence_of_the_move(checkpoint: CheckpointFolder) -> None:
+    """The runner was lost that was to start the query: the same operation fences it once more, with the next epoch."""
+    moved(checkpoint)
+    after_move = checkpoint.files()
+    held(checkpoint, epoch=3)
+    release(FILES, undo(checkpoint).model_copy(update={"mapped": False}))
+    assert checkpoint.files() == after_move
+    assert planted_epochs(FILES, str(checkpoint.path)) == (Fence(2, "move"),)
+
+
 def test_the_entries_go_and_the_epoch_stays_where_the_query_goes_on(checkpoint: CheckpointFolder) -> None:
     held(checkpoint)
     assert unplant(FILES, str(checkpoint.path), "move") == (3, 4)

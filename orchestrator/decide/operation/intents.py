@@ -19,6 +19,7 @@ from state.messages import (
     FINISH_SECONDS,
     HELD,
     NO_ANSWER,
+    NO_COMPANION,
     WITHDRAWN,
     Failure,
     FenceReport,
@@ -39,7 +40,8 @@ _LIMITS = {**dict.fromkeys(IntentKind, ANSWER_WITHIN), IntentKind.PREPARE: COPY_
 TRIES = 3
 """How often an intent that failed in an unforeseen way is asked again."""
 LASTING = frozenset(
-    {ALREADY_RUN, CLEANED_AWAY, HELD, "no-space", "access-denied", "unreadable", "not-a-checkpoint", "empty"}
+    {ALREADY_RUN, CLEANED_AWAY, HELD, NO_COMPANION}
+    | {"no-space", "access-denied", "unreadable", "not-a-checkpoint", "empty"}
 )
 """Kinds of failure that asking again does not heal."""
 PASSING = frozenset({"file-system", "store-unavailable"})

@@ -219,8 +219,10 @@ def release(files: CheckpointFiles, request: ReleaseRequest) -> tuple[int, ...]:
     if request.mapped:
         _withdraw(files, request)
     ours = unplant(files, request.checkpoint, request.operation)
+    # Where this operation's own move keeps the checkpoint in use, its epoch goes on holding the runs of before.
+    came = {move.epoch for move in all_moves(files, request.checkpoint) if move.operation == request.operation}
     for fence in planted_epochs(files, request.checkpoint):
-        if fence.operation == request.operation:
+        if fence.operation == request.operation and fence.epoch not in came:
             files.delete(join(request.checkpoint, EPOCHS, f"{fence.epoch}-{fence.operation}"))
     return ours
 

@@ -17,12 +17,14 @@ import structlog
 from state.errors import StoreError, TideoverError
 from state.messages import CheckpointReport, Failure, FenceRequest, InspectRequest, PrepareRequest, ReleaseRequest
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
+from state.settings.keys import Resume
+from streaming.spark.checkpoint.batch_news import has_companion
 from streaming.spark.checkpoint.carry import Placed, prepare
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_fence import release
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
-from streaming.spark.errors import DrillFailed
+from streaming.spark.errors import CompanionMissing, DrillFailed
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks
 from streaming.spark.runner.drill import rehearse
@@ -213,11 +215,20 @@ class IntentWorker:
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
+                self._require_companion(PrepareRequest.of(intent.request))
                 with self._copies.one():
                     wanted, stands = PrepareRequest.of(intent.request), Placed(cluster, placed)
                     return prepare(files, wanted, declared, placed=stands).as_json(), _at_once
             case IntentKind.RELEASE:
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
+
+    def _require_companion(self, wanted: PrepareRequest) -> None:
+        """What goes on by a mapping can be started only by its source. Raises ``CompanionMissing``."""
+        if wanted.resume == Resume.SWITCH and not has_companion(self._hosting.session):
+            raise CompanionMissing(
+                "this runner has no companion in its Spark, so it could not start the query from a checkpoint that it "
+                "keeps: use resume: carry"
+            )
 
     def _check_wanted(self, drill: Intent) -> None:
         """Raises ``DrillFailed`` once a drill is in the way of its query's move, or nobody asks for it any more."""
