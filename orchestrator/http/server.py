@@ -212,6 +212,9 @@ def _tls(http: Http) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(http.tls.cert, http.tls.key)
+    if http.tls.clients is not None:
+        context.load_verify_locations(http.tls.clients)
+        context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 

@@ -364,6 +364,8 @@ class HttpTls(Settings):
 
     cert: Path
     key: Path
+    clients: Path | None = None
+    """Authorities whose clients alone are let in, beside their token; None: no certificate is asked for."""
 
 
 class HttpToken(Settings):

@@ -148,6 +148,24 @@ def test_with_a_certificate_it_speaks_tls_and_nothing_else(tmp_path: Path) -> No
         assert not served.send(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").startswith(b"HTTP/")
 
 
+def test_only_clients_of_the_named_authority_are_let_in_and_need_their_token(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path / "certs", "unused")
+    http = "listen: 127.0.0.1:0x\n  tls: {cert: certs/server.pem, key: certs/server.key, clients: certs/ca.pem}"
+
+    def client(certificate: str | None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(made / "ca.pem"))
+        if certificate is not None:
+            context.load_cert_chain(made / certificate, made / "client.plain")
+        return context
+
+    with serving(tmp_path, http=http, authority=client("client.pem")) as served:
+        assert served.ask("/api/status", token=VIEWER).code == 200
+        assert served.ask("/api/status").code == 401
+        for stranger in (None, "strange.pem", "expired.pem"):
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                Served(served.server, client(stranger)).ask("/healthz")
+
+
 def test_a_world_without_http_opens_no_port(tmp_path: Path) -> None:
     for text in (CONFIG, CONFIG + "http: off\n", CONFIG + "http: {listen: off}\n", CONFIG + "http: {}\n"):
         (tmp_path / "tideover.yaml").write_text(text, encoding="utf-8")
