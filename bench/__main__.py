@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import (
+    desk,
+    desk_size,
     drill,
     environment,
     exact,
@@ -33,7 +35,7 @@ from reports.errors import ReportsError
 from reports.origin import origin
 from streaming import class_archive
 
-_MODULES = (lookup, lookup_100k, exact, tracking, timeline, switch, switchover, drill, takeover, watch)
+_MODULES = (lookup, lookup_100k, exact, tracking, timeline, switch, switchover, drill, takeover, watch, desk, desk_size)
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},
     switchover.NAME_OF_THREE: switchover.measure_three,

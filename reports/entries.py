@@ -124,6 +124,11 @@ ENTRIES = (
         judges=("bench/samples.py",), unit="measurements", written="bench-watch/report.md",
     ),
     Entry(
+        name="bench-desk", title="Measurements of the desk: 200 open pages through a failover, and 100 queries",
+        command=_bench("bench-desk", "desk", "desk-size"), minutes=7, judged=BY_FIGURES,
+        judges=("bench/samples.py",), unit="measurements", written="bench-desk/report.md",
+    ),
+    Entry(
         name="timeline", title="Size and cost of the timeline", command=_bench("timeline", "timeline"), minutes=6,
         judged=BY_FIGURES, judges=("bench/samples.py",), unit="measurements", written="timeline/report.md",
     ),
