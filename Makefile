@@ -44,9 +44,9 @@ prometheus: ## find promtool and prometheus, or take them out of Debian's packag
 browser: ## find Chromium and its driver, or install them by the system's package manager where that is allowed
 	@conf/ensure-browser
 
-demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1, RETURN=1)
+demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1, RETURN=1, KEEP=1)
 	-@$(MAKE) --no-print-directory companion
-	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) $(if $(RETURN),--return) --dir build/demo
+	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) $(if $(RETURN),--return) $(if $(KEEP),--keep) --dir build/demo
 
 check: $(STAMP) ## a minute: format, lint, types, import rules, unit and contract tests
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint types unit
@@ -108,7 +108,7 @@ docs: $(STAMP) ## print the page of verbs, the chapter on phases, the desk's run
 	$(BIN)/python -m orchestrator.http.pages.runbook docs/runbook.md
 	$(BIN)/python -m tests.simulation.faults.table
 
-pictures: $(STAMP) browser ## a minute: the pictures of docs/images, from Chromium
+pictures: $(STAMP) java browser ## ten minutes: the pictures of docs/images, taken by Chromium of a real run
 	$(BIN)/python -m tests.desk_pictures docs/images
 
 lock: ## make the lock files again (needs uv)

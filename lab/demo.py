@@ -9,18 +9,25 @@ import argparse
 import dataclasses
 import json
 import shutil
+import signal
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyspark
+import yaml
 
 from lab.homecoming import Homecoming
 from lab.scenario import Script, Story, tell
-from lab.stage import StoryFailed
+from lab.stage import Say, Stage, StoryFailed
 from streaming.jars import jar_paths
+
+KEPT_SECONDS = 8 * 3600.0
+KEPT_RATE = 200
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,19 +44,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
         jar_paths(jars, progress=say)
     script = Script(
         fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka,
-        automatic=options.auto, returns=options.way_home,
+        automatic=options.auto, returns=options.way_home, shows_desk=True,
     )  # fmt: skip
+
+    def stay(on: Stage, story: Story) -> None:
+        _publish(story, directory)
+        if options.keep:
+            keep(on, say)
+
     try:
-        story = tell(script, directory, say)
+        story = tell(script, directory, say, stay)
     except StoryFailed as failure:
         print(f"the demo broke: {failure}\nlogs: {directory}", file=sys.stderr)
         return 2
+    return 1 if judge(story) else 0
+
+
+def _publish(story: Story, directory: Path) -> None:
     problems = judge(story)
     (directory / "report.json").write_text(json.dumps(_report(story, problems), indent=2, default=str) + "\n")
     page = "\n".join(_page(story, problems))
     (directory / "summary.txt").write_text(page + "\n")
-    print(f"\n{page}\n\nreport: {directory / 'report.json'}")
-    return 1 if problems else 0
+    print(f"\n{page}\n\nreport: {directory / 'report.json'}", flush=True)
+
+
+def keep(on: Stage, say: Say, seconds: float = KEPT_SECONDS) -> None:
+    """Leave the world up under a light load, until Ctrl-C, SIGTERM, or for so long."""
+    http = yaml.safe_load(on.config.read_text(encoding="utf-8"))["http"]
+    token = (on.world / "desk.token").read_text(encoding="ascii").strip()
+    on.start_traffic("west", KEPT_RATE, seconds)
+    say(f"all of it stays up, for {seconds / 3600:g} hours at most. Ctrl-C ends it")
+    say(f"the page: http://{http['listen']}/ (log in with {token})")
+    say(f"the verbs: tideover -c {on.config} list")
+    say(f"the primary comes up again by: python -m lab start east --dir {on.world}")
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        threading.Event().wait(seconds)
+    signal.signal(signal.SIGTERM, before)
+    say("ending it")
 
 
 def judge(story: Story) -> list[str]:
@@ -199,6 +231,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--fault", choices=("kill", "freeze"), default="kill", help="what happens to the primary")
     parser.add_argument("--auto", action="store_true", help="no command is typed: a controller sees it and acts")
     parser.add_argument("--return", dest="way_home", action="store_true", help="and the way home, under load")
+    parser.add_argument("--keep", action="store_true", help="leave the world up at the end, to click in, until Ctrl-C")
     parser.add_argument("--dir", default="build/demo", help="everything that the demo writes goes here; emptied first")
     parser.add_argument("--rate", type=int, default=2000, help="records per second")
     parser.add_argument("--base-port", type=int, default=19092, help="first port of the two clusters")

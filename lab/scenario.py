@@ -7,8 +7,9 @@ its directory behind (logs, sinks, store), so that a verdict can be looked at ag
 
 import json
 import random
+import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -45,6 +46,8 @@ class Script:
     """How, if at all: ``lab.world.SECURED``."""
     automatic: bool = False
     """A controller watches, and nobody types anything."""
+    shows_desk: bool = False
+    """A controller serves its page, and whoever has the token that is said may act there."""
     returns: bool = False
     """The primary comes up again, replication is turned round, and the carried queries go home under load."""
 
@@ -86,8 +89,13 @@ class Story:
         return next(operation for operation in self.operations if operation["query"] == query)
 
 
-def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
-    """Play the script once, from an empty directory to the verdict."""
+def tell(
+    script: Script,
+    directory: Path,
+    say: Say = lambda _: None,
+    stay: Callable[[Stage, Story], None] = lambda on, story: None,
+) -> Story:
+    """Play the script once, from an empty directory to the verdict; ``stay`` is called before all of it ends."""
     with stage(directory, say) as on:
         watch = _Stopwatch()
         open_world(on, script)
@@ -95,7 +103,9 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
             allow_automatic(on.config)
         watch.mark("world_up")
         runner = on.start_runner()
-        if script.automatic:
+        if script.shows_desk:
+            say(f"look at it: {give_token(on)}")
+        if script.automatic or script.shows_desk:
             on.start_controller()
         say("a runner with all queries of the example" + (", warmed up on the standby" if script.wait_warm else ""))
         await_running(on, runner, warm=script.wait_warm)
@@ -122,8 +132,7 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
         home = come_home(on, carried_of(operations), rate=script.rate, fault=script.fault) if script.returns else None
         if home is not None:
             watch.mark("way_home")
-        on.stop(runner)
-        return Story(
+        story = Story(
             script=script,
             plan=plan,
             operations=operations,
@@ -135,6 +144,9 @@ def tell(script: Script, directory: Path, say: Say = lambda _: None) -> Story:
             home=home,
             seconds=watch.seconds,
         )
+        stay(on, story)
+        on.stop(runner)
+        return story
 
 
 def foreseen(on: Stage, within: float = _KEEPS_UP_SECONDS) -> list[Mapping[str, Any]]:
@@ -180,6 +192,17 @@ def allow_automatic(config: Path) -> None:
     declared = yaml.safe_load(config.read_text(encoding="utf-8"))
     declared["policy"] = {"automatic": True}
     config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+
+
+def give_token(on: Stage) -> str:
+    """Let whoever has a new token act on the page; where that is, in words."""
+    token, file = secrets.token_hex(24), on.world / "desk.token"
+    file.write_text(token + "\n", encoding="ascii")
+    file.chmod(0o600)
+    declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
+    declared["http"]["tokens"] = [{"name": "demo", "role": "operator", "token": f"file:{file}"}]
+    on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+    return f"http://{declared['http']['listen']}/ (log in with {token})"
 
 
 def open_world(on: Stage, script: Script) -> None:

@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lab import configuration
 from lab.demo import _page, judge, judged
-from lab.scenario import Script, Story
+from lab.scenario import Script, Story, give_token
+from lab.stage import Stage
+from lab.world import Options, World
+from orchestrator.config.load import load
+from orchestrator.http.auth import Gatekeeper, Principal, Role
 
 MOVE = "failover of orders from east to west"
 DOWN = "east is DOWN: 3 probes failed in a row"
@@ -102,3 +108,17 @@ def test_a_fresh_query_whose_repeats_nobody_could_forecast_is_a_problem() -> Non
     assert judge(replace(STORY, operations=[{**operation, "plan": plan}])) == [
         "orders: 0 repeated, and the forecast was unknown"
     ]
+
+
+def test_whoever_has_the_token_of_the_demo_may_act_on_its_page(tmp_path: Path) -> None:
+    on = Stage(tmp_path, print)
+    world = World(directory=on.world, options=Options(base_port=19092))
+    on.world.mkdir()
+    configuration.write(world)
+    said = give_token(on)
+    token = (on.world / "desk.token").read_text().strip()
+    settings = load(on.config).settings
+    assert said == f"http://{settings.http.listen}/ (log in with {token})"
+    gate = Gatekeeper(settings.http.tokens, lambda: 0.0)
+    assert gate.principal_of([f"Bearer {token}"], "127.0.0.1") == Principal("demo", Role.OPERATOR)
+    assert (on.world / "desk.token").stat().st_mode & 0o077 == 0
