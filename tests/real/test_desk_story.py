@@ -1,0 +1,70 @@
+"""A night at the desk, on real clusters, Spark and Chromium: a cluster dies, one person acts, another one follows."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from tests.browsing import PHONE, Browser, browsing
+from tests.desk_world import running_desk
+from tests.served import OPERATOR, VIEWER
+from tests.waiting import until
+
+pytestmark = pytest.mark.real
+
+REMEMBER = """
+window.stayed = true;
+window.seen = [];
+const part = document.getElementById(arguments[0]);
+new MutationObserver(() => window.seen.push(part.innerText)).observe(part, { childList: true, subtree: true });
+"""
+"""A page keeps all that one of its parts ever said, until somebody reloads it."""
+
+
+def has_said(window: Browser, words: str) -> bool:
+    return any(words in each for each in window.execute_script("return window.seen"))
+
+
+def test_a_cluster_dies_and_people_act_and_follow_by_the_page(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        desk = stack.enter_context(running_desk(tmp_path / "story", ("archive",)))
+        operator = stack.enter_context(browsing(desk.ports["one"]))
+        viewer = stack.enter_context(browsing(desk.ports["two"], size=PHONE))
+        operator.log_in(OPERATOR)
+        viewer.log_in(VIEWER)
+        viewer.go("/queries/archive")
+        assert viewer.find_elements(By.CSS_SELECTOR, "main form, main button") == []
+        viewer.go("/")
+        assert viewer.find_elements(By.CSS_SELECTOR, "main form, main button") == []
+        viewer.shown("clusters", "UP")
+        viewer.shown("live", "Live")
+        viewer.execute_script(REMEMBER, "operations")
+
+        desk.on.lab("kill", "east")
+        for window in (viewer, operator):
+            window.shown("history", "east is SUSPECT")
+            window.shown("attention", "east is DOWN")
+            window.shown("clusters", "DOWN")
+
+        operator.execute_script("document.querySelector('#queries a').click()")  # in one step: it is fetched anew
+        operator.press("Plan")
+        until(lambda: "Every gate passes" in operator.page_source, "the plan is refused")
+        operator.find_element(By.ID, "reason").send_keys("east is down")
+        operator.press("Failover archive to west")
+        until(lambda: "/operations/" in operator.current_url, "the request is not followed")
+        operator.execute_script(REMEMBER, "state")
+        operator.shown("steps", "commit")
+        operator.shown("state", "done")
+        assert operator.execute_script("return window.stayed") is True
+        assert "anna@http: east is down" in operator.part("state")
+        until(lambda: has_said(viewer, "failover of archive from east to west"), "the other page does not follow")
+        viewer.shown("queries", "west")
+        viewer.shown("history", "archive")
+
+        desk.controllers["one"].kill()
+        operator.shown("live", "No news from this controller: it does not answer.")
+        viewer.shown("attention", "Controller two leads")
+        viewer.shown("live", "Live")
+        assert viewer.execute_script("return window.stayed") is True
+        assert viewer.complaints() == []
