@@ -1,24 +1,28 @@
-"""The pictures of docs/images: ``python -m tests.desk_pictures FOLDER`` draws them anew, by a real Chromium.
+"""The pictures of docs/images: ``python -m tests.desk_pictures FOLDER`` takes them of a real run, by a real Chromium.
 
-The page is the product's own; the store behind it is filled as controllers and runners leave it, so that a cluster is
-down and one query is not ready at the moment of the picture.
+Two clusters, MirrorMaker 2, Spark and two controllers run for some minutes under load; the replicator stands still for
+a while, so that the plots have something to show. Then one cluster is killed and the queries are failed over.
 """
 
 import base64
 import sys
 import tempfile
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
-from state.model.cluster_status import Verdict
-from state.model.entities import Phase
-from state.store.sql.migrate import open_store
-from tests.browsing import DESKTOP, PHONE, Browser, browsing
-from tests.contract import samples
-from tests.desk_scene import config_of, fill, judging, sample
-from tests.served import OPERATOR, serving
+from selenium.webdriver.common.by import By
 
-QUERIES = ("fraud", "invoices", "revenue", "sessions", "stock", "users")
+from tests.browsing import DESKTOP, PHONE, Browser, browsing
+from tests.desk_world import DeskWorld, running_desk
+from tests.served import OPERATOR
+from tests.waiting import until
+
+QUERIES = ("archive", "orders", "revenue")
 QUALITY = 60
+CALM_SECONDS = 100.0
+STILL_SECONDS = 80.0
+"""The replicator, between two calm whiles: a sample falls into it."""
 
 
 def take(window: Browser, file: Path) -> None:
@@ -30,27 +34,57 @@ def take(window: Browser, file: Path) -> None:
 def draw(folder: Path) -> None:
     """All of them."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as made:
-        store = open_store(f"sqlite:///{made}/t.db")
-        term = fill(store, QUERIES)
-        sample(store, term, "stock", age_ms=90_000, refused=True)
-        moved = samples.operation(
-            id="261124-083525-3fa92c71",
-            query="fraud", phase=Phase.RESOLVING, actor="anna@http", reason="east is down", started_at=store.now(),
-            sentence="the old run is stopped; looking up where 4 partitions resume on west", plan=None, parameters={},
-        )  # fmt: skip
-        said = samples.event(kind="hold", query="fraud", operation=moved.id, text="failover of fraud from east to west")
-        held = samples.step(operation=moved.id, started_at=store.now())
-        assert store.hold(moved, from_epoch=1, term=term, step=held, event=said)
-        with judging(store, term) as verdicts, serving(Path(made), config=config_of(QUERIES)) as served:
-            verdicts["east"] = Verdict.DOWN
-            for name, size, dark in (("desk", DESKTOP, False), ("desk-phone", PHONE, True)):
-                with browsing(served.port, size=size, dark=dark) as window:
-                    window.log_in(OPERATOR)
-                    window.shown("attention", "east is DOWN")
-                    window.shown("live", "Live")
-                    take(window, folder / f"{name}.webp")
-        store.close()
+    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+        desk = stack.enter_context(running_desk(Path(made) / "run", QUERIES))
+        _let_time_pass(desk)
+        desktop = stack.enter_context(browsing(desk.ports["one"]))
+        phone = stack.enter_context(browsing(desk.ports["two"], size=PHONE, dark=True))
+        for window in (desktop, phone):
+            window.log_in(OPERATOR)
+        desktop.go("/queries/orders")
+        _take_plots(desktop, folder / "desk-query.webp")
+        for window in (desktop, phone):
+            window.go("/")
+            window.shown("live", "Live")
+        desk.on.lab("kill", "east")
+        for window in (desktop, phone):
+            window.shown("clusters", "DOWN")
+        words = ("failover", "--all", "--to", "west", "--yes", "--reason", "east is down")
+        desk.on.start("failover", "orchestrator", "-c", str(desk.on.config), *words)
+        for window, name in ((desktop, "desk"), (phone, "desk-phone")):
+            window.shown("operations", "failover of")
+            take(window, folder / f"{name}.webp")
+        until(lambda: not desk.on.ask("list")[0]["operation"], "the failover does not end")
+        (newest, *_) = desk.on.ask("show", "orders")["operations"]
+        desktop.go(f"/operations/{newest['id']}")
+        desktop.shown("state", "done")
+        take(desktop, folder / "desk-operation.webp")
+
+
+def _let_time_pass(desk: DeskWorld) -> None:
+    """Samples are taken once a minute."""
+    time.sleep(CALM_SECONDS)
+    desk.on.lab("freeze", "replicator")
+    time.sleep(STILL_SECONDS)
+    desk.on.lab("thaw", "replicator")
+    time.sleep(CALM_SECONDS)
+
+
+def _take_plots(window: Browser, file: Path) -> None:
+    until(lambda: len(window.find_elements(By.CSS_SELECTOR, "#plots canvas")) == 2, "there are no plots")
+    window.execute_script("document.getElementById('plots').scrollIntoView()")
+    size = window.execute_script("return document.getElementById('plots').getBoundingClientRect().toJSON()")
+    clip = {"x": 0, "y": size["y"] + window.execute_script("return scrollY"), "width": DESKTOP[0], "scale": 1}
+    shot = window.execute_cdp_cmd(
+        "Page.captureScreenshot",
+        {
+            "format": "webp",
+            "quality": QUALITY,
+            "captureBeyondViewport": True,
+            "clip": clip | {"height": size["height"]},
+        },
+    )
+    file.write_bytes(base64.b64decode(shot["data"]))
 
 
 if __name__ == "__main__":
