@@ -29,7 +29,7 @@ PAGES = 200
 ROUNDS = 3
 """Of each kind."""
 TIMES = 1.25
-"""The decision to the first commit may be so many times what it is without pages."""
+"""The decision to the first commit may take this many times what it takes without pages."""
 MEGABYTES = 150.0
 ANSWER_SECONDS = 1.0
 RATE = 1000

@@ -106,7 +106,7 @@ def _length(head: bytes) -> int:
 
 
 async def stay(port: int, count: int, file: Path) -> None:
-    """Keep so many pages open until SIGTERM; then write what they saw."""
+    """Keep this number of pages open until SIGTERM; then write what they saw."""
     over, seen = asyncio.Event(), Seen()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
     pages = [Page(port, QUERY if number % 2 else "/", seen) for number in range(count)]

@@ -73,7 +73,7 @@ def _row(served: Served, what: str, path: str, limit: float) -> Row:
         took.append(time.monotonic() - began)
         if answer.code != 200:
             raise BenchError(f"{path} answers {answer.code}")
-    note = f"{len(QUERIES)} queries, {len(QUERIES) * PARTITIONS:,} partitions, SQLite; drawn anew each time."
+    note = f"{len(QUERIES)} queries, {len(QUERIES) * PARTITIONS:,} partitions, SQLite; drawn again each time."
     return Row(
         measurement=NAME, what=f"{what}, {len(answer.body) / 1000:.0f} KB", unit="s", ours=Spread.of(took), limit=limit,
         note=note,
