@@ -294,6 +294,26 @@ def test_orphaned_timelines_go_by_the_longest_configured_time(
     assert [each.steps().moments[0].offsets for each in world.store.timeline("former")] == [(29,)]
 
 
+def test_samples_are_kept_with_each_check_and_go_when_retention_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "PRUNED_AT_ONCE", 2)
+    world = World()
+    term = lead(world)
+    for _ in range(4):
+        assert keeper(world, lambda: term).sample() == 1
+        world.clock.wait(4 * 3600.0)
+    kept = world.store.standby_samples("revenue")
+    (fact,) = world.store.readiness()
+    measured = next(gate["measured"] for gate in fact.gates if gate["name"] == "exposure")
+    assert [(each.source, each.target, f"{each.exposure_seconds:.1f} s") for each in kept] == [
+        ("east", "west", measured)
+    ] * 4
+    shorter = world.settings.retention.model_copy(update={"samples": timedelta(hours=6)})
+    world.settings = world.settings.model_copy(update={"retention": shorter})
+    assert keeper(world, lambda: None).prune_samples() == 0
+    assert keeper(world, lambda: term).prune_samples() == 3
+    assert world.store.standby_samples("revenue") == kept[3:]
+
+
 # -- disorder ----------------------------------------------------------------------------------------------------------
 def consumed(world: World, *, steps: int, back_seconds: int) -> None:
     """A timeline of so many minutes up to now, in which times once went back."""
