@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,12 +49,12 @@ def impatient(rules: str) -> str:
 
 
 @contextmanager
-def prometheus(folder: Path, target: str) -> Iterator[str]:
-    """Prometheus, which asks that target each second; its address."""
+def prometheus(folder: Path, target: str, change: Callable[[str], str] = str, *, every: str = "1s") -> Iterator[str]:
+    """Prometheus, which asks that target again and again; its address. ``change`` makes the rules more impatient."""
     folder.mkdir()
-    (folder / "alerts.yaml").write_text(impatient(RULES.read_text(encoding="utf-8")), encoding="utf-8")
+    (folder / "alerts.yaml").write_text(change(impatient(RULES.read_text(encoding="utf-8"))), encoding="utf-8")
     settings = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": every, "evaluation_interval": "1s"},
         "rule_files": ["alerts.yaml"],
         "scrape_configs": [{"job_name": "tideover", "static_configs": [{"targets": [target]}]}],
     }
