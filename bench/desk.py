@@ -3,7 +3,7 @@
 One world of two clusters, MirrorMaker 2 and load, one runner with one query that has state, and one controller that
 carries out what is asked for and serves the pages. A round is a failover; then the load ends, replication is turned
 round, and the next round goes the other way. Rounds without and with pages take turns, so that both see the same
-machine. The pages are connections that do what a browser does with the script of the page (``bench.desk_pages``), in a
+machine, and both go each way alike. The pages are connections that do what a browser does with the script of the page (``bench.desk_pages``), in a
 process of their own on the same cores; what a browser itself costs is not in it.
 """
 
@@ -26,8 +26,10 @@ from lab.stage import Stage, await_batches, await_running, stage
 
 NAME = "desk"
 PAGES = 200
-ROUNDS = 3
-"""Of each kind."""
+ROUNDS = 4
+"""Of each kind, half of them each way."""
+KINDS = ("without", "with", "with", "without")
+"""One round after the other, which goes the other way."""
 TIMES = 1.25
 """The decision to the first commit may take this many times what it takes without pages."""
 MEGABYTES = 150.0
@@ -69,7 +71,7 @@ def _play(on: Stage, base_port: int, rounds: int) -> Taken:
     traffic = on.start_traffic(here, RATE, 3600)
     await_running(on, runner, batches=_BATCHES, warm=True)
     for number in range(2 * rounds):
-        kind = "with" if number % 2 else "without"
+        kind = KINDS[number % len(KINDS)]
         pages = _open(on, port, number) if kind == "with" else None
         taken.switches[kind].append(_fail_over(on, there))
         taken.megabytes[kind].append(_megabytes(controller.pid))
