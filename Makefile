@@ -69,7 +69,7 @@ simulate: $(STAMP) ## two minutes: the whole product against clusters, Spark and
 archives: java ## a minute or two, once: archive the classes of Kafka and Spark, so that tests and demo start them in half the time
 	$(BIN)/python -m lab archive
 
-test: check java prometheus browser archives ## 25 minutes: check, then the simulation beside one of each kind on real brokers, Spark, PostgreSQL and Chromium
+test: check java prometheus browser archives ## half an hour: check, then the simulation beside one of each kind on real brokers, Spark, PostgreSQL and Chromium
 	$(MAKE) --no-print-directory -j 2 real beside
 
 real:

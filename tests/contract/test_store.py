@@ -123,6 +123,13 @@ def test_a_write_before_anybody_led_is_refused(store: ControllerStore) -> None:
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
+def test_the_requests_of_one_command_are_found_by_their_group(store: ControllerStore) -> None:
+    later = samples.request(id="request-0", created_at=AT + SECOND)
+    for each in (later, samples.request(), samples.request(id="other", group="group-2")):
+        store.ask(each)
+    assert store.requests_of("group-1") == [samples.request(), later]
+
+
 def test_a_request_waits_until_it_is_answered(store: ControllerStore) -> None:
     later = samples.request(id="request-2", created_at=AT + SECOND, target=None, expect_active="east", consents=())
     for request in (later, samples.request(), samples.request()):

@@ -231,7 +231,7 @@ CATALOGUE = (
         "state/store/sql/operations.py",
         ".where(intents.c.id == intent.id, _IS_PENDING)",
         ".where(intents.c.id == intent.id)",
-        ("tests/contract/test_store.py",),
+        ("tests/contract/test_store.py", "tests/contract/test_store_facts.py"),
         "report overwrites an intent that was withdrawn/answered",
     ),
     Mistake(

@@ -35,6 +35,15 @@ def asked_by_itself(world: World) -> Request:
     return submit(world.store, wish)[0]
 
 
+def test_requests_of_one_command_are_numbered_from_one(world: World) -> None:
+    wish = RequestSpec(
+        kind=OperationKind.FAILOVER, targets={"first": "west", "second": "west"}, expect_active={}, actor="ann",
+        reason="", consents=(),
+    )  # fmt: skip
+    first, second = submit(world.store, wish)
+    assert (first.id, second.id) == (f"{first.group}-1", f"{first.group}-2")
+
+
 def record_status(world: World, verdicts: Mapping[str, Verdict], term: int) -> dict[str, ClusterStatus]:
     now = world.store.now()
     given = {

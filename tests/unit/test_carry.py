@@ -86,6 +86,18 @@ def test_each_line_of_a_source_that_is_read_twice_gets_its_own_place(tmp_path: P
     assert [json.loads(line) for line in lines] == [orders(1, SHIFT), orders(2, SHIFT)]
 
 
+def test_whoever_has_to_step_aside_may_end_the_copy_before_each_few_files(checkpoint: CheckpointFolder) -> None:
+    class SteppedAside(Exception):
+        """It may not go on."""
+
+    def step_aside() -> None:
+        raise SteppedAside
+
+    with pytest.raises(SteppedAside):
+        prepare(FILES, request(checkpoint), SOURCES, aside=step_aside)
+    assert not list((checkpoint.path.parent / "epoch-2-move").rglob("*.delta"))
+
+
 def test_a_batch_that_was_never_planned_leaves_the_log_at_n(checkpoint: CheckpointFolder) -> None:
     plant(FILES, str(checkpoint.path), operation="move", epoch=2, knows=lambda _: True)
     before = checkpoint.files()

@@ -368,6 +368,22 @@ def test_nothing_starts_from_a_checkpoint_that_is_still_written_to(
     until(lambda: stage.store.fact.state is RunState.RUNNING)
 
 
+def test_a_query_that_is_closed_just_before_its_start_never_starts(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted, asked = stage.hosted(), threading.Event()
+
+    def close(*_: object) -> None:
+        hosted.close()
+        asked.set()
+
+    monkeypatch.setattr(module, "file_sink", close)
+    hosted.begin()
+    assert asked.wait(60.0)
+    until(lambda: hosted.unrest() is None)
+    assert stage.runs == []
+
+
 def test_a_query_is_not_quiet_while_a_start_of_it_has_not_returned(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

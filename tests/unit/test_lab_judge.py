@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from hashlib import md5
 
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lab.judge import QueryVerdict, judge_by_id, judge_by_sums, weigh
+from lab.judge import QueryVerdict, judge_by_id, judge_by_sums, weigh, weight
 from lab.ledger import IDS_PER_RUN, UNKNOWN_OFFSET, Sent
 from lab.truth import Held, Topic, Truth, in_order
 
@@ -161,6 +162,17 @@ def test_copies_written_again_by_the_replicator_are_resent() -> None:
     assert not windowed(copied, [1, 1, 2, 2, 2]).clean
     assert judge_by_id(copied, {1: 2, 2: 2}).clean
     assert faults(judge_by_id(copied, {1: 3, 2: 2})) == (0, 1)
+
+
+def test_a_query_that_de_duplicates_and_begins_too_late_is_explained() -> None:
+    copied = truth(standby=[held(identity, 37 + at) for at, identity in enumerate((1, 4, 3, 2, 4))])
+    verdict = windowed(copied, [4, 2], deduplicates=True)
+    assert (faults(verdict), verdict.judged) == ((2, 0), "by 1 sums")
+
+
+def test_a_record_weighs_one_and_two_numbers_of_32_bits() -> None:
+    digest = md5(b"7").hexdigest()
+    assert weigh(7) == weight(1, int(digest[:8], 16), int(digest[8:16], 16))
 
 
 def test_copies_are_repeats_in_a_sink_whose_query_de_duplicates() -> None:

@@ -272,17 +272,18 @@ class Clock:
         self.now += seconds
 
 
-@pytest.mark.parametrize(("wait", "expected"), [(60.0, 3), (2.5, 3), (1.0, 2), (0.0, 1)])
+@pytest.mark.parametrize(("wait", "expected"), [(60.0, 3), (2.5, 3), (1.5, 3), (1.0, 2), (0.0, 1)])
 def test_verify_settles_when_two_verdicts_agree_and_nothing_is_lost(
     clusters: Clusters, monkeypatch: pytest.MonkeyPatch, wait: float, expected: int
 ) -> None:
     """The first says that nothing is lost, and a moment later there is more."""
     clean = judge_by_id(Truth(), {1: 1})
     coming = [clean, replace(clean, delivered=2), replace(clean, delivered=3), replace(clean, delivered=3)]
-    asked = verifier(clusters)
-    monkeypatch.setattr(verify, "time", Clock())
+    asked, clock = verifier(clusters), Clock()
+    monkeypatch.setattr(verify, "time", clock)
     monkeypatch.setattr(asked, "_judge", lambda: {"q": coming.pop(0)})
     assert asked.verdicts(wait)["q"].delivered == expected
+    assert clock.now <= wait
 
 
 def test_a_loss_is_waited_for_though_two_verdicts_agree(clusters: Clusters, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import NotLeading
-from orchestrator.lease import MARGIN, TTL, Leadership, is_gone, this_process
+from orchestrator.lease import MARGIN, NAME, RENEW_EVERY, TTL, Leadership, is_gone, is_led, this_process
 from state.errors import StoreUnavailable
 from state.model.entities import Lease
 from tests.memory_store import MemoryStore
@@ -77,6 +77,46 @@ def test_the_next_leader_has_a_new_term_and_the_old_one_notices(store: MemorySto
     assert not one.take()
 
 
+def test_a_renewal_that_finds_another_holder_ends_the_lead(store: MemoryStore, clock: Clock) -> None:
+    lead = Leadership(store, clock, "one")
+    assert lead.take()
+    assert store.seize(NAME, "two", "one", TTL) is not None
+    clock.wait(RENEW_EVERY)
+    with pytest.raises(NotLeading, match="another process"):
+        lead.keep()
+
+
+def test_a_renewal_under_another_term_ends_the_lead(store: MemoryStore, clock: Clock) -> None:
+    lead = Leadership(store, clock, "one")
+    assert lead.take()
+    assert store.seize(NAME, "two", "one", TTL) is not None
+    assert store.seize(NAME, "one", "two", TTL) is not None
+    clock.wait(RENEW_EVERY)
+    with pytest.raises(NotLeading, match="another process"):
+        lead.keep()
+
+
+def test_a_lead_given_up_by_another_thread_meanwhile_has_no_term(
+    store: MemoryStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lead = Leadership(store, clock, "one")
+    assert lead.take()
+    monkeypatch.setattr(lead, "keep", lead.give_up)
+    with pytest.raises(NotLeading):
+        _ = lead.term
+
+
+def test_there_is_a_leader_while_its_lease_runs_and_its_process_lives(store: MemoryStore, clock: Clock) -> None:
+    assert not is_led(store)
+    assert Leadership(store, clock, "one").take()
+    assert is_led(store)
+    clock.wait(TTL.total_seconds() + 0.1)
+    assert not is_led(store)
+    host = this_process().rsplit(":", 2)[0]
+    assert Leadership(store, clock, f"{host}:{os.getpid()}:1").take()
+    assert not is_led(store), "that process is dead"
+
+
 def test_giving_up_lets_the_next_lead_at_once(store: MemoryStore, clock: Clock) -> None:
     one, two = Leadership(store, clock, "one"), Leadership(store, clock, "two")
     assert one.take()
@@ -107,7 +147,7 @@ def test_this_process_is_not_gone() -> None:
     assert not is_gone(this_process())
 
 
-@pytest.mark.parametrize("name", ["", "a:b", "elsewhere/1:boot:1:1", "h:b:x:y", "/:b:1:1"])
+@pytest.mark.parametrize("name", ["", "a:b", "elsewhere/1:boot:1:1", "h:b:x:y", "h:b:x:1", "/:b:1:1"])
 def test_a_process_that_cannot_be_proven_gone_is_not_taken_for_dead(name: str) -> None:
     assert not is_gone(name)
 

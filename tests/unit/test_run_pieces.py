@@ -2,12 +2,15 @@
 
 import sqlite3
 import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from pyspark.sql import DataFrame
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import ForeachBatchFunction
 
 from state.messages import SinkState
 from state.settings.keys import Cluster, Route, Sasl, Security, Tideover
@@ -16,10 +19,11 @@ from streaming.spark.checkpoint.batch_news import PublishedEntry, read_news
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch, Follower
 from streaming.spark.errors import RunFenced
-from streaming.spark.query.callbacks import CallbackGate
+from streaming.spark.query import query_run
+from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.kafka_options import cluster_options, overridden, source_options
-from streaming.spark.query.query_run import in_batch
-from streaming.spark.runner.hosting import absolute
+from streaming.spark.query.query_run import RunMonitor, in_batch
+from streaming.spark.runner.hosting import Subject, absolute
 from streaming.spark.runner.query_report import Totals, rows_by_source
 from tests.checkpoints import CheckpointFolder, orders
 
@@ -50,6 +54,21 @@ FRAME = cast(DataFrame, None)
 
 
 # -- gate ----------------------------------------------------------------------------------------------------------
+def test_a_function_that_is_set_inside_the_block_goes_through_the_gate() -> None:
+    gate, calls = CallbackGate(), []
+    session = cast(SparkSession, None)
+
+    def function(_frame: DataFrame, batch: int) -> None:
+        calls.append(batch)
+
+    with gated(gate):
+        inside = ForeachBatchFunction(session, function)
+    outside = ForeachBatchFunction(session, function)
+    inside.func(FRAME, 1)
+    outside.func(FRAME, 2)
+    assert (calls, gate.entered) == ([1, 2], 1)
+
+
 def test_a_closed_gate_lets_no_callback_start() -> None:
     gate, calls = CallbackGate(), []
     guarded = gate.watch(lambda _frame, batch: calls.append(batch))
@@ -371,3 +390,61 @@ def test_certificates_travel_as_text_and_passwords_are_quoted(tmp_path: Path) ->
 )
 def test_checkpoints_become_absolute_and_uris_stay(path: str, expected: str) -> None:
     assert absolute(path, Path("/base")) == expected
+
+
+# -- monitor -------------------------------------------------------------------------------------------------------
+@dataclass
+class Watched:
+    """A run and its follower, as a monitor sees them; a test says what there is to be seen."""
+
+    news: None = None
+    is_waiting: bool = False
+    committed: int | None = None
+    data_batch: int = 0
+    batches: list[Batch] = field(default_factory=list)
+    reported: list[int] = field(default_factory=list)
+    """Numbers of the batches that Spark has reported."""
+
+    def commit(self, batch: int) -> None:
+        self.committed = batch
+        self.batches.append(Batch(id=batch, offsets={"orders": orders(batch)}, committed=True))
+
+    def poll(self, _: object) -> list[Batch]:
+        new, self.batches = self.batches, []
+        return new
+
+    def progress(self) -> list[dict[str, Any]]:
+        durations = {"addBatch": 1}
+        return [{"batchId": each, "sources": [], "numInputRows": 0, "durationMs": durations} for each in self.reported]
+
+    def last_progress(self) -> dict[str, Any] | None:
+        return self.progress()[-1] if self.reported else None
+
+
+def test_a_batch_is_counted_and_its_checkpoint_inspected_once_spark_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched()
+    counted: list[int | None] = []
+    inspected: list[str] = []
+
+    def declared(query: str, _: str) -> Any:
+        inspected.append(query)
+        return DECLARED
+
+    def ignored(*_: object, **__: object) -> None:
+        """What else is said of the run."""
+
+    listener = SimpleNamespace(see=ignored, count=ignored)
+    hosting = SimpleNamespace(listener=listener, declared=declared, files=LocalFiles())
+    ledger = SimpleNamespace(
+        committed=ignored, report=ignored, has_progressed=False, counted=lambda totals: counted.append(totals.batch)
+    )
+    seen, log = cast(Any, watched), structlog.get_logger()
+    monitor = RunMonitor(cast(Any, hosting), Subject("q", 1, "east", "/nowhere"), seen, seen, cast(Any, ledger), log)
+    monitor.poll()
+    monkeypatch.setattr(query_run, "_REPORT_SECONDS", 3600.0)  # from here on it counts for a reason only
+    watched.commit(0)
+    monitor.poll()
+    assert (counted, inspected) == ([], []), "Spark reports it a moment later"
+    watched.reported.append(0)
+    monitor.poll()
+    assert (counted, inspected) == ([0], ["q"])

@@ -59,6 +59,11 @@ def test_a_named_source_is_found_by_its_name() -> None:
     assert bind_sources([named], {"right": ["t"], "left": ["t"]}) == {"left": "left", "right": "right"}
 
 
+def test_a_name_that_is_not_declared_gets_the_source_that_is_left() -> None:
+    named = parse_offset_entry(b'v2\n{}\nleft:{"t":{"0":1}}\nother:-', "offsets/1")
+    assert bind_sources([named], {"left": ["t"], "right": ["u"]}) == {"left": "left", "other": "right"}
+
+
 def test_a_source_that_is_read_again_has_a_name_for_each_of_its_lines() -> None:
     declared = {"orders": ["a"], "items": ["b"]}
     bound = bind_sources([entry("a", "b", "a", "a")], declared)

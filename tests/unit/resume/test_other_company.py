@@ -3,6 +3,9 @@
 import pytest
 
 from state.settings.keys import MethodName
+from streaming.cluster_log import OffsetAnswer
+from streaming.resume.methods.content_search import Cause, NoPlace
+from streaming.resume.topic_checks import expired
 from tests.unit.resume.standby import T0, Records, Slot, copied, found, one, rules, shows, standby, stream, want
 
 OLD = stream(0, 60)
@@ -195,3 +198,13 @@ def test_records_that_outlived_retention_may_be_unread_despite_older_times() -> 
     read = [(offset, T0 + 16, f"r{offset}") for offset in (0, 2)]
     target = one(standby(Slot(here, begin=18)), want(read, offset=9), BUFFER)
     shows(target, target_offset=18, method="timestamp", exact=False)
+
+
+def test_a_first_record_as_old_as_the_newest_remembered_is_not_retentions_work() -> None:
+    read = want(OLD[:40])
+    newest, mismatch = OLD[39][1], NoPlace(Cause.MISMATCH)
+    same, younger = (OffsetAnswer(offset=7, timestamp_ms=newest + more, leader_epoch=None) for more in (0, 1))
+    assert expired(mismatch, read, same) == mismatch
+    retention = expired(mismatch, read, younger)
+    assert isinstance(retention, NoPlace)
+    assert retention.cause is Cause.RETENTION
