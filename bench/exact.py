@@ -5,7 +5,7 @@ no offset agrees. Several records share each millisecond, so a time cannot name 
 the old topic by the tracker's own reader (its time is a row of its own) and the resolver is asked for all partitions
 at once: topics, ends, begins, times, records. *warm*: by a client that is connected; *cold*: from making it on.
 
-Every place is checked against the one that was written: one too late or inexact fails the measurement. Nobody else
+Every place is checked against the one that was written: one too late or inexact fails the measurement. No one else
 finds it; beside it stands a look-up by time alone, with the records that it would repeat.
 """
 

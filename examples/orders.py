@@ -12,7 +12,7 @@ the customer as key; records with a negative id belong to somebody else.
 
 The rows of a window are one for each partition of each topic, and beside the count they keep the sum of a hash of the
 ids: so the lab's verifier can tell which records a row stands for, and a lost order cannot cancel out against a
-repeated one. A pipeline that nobody has to verify needs neither.
+repeated one. A pipeline that need not be verified needs neither.
 """
 
 from collections.abc import Iterable, Mapping

@@ -44,7 +44,7 @@ def properties(world: World, broker: Broker) -> dict[str, object]:
         "num.network.threads": 2,
         "num.io.threads": 4,
     }
-    if replicas > 1:  # a lone broker has nobody to fail over to, and should not be fenced because the machine is busy
+    if replicas > 1:  # a lone broker has no other to fail over to, and should not be fenced because the machine is busy
         settings |= {"broker.session.timeout.ms": 5000, "broker.heartbeat.interval.ms": 1000}
     return settings | (access.broker() if access else {})
 

@@ -56,7 +56,7 @@ class ExternalClusters:
         return count
 
     def may_answer(self, cluster: str) -> bool:
-        """Whether any of its addresses takes a connection; a frozen cluster does, and is asked in vain."""
+        """Whether any of its addresses takes a connection; a frozen cluster does, and never answers."""
         return any(_connects(address) for address in self.bootstrap(cluster))
 
 

@@ -20,7 +20,7 @@ def free_base_port(low: int = 20000, high: int = 30000) -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on a port of the loopback now."""
+    """Whether no process listens on a port of the loopback now."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))

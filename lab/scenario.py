@@ -45,7 +45,7 @@ class Script:
     secured: str | None = None
     """How, if at all: ``lab.world.SECURED``."""
     automatic: bool = False
-    """A controller watches, and nobody types anything."""
+    """A controller watches and moves the queries by itself."""
     shows_desk: bool = False
     """A controller serves its page, and whoever has the token that is said may act there."""
     returns: bool = False
@@ -176,7 +176,7 @@ def _type_it(on: Stage, script: Script, struck_at: float) -> tuple[int, list[str
 
 
 def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
-    """Nobody types anything: wait until every query has left, each by one operation."""
+    """The controller moves by itself: wait until every query has left, each by one operation."""
     on.say("no command is typed; the controller acts")
     while time.time() < struck_at + _MOVED_SECONDS:
         rows = on.ask("list")
