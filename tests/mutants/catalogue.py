@@ -364,14 +364,14 @@ CATALOGUE = (
         "orchestrator/decide/reconcile.py",
         "contradicts = assignment.desired is Desired.HELD or assignment.checkpoint != fact.checkpoint",
         "contradicts = assignment.checkpoint != fact.checkpoint",
-        ("tests/simulation/test_put_back.py",),
+        ("tests/unit/test_gates.py",),
         "put back: a held row of the reported epoch is not noticed",
     ),
     Mistake(
         "streaming/spark/runner/assignments.py",
         "Start(row) if row.epoch >= newest.get(query, 0) else Skip(row, newest[query])",
         "Start(row)",
-        ("tests/unit/test_run_pieces.py",),
+        ("tests/unit/test_runs_decided.py",),
         "runner obeys a row older than one seen before",
     ),
     Mistake(
@@ -399,7 +399,7 @@ CATALOGUE = (
         "lab/verify.py",
         "settled = found == before and all(not each.lost for each in found.values())",
         "settled = all(not each.lost for each in found.values())",
-        ("tests/unit/test_lab_judge.py", "tests/unit/test_lab_world.py", "tests/unit/test_lab_load.py"),
+        ("tests/unit/test_lab_verify.py",),
         "verifier: settles on the first clean verdict",
     ),
     Mistake(
@@ -504,7 +504,7 @@ CATALOGUE = (
         "streaming/spark/query/query_run.py",
         '        if in_batch(stack_of(self._query)):\n            return "its thread is still inside a batch"\n',
         "",
-        ("tests/unit/test_hosted.py", "tests/unit/test_run_pieces.py"),
+        ("tests/unit/test_run.py",),
         "thread still inside a batch is no unrest",
     ),
     Mistake(
