@@ -217,6 +217,18 @@ def test_a_leader_that_dies_when_it_has_refused_leaves_the_line_of_history(world
     ]
 
 
+def test_a_request_that_was_answered_since_it_was_listed_is_not_taken_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request, lead = world.request("first"), world.lead()
+    listed = world.store.open_requests()
+    assert lead.take()
+    world.store.answer(request.id, term=lead.term, refused="called off")
+    monkeypatch.setattr(world.store, "open_requests", lambda **_: listed)
+    scheduler(world, lead).take()
+    assert opened(world) == []
+
+
 def test_a_request_is_taken_in_its_time_or_not_at_all(world: World) -> None:
     request = world.request("first")
     world.clock.wait(TAKEN_WITHIN.total_seconds())
