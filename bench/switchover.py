@@ -10,8 +10,8 @@ was committed on the old cluster to the first batch with data that was committed
 call of ``stop()`` to the first batch with data behind the call of ``start()``. So what a query waits between two
 triggers is in the pause, and not in the restart.
 
-``switchover-resume`` moves one query in turn by ``carry`` and ``switch``, in one world and one JVM. A query goes from
-each to the other by any move, so only what is asked for changes.
+``switchover-resume`` moves one query there and back by ``carry``, there and back by ``switch``, and so on, in one world
+and one JVM. A query goes from each to the other by any move, so only what is asked for changes.
 """
 
 import json
@@ -153,7 +153,7 @@ def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume
     for number in range(rounds):
         _restart(on, places, taken)
         _await_more(on, places)
-        _ask_for(on.config, resume := resumes[number % len(resumes)])
+        _ask_for(on.config, resume := resumes[number // 2 % len(resumes)])  # each goes there and back
         places = _switch_over(on, places, there, taken, resume)
         _tell(on, f"round {number + 1} of {rounds}", taken, len(queries))
         if number + 1 == rounds or time.monotonic() > began + LATEST_BEGIN_SECONDS:

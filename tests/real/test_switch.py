@@ -17,7 +17,7 @@ from tests.real.pipelines import HOLD, kept
 from tests.real.theatre import BATCH, ORDERS, Theatre, settings, sides_of
 from tests.world import running_clusters
 
-pytestmark = [pytest.mark.real, pytest.mark.shared]
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 QUERIES = ("rows", "sums")
 
 
