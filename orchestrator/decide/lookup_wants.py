@@ -13,7 +13,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from state.messages import CheckpointReport, Offsets
-from state.model.entities import Assignment, EndSample, Fingerprint, Position, QueryFact, TopicPartition
+from state.model.entities import Assignment, EndSample, Position, QueryFact, TopicPartition
 from state.model.fingerprints import Fingerprints
 from state.settings.keys import Query, Route
 from streaming.resume.model import Rules, Want
@@ -148,7 +148,7 @@ def _want(
     ends: Mapping[TopicPartition, EndSample],
     route: Route,
 ) -> Want:
-    ring, ring_offset, uncommitted = _best_ring(rows, offset)
+    ring, ring_offset = _best_ring(rows, offset)
     sample = ends.get(TopicPartition(topic, partition))
     return Want(
         source=source,
@@ -156,30 +156,32 @@ def _want(
         partition=partition,
         target_topic=standby_topic(route, topic) or topic,
         offset=offset,
-        ring=ring,
+        ring=tuple(ring),
         ring_offset=ring_offset,
         dense=_proven_dense(rows, ring_offset, offset),
         begin_known=sample.begin if sample else None,
         timestamp_ms=_read_up_to(rows, ring, offset, sample),
-        uncommitted=uncommitted,
+        uncommitted=ring.uncommitted,
     )
 
 
-def _best_ring(rows: Sequence[Position], offset: int) -> tuple[tuple[Fingerprint, ...], int | None, frozenset[int]]:
-    """The ring that reaches nearest to ``offset``, of these the longest; how far; which of its records are uncommitted.
+def _best_ring(rows: Sequence[Position], offset: int) -> tuple[Fingerprints, int | None]:
+    """The ring that reaches nearest to ``offset``, of these the longest, and how far it reaches.
 
     A ring from beyond is cut, and then reaches only as far as its last record: what lay between that and ``offset`` may
-    have been skipped when the later end was read.
+    have been skipped when the later end was read. Rings stay packed here: a place has a dozen, and one is used.
     """
-    best: tuple[tuple[Fingerprint, ...], int | None, frozenset[int]] = ((), None, frozenset())
+    best, best_reach = Fingerprints(), None
     for row in rows:
-        ring = tuple(fingerprint for fingerprint in row.ring if fingerprint.offset < offset)
+        ring = Fingerprints.of(row.ring)
+        if row.offset > offset:
+            ring = ring.before(offset)
         if not ring:
             continue
         reach = row.offset if row.offset <= offset else ring[-1].offset + 1
-        if best[1] is None or (reach, len(ring)) >= (best[1], len(best[0])):
-            best = (ring, reach, row.ring.uncommitted if isinstance(row.ring, Fingerprints) else frozenset())
-    return best
+        if best_reach is None or (reach, len(ring)) >= (best_reach, len(best)):
+            best, best_reach = ring, reach
+    return best, best_reach
 
 
 def _proven_dense(rows: Sequence[Position], start: int | None, offset: int) -> bool | None:
@@ -201,10 +203,10 @@ def _proven_dense(rows: Sequence[Position], start: int | None, offset: int) -> b
 
 
 def _read_up_to(
-    rows: Sequence[Position], ring: Sequence[Fingerprint], offset: int, sample: EndSample | None
+    rows: Sequence[Position], ring: Fingerprints, offset: int, sample: EndSample | None
 ) -> int | None:
     """T: the largest timestamp known to be consumed; a fully read partition counts as read up to its sample's time."""
-    times = [fingerprint.timestamp_ms for fingerprint in ring]
+    times = [] if ring.newest_timestamp is None else [ring.newest_timestamp]
     times += [row.timestamp_ms for row in rows if row.offset <= offset and row.timestamp_ms is not None]
     newest = max(times, default=None)
     if sample is None or offset < sample.end:
