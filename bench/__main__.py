@@ -21,6 +21,7 @@ from bench import (
     exact,
     lookup,
     lookup_100k,
+    size,
     switch,
     switchover,
     takeover,
@@ -35,7 +36,9 @@ from reports.errors import ReportsError
 from reports.origin import origin
 from streaming import class_archive
 
-_MODULES = (lookup, lookup_100k, exact, tracking, timeline, switch, switchover, drill, takeover, watch, desk, desk_size)
+_MODULES = (
+    lookup, lookup_100k, exact, tracking, timeline, switch, switchover, drill, takeover, watch, desk, desk_size, size,
+)  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},
     switchover.NAME_OF_THREE: switchover.measure_three,
