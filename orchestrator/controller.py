@@ -25,6 +25,7 @@ from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import Leadership, this_process
 from orchestrator.notify.teller import Channel, Notices
 from orchestrator.operation.automatic_failover import AutomaticFailover
+from orchestrator.operation.changes import Changes
 from orchestrator.operation.execute import HEARTS_SECONDS
 from orchestrator.operation.scheduler import Scheduler
 from orchestrator.traces.writer import Sink, TraceWriter
@@ -216,6 +217,7 @@ def assemble(
     watching: VerdictSource,
     logs: Logs,
     actor: str,
+    changes: Changes | None = None,
 ) -> Controller:
     """The loop with its parts, on whatever store, clock and clusters."""
     gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
@@ -223,10 +225,10 @@ def assemble(
         clock=clock,
         lead=lead,
         cluster_watch=watching,
-        automatic_failover=AutomaticFailover(store=store, settings=settings, gatherer=gatherer),
+        automatic_failover=AutomaticFailover(store=store, settings=settings, gatherer=gatherer, clock=clock),
         scheduler=Scheduler(
             store=store, settings=settings, logs=logs, clock=clock, lead=lead, actor=actor,
-            width=settings.operations.at_once, retry_seconds=RETRY_SECONDS,
+            width=settings.operations.at_once, retry_seconds=RETRY_SECONDS, changes=changes,
         ),
         rest_seconds=settings.detection.interval.total_seconds(),
     )  # fmt: skip
@@ -254,7 +256,8 @@ def run_controller(
     observer = Observer(settings, name=name, instance=instance, eyes=probes_on(settings, identities), open_log=links)
     watching = ClusterWatch(store, settings, observer, identities=identities, actor=actor)
     controller = assemble(
-        settings, store=store, clock=clock, lead=lead, watching=watching, logs=links, actor=actor
+        settings, store=store, clock=clock, lead=lead, watching=watching, logs=links, actor=actor,
+        changes=Changes(store),
     )  # fmt: skip
     housekeeping = Housekeeping(store, settings, logs=links, term=lambda: _term(lead), actor=actor, clock=clock)
     log.info("controller is up", controller=name, clusters=sorted(settings.clusters), queries=len(settings.queries))

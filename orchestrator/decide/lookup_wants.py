@@ -202,9 +202,7 @@ def _proven_dense(rows: Sequence[Position], start: int | None, offset: int) -> b
     return None
 
 
-def _read_up_to(
-    rows: Sequence[Position], ring: Fingerprints, offset: int, sample: EndSample | None
-) -> int | None:
+def _read_up_to(rows: Sequence[Position], ring: Fingerprints, offset: int, sample: EndSample | None) -> int | None:
     """T: the largest timestamp known to be consumed; a fully read partition counts as read up to its sample's time."""
     times = [] if ring.newest_timestamp is None else [ring.newest_timestamp]
     times += [row.timestamp_ms for row in rows if row.offset <= offset and row.timestamp_ms is not None]

@@ -48,7 +48,7 @@ def latest_fact(store: RunnerStore, query: str) -> QueryFact | None:
 
     Who also asks for the assignment asks for it after this: else a move in between would look like an older store.
     """
-    return next((fact for fact in store.query_facts() if fact.query == query), None)
+    return next(iter(store.query_facts(query=query)), None)
 
 
 def alive_runners(store: RunnerStore) -> tuple[RunnerFact, ...]:

@@ -11,7 +11,7 @@ from orchestrator.decide.move_facts import PENDING, MoveFacts, StandbyAnswer
 from orchestrator.decide.operation.plan import plan_json
 from orchestrator.decide.replication_age import counterparts, partitions_of, replication_of
 from orchestrator.facts.gather import FactGatherer
-from orchestrator.facts.source_cluster import DESCRIBE_SECONDS
+from orchestrator.facts.source_cluster import DESCRIBE_SECONDS, has_patterns
 from orchestrator.operation.requests import default_target
 from state.messages import CheckpointReport
 from state.model.cluster_status import ClusterStatus
@@ -120,7 +120,7 @@ def _replication(
     """
     if facts.route is None:
         return None
-    ends = store.ends(facts.source)
+    ends = store.ends(facts.source, topics=None if has_patterns(facts.settings) else frozenset(facts.topics or ()))
     copies = counterparts(facts, partitions_of(facts, topics or {}, ends))
     asked = {key: copy for key, copy in copies.items() if not isinstance(copy, str)}
     deadline = Deadline.after(DESCRIBE_SECONDS)

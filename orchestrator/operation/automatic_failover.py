@@ -1,9 +1,9 @@
 """Automatic mode's hand: asks for the failovers that policy allows, in the words in which a person would ask.
 
 What it writes is a request like any other, under the name ``auto`` and the leader's term. Whoever takes it asks the
-same gates again, for it may have waited for its turn; from there on nothing differs. All queries that may leave a
-cluster in one tick share a group. A query that may not is told of once, with the gate that keeps it, and
-again only when another gate does.
+same gates again, for it may have waited for its turn; from there on nothing differs. All queries that may leave what is
+down share a group, also where there are too many to be judged in one round. A query that may not is told of once, with
+the gate that keeps it, and again only when another gate does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +17,7 @@ from orchestrator.facts.current import open_operation
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import RequestSpec, submit
+from orchestrator.operation.scheduler import ROUND_SECONDS
 from state.errors import StoreError
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import ClusterStatus, Verdict
@@ -24,6 +25,7 @@ from state.model.entities import Event, OperationKind, Request
 from state.settings.keys import Tideover
 from state.settings.topics import chains_of
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
 
 _WAITED_FOR = "runner-alive"
 """A runner may still be starting, or be the warm one that takes over: the operation waits for it, and says so."""
@@ -32,26 +34,39 @@ _TURN_WITHIN = timedelta(hours=1)
 
 
 class AutomaticFailover:
-    """Looks at every query whose cluster is down, once a tick, for the process that leads."""
+    """Looks at every query whose cluster is down, for the process that leads; returns soon."""
 
-    def __init__(self, *, store: ControllerStore, settings: Tideover, gatherer: FactGatherer) -> None:
+    def __init__(self, *, store: ControllerStore, settings: Tideover, gatherer: FactGatherer, clock: Clock) -> None:
         self._store = store
         self._settings = settings
         self._gatherer = gatherer
+        self._clock = clock
         self._told: dict[str, str] = {}
+        self._next: str | None = None
+        """The query at which a round begins, for the one before had no time for it."""
+        self._group: str | None = None
+        """Of the requests for what is down now."""
+        self._asked = 0
+        """How many of them are written."""
 
     def submit(self, statuses: Mapping[str, ClusterStatus], *, term: int) -> Sequence[Request]:
         """Write the requests that every gate allows. Raises ``StoreError``, and, when all are asked for, a defect."""
         down = {cluster for cluster, status in statuses.items() if status.verdict is Verdict.DOWN}
         if not down:
             self._told.clear()
+            self._group, self._asked = None, 0
             return ()
         there = [each.query for each in self._store.assignments() if each.cluster in down]
         wanted = [query for query in self._in_order if query in there and self._may_be_asked_for(query)]
         self._told = {query: gate for query, gate in self._told.items() if query in there}
         targets: dict[str, str | None] = {}
         wrong: list[Exception] = []
-        for query in wanted:
+        until, at = self._clock.monotonic() + ROUND_SECONDS, wanted.index(self._next) if self._next in wanted else 0
+        self._next = None
+        for query in (*wanted[at:], *wanted[:at]):
+            if self._clock.monotonic() >= until:
+                self._next = query
+                break
             try:
                 target, refused = self._judged(query, statuses, term)
             except StoreError:
@@ -86,7 +101,9 @@ class AutomaticFailover:
             kind=OperationKind.FAILOVER, targets=targets, expect_active={}, actor=AUTOMATIC,
             reason=f"{', '.join(sorted(down))} is down: {'; '.join(lost)}", consents=(), within=_TURN_WITHIN,
         )  # fmt: skip
-        return submit(self._store, spec, term=term)
+        requests = submit(self._store, spec, term=term, group=self._group, taken=self._asked)
+        self._group, self._asked = requests[0].group, self._asked + len(requests)
+        return requests
 
     def _may_be_asked_for(self, query: str) -> bool:
         """Policy lets it, and nothing is under way or asked for already."""

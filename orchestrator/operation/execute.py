@@ -41,6 +41,7 @@ from orchestrator.errors import UnknownName
 from orchestrator.facts.current import hosting_of, hosting_process, latest_fact
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
+from orchestrator.operation.changes import REST_SECONDS, Changes
 from orchestrator.operation.journal import Journal
 from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import hold_detail
@@ -80,6 +81,8 @@ class Executor:
         self._clock = clock
         self._lead = lead
         self._actor = actor
+        self.changes: Changes | None = None
+        """Tells when there is something to look at; without it, it is looked again and again."""
         self._gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
         self._findings: Findings | None = None
         self._thought: tuple[int, float, Recheck] | None = None
@@ -98,6 +101,7 @@ class Executor:
         self._findings = self._thought = None
         away_since: float | None = None
         while True:
+            mark = self.changes.mark(operation_id) if self.changes is not None else None
             try:
                 term = self._lead.term
                 operation = self._store.operation(operation_id)
@@ -115,7 +119,9 @@ class Executor:
                     raise
                 away_since = self._clock.monotonic() if away_since is None else away_since
                 pause = STORE_PAUSE_SECONDS
-            if pause:
+            if pause == POLL_SECONDS and self.changes is not None:
+                self.changes.wait(operation_id, mark, REST_SECONDS)
+            elif pause:
                 self._clock.wait(pause)
 
     def tell_failure(self, operation_id: str, error: TideoverError) -> bool:
@@ -222,7 +228,7 @@ class Executor:
     def _second(self, operation: Operation) -> Recheck:
         """What automatic mode thinks of its own move now; what the move itself needs is judged behind the fence.
 
-        An operation may wait for hours, and is looked at forty times a second: what was thought a moment ago stands.
+        An operation may wait for hours, and is looked at often: what was thought a moment ago stands.
         """
         now = self._clock.monotonic()
         if self._thought is not None and self._thought[0] == self._term and now - self._thought[1] < THINK_SECONDS:

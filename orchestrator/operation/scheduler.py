@@ -25,6 +25,7 @@ from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_drill, open_drills, open_operations
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
+from orchestrator.operation.changes import Changes
 from orchestrator.operation.drill import AT_ONCE, DrillDriver, DrillTaker
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.requests import RequestHandler
@@ -43,6 +44,8 @@ WIDTH = 128
 TURN_SECONDS = 10.0
 """How long an operation keeps others from beginning, and its thread from those that wait for one; a move takes a few
 seconds."""
+ROUND_SECONDS = 1.0
+"""How long requests are judged in one go: who calls has verdicts to renew, and a verdict counts for ten seconds."""
 GIVEN_UP_SECONDS = 1.0
 """When the way back begins of an operation that was given up because it could not be driven on."""
 RETRY_AT_MOST = 300.0
@@ -66,6 +69,8 @@ class Scheduler:
     """Asked by the drivers between ticks; once it says no, they end and leave their operations open."""
     is_ours: Callable[[Request], bool] = lambda request: True
     """Whether this process may judge a request, and drive its operation, by its own configuration and network."""
+    changes: Changes | None = None
+    """What drivers wait for; None: each looks for itself, on ``clock``."""
     failures: dict[str, TideoverError] = field(default_factory=dict)
     """By operation: what stopped driving it here; the operation itself stays open."""
     _retry_at: dict[str, float] = field(default_factory=dict)
@@ -75,6 +80,8 @@ class Scheduler:
     """By operation, when it first had a thread here."""
     _waiting: set[str] = field(default_factory=set)
     """Requests for which there was no room when they were looked at."""
+    _next: str | None = None
+    """The request at which a round begins, for the one before had no time for it."""
     _queue: dict[str, None] = field(default_factory=dict)
     _drivers: dict[str, threading.Thread] = field(default_factory=dict)
     _drills: dict[str, threading.Thread] = field(default_factory=dict)
@@ -102,7 +109,11 @@ class Scheduler:
             requests = [request for request in asked if request.kind in MOVES]
             self._waiting &= {request.id for request in requests}
             has_room, line = True, frozenset[str]()
-            for request in requests:
+            until = self.clock.monotonic() + ROUND_SECONDS
+            for request in self._from_where_it_ended(requests):
+                if self.clock.monotonic() >= until:
+                    self._next = request.id
+                    break
                 if has_room and not self._has_room():
                     has_room, line = False, self._line(requests)
                 if request.id in line:
@@ -119,6 +130,12 @@ class Scheduler:
         except (NotLeading, StaleTerm, StoreUnavailable):
             return
         self.drive(())
+
+    def _from_where_it_ended(self, requests: Sequence[Request]) -> Sequence[Request]:
+        """Oldest first, but a round that had no time for all goes on where the one before ended."""
+        at = next((place for place, request in enumerate(requests) if request.id == self._next), 0)
+        self._next = None
+        return (*requests[at:], *requests[:at])
 
     def _end_drill(self, query: str) -> None:
         """Let a drill see that its query moves, whoever asked for it: it ends."""
@@ -226,6 +243,7 @@ class Scheduler:
 
     def _drive(self, operation: str) -> None:
         began, executor = self.clock.monotonic(), self._made(Executor)
+        executor.changes = self.changes
         self._see_through(operation, executor, lambda: self._goes_on() and not self._is_over(operation, began))
 
     def _drive_drill(self, drill: str) -> None:

@@ -17,6 +17,7 @@ from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_drills, open_operations
 from orchestrator.facts.evidence import keep_evidence_of
 from orchestrator.lease import Leadership
+from orchestrator.operation.changes import Changes
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.scheduler import Scheduler
 from state.errors import StoreError, StoreUnavailable, TideoverError
@@ -45,6 +46,8 @@ class RequestWait:
     clock: Clock
     lead: Leadership
     actor: str
+    changes: Changes | None = None
+    """What the drivers of operations wait for, on the machine's own clock; None: each looks for itself."""
     watch: Callable[[], None] = lambda: None
     """Called between looks: the progress lines of a terminal."""
 
@@ -64,6 +67,7 @@ class RequestWait:
             width=self.settings.operations.at_once,
             going_on=lambda: self.clock.monotonic() < self._until,
             is_ours=lambda request: request.id in self._own,
+            changes=self.changes,
         )
 
     @property

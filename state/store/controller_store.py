@@ -4,7 +4,7 @@ Writers that decide pass their *term*: the store refuses a stale one with ``Stal
 write. SQLite and PostgreSQL fulfil the same contract suite.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -182,6 +182,13 @@ class ControllerStore(RunnerStore, Protocol):
         Drills are left aside unless ``kinds`` names them: they say nothing of where a query is or was.
         """
 
+    def change_marks(self) -> Mapping[str, Hashable]:
+        """By open operation, a value that is another once something came that its driver waits for.
+
+        That is an answer to an intent, a runner's news of its query, a request for that query, or a consent. One
+        statement, whatever the number of operations.
+        """
+
     def departures(self) -> Sequence[Departure]:
         """Of each query and cluster, the last move that took it away from there; ordered by query and cluster."""
 
@@ -224,7 +231,8 @@ class ControllerStore(RunnerStore, Protocol):
     def tracked_batch(self, query: str) -> int | None:
         """The newest batch of which positions are kept, tracked since the query came to where it is assigned."""
 
-    def ends(self, cluster: str) -> dict[TopicPartition, EndSample]: ...
+    def ends(self, cluster: str, *, topics: frozenset[str] | None = None) -> dict[TopicPartition, EndSample]:
+        """The newest samples of a cluster; only those of some topics, where they are named."""
 
     # -- timelines -------------------------------------------------------------------------------------------------
     def timeline(self, query: str, *, since: datetime | None = None) -> Sequence[Stretch]:

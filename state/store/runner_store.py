@@ -59,7 +59,8 @@ class RunnerStore(Protocol):
         instance of the same epoch; what else another instance says is late. False in both cases as well.
         """
 
-    def query_facts(self) -> Sequence[QueryFact]: ...
+    def query_facts(self, *, query: str | None = None) -> Sequence[QueryFact]:
+        """Ordered by query; only that of one, where it is named."""
 
     def save_positions(self, positions: Iterable[Position]) -> None:
         """Bulk upsert by (query, epoch, batch, source, topic, partition); keeps the newest 12 batches of each query.

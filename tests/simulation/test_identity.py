@@ -10,6 +10,7 @@ from orchestrator.errors import Refused, UnknownName
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.resume_offsets import ResumeOffsets
 from orchestrator.operation.accept_cluster import accept, successor_of
+from state.messages import CheckpointReport
 from state.model.cluster_status import Verdict
 from state.model.entities import Operation, OperationKind, Phase
 from state.model.pins import Pin, Placement
@@ -176,10 +177,11 @@ def test_samples_of_a_cluster_do_not_count_for_its_replacement() -> None:
         names = (NamedCluster(cluster="east", configured=None, pin=pin, seen={}),)
         return replace(gatherer.before(OperationKind.FAILOVER, QUERY, target, look=False), source=source, names=names)
 
+    read = CheckpointReport(checkpoint="/cp", batch=1, offsets={"orders": {"orders": {"0": 1}}})
     left = replace(pin, former=(Placement(QUERY, 1, OTHER_ID),))
-    assert [each.sampled_at for each in offsets._ends(facts(pin, "east", "west")).values()] == [at]
-    assert [each.sampled_at for each in offsets._ends(facts(left, "east", "west")).values()] == [at - SECOND]
-    assert len(offsets._ends(facts(replace(pin, replaced_at=None), "east", "west"))) == 2
+    assert [each.sampled_at for each in offsets._ends(facts(pin, "east", "west"), read).values()] == [at]
+    assert [each.sampled_at for each in offsets._ends(facts(left, "east", "west"), read).values()] == [at - SECOND]
+    assert len(offsets._ends(facts(replace(pin, replaced_at=None), "east", "west"), read)) == 2
 
     def moved(epoch: int, source: str, target: str, seconds: float) -> Operation:
         operation = samples.operation(

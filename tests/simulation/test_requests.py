@@ -182,7 +182,9 @@ def test_a_leader_that_was_followed_asks_for_nothing(world: World) -> None:
     gatherer = FactGatherer(
         store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock
     )
-    automatic_failover = AutomaticFailover(store=world.store, settings=world.settings, gatherer=gatherer)
+    automatic_failover = AutomaticFailover(
+        store=world.store, settings=world.settings, gatherer=gatherer, clock=world.clock
+    )
     assert world.store.lead(NAME, "next", TTL) is None
     assert world.store.seize(NAME, "next", world.store.leader(NAME).holder, TTL)  # type: ignore[union-attr] # led
     with pytest.raises(StaleTerm):
@@ -203,7 +205,9 @@ def test_a_frozen_leader_tells_nothing_when_it_wakes_up(world: World) -> None:
     store = cast(ControllerStore, FrozenStore(world.store, "note", others))
     before = world.store.history()
     with pytest.raises(StaleTerm):
-        AutomaticFailover(store=store, settings=world.settings, gatherer=gatherer).submit(statuses, term=term)
+        AutomaticFailover(store=store, settings=world.settings, gatherer=gatherer, clock=world.clock).submit(
+            statuses, term=term
+        )
     assert world.store.history() == before
 
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from orchestrator.decide.move_facts import MoveFacts
+from orchestrator.facts.gather import FactGatherer
 from state.model.automation import AUTOMATIC
 from state.model.entities import Operation
 from tests.simulation.control import controller, pass_time
@@ -56,3 +59,24 @@ def test_an_unknown_loss_is_a_persons_to_accept(hide: Callable[[World], None]) -
 
 def test_a_known_loss_within_the_limit_is_nobodys_question() -> None:
     assert moved_by_itself(unattended()).outcome == "done"
+
+
+def test_many_queries_are_judged_against_one_verdict_that_stays_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes the loop a third of a second, as on a busy host; a verdict counts for ten seconds."""
+    names = tuple(f"q{number:02}" for number in range(60))
+    world = World(settings(queries=names, policy={"automatic": True}), partitions=1)
+    site, before = controller(world), FactGatherer.before
+
+    def slowly(self: FactGatherer, *about: Any, look: bool = True, **more: Any) -> MoveFacts:
+        if look:
+            world.clock.wait(0.3)
+        return before(self, *about, look=look, **more)
+
+    monkeypatch.setattr(FactGatherer, "before", slowly)
+    pass_time(world, 3, site)
+    world.clusters["east"].reachable = False
+    pass_time(world, 120, site, until=lambda: {row.cluster for row in world.store.assignments()} == {"west"})
+    assert {row.cluster for row in world.store.assignments()} == {"west"}
+    events = world.store.history(limit=10_000)
+    assert [event.text for event in events if event.kind in {"refused", "not-moved"}] == []
+    assert len({operation.group for operation in world.store.operations(limit=100)}) == 1

@@ -21,6 +21,7 @@ from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.lease import Leadership, is_led, this_process
+from orchestrator.operation.changes import Changes
 from orchestrator.operation.requests import RequestSpec, default_target, standing_of, submit
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError
@@ -303,6 +304,7 @@ def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor
         clock=clock,
         lead=Leadership(ctx.store, clock, this_process()),
         actor=actor,
+        changes=Changes(ctx.store),
         watch=watch(ctx.store, requests, at_once=ctx.settings.operations.at_once, upstream=ctx.chains.upstream).say,
     )
     work.see_through(requests, seconds=seconds)

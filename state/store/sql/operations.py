@@ -1,6 +1,6 @@
 """Requests, what people told automatic failover, and operations with the rows that they change."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -26,6 +26,7 @@ from state.model.entities import (
     Step,
 )
 from state.store.sql.database import Insert, Part, changing, insert_into, upsert, values_of
+from state.store.sql.engine import translated
 from state.store.sql.history import append
 from state.store.sql.maintenance import FormerWriter
 from state.store.sql.schema import (
@@ -175,6 +176,20 @@ _ASKED = sa.select(intents.c.id).where(
     intents.c.operation == sa.bindparam("of"), intents.c.name == sa.bindparam("called")
 )
 
+_MARKS = (
+    sa.select(
+        operations.c.id,
+        operations.c.consents,
+        sa.select(sa.func.count())
+        .where(intents.c.operation == operations.c.id, intents.c.state != IntentState.PENDING)
+        .scalar_subquery(),
+        sa.select(sa.func.count()).where(requests.c.query == operations.c.query, _UNANSWERED).scalar_subquery(),
+        *(query_facts.c[name] for name in ("instance", "epoch", "state", "batch", "first_commit_at", "progressed_at")),
+    )
+    .join_from(operations, query_facts, operations.c.query == query_facts.c.query, isouter=True)
+    .where(operations.c.outcome.is_(None))
+)
+
 
 class OperationWriter(Part):
     """Writes an operation and what belongs to it, inside a transaction of the caller."""
@@ -259,6 +274,10 @@ class OperationTables(OperationWriter):
         if only_open:
             found = found.where(operations.c.outcome.is_(None))
         return self._rows(Operation, found)
+
+    def change_marks(self) -> Mapping[str, Hashable]:
+        with translated(), self._engines.read.connect() as connection:
+            return {row[0]: tuple(row[1:]) for row in connection.execute(_MARKS)}
 
     def departures(self) -> Sequence[Departure]:
         return self._rows(Departure, _DEPARTURES)

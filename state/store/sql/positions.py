@@ -158,9 +158,9 @@ class PositionTables(Part):
             with self._writing() as connection:
                 upsert(connection, ends, chunk, "sampled_at", self._engines.clock)
 
-    def ends(self, cluster: str) -> dict[TopicPartition, EndSample]:
-        order = (ends.c.topic, ends.c.partition)
-        found = self._rows(EndSample, sa.select(ends).where(ends.c.cluster == cluster).order_by(*order))
+    def ends(self, cluster: str, *, topics: frozenset[str] | None = None) -> dict[TopicPartition, EndSample]:
+        wanted = sa.select(ends).where(ends.c.cluster == cluster).order_by(ends.c.topic, ends.c.partition)
+        found = self._rows(EndSample, wanted if topics is None else wanted.where(ends.c.topic.in_(sorted(topics))))
         return {TopicPartition(sample.topic, sample.partition): sample for sample in found}
 
 

@@ -60,8 +60,9 @@ class ReportTables(Part):
                 return False
             return connection.execute(_reporting(self._engines.dialect, starts), values_of(fact)).first() is not None
 
-    def query_facts(self) -> Sequence[QueryFact]:
-        return self._rows(QueryFact, sa.select(query_facts).order_by(query_facts.c.query))
+    def query_facts(self, *, query: str | None = None) -> Sequence[QueryFact]:
+        found = sa.select(query_facts).order_by(query_facts.c.query)
+        return self._rows(QueryFact, found if query is None else found.where(query_facts.c.query == query))
 
 
 @cache

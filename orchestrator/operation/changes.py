@@ -1,0 +1,73 @@
+"""Waiting for what a driver of an operation waits for: one look at the store serves all drivers of this process.
+
+A driver that looked for itself forty times a second would read its operation with the whole plan, the intents with all
+offsets, and half a dozen rows more each time. A hundred of them kept a controller so busy that its verdicts grew old,
+and what was still to begin was refused for that. So one thread asks in one statement whether something came, while
+anybody waits, and wakes those whom it concerns. What it does not ask about (a runner that falls silent, a policy that
+says no) a driver finds when it looks by itself, once a second.
+"""
+
+import threading
+import time
+from collections.abc import Hashable, Mapping
+
+from state.errors import StoreError
+from state.store.controller_store import ControllerStore
+
+LOOK_SECONDS = 0.02
+REST_SECONDS = 1.0
+"""How long a driver waits at most until it looks again."""
+_AWAY_SECONDS = 0.5
+_IDLE_SECONDS = 2.0
+"""How long nobody may have waited until the thread ends."""
+
+
+class Changes:
+    """For the drivers of one process, from any thread. The thread that asks begins with the first of them."""
+
+    def __init__(self, store: ControllerStore) -> None:
+        self._store = store
+        self._came = threading.Condition()
+        self._marks: Mapping[str, Hashable] = {}
+        self._waiting = 0
+        self._waited_at = 0.0
+        self._asks = False
+
+    def mark(self, operation: str) -> Hashable:
+        """How an operation stood at the last look; ask before its rows are read, so that nothing falls in between."""
+        with self._came:
+            return self._marks.get(operation)
+
+    def wait(self, operation: str, mark: Hashable, seconds: float) -> None:
+        """Return when something came since ``mark``, at the latest after ``seconds``."""
+        with self._came:
+            self._waiting += 1
+            if not self._asks:
+                self._asks = True
+                threading.Thread(target=self._ask, name="changes", daemon=True).start()
+            try:
+                self._came.wait_for(lambda: self._marks.get(operation) != mark, timeout=seconds)
+            finally:
+                self._waiting -= 1
+                self._waited_at = time.monotonic()
+
+    def _ask(self) -> None:
+        while self._is_wanted():
+            pause = LOOK_SECONDS
+            try:
+                marks = self._store.change_marks()
+            except StoreError:
+                pause = _AWAY_SECONDS
+            else:
+                with self._came:
+                    if marks != self._marks:
+                        self._marks = marks
+                        self._came.notify_all()
+            time.sleep(pause)
+
+    def _is_wanted(self) -> bool:
+        with self._came:
+            self._asks = self._waiting > 0 or time.monotonic() - self._waited_at < _IDLE_SECONDS
+            if not self._asks:
+                self._marks = {}
+            return self._asks

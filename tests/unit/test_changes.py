@@ -1,0 +1,105 @@
+"""Drivers wait together: one thread asks the store, and wakes those for whom something came."""
+
+import threading
+import time
+from collections.abc import Hashable, Iterator, Mapping
+
+import pytest
+
+from orchestrator.operation import changes as module
+from orchestrator.operation.changes import Changes
+from state.errors import StoreUnavailable
+
+LONG = 30.0
+
+
+class Store:
+    """Marks as a test sets them."""
+
+    def __init__(self) -> None:
+        self.marks: dict[str, Hashable] = {"one": 0, "two": 0}
+        self.away = False
+        self.asked = 0
+
+    def change_marks(self) -> Mapping[str, Hashable]:
+        self.asked += 1
+        if self.away:
+            raise StoreUnavailable("away")
+        return dict(self.marks)
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(module, "_AWAY_SECONDS", 0.001)
+    monkeypatch.setattr(module, "_IDLE_SECONDS", 0.0)
+    yield Store()
+    for each in threading.enumerate():
+        if each.name == "changes":
+            each.join(LONG)
+
+
+def known(changes: Changes, operation: str) -> Hashable:
+    """The mark, once there was a look."""
+    changes.wait(operation, None, LONG)
+    return changes.mark(operation)
+
+
+def test_a_driver_is_woken_by_what_came_for_it(store: Store) -> None:
+    changes = Changes(store)  # type: ignore[arg-type] # all that is asked of a store here
+    mark = known(changes, "one")
+    threading.Timer(0.02, lambda: store.marks.update(one=1)).start()
+    began = time.monotonic()
+    changes.wait("one", mark, LONG)
+    assert changes.mark("one") == 1
+    assert time.monotonic() - began < LONG
+
+
+def test_what_came_between_the_mark_and_the_wait_is_not_missed(store: Store) -> None:
+    changes = Changes(store)  # type: ignore[arg-type] # as above
+    mark = known(changes, "one")
+    store.marks["one"] = 1
+    changes.wait("one", mark, LONG)
+    changes.wait("one", mark, LONG)  # it has been seen meanwhile: nothing is waited for
+    assert changes.mark("one") == 1
+
+
+def test_what_came_for_another_wakes_nobody_else(store: Store) -> None:
+    changes = Changes(store)  # type: ignore[arg-type] # as above
+    mark = known(changes, "one")
+    threading.Timer(0.01, lambda: store.marks.update(two=1)).start()
+    began = time.monotonic()
+    changes.wait("one", mark, 0.1)
+    assert changes.mark("one") == mark
+    assert time.monotonic() - began >= 0.1
+
+
+def test_a_store_that_is_away_is_asked_again(store: Store) -> None:
+    changes = Changes(store)  # type: ignore[arg-type] # as above
+    store.away = True
+    threading.Timer(0.02, lambda: setattr(store, "away", False)).start()
+    assert known(changes, "one") == 0
+
+
+def test_many_drivers_cost_one_statement_a_look(store: Store) -> None:
+    changes = Changes(store)  # type: ignore[arg-type] # as above
+    store.marks = {f"operation-{number}": 0 for number in range(50)}
+    waits = [threading.Thread(target=changes.wait, args=(name, 0, 0.3)) for name in store.marks]
+    for each in waits:
+        each.start()
+    looks = [each for each in threading.enumerate() if each.name == "changes"]
+    for each in waits:
+        each.join()
+    assert len(looks) == 1
+
+
+def test_nobody_asks_the_store_while_nobody_waits(store: Store) -> None:
+    changes = Changes(store)  # type: ignore[arg-type] # as above
+    known(changes, "one")
+    for each in threading.enumerate():
+        if each.name == "changes":
+            each.join(LONG)
+    asked = store.asked
+    time.sleep(0.02)
+    assert store.asked == asked
+    assert known(changes, "one") == 0  # and it begins again
