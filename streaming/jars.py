@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -23,10 +23,11 @@ from pathlib import Path
 from state.errors import TideoverError
 from streaming.errors import JarError
 from streaming.ivy import Coordinate, Downloader, download
+from streaming.jarsets.roots import ROOTS
 from streaming.java import java_home_binary
 
 __all__ = [
-    "JarCache", "LockedJar", "Roots", "cache_root", "held", "jar_paths", "java_home_binary", "parse_lock", "set_names",
+    "JarCache", "LockedJar", "cache_root", "held", "jar_paths", "java_home_binary", "parse_lock", "set_names",
 ]  # fmt: skip
 
 Progress = Callable[[str], None]
@@ -45,91 +46,6 @@ class LockedJar:
 
     def __str__(self) -> str:
         return f"{self.coordinate} {self.sha256}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Roots:
-    """What a lock is made from: a few coordinates, with all they need or alone."""
-
-    coordinates: tuple[str, ...]
-    transitive: bool
-    without: frozenset[str] = frozenset()
-    """Each `group:artifact` that is left out although something asks for it."""
-
-
-def _kafka(version: str, *extra: str) -> Roots:
-    """Name broker, MirrorMaker and tools, logging through log4j 2 so that one log4j2.yaml serves every version."""
-    modules = ("kafka_2.13", "connect-mirror", "kafka-tools")
-    return Roots(
-        coordinates=(
-            *(f"org.apache.kafka:{module}:{version}" for module in modules),
-            "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
-            *extra,
-        ),
-        transitive=True,
-        without=frozenset({"org.slf4j:slf4j-reload4j"}),  # Kafka 3's own binding; SLF4J wants exactly one
-    )
-
-
-def _connector(scala: str, spark: str, token_provider: str, kafka_clients: str, pool: str) -> Roots:
-    """Name the connector's jars one by one: their other dependencies are inside Spark already, in Spark's versions.
-
-    With them comes a local file system that does not start a process for every ``chmod``
-    (``streaming.spark.checkpoint.hadoop_files``).
-    """
-    coordinates = (
-        "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
-        f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}",
-        f"org.apache.spark:spark-token-provider-kafka-0-10_{scala}:{token_provider}",
-        f"org.apache.kafka:kafka-clients:{kafka_clients}",
-        f"org.apache.commons:commons-pool2:{pool}",
-    )
-    return Roots(coordinates=coordinates, transitive=False)
-
-
-def _delta(module: str, version: str) -> Roots:
-    coordinates = (f"io.delta:{module}:{version}", f"io.delta:delta-storage:{version}")
-    return Roots(coordinates=coordinates, transitive=False)
-
-
-def _golden(scala: str, version: str) -> Roots:
-    """Name the jar in which Spark publishes the checkpoints that its own suites restart: tests carry those."""
-    return Roots(coordinates=(f"org.apache.spark:spark-sql_{scala}:{version}:tests",), transitive=False)
-
-
-def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str) -> Roots:
-    """Name what the companion is compiled against: the jars of that Spark which hold the interfaces, and no others."""
-    parts = ("sql", "sql-api", "catalyst", "core", "common-utils")
-    coordinates = (
-        *(f"org.apache.spark:spark-{part}_{scala}:{spark}" for part in parts),
-        f"org.apache.hadoop:hadoop-client-api:{hadoop}",
-        *(f"com.fasterxml.jackson.core:jackson-{part}:{jackson}" for part in ("databind", "core")),
-        f"org.scala-lang:scala-library:{scala_library}",
-    )
-    return Roots(coordinates=coordinates, transitive=False)
-
-
-_TOOLS = (
-    "com.google.googlejavaformat:google-java-format:1.28.0:all-deps",
-    "org.junit.platform:junit-platform-console-standalone:1.13.4",
-)
-"""What the companion's Java is formatted and tested with; only developers fetch them."""
-
-ROOTS: Mapping[str, Roots] = {
-    "kafka-4.3.1": _kafka("4.3.1"),
-    "kafka-3.9.1": _kafka("3.9.1", "com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.16.2"),
-    "spark-4.2.0": _connector("2.13", "4.2.0", "4.0.0", "3.9.1", "2.12.0"),
-    "spark-4.0.0": _connector("2.13", "4.0.0", "4.0.0", "3.9.0", "2.12.0"),
-    "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
-    "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
-    "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
-    "golden-3.5.7": _golden("2.12", "3.5.7"),
-    "golden-4.2.0": _golden("2.13", "4.2.0"),
-    "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4", "2.15.2"),
-    "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1", "2.18.2"),
-    "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0", "2.21.2"),
-    "companion-tools": Roots(coordinates=_TOOLS, transitive=False),
-}
 
 
 def jar_paths(name: str, *, progress: Progress | None = None) -> list[Path]:

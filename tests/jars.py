@@ -7,9 +7,10 @@ session names them, whether it needs them or not.
 import pyspark
 
 from streaming.companion.jar import companion_jar
-from streaming.jars import jar_paths
+from streaming.jars import jar_paths, set_names
 
 
 def connector_jars() -> str:
-    """The value of ``spark.jars`` for the installed pyspark, the companion's jar included."""
-    return ",".join(str(path) for path in [*jar_paths(f"spark-{pyspark.__version__}"), companion_jar()])
+    """The value of ``spark.jars`` for the installed pyspark, with the companion's jar and, where there is one, S3's."""
+    sets = [name for kind in ("spark", "s3a") if (name := f"{kind}-{pyspark.__version__}") in set_names()]
+    return ",".join(str(path) for path in [*(jar for name in sets for jar in jar_paths(name)), companion_jar()])

@@ -3,7 +3,8 @@
 Which file systems a checkpoint may lie on, by their schemes; pure.
 
 Two drivers must never both believe that they created one entry of a log. Hadoop's rename without overwriting promises
-that on HDFS and on local disks, where it is one step. The connectors of object stores look first and copy then, and
+that on HDFS and on local disks, where it is one step. The connectors of object stores look first and copy then; that of
+S3 can also put an object on the condition that there is none, which a runner tries before it begins (HADOOP-19256).
 ``viewfs`` is whatever its mount table says.
 
 What no single key can tell: rules between the groups of a configuration; pure.
@@ -149,10 +150,17 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 """A regular expression over whole names of topics."""
 
 
-SAFE = frozenset({"file", "hdfs"})
+STORE = "s3a"
+"""The one object store that can create for exactly one, where Hadoop, the store and the companion play together."""
+SAFE = frozenset({"file", "hdfs", STORE})
 """Known to create a file for exactly one of those who race for its name."""
 HINT = (
-    "put the checkpoint on hdfs, or on a disk or share that every runner mounts; instead of viewfs, write the hdfs path"
+    "put the checkpoint on hdfs, on s3a, or on a disk or share that every runner mounts; instead of viewfs, write the "
+    "hdfs path"
+)
+STORE_HINT = (
+    "on s3a run Spark 4.2.0 with Tideover's companion and leave fs.s3a.create.conditional.enabled alone; or put the "
+    "checkpoint on hdfs, or on a disk or share that every runner mounts"
 )
 
 

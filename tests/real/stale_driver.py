@@ -1,11 +1,15 @@
-"""A driver of its own, as of a second ``spark-submit`` of one checkpoint; started by ``test_companion``.
+"""A driver of its own, as of a second ``spark-submit`` of one checkpoint.
 
-``stale_driver.py CHECKPOINT EPOCH SINK``: appends each batch that its sink is given to ``SINK``, and waits inside the
-sink while ``SINK.hold`` exists. Its last line of output says how it ended.
+``stale_driver.py CHECKPOINT EPOCH SINK CONF``: appends each batch that its sink is given to ``SINK``, and waits inside
+the sink while ``SINK.hold`` exists. Its last line of output says how it ended.
 """
 
+import json
+import os
+import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
@@ -13,9 +17,44 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streaming.companion.build import line_of
 from tests.jars import connector_jars
+from tests.waiting import PROCESS_SECONDS
+from tests.wheel import ROOT
 
 
-def main(checkpoint: str, epoch: str, sink: Path) -> None:
+class Driver:
+    """Such a process; ``conf`` are more settings of its session."""
+
+    def __init__(
+        self, folder: Path, checkpoint: str, epoch: int, name: str, conf: Mapping[str, str] | None = None
+    ) -> None:
+        self.sink = folder / name
+        self.hold = folder / f"{name}.hold"
+        self._said = folder / f"{name}.said"
+        command = [sys.executable, "-m", "tests.real.stale_driver", checkpoint, str(epoch), str(self.sink)]
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [*command, json.dumps(conf or {})],
+                cwd=ROOT,
+                stdout=said,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def given(self) -> list[int]:
+        """Batches that its sink was given."""
+        return [int(line.split()[0]) for line in self.sink.read_text().splitlines()] if self.sink.exists() else []
+
+    def signal(self, number: int) -> None:
+        """To the driver and its JVM."""
+        os.killpg(self.process.pid, number)
+
+    def end(self) -> str:
+        """What it says in the end."""
+        self.process.wait(PROCESS_SECONDS)
+        return self._said.read_text().splitlines()[-1]
+
+
+def main(checkpoint: str, epoch: str, sink: Path, conf: Mapping[str, str]) -> None:
     """Run until the query ends."""
 
     def take(frame: DataFrame, batch: int) -> None:
@@ -35,6 +74,7 @@ def main(checkpoint: str, epoch: str, sink: Path) -> None:
         "spark.sql.streaming.checkpointFileManagerClass": line.manager,
         "spark.tideover.query": "revenue",
         "spark.tideover.epoch": epoch,
+        **conf,
     }
     session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
@@ -48,4 +88,4 @@ def main(checkpoint: str, epoch: str, sink: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), json.loads(sys.argv[4]))

@@ -1,14 +1,10 @@
 """The companion inside real queries: a stale run writes nothing, and of several writers one gets the name."""
 
 import contextlib
-import os
 import signal
 import statistics
-import subprocess
-import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,11 +22,11 @@ from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.read import newest_commit
-from streaming.spark.query.jvm import java_query, java_view, root_cause
+from streaming.spark.query.jvm import java_query, root_cause
 from tests.jars import connector_jars
-from tests.java import compile_race
-from tests.waiting import PROCESS_SECONDS, until
-from tests.wheel import ROOT
+from tests.races import Race, load_race
+from tests.real.stale_driver import Driver
+from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix]
 
@@ -175,39 +171,12 @@ def test_a_checkpoint_goes_from_sparks_manager_to_ours_and_back(pipeline: Pipeli
     assert sorted(set(pipeline.got)) == list(range(max(pipeline.got) + 1))
 
 
-class Driver:
-    """A process of its own that runs the query; see ``stale_driver``."""
-
-    def __init__(self, folder: Path, epoch: int, name: str) -> None:
-        self.sink = folder / name
-        self.hold = folder / f"{name}.hold"
-        self._said = folder / f"{name}.said"
-        command = [sys.executable, "-m", "tests.real.stale_driver", str(folder / "checkpoint"), str(epoch)]
-        with self._said.open("wb") as said:
-            self.process = subprocess.Popen(
-                [*command, str(self.sink)], cwd=ROOT, stdout=said, stderr=subprocess.DEVNULL, start_new_session=True
-            )
-
-    def given(self) -> list[int]:
-        """Batches that its sink was given."""
-        return [int(line.split()[0]) for line in self.sink.read_text().splitlines()] if self.sink.exists() else []
-
-    def signal(self, number: int) -> None:
-        """To the driver and its JVM."""
-        os.killpg(self.process.pid, number)
-
-    def end(self) -> str:
-        """What it says in the end."""
-        self.process.wait(PROCESS_SECONDS)
-        return self._said.read_text().splitlines()[-1]
-
-
 @pytest.fixture
 def drivers(tmp_path: Path) -> Iterator[Callable[[int, str], Driver]]:
     begun: list[Driver] = []
 
     def begin(epoch: int, name: str) -> Driver:
-        begun.append(Driver(tmp_path, epoch, name))
+        begun.append(Driver(tmp_path, str(tmp_path / "checkpoint"), epoch, name))
         return begun[-1]
 
     yield begin
@@ -287,34 +256,23 @@ def test_a_run_under_sparks_own_manager_tells_nothing(pipeline: Pipeline) -> Non
 
 
 @pytest.fixture
-def race(spark: SparkSession, tmp_path: Path) -> Callable[[str], tuple[int, ...]]:
-    """Rounds with two winners or more, with none, and with another's content, by the manager of that name."""
-    name = compile_race(tmp_path, LINE)
-    jvm = java_view(spark)
-    folder = jvm.java.io.File(str(tmp_path / "classes")).toURI().toURL()
-    folders = jvm.java.lang.reflect.Array.newInstance(folder.getClass(), 1)
-    folders[0] = folder
-    loader = jvm.java.net.URLClassLoader(folders, jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    java = loader.loadClass(name).newInstance()
-
-    def run(manager: str) -> tuple[int, ...]:
-        told = java.apply(f"{manager} file:{tmp_path}/{uuid.uuid4().hex} {ROUNDS} {WRITERS}")
-        return tuple(map(int, str(told).split()))
-
-    return run
+def race(spark: SparkSession, tmp_path: Path) -> Race:
+    return load_race(spark, tmp_path)
 
 
-def test_of_eight_writers_exactly_one_gets_the_name(race: Callable[[str], tuple[int, ...]]) -> None:
+def test_of_eight_writers_exactly_one_gets_the_name(race: Race, tmp_path: Path) -> None:
+    folder = f"file:{tmp_path}"
+
     def said(manager: str, twice: int, rounds: int) -> None:
         print(f"{manager}: two winners in {twice} of {rounds} rounds")
 
-    ours = race(LINE.manager)
-    said(LINE.manager, ours[0], ROUNDS)
+    ours = race(race.ours, folder, ROUNDS, WRITERS)
+    said(race.ours, ours[0], ROUNDS)
     assert ours == (0, 0, 0)
-    sparks = [f"{LINE.sparks_package}.{kind}BasedCheckpointFileManager" for kind in ("FileContext", "FileSystem")]
-    said(sparks[0], race(sparks[0])[0], ROUNDS)
+    newer, older = race.sparks
+    said(newer, race(newer, folder, ROUNDS, WRITERS)[0], ROUNDS)
     twice, rounds = 0, 0
     while not twice and rounds < MOST_ROUNDS:  # else the race would prove nothing
-        twice, rounds = twice + race(sparks[1])[0], rounds + ROUNDS
-    said(sparks[1], twice, rounds)
+        twice, rounds = twice + race(older, folder, ROUNDS, WRITERS)[0], rounds + ROUNDS
+    said(older, twice, rounds)
     assert twice

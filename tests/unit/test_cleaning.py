@@ -132,7 +132,7 @@ def test_a_runner_refuses_to_clean_what_changed_since_it_was_asked(
     assert runner.store.history()[-1].kind == "not-cleaned"
 
 
-@pytest.mark.parametrize("path", ["/etc", "s3a://bucket/revenue"])
+@pytest.mark.parametrize("path", ["/etc", "gs://bucket/revenue"])
 def test_another_folder_than_the_configured_one_is_refused(runner: Runner, path: str) -> None:
     runner.cleaning.take([replace(runner.ask()[0], checkpoint=path)])
     runner.finish()

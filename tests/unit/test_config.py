@@ -287,8 +287,8 @@ def test_an_entry_that_is_wrong_does_not_make_its_list_too_short(tmp_path: Path)
             (("checkpoint: var/revenue", f"checkpoint: {path}"),
              (f"queries.revenue.checkpoint: {path} is on {scheme}, where two drivers could both create one entry of "
               f"its log and run the query twice; {HINT}"))
-            for path, scheme in (("s3a://bucket/revenue", "s3a"), ("viewfs://all/revenue", "viewfs"),
-                                 ("S3A://bucket/revenue", "s3a"))
+            for path, scheme in (("gs://bucket/revenue", "gs"), ("viewfs://all/revenue", "viewfs"),
+                                 ("ABFS://bucket/revenue", "abfs"))
         ),
         (
             ("queries:", "spark: {conf: {spark.hadoop.fs.defaultFS: 'abfs://c@a/'}}\nqueries:"),

@@ -11,7 +11,8 @@ import pytest
 from streaming import java
 from streaming.errors import JarError, JavaMissing
 from streaming.ivy import Coordinate
-from streaming.jars import ROOTS, JarCache, LockedJar, Roots, jar_paths, lock_text, parse_lock, set_names
+from streaming.jars import JarCache, LockedJar, jar_paths, lock_text, parse_lock, set_names
+from streaming.jarsets.roots import ROOTS, Roots
 
 CLIENTS = Coordinate.parse("org.apache.kafka:kafka-clients:3.9.1")
 POOL = Coordinate.parse("org.apache.commons:commons-pool2:2.12.0")

@@ -14,7 +14,7 @@ from streaming.process import INSTANCE_KEY
 from streaming.spark.checkpoint.hadoop_files import fenced_conf, keeps_local_checkpoints, names_own_files
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query import session
-from streaming.spark.query.session import connector_jars, search_path, session_conf, task_slots
+from streaming.spark.query.session import connector_jars, search_path, session_conf, store_jars, task_slots
 from streaming.spark.runner import service
 from streaming.spark.runner.query_report import logger_about
 
@@ -119,6 +119,18 @@ def test_a_spark_without_a_locked_connector_is_refused_with_the_known_ones() -> 
     assert "pip install pyspark==VERSION" in refused.value.hint
     own = Spark(conf={"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2"})
     assert connector_jars(own, "4.1.2") == []
+
+
+def test_a_checkpoint_on_s3_brings_the_connector_or_is_refused_where_there_is_none() -> None:
+    bucket, default = ["hdfs://n/a", "s3a://bucket/revenue"], Spark(conf={"spark.hadoop.fs.defaultFS": "s3a://bucket"})
+    for spark, checkpoints in ((Spark(), bucket), (default, ["/revenue"])):
+        for version in ("3.5.7", "4.0.0"):
+            with pytest.raises(SparkMissing, match=f"no connector of S3 for Spark {version}") as refused:
+                store_jars(spark, checkpoints, version)
+            assert "Spark 4.2.0" in refused.value.hint
+    assert store_jars(Spark(), ["/revenue", "hdfs://n/a"], "3.5.7") == []
+    own = Spark(conf={"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.4.2"})
+    assert store_jars(own, bucket, "4.0.0") == []
 
 
 @pytest.mark.parametrize(("version", "package"), [("3.5.7", "spark35"), ("4.0.0", "spark35"), ("4.2.0", "spark41")])

@@ -3,8 +3,9 @@
 Each question is few calls into the JVM: a directory comes back as two texts, a file is copied inside the JVM. An
 atomic create is a draft renamed by ``FileContext`` without overwriting, as Spark's own logs do it; Hadoop's
 ``create(overwrite=False)`` is a check and then a create, and had two winners in 10 of 150 races. On a local disk even
-that rename is a check and then a rename, so there the operating system's own exclusive link is used. Where neither is
-known to hold, nothing is created.
+that rename is a check and then a rename, so there the operating system's own exclusive link is used. On an object store
+a rename is a copy: there the object is put on the condition that there is none (HADOOP-19256), and the store decides.
+Where none of these is known to hold, nothing is created.
 
 Checkpoints on a local disk: without the processes that Hadoop would start for them.
 
@@ -30,7 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from state.settings.keys import Tideover
-from state.settings.values import HINT, scheme_refusal
+from state.settings.values import HINT, STORE, STORE_HINT, scheme_refusal
 from streaming.companion.build import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
@@ -44,8 +45,13 @@ from streaming.spark.errors import (
 )
 from streaming.spark.query.jvm import JavaObject, java_context, java_view
 
-_COPIES_AT_ONCE = 8
-_STATUS = re.compile(r"; isDirectory=(?P<directory>true|false)(?:; length=(?P<length>\d+))?")
+_COPIES, _STORE_COPIES = 8, 32
+"""At once; a store answers late, but many at a time."""
+EXCLUSIVE = "fs.option.create.conditional.overwrite"
+"""Hadoop's name for a put on the condition that there is no such object."""
+_UNASKED = "fs.s3a.create.performance"
+"""To create without looking first what is there: three requests for a copy instead of seven."""
+_SIZE = re.compile(r"; isDirectory=false; length=(\d+)")
 _BETWEEN_PATHS = "\0"
 """No path on any file system holds this character."""
 _GONE = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
@@ -76,23 +82,18 @@ class HadoopFiles:
             return sorted(_name(found) for found in self._paths(status) if found != str(path.toUri()))
 
     def walk(self, directory: str) -> Mapping[str, int]:
-        found: dict[str, int] = {}
+        """One listing of all that lies below, which an object store answers by the thousand."""
         with _translated(directory):
             root = self._path(directory)
             system = self._system(root)
-            if not system.exists(root):
-                return {}
             prefix = str(system.makeQualified(root)).rstrip("/") + "/"
-            level = [root]
-            while level:
-                below = []
-                for text, is_directory, size in self._read(system.listStatus(self._array(level))):
-                    if is_directory:
-                        below.append(self._path(text))
-                    else:
-                        found[text.removeprefix(prefix)] = size
-                level = below
-        return dict(sorted(found.items()))
+            try:
+                below = self._jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(system.listFiles(root, True))
+            except Py4JJavaError as error:
+                if _class_of(error) in _GONE and not system.exists(root):
+                    return {}
+                raise
+            return dict(sorted((text.removeprefix(prefix), size) for text, size in self._read(below.toArray())))
 
     def exists(self, path: str) -> bool:
         """Asked ten times a second of each query: on a local disk without the JVM."""
@@ -132,6 +133,8 @@ class HadoopFiles:
             if self._is_local(path):
                 return LocalFiles().create_atomically(path, content)
             target = self._path(path)
+            if self._is_store(target):
+                return self._put_unless_taken(target, content)
             draft = self._jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid.uuid4()}.tmp")
             try:
                 self._put(draft, content)
@@ -144,7 +147,9 @@ class HadoopFiles:
             self._put(self._path(path), content)
 
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
-        with ThreadPoolExecutor(_COPIES_AT_ONCE, thread_name_prefix="copy") as pool:
+        pairs = list(pairs)
+        stores = [target for _, target in pairs[:1] if self._is_store(self._path(target))]
+        with ThreadPoolExecutor(_STORE_COPIES if stores else _COPIES, thread_name_prefix="copy") as pool:
             for _ in pool.map(self._copy_one, pairs):
                 pass
 
@@ -179,9 +184,9 @@ class HadoopFiles:
     def _copy_one(self, pair: tuple[str, str]) -> None:
         with _translated(pair[0]):
             source, target = self._path(pair[0]), self._path(pair[1])
-            self._jvm.org.apache.hadoop.fs.FileUtil.copy(
-                self._system(source), source, self._system(target), target, False, True, self._conf
-            )
+            content = self._system(source).open(source)
+            copied = self._system(target).createFile(target).overwrite(True).recursive().opt(_UNASKED, "true").build()
+            self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(content, copied, self._conf, True)
 
     def _put(self, path: JavaObject, content: bytes) -> None:
         stream = self._system(path).create(path, True)
@@ -190,8 +195,28 @@ class HadoopFiles:
         finally:
             stream.close()
 
+    def _put_unless_taken(self, target: JavaObject, content: bytes) -> bool:
+        """Put an object whose name is free. Raises ``UnsafeFileSystem`` where this Hadoop cannot."""
+        store = self._system(target)
+        if not store.hasPathCapability(target, EXCLUSIVE):
+            version = self._jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+            raise UnsafeFileSystem(
+                f"{target.toString()} is on s3a, where two drivers could both create it: Hadoop {version} cannot put "
+                "an object on the condition that there is none, or fs.s3a.create.conditional.enabled is false",
+                hint=STORE_HINT,
+            )
+        stream = store.createFile(target).overwrite(True).recursive().must(EXCLUSIVE, "true").build()
+        stream.write(content)
+        try:
+            stream.close()
+        except Py4JJavaError:
+            if store.exists(target):
+                return False
+            raise
+        return True
+
     def _rename_unless_taken(self, draft: JavaObject, target: JavaObject) -> bool:
-        option = self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename").getEnumConstants()
+        option = self._class("Options$Rename").getEnumConstants()
         refuse = self._jvm.java.lang.reflect.Array.newInstance(option[0].getClass(), 1)
         refuse[0] = option[0]  # NONE
         context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(target.toUri(), self._conf)
@@ -203,28 +228,30 @@ class HadoopFiles:
             raise
         return True
 
-    def _paths(self, status: JavaObject) -> list[str]:
-        """The path of each entry of a ``FileStatus[]``."""
+    def _paths(self, found: JavaObject) -> list[str]:
+        """The path of each entry of an array of ``FileStatus``, which py4j wants to be of that very class."""
+        status = self._jvm.java.lang.reflect.Array.newInstance(self._class("FileStatus"), len(found))
+        self._jvm.java.lang.System.arraycopy(found, 0, status, 0, len(found))
         paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(status)
         text = str(self._jvm.scala.runtime.ScalaRunTime.genericWrapArray(paths).mkString(_BETWEEN_PATHS))
         return text.split(_BETWEEN_PATHS) if text else []
 
-    def _read(self, status: JavaObject) -> list[tuple[str, bool, int]]:
-        """Path, kind and size of each entry of a ``FileStatus[]``: what stands behind its path in Hadoop's text."""
+    def _read(self, status: JavaObject) -> list[tuple[str, int]]:
+        """Path and size of each file of a ``FileStatus[]``: what stands behind its path in Hadoop's text."""
         text = str(self._jvm.org.apache.commons.lang3.ArrayUtils.toString(status))
-        return list(_read_statuses(self._paths(status), text))
-
-    def _array(self, paths: Sequence[JavaObject]) -> JavaObject:
-        array = self._jvm.java.lang.reflect.Array.newInstance(paths[0].getClass(), len(paths))
-        for index, path in enumerate(paths):
-            array[index] = path
-        return array
+        return list(_read_sizes(self._paths(status), text))
 
     def _is_local(self, path: str) -> bool:
         scheme = urlparse(path).scheme
         if scheme not in self._local:
             self._local[scheme] = self._system(self._path(path)).getUri().getScheme() == "file"
         return self._local[scheme]
+
+    def _is_store(self, path: JavaObject) -> bool:
+        return bool(self._system(path).getUri().getScheme() == STORE)
+
+    def _class(self, name: str) -> JavaObject:
+        return self._jvm.java.lang.Class.forName(f"org.apache.hadoop.fs.{name}")
 
     def _path(self, path: str) -> JavaObject:
         return self._jvm.org.apache.hadoop.fs.Path(path)
@@ -233,16 +260,16 @@ class HadoopFiles:
         return path.getFileSystem(self._conf)
 
 
-def _read_statuses(paths: Iterable[str], text: str) -> Iterator[tuple[str, bool, int]]:
-    """Each path with its kind and size. The paths are known, so whatever characters they have, none is mistaken for
-    a mark of the text. Raises ``FileSystemError`` when the text is not what Hadoop's ``FileStatus`` prints."""
+def _read_sizes(paths: Iterable[str], text: str) -> Iterator[tuple[str, int]]:
+    """Each path with its size. The paths are known, so whatever characters they have, none is mistaken for a mark of
+    the text. Raises ``FileSystemError`` when the text is not what Hadoop's ``FileStatus`` prints."""
     end = 0
     for path in paths:
         start = text.find(f"path={path}; isDirectory=", end)
-        match = None if start < 0 else _STATUS.match(text, start + len(f"path={path}"))
+        match = None if start < 0 else _SIZE.match(text, start + len(f"path={path}"))
         if match is None:
-            raise FileSystemError(f"{path} is listed by Hadoop without its kind and size")
-        yield path, match["directory"] == "true", int(match["length"] or 0)
+            raise FileSystemError(f"{path} is listed by Hadoop without its size")
+        yield path, int(match[1])
         end = match.end()
 
 
@@ -274,18 +301,9 @@ def _translated(path: str) -> Iterator[None]:
         raise FileSystemError(f"{path}: {error}") from error
 
 
-_OWN_FILE_SYSTEM = {
-    "spark.hadoop.fs.file.impl",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl",
-    MANAGER,
-}
+_OWN_FILE_SYSTEM = {"spark.hadoop.fs.file.impl", "spark.hadoop.fs.AbstractFileSystem.file.impl", MANAGER}
 """Settings by which a configuration says itself how local files are reached: then neither ours nor plain files are."""
 _STREAMING = "org.apache.spark.sql.execution.streaming"
-
-
-def is_local(checkpoints: Iterable[str]) -> bool:
-    """Whether all of these lie on this host's disk, as far as their names tell."""
-    return all(urlparse(checkpoint).scheme in {"", "file"} for checkpoint in checkpoints)
 
 
 def keeps_local_checkpoints(settings: Tideover, runner: str) -> bool:
@@ -295,8 +313,8 @@ def keeps_local_checkpoints(settings: Tideover, runner: str) -> bool:
     """
     if names_own_files(settings, runner):
         return False
-    local = is_local(query.checkpoint for query in settings.queries.values() if runner in query.runners)
-    return settings.spark.master.startswith("local") and local
+    schemes = {urlparse(query.checkpoint).scheme for query in settings.queries.values() if runner in query.runners}
+    return settings.spark.master.startswith("local") and schemes <= {"", "file"}
 
 
 def names_own_files(settings: Tideover, runner: str) -> bool:

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from state.errors import TideoverError
 from state.settings.keys import Query, Spark
+from state.settings.values import STORE, STORE_HINT, scheme_of
 from streaming import class_archive
 from streaming.jars import jar_paths, set_names
 from streaming.java import java_home_binary
@@ -168,24 +169,41 @@ def connector_jars(spark: Spark, version: str) -> list[Path]:
     return jar_paths(name)
 
 
+def store_jars(spark: Spark, checkpoints: Iterable[str], version: str) -> list[Path]:
+    """What Spark needs to reach checkpoints on S3; none when there are none, or the configuration brings its own."""
+    own = "hadoop-aws" in str(spark.conf.get("spark.jars.packages", "")) + str(spark.conf.get("spark.jars", ""))
+    default = str(spark.conf.get("spark.hadoop.fs.defaultFS", ""))
+    schemes = {scheme_of(checkpoint) or scheme_of(default) for checkpoint in checkpoints}
+    if own or STORE not in schemes:
+        return []
+    if f"{STORE}-{version}" not in set_names():
+        raise SparkMissing(
+            f"Tideover has no connector of S3 for Spark {version}, so no checkpoint on s3a", hint=STORE_HINT
+        )
+    return jar_paths(f"{STORE}-{version}")
+
+
 def open_session(
     spark: Spark,
     *,
     name: str,
     instance: str,
     partitions: int,
+    checkpoints: Sequence[str] = (),
     local_checkpoints: bool = False,
     companion: Path | None = None,
     python_path: Sequence[Path] = (),
 ) -> SparkSession:
-    """Start (or join) the driver's session. Raises ``SparkMissing`` and the errors of ``jar_paths``.
+    """Start (or join) the driver's session, which reaches the ``checkpoints``.
+
+    Raises ``SparkMissing`` and the errors of ``jar_paths``.
 
     With the jar of the ``companion`` its file manager is the session's.
 
     The JVM is launched without the secrets, since everybody may read the arguments of a process; Spark is then told
     them through pyspark's own connection. Executors ask the driver for their settings.
     """
-    jars = connector_jars(spark, pyspark.__version__)
+    jars = [*connector_jars(spark, pyspark.__version__), *store_jars(spark, checkpoints, pyspark.__version__)]
     _prepare_environment(python_path)
     extra = {INSTANCE_KEY: instance}
     if local_checkpoints:

@@ -14,12 +14,14 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlparse
 
+import pyspark
 import structlog
 from pyspark.sql import SparkSession
 
 from state.settings.keys import Tideover
-from state.settings.values import HINT, scheme_of, scheme_refusal
+from state.settings.values import HINT, STORE, STORE_HINT, scheme_of, scheme_refusal
 from state.store.runner_store import RunnerStore
 from streaming.clocks import ForwardClock
 from streaming.companion.jar import companion_jar
@@ -28,8 +30,16 @@ from streaming.kafka.link import Link
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
 from streaming.process import own_identity
-from streaming.spark.checkpoint.hadoop_files import checkpoint_files, keeps_local_checkpoints, names_own_files
-from streaming.spark.errors import RunError, UnsafeCheckpoint
+from streaming.spark.checkpoint.batch_news import MANAGER
+from streaming.spark.checkpoint.files import join
+from streaming.spark.checkpoint.hadoop_files import (
+    HadoopFiles,
+    checkpoint_files,
+    fenced_conf,
+    keeps_local_checkpoints,
+    names_own_files,
+)
+from streaming.spark.errors import RunError, UnsafeCheckpoint, UnsafeFileSystem
 from streaming.spark.query.jvm import has_stopped, java_context
 from streaming.spark.query.kafka_options import count_partitions
 from streaming.spark.query.launch import FileSinks
@@ -47,20 +57,52 @@ _HDFS = "org.apache.hadoop.hdfs.DistributedFileSystem"
 
 
 def require_exclusive_create(session: SparkSession, settings: Tideover, runner: str, base: Path) -> None:
-    """Raises ``UnsafeCheckpoint`` for the first query of this runner whose checkpoint may not lie where it does."""
+    """Raises ``UnsafeCheckpoint`` for the first query of this runner whose checkpoint may not lie where it does.
+
+    What no name tells of an object store, whether it heeds the condition, is tried out, once for each bucket: raises
+    ``FileSystemError`` where it cannot be.
+    """
     conf = java_context(session).hadoopConfiguration()
     default = str(conf.get("fs.defaultFS", "file:///"))
     implementation = str(conf.get("fs.hdfs.impl", _HDFS))
+    tried: set[str] = set()
     for name, query in settings.queries.items():
         if runner not in query.runners:
             continue
         checkpoint = absolute(query.checkpoint, base)
-        refused = scheme_refusal(checkpoint, default)
+        refused, hint = scheme_refusal(checkpoint, default), HINT
         scheme = scheme_of(checkpoint) or scheme_of(default)
         if refused is None and scheme == "hdfs" and implementation != _HDFS:
             refused = f"{checkpoint} is on hdfs by {implementation} (fs.hdfs.impl), which is not known to be safe"
+        if refused is None and scheme == STORE:
+            bucket = urlparse(checkpoint).netloc
+            managers = {str(session.conf.get(MANAGER, "")), str(query.spark.get(MANAGER, _FENCED))}
+            refused, hint = _store_refusal(session, checkpoint, managers, bucket in tried), STORE_HINT
+            tried.add(bucket)
         if refused is not None:
-            raise UnsafeCheckpoint(f"queries.{name}.checkpoint: {refused}", hint=HINT)
+            raise UnsafeCheckpoint(f"queries.{name}.checkpoint: {refused}", hint=hint)
+
+
+_FENCED = next(iter(fenced_conf(pyspark.__version__).values()), "")
+
+
+def _store_refusal(session: SparkSession, checkpoint: str, managers: set[str], known: bool) -> str | None:
+    """Why a checkpoint may not lie on an object store."""
+    if managers != {_FENCED} or not _FENCED:
+        return f"{checkpoint} is on s3a, where Spark's own manager lets two drivers create one entry of its log"
+    probe = join(checkpoint, f"_tideover_probe-{uuid.uuid4().hex}")
+    files = HadoopFiles(session)
+    try:
+        if known or (files.create_atomically(probe, b"first") and not files.create_atomically(probe, b"second")):
+            return None
+    except UnsafeFileSystem as error:
+        return str(error)
+    finally:
+        if not known:
+            files.delete(probe)
+    return (
+        f"{checkpoint} is on a store that overwrites an object although it is put on the condition that there is none"
+    )
 
 
 GRACE_SECONDS = 10.0
@@ -93,6 +135,7 @@ def run_runner(
         name=name,
         instance=instance,
         partitions=_count_partitions(settings, name),
+        checkpoints=[query.checkpoint for query in settings.queries.values() if name in query.runners],
         local_checkpoints=local,
         companion=None if names_own_files(settings, name) else _companion(log),
         python_path=search_path(base),

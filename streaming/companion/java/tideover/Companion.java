@@ -5,7 +5,9 @@ import java.nio.file.Paths;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.util.VersionInfo;
 
 /**
  * What the checkpoint file managers of all Spark versions share: which run this is, whether it may
@@ -13,6 +15,7 @@ import org.apache.hadoop.fs.Path;
  */
 public final class Companion {
   private static final Set<String> SAFE = Set.of("file", "hdfs");
+  private static final String STORE = "s3a";
 
   private final Configuration conf;
   private final Fence fence;
@@ -26,17 +29,26 @@ public final class Companion {
   }
 
   /**
-   * Whether local files are reached through another file system than Hadoop's own. Spark's usual
-   * manager would pass it by, and only the one on the older {@code FileSystem} interface uses it.
+   * Whether Spark is to use the older {@code FileSystem} interface: for local files that are
+   * reached through another file system than Hadoop's own, which the usual manager would pass by;
+   * and for a store, of which the usual one would open another client for each folder.
    */
-  public boolean hasOwnLocalFiles(Path path) throws IOException {
-    return isLocal(path) && conf.get("fs.file.impl") != null;
+  public boolean wantsOlderInterface(Path path) throws IOException {
+    return isLocal(path) ? conf.get("fs.file.impl") != null : isStore(path);
   }
 
   /** Refuses a start under an epoch that is over, and one where two could create one entry. */
   public void requireStart(Path checkpoint) throws IOException {
     String scheme = schemeOf(checkpoint);
-    if (!SAFE.contains(scheme)) {
+    if (isStore(checkpoint) && !hasExclusiveObjects(checkpoint)) {
+      throw new IOException(
+          checkpoint
+              + " is on s3a, where two drivers could both create one entry of its log: Hadoop "
+              + VersionInfo.getVersion()
+              + " cannot put an object on the condition that there is none (3.4.2 and newer can),"
+              + " or fs.s3a.create.conditional.enabled is false");
+    }
+    if (!isStore(checkpoint) && !SAFE.contains(scheme)) {
       throw new IOException(
           checkpoint
               + " is on "
@@ -45,13 +57,36 @@ public final class Companion {
               + " twice");
     }
     fence.requireStart(checkpoint);
+    if (isStore(checkpoint)) {
+      fence.prepare(checkpoint);
+    }
   }
 
   /** Begins a file that must not exist yet; {@code sparksOwn} begins it as Spark would. */
   public Draft create(Path path, Supplier<Draft.Way> sparksOwn) throws IOException {
-    Draft.Way way =
-        isLocal(path) ? new LinkedFile(Paths.get(path.toUri().getPath())) : sparksOwn.get();
+    Draft.Way way;
+    if (isLocal(path)) {
+      way = new LinkedFile(Paths.get(path.toUri().getPath()));
+    } else if (hasExclusiveObjects(path)) {
+      way = new StoredObject(systemOf(path), path, true);
+    } else {
+      way = sparksOwn.get();
+    }
     return new Draft(way, LogEntry.of(path), fence, news);
+  }
+
+  /** Begins a file, there or not. */
+  public Draft replace(Path path, Supplier<Draft.Way> sparksOwn) throws IOException {
+    Draft.Way way = isStore(path) ? new StoredObject(systemOf(path), path, false) : sparksOwn.get();
+    return new Draft(way, LogEntry.of(path), fence, news);
+  }
+
+  private boolean hasExclusiveObjects(Path path) throws IOException {
+    return isStore(path) && StoredObject.canBeExclusive(systemOf(path), path);
+  }
+
+  private boolean isStore(Path path) throws IOException {
+    return schemeOf(path).equals(STORE);
   }
 
   private boolean isLocal(Path path) throws IOException {
@@ -59,7 +94,11 @@ public final class Companion {
   }
 
   private String schemeOf(Path path) throws IOException {
-    return path.getFileSystem(conf).getUri().getScheme();
+    return systemOf(path).getUri().getScheme();
+  }
+
+  private FileSystem systemOf(Path path) throws IOException {
+    return path.getFileSystem(conf);
   }
 
   /** Throws a checked exception through a method of Scala, which declares none. */

@@ -30,6 +30,13 @@ final class Fence {
     require(checkpoint, "it is not started");
   }
 
+  /**
+   * Makes the folder: of a store it is listed by one request then, and by three if it is not there.
+   */
+  void prepare(Path checkpoint) throws IOException {
+    checkpoint.getFileSystem(conf).mkdirs(new Path(checkpoint, PlantedEpoch.FOLDER));
+  }
+
   /** Before an entry is published. */
   void requireEntry(LogEntry entry) throws IOException {
     require(entry.checkpoint(), entry.name() + " is not written");

@@ -21,24 +21,28 @@ public final class Race implements Function<String, String> {
   /**
    * Runs some rounds, an entry each.
    *
-   * @param race the class of the manager, the folder, how many rounds and how many writers
+   * @param race the class of the manager, the folder, how many rounds, how many writers, and
+   *     settings of Hadoop as {@code key=value}
    * @return in how many rounds two or more won, nobody won, and another's content was there
    */
   @Override
   public String apply(String race) {
     String[] words = race.split(" ");
     try {
+      Configuration conf = new Configuration();
+      for (String setting : List.of(words).subList(4, words.length)) {
+        conf.set(setting.split("=", 2)[0], setting.split("=", 2)[1]);
+      }
       int[] counted =
-          run(words[0], words[1], Integer.parseInt(words[2]), Integer.parseInt(words[3]));
+          run(words[0], words[1], Integer.parseInt(words[2]), Integer.parseInt(words[3]), conf);
       return counted[0] + " " + counted[1] + " " + counted[2];
     } catch (Exception error) {
       throw new IllegalStateException(error);
     }
   }
 
-  private static int[] run(String manager, String folder, int rounds, int writers)
-      throws Exception {
-    Configuration conf = new Configuration();
+  private static int[] run(
+      String manager, String folder, int rounds, int writers, Configuration conf) throws Exception {
     ExecutorService pool = Executors.newFixedThreadPool(writers);
     int[] counted = new int[3];
     try {

@@ -35,10 +35,10 @@ public final class FencedCheckpointFileManager implements CheckpointFileManager 
     this.spark = sparks(path, conf);
   }
 
-  /** The manager that Spark would take, but for a local file system of somebody's own. */
+  /** The manager that Spark would take, but where that one does not lead or costs too much. */
   private CheckpointFileManager sparks(Path path, Configuration conf) throws IOException {
     try {
-      if (!companion.hasOwnLocalFiles(path)) {
+      if (!companion.wantsOlderInterface(path)) {
         return new FileContextBasedCheckpointFileManager(path, conf);
       }
     } catch (UnsupportedFileSystemException onlyTheOlderInterface) {
@@ -49,18 +49,18 @@ public final class FencedCheckpointFileManager implements CheckpointFileManager 
 
   @Override
   public CancellableFSDataOutputStream createAtomic(Path target, boolean overwrite) {
-    if (overwrite) {
-      return spark.createAtomic(target, true);
-    }
     try {
-      return new Stream(companion.create(target, () -> sparksOwn(target)));
+      return new Stream(
+          overwrite
+              ? companion.replace(target, () -> sparksOwn(target, true))
+              : companion.create(target, () -> sparksOwn(target, false)));
     } catch (IOException error) {
       throw Companion.<RuntimeException>undeclared(error);
     }
   }
 
-  private Draft.Way sparksOwn(Path target) {
-    CancellableFSDataOutputStream stream = spark.createAtomic(target, false);
+  private Draft.Way sparksOwn(Path target, boolean overwrite) {
+    CancellableFSDataOutputStream stream = spark.createAtomic(target, overwrite);
     return new SparksOwnWay(stream, stream::cancel);
   }
 

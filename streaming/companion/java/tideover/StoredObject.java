@@ -1,0 +1,67 @@
+package tideover;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * An object of a store, which appears whole when its stream is closed, so that neither a draft nor
+ * a rename is needed, which is a copy there. One that must not exist yet is put on the condition
+ * that there is none: the store decides between writers, at the moment when it has all of it.
+ */
+final class StoredObject implements Draft.Way {
+  /** Hadoop's name for such a condition (HADOOP-19256). */
+  private static final String EXCLUSIVE = "fs.option.create.conditional.overwrite";
+
+  private final FileSystem store;
+  private final Path target;
+  private final boolean exclusive;
+  private final FSDataOutputStream stream;
+
+  StoredObject(FileSystem store, Path target, boolean exclusive) throws IOException {
+    this.store = store;
+    this.target = target;
+    this.exclusive = exclusive;
+    FSDataOutputStreamBuilder<?, ?> builder = store.createFile(target).overwrite(true).recursive();
+    if (exclusive) {
+      builder.must(EXCLUSIVE, "true");
+    }
+    this.stream = (FSDataOutputStream) builder.build();
+  }
+
+  /**
+   * Whether the connector can put on that condition; whether the store heeds it, it cannot tell.
+   */
+  static boolean canBeExclusive(FileSystem store, Path path) throws IOException {
+    return store.hasPathCapability(path, EXCLUSIVE);
+  }
+
+  @Override
+  public OutputStream stream() {
+    return stream;
+  }
+
+  @Override
+  public void publish() throws IOException {
+    try {
+      stream.close();
+    } catch (IOException refused) {
+      if (exclusive && store.exists(target)) {
+        FileAlreadyExistsException taken =
+            new FileAlreadyExistsException(target + " exists already");
+        taken.initCause(refused);
+        throw taken;
+      }
+      throw refused;
+    }
+  }
+
+  @Override
+  public void discard() {
+    stream.abort();
+  }
+}

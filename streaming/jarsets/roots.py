@@ -1,0 +1,115 @@
+"""What each set of jars is made from; `python -m streaming.jars lock SET` resolves it into the lock beside this."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roots:
+    """What a lock is made from: a few coordinates, with all they need or alone."""
+
+    coordinates: tuple[str, ...]
+    transitive: bool
+    without: frozenset[str] = frozenset()
+    """Each `group:artifact` that is left out although something asks for it."""
+
+
+def _kafka(version: str, *extra: str) -> Roots:
+    """Name broker, MirrorMaker and tools, logging through log4j 2 so that one log4j2.yaml serves every version."""
+    modules = ("kafka_2.13", "connect-mirror", "kafka-tools")
+    return Roots(
+        coordinates=(
+            *(f"org.apache.kafka:{module}:{version}" for module in modules),
+            "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
+            *extra,
+        ),
+        transitive=True,
+        without=frozenset({"org.slf4j:slf4j-reload4j"}),  # Kafka 3's own binding; SLF4J wants exactly one
+    )
+
+
+def _connector(scala: str, spark: str, token_provider: str, kafka_clients: str, pool: str) -> Roots:
+    """Name the connector's jars one by one: their other dependencies are inside Spark already, in Spark's versions.
+
+    With them comes a local file system that does not start a process for every ``chmod``
+    (``streaming.spark.checkpoint.hadoop_files``).
+    """
+    coordinates = (
+        "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",
+        f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}",
+        f"org.apache.spark:spark-token-provider-kafka-0-10_{scala}:{token_provider}",
+        f"org.apache.kafka:kafka-clients:{kafka_clients}",
+        f"org.apache.commons:commons-pool2:{pool}",
+    )
+    return Roots(coordinates=coordinates, transitive=False)
+
+
+def _delta(module: str, version: str) -> Roots:
+    coordinates = (f"io.delta:{module}:{version}", f"io.delta:delta-storage:{version}")
+    return Roots(coordinates=coordinates, transitive=False)
+
+
+def _golden(scala: str, version: str) -> Roots:
+    """Name the jar in which Spark publishes the checkpoints that its own suites restart: tests carry those."""
+    return Roots(coordinates=(f"org.apache.spark:spark-sql_{scala}:{version}:tests",), transitive=False)
+
+
+_AWS = (
+    "annotations", "apache-client", "arns", "auth", "aws-core", "aws-query-protocol", "aws-xml-protocol", "checksums",
+    "checksums-spi", "crt-core", "endpoints-spi", "http-auth", "http-auth-aws", "http-auth-aws-eventstream",
+    "http-auth-spi", "http-client-spi", "identity-spi", "json-utils", "metrics-spi", "netty-nio-client", "profiles",
+    "protocol-core", "regions", "retries", "retries-spi", "s3", "s3-transfer-manager", "sdk-core", "sts",
+    "third-party-jackson-core", "utils", "utils-lite",
+)  # fmt: skip
+
+
+def _s3a(hadoop: str, sdk: str, analytics: str) -> Roots:
+    """Name the connector of S3 for the Hadoop that Spark ships, and the modules of Amazon's SDK that it calls.
+
+    Hadoop itself asks for one bundle of all of Amazon's services, many times as large. What the modules need besides is
+    inside Spark.
+    """
+    coordinates = (
+        f"org.apache.hadoop:hadoop-aws:{hadoop}",
+        f"software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:{analytics}",
+        "software.amazon.eventstream:eventstream:1.0.1",
+        "org.reactivestreams:reactive-streams:1.0.4",
+        *(f"software.amazon.awssdk:{module}:{sdk}" for module in _AWS),
+    )
+    return Roots(coordinates=coordinates, transitive=False)
+
+
+def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson: str) -> Roots:
+    """Name what the companion is compiled against: the jars of that Spark which hold the interfaces, and no others."""
+    parts = ("sql", "sql-api", "catalyst", "core", "common-utils")
+    coordinates = (
+        *(f"org.apache.spark:spark-{part}_{scala}:{spark}" for part in parts),
+        f"org.apache.hadoop:hadoop-client-api:{hadoop}",
+        *(f"com.fasterxml.jackson.core:jackson-{part}:{jackson}" for part in ("databind", "core")),
+        f"org.scala-lang:scala-library:{scala_library}",
+    )
+    return Roots(coordinates=coordinates, transitive=False)
+
+
+_TOOLS = (
+    "com.google.googlejavaformat:google-java-format:1.28.0:all-deps",
+    "org.junit.platform:junit-platform-console-standalone:1.13.4",
+)
+"""What the companion's Java is formatted and tested with; only developers fetch them."""
+
+ROOTS: Mapping[str, Roots] = {
+    "kafka-4.3.1": _kafka("4.3.1"),
+    "kafka-3.9.1": _kafka("3.9.1", "com.fasterxml.jackson.dataformat:jackson-dataformat-yaml:2.16.2"),
+    "spark-4.2.0": _connector("2.13", "4.2.0", "4.0.0", "3.9.1", "2.12.0"),
+    "spark-4.0.0": _connector("2.13", "4.0.0", "4.0.0", "3.9.0", "2.12.0"),
+    "spark-3.5.7": _connector("2.12", "3.5.7", "3.5.7", "3.4.1", "2.11.1"),
+    "s3a-4.2.0": _s3a("3.5.0", "2.35.4", "1.3.1"),
+    "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
+    "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
+    "golden-3.5.7": _golden("2.12", "3.5.7"),
+    "golden-4.2.0": _golden("2.13", "4.2.0"),
+    "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4", "2.15.2"),
+    "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1", "2.18.2"),
+    "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0", "2.21.2"),
+    "companion-tools": Roots(coordinates=_TOOLS, transitive=False),
+}

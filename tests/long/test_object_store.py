@@ -1,0 +1,198 @@
+"""Checkpoints on a store of the S3 protocol: whole counts of races, a stale driver, and a query carried there and back.
+
+A real server decides (``tests/object_store.py``); what Spark's own managers do on it is printed beside ours.
+"""
+
+import contextlib
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lab.world import CLUSTERS
+from state.store.sql.migrate import open_store
+from streaming.companion.build import line_of
+from streaming.spark.checkpoint.batch_news import MANAGER
+from streaming.spark.checkpoint.files import join
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.checkpoint.log_fence import plant, plant_epoch
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.read import newest_commit
+from streaming.spark.query.jvm import java_context, java_view
+from tests.jars import connector_jars
+from tests.object_store import ObjectStore, running_store
+from tests.races import Race, entries_against_plants, load_race
+from tests.real.pipelines import kept, kept_sums, sums_of
+from tests.real.stale_driver import Driver
+from tests.real.theatre import sides_of
+from tests.scene import Scene, one_query
+from tests.waiting import until
+from tests.world import running_clusters
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+
+ROUNDS, WRITERS = 150, 8
+ORDERS, BATCH = "orders", 200
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with running_store(tmp_path_factory.mktemp("objects") / "kept") as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def spark(store: ObjectStore) -> Iterator[SparkSession]:
+    line = line_of(pyspark.__version__)
+    assert line is not None
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": connector_jars(),
+        "spark.sql.shuffle.partitions": "1",
+        MANAGER: line.manager,
+        **store.spark_conf(),
+    }
+    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def race(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Race:
+    return load_race(spark, tmp_path_factory.mktemp("race"))
+
+
+@pytest.fixture
+def folder(store: ObjectStore, tmp_path: Path) -> str:
+    return join(store.url, tmp_path.name)
+
+
+def test_of_eight_writers_exactly_one_gets_the_name(race: Race, store: ObjectStore, folder: str) -> None:
+    for manager in (race.ours, *race.sparks):
+        began = time.monotonic()
+        told = race(manager, folder, ROUNDS, WRITERS, store.conf())
+        seconds = time.monotonic() - began
+        print(f"{manager}: two winners in {told[0]} of {ROUNDS} rounds, {seconds / ROUNDS * 1000:.0f} ms a round")
+        assert (told == (0, 0, 0)) is (manager == race.ours), f"{manager}: {told}"
+
+
+def test_of_an_entry_and_a_plant_exactly_one_gets_the_name(race: Race, spark: SparkSession, folder: str) -> None:
+    counted = entries_against_plants(race, HadoopFiles(spark), folder, ROUNDS)
+    print(f"{counted.entries} entries and {counted.plants} plants won, {counted.wrong} rounds went wrong")
+    assert counted.wrong == 0
+    assert counted.entries + counted.plants == ROUNDS
+
+
+def test_a_driver_that_thaws_and_one_started_again_write_nothing(
+    spark: SparkSession, store: ObjectStore, tmp_path: Path, folder: str
+) -> None:
+    files, checkpoint = HadoopFiles(spark), join(folder, "checkpoint")
+    frozen = Driver(tmp_path, checkpoint, 3, "frozen", store.spark_conf())
+    try:
+        until(lambda: len(frozen.given()) >= 3)
+        frozen.hold.touch()
+        until(lambda: (newest_commit(files, checkpoint) or 0) + 1 == frozen.given()[-1])
+        flying = frozen.given()[-1]
+        frozen.signal(signal.SIGSTOP)
+        planted = plant(files, checkpoint, operation="op", epoch=4, knows=lambda _: True)
+        assert planted == (flying + 1, flying + 2)
+        plant_epoch(files, checkpoint, Fence(4, "op"))
+        fenced = files.walk(checkpoint)
+        frozen.hold.unlink()
+        frozen.signal(signal.SIGCONT)
+        assert f"revenue with epoch 3 is over: operation op took {checkpoint} with epoch 4, so " in frozen.end()
+        assert files.walk(checkpoint) == fenced
+        again = Driver(tmp_path, checkpoint, 3, "again", store.spark_conf())
+        assert "revenue with epoch 3 is over" in again.end()
+        assert files.walk(checkpoint) == fenced
+        assert not (tmp_path / "again").exists(), "its sink was given the batch in flight"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            frozen.signal(signal.SIGKILL)
+        frozen.process.wait()
+
+
+def test_a_batch_costs_few_requests(spark: SparkSession, folder: str) -> None:
+    """A query with state and one shuffle partition; the counts are those of ``docs/companion.md``."""
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1).load()
+    counts = rows.selectExpr("value % 3 AS key").groupBy("key").count()
+    session_conf = {"spark.tideover.epoch": "1", "spark.tideover.query": "revenue"}
+    for key, value in session_conf.items():
+        spark.conf.set(key, value)
+    checkpoint, files = join(folder, "checkpoint"), HadoopFiles(spark)
+    writer = counts.writeStream.format("noop").outputMode("update").option("checkpointLocation", checkpoint)
+    query = writer.trigger(processingTime="200 milliseconds").start()
+    until(lambda: (newest_commit(files, checkpoint) or 0) >= 3)
+    first, before = newest_commit(files, checkpoint) or 0, requests(spark, folder)
+    until(lambda: last_batch(query) >= first + 30)
+    after, batches = requests(spark, folder), last_batch(query) - first
+    query.stop()
+    told = {name: round((after[name] - before.get(name, 0)) / batches, 1) for name in after}
+    print({name: count for name, count in told.items() if count})
+    assert told["object_put_request"] < 8
+
+
+def last_batch(query: StreamingQuery) -> int:
+    """The last one that its progress tells of."""
+    progress = query.lastProgress
+    return -1 if progress is None else progress.batchId
+
+
+def requests(spark: SparkSession, folder: str) -> dict[str, int]:
+    """How many requests of each kind the driver's client has made."""
+    jvm, conf = java_view(spark), java_context(spark).hadoopConfiguration()
+    client = jvm.org.apache.hadoop.fs.Path(folder).getFileSystem(conf)
+    text = str(jvm.org.apache.hadoop.fs.statistics.IOStatisticsLogging.ioStatisticsToString(client.getIOStatistics()))
+    counted = {name: int(count) for name, count in re.findall(r"\((\w+_request)=(\d+)\)", text)}
+    return {name: count for name, count in counted.items() if name.startswith("object")}
+
+
+def test_a_query_whose_checkpoint_is_there_goes_to_the_standby_and_back(store: ObjectStore, tmp_path: Path) -> None:
+    """The primary is killed; the state comes along, every order is counted once, and so it is on the way home."""
+    east, west = CLUSTERS
+    url, folder = f"sqlite:///{tmp_path / 'store.db'}", tmp_path / "scene"
+    with running_clusters(tmp_path / "world") as world, closing(open_store(url)) as kept_store:
+        settings = one_query(world, url, folder, "sums", "sums_by_batch")
+        settings["queries"]["sums"]["checkpoint"] = join(store.url, "failover", "sums")
+        settings["spark"]["conf"] |= keys(store, tmp_path)
+        settings["routes"].append({"from": west, "to": east})
+        with closing(Scene(folder, kept_store, settings, sides_of(world))) as scene:
+            scene.make(ORDERS)
+            for number, (here, there) in enumerate([(east, west), (west, east)], start=1):
+                scene.extend(ORDERS, number * BATCH)
+                if number == 1:
+                    scene.run()
+                scene.until(f"the orders are counted on {here}", lambda: counted(folder) == number * BATCH)  # noqa: B023
+                scene.until("they are tracked", lambda: len(scene.store.positions("sums")) == 2)
+                said = scene.failover("sums", there, "--consent", "loss").end()
+                assert said.code == 0, said.err
+            scene.extend(ORDERS, 3 * BATCH)
+            scene.until("the orders are counted at home", lambda: counted(folder) >= 3 * BATCH)
+            assert kept_sums(folder / "sums") == sums_of(3 * BATCH)
+            batches = [each["batch"] for each in kept(folder / "sums")]
+            assert batches == list(range(len(batches)))
+            epochs = [path.name for path in (store.folder / "failover").glob("sums*/epoch-*")]
+            assert len(epochs) == 2, epochs
+            for each in scene.store.operations(query="sums"):
+                print(each.kind, each.measured)
+
+
+def keys(store: ObjectStore, folder: Path) -> dict[str, str]:
+    """As a configuration has them: each secret in a file of its own."""
+    (folder / "secret-key").write_text(store.conf()["fs.s3a.secret.key"], encoding="utf-8")
+    conf = {key: value for key, value in store.spark_conf().items() if not key.endswith("secret.key")}
+    return conf | {"spark.hadoop.fs.s3a.secret.key": f"file:{folder / 'secret-key'}"}
+
+
+def counted(folder: Path) -> int:
+    return sum(count for count, _ in kept_sums(folder / "sums").values())

@@ -1,0 +1,102 @@
+"""A real server of the S3 protocol that a test starts and stops itself: Versity's gateway in front of a folder.
+
+Of several conditional puts of one object it lets exactly one through, also at the end of a multipart upload: it looks
+and publishes under a lock. (The server of moto looks first and puts then, in threads.) Built once by the Go toolchain,
+into the folder where jars lie, too.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab.ports import is_free
+from streaming.jars import cache_root, held
+from tests.ports import free_port
+from tests.waiting import until
+
+_MODULE, _VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
+BUCKET, ACCESS_KEY, SECRET_KEY = "checkpoints", "tideover", "correct-horse-51b2"
+_BUILD_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """A running server with one bucket."""
+
+    port: int
+    folder: Path
+    """What it keeps, an object a file."""
+
+    @property
+    def url(self) -> str:
+        return f"s3a://{BUCKET}"
+
+    def conf(self) -> dict[str, str]:
+        """Hadoop's settings to reach it, the keys included."""
+        return {
+            "fs.s3a.endpoint": f"http://127.0.0.1:{self.port}",
+            "fs.s3a.endpoint.region": "us-east-1",
+            "fs.s3a.path.style.access": "true",
+            "fs.s3a.access.key": ACCESS_KEY,
+            "fs.s3a.secret.key": SECRET_KEY,
+        }
+
+    def spark_conf(self) -> dict[str, str]:
+        """The same as settings of a Spark session."""
+        return {f"spark.hadoop.{key}": value for key, value in self.conf().items()}
+
+
+@contextmanager
+def running_store(folder: Path, *options: str) -> Iterator[ObjectStore]:
+    """A server from nothing; ``options`` of its backend, such as ``--nometa``, under which it heeds no condition."""
+    program = find_program()
+    (folder / BUCKET).mkdir(parents=True)
+    store = ObjectStore(free_port(), folder / BUCKET)
+    secrets = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+    command: Sequence[str] = [program, "--port", f"127.0.0.1:{store.port}", "--quiet", "posix", *options, str(folder)]
+    with (folder.parent / f"{folder.name}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **secrets})
+    try:
+        until(lambda: not is_free(store.port), "the server of objects listens")
+        yield store
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def find_program() -> str:
+    """The server, built first where Go is; skips the test without it."""
+    found = shutil.which("versitygw")
+    if found is not None:
+        return found
+    program = cache_root() / "tools" / f"versitygw-{_VERSION}"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    go = shutil.which("go")
+    with held(program.parent / ".versitygw", lambda: None):
+        if not program.is_file() and go is not None:
+            _build(go, program)
+    if program.is_file():
+        return str(program)
+    sentence = "versitygw was not found, and no Go to build it with"
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+def _build(go: str, program: Path) -> None:
+    sys.stderr.write(f"building versitygw {_VERSION} (once, two minutes)\n")
+    scratch = program.parent / ".build"
+    done = subprocess.run(
+        [go, "install", f"{_MODULE}@{_VERSION}"], env={**os.environ, "GOBIN": str(scratch)}, capture_output=True,
+        text=True, timeout=_BUILD_SECONDS, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        pytest.fail(f"versitygw could not be built:\n{done.stderr[-2000:]}")
+    (scratch / "versitygw").replace(program)

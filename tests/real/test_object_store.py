@@ -1,0 +1,170 @@
+"""Checkpoints on a store of the S3 protocol: of several writers one gets the name, and a stale run writes nothing.
+
+The counts here are small; ``tests/long/test_object_store.py`` has the whole ones, beside Spark's own managers.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from state.settings.keys import Tideover
+from streaming.companion.build import line_of
+from streaming.spark.checkpoint.batch_news import MANAGER
+from streaming.spark.checkpoint.files import join
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.errors import FileVanished, UnsafeCheckpoint, UnsafeFileSystem
+from streaming.spark.query.jvm import java_context
+from streaming.spark.runner.service import require_exclusive_create
+from tests.jars import connector_jars
+from tests.object_store import ObjectStore, running_store
+from tests.races import Race, entries_against_plants, load_race
+
+pytestmark = [pytest.mark.real, pytest.mark.jars("s3a")]
+
+ROUNDS, WRITERS = 15, 8
+_UNCACHED = "fs.s3a.impl.disable.cache"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with running_store(tmp_path_factory.mktemp("objects") / "kept") as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def spark(store: ObjectStore) -> Iterator[SparkSession]:
+    line = line_of(pyspark.__version__)
+    assert line is not None
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": connector_jars(),
+        MANAGER: line.manager,
+        **store.spark_conf(),
+    }
+    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def race(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Race:
+    return load_race(spark, tmp_path_factory.mktemp("race"))
+
+
+@pytest.fixture
+def files(spark: SparkSession) -> HadoopFiles:
+    return HadoopFiles(spark)
+
+
+@pytest.fixture
+def folder(store: ObjectStore, tmp_path: Path) -> str:
+    return join(store.url, tmp_path.name)
+
+
+def test_of_eight_writers_exactly_one_gets_the_name(race: Race, store: ObjectStore, folder: str) -> None:
+    assert race(race.ours, folder, ROUNDS, WRITERS, store.conf()) == (0, 0, 0)
+
+
+def test_of_an_entry_and_a_plant_exactly_one_gets_the_name(race: Race, files: HadoopFiles, folder: str) -> None:
+    counted = entries_against_plants(race, files, folder, ROUNDS)
+    print(f"{counted.entries} entries and {counted.plants} plants won, {counted.wrong} rounds went wrong")
+    assert counted.wrong == 0
+    assert counted.entries + counted.plants == ROUNDS
+
+
+def test_a_tree_is_listed_copied_read_and_deleted(files: HadoopFiles, folder: str) -> None:
+    for name in ("a", "sub/b", "sub/deeper/c; isDirectory=true"):
+        files.replace(join(folder, "from", name), name.encode())
+    expected = {name: len(name) for name in ("a", "sub/b", "sub/deeper/c; isDirectory=true")}
+    assert files.walk(join(folder, "from")) == expected
+    assert list(files.list_names(join(folder, "from"))) == ["a", "sub"]
+    files.copy((join(folder, "from", name), join(folder, "to", name)) for name in expected)
+    assert files.walk(join(folder, "to")) == expected
+    assert files.read_bytes(join(folder, "to", "sub/b")) == b"sub/b"
+    assert files.size(join(folder, "to", "a")) == 1
+    assert files.exists(join(folder, "to", "sub"))
+    assert not files.is_link(join(folder, "to", "a"))
+    assert files.free_space(folder) is None
+    assert files.delete(join(folder, "to"), recursive=True)
+    assert files.walk(join(folder, "to")) == {}
+    assert list(files.list_names(join(folder, "none"))) == []
+    assert not files.delete(join(folder, "none"))
+    for ask in (files.read_bytes, files.size):
+        with pytest.raises(FileVanished):
+            ask(join(folder, "none"))
+    with pytest.raises(FileVanished):
+        files.copy([(join(folder, "none"), join(folder, "to"))])
+
+
+@contextmanager
+def addressed(spark: SparkSession, store: ObjectStore, **more: str) -> Iterator[None]:
+    """Meanwhile Hadoop makes new clients, by the settings of another server, or by others."""
+    conf = java_context(spark).hadoopConfiguration()
+    settings = {**store.conf(), **more, _UNCACHED: "true"}
+    before = {key: conf.get(key) for key in settings}
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            conf.unset(key) if value is None else conf.set(key, value)
+
+
+def declared(checkpoint: str, **spark: object) -> Tideover:
+    """A configuration with one query of runner ``a``."""
+    return Tideover.model_validate({
+        "store": "sqlite:///x.db",
+        "clusters": {name: {"bootstrap": [f"{name}:9092"]} for name in ("east", "west")},
+        "routes": [{"from": "east", "to": "west"}],
+        "runners": {"a": {}},
+        "queries": {
+            "revenue": {
+                "pipeline": "a:b", "sources": {"o": {"topics": ["o"]}}, "clusters": ["east", "west"], "runners": ["a"],
+                "checkpoint": checkpoint, "spark": spark,
+            }
+        },
+    })  # fmt: skip
+
+
+def test_a_runner_tries_the_store_out_and_leaves_nothing_there(
+    spark: SparkSession, files: HadoopFiles, folder: str
+) -> None:
+    require_exclusive_create(spark, declared(folder), "a", Path("/"))
+    assert files.walk(folder) == {}
+
+
+def test_a_runner_refuses_a_store_that_heeds_no_condition(spark: SparkSession, tmp_path: Path) -> None:
+    """The same server keeps no ETags so, and overwrites whatever it was asked."""
+    with running_store(tmp_path / "kept", "--nometa") as careless, addressed(spark, careless):
+        with pytest.raises(UnsafeCheckpoint, match="is on a store that overwrites an object although"):
+            require_exclusive_create(spark, declared(f"{careless.url}/revenue"), "a", Path("/"))
+        assert not list((careless.folder / "revenue").glob("*")), "what it was tried with is gone"
+
+
+def test_sparks_own_manager_is_refused_on_the_store(spark: SparkSession, folder: str) -> None:
+    settings = declared(folder, **{MANAGER: "org.apache.spark.FileContextBased"})
+    with pytest.raises(UnsafeCheckpoint, match="where Spark's own manager lets two drivers create one entry") as error:
+        require_exclusive_create(spark, settings, "a", Path("/"))
+    assert "run Spark 4.2.0 with Tideover's companion" in error.value.hint
+
+
+def test_without_conditions_nothing_is_planted_started_or_hosted(
+    spark: SparkSession, store: ObjectStore, folder: str
+) -> None:
+    told = r"fs\.s3a\.create\.conditional\.enabled is false"
+    with addressed(spark, store, **{"fs.s3a.create.conditional.enabled": "false"}):
+        with pytest.raises(UnsafeFileSystem, match=told):
+            HadoopFiles(spark).create_atomically(join(folder, "x"), b"mine")
+        with pytest.raises(UnsafeCheckpoint, match=told):
+            require_exclusive_create(spark, declared(folder), "a", Path("/"))
+        rows = spark.readStream.format("rate").load().writeStream.format("noop")
+        with pytest.raises(Exception, match=told):
+            rows.option("checkpointLocation", join(folder, "started")).start()
