@@ -146,6 +146,13 @@ class Driver:
         self.process.kill()
         self.process.wait()
 
+    def die(self) -> None:
+        """SIGKILL, the JVM included: as if the whole host had lost its power."""
+        self._ended = True
+        for pid in self._pids():
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
     def stop(self) -> None:
         self._ended = True
         if self.process.poll() is None:

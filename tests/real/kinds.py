@@ -37,7 +37,7 @@ _WRITES = {COPIED: COPIES, HANDED: HANDS}
 _PIPELINES = {
     JOINED: "joined_ids", COPIED: "copies", DELTA: "delta_ids", HANDED: "copies", TAKEN: "rows_by_batch",
 }  # fmt: skip
-_DELTA_CONF = {
+DELTA_CONF = {
     "spark.databricks.delta.snapshotPartitions": 1,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -60,7 +60,7 @@ def declare(on: Stage, *names: str, alone: bool = False) -> None:
     declared["queries"] = added if alone else {**declared["queries"], **added}
     if DELTA in names:
         jars = ",".join(map(str, jar_paths(f"delta-{pyspark.__version__}")))
-        declared["spark"]["conf"] |= {**_DELTA_CONF, "spark.jars": jars}
+        declared["spark"]["conf"] |= {**DELTA_CONF, "spark.jars": jars}
     on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
     home, away = CLUSTERS
     for topic in (ASKED, PAID, COPIES, HANDS):
