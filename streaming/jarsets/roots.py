@@ -91,6 +91,24 @@ def _companion(scala: str, spark: str, scala_library: str, hadoop: str, jackson:
     return Roots(coordinates=coordinates, transitive=False)
 
 
+_SCALATEST = (
+    "scalatest-core", "scalatest-funsuite", "scalatest-matchers-core", "scalatest-shouldmatchers", "scalatest-diagrams",
+)  # fmt: skip
+
+
+def _suites(spark: str) -> Roots:
+    """Name Spark's own suites of streams and of its Kafka connector, and what runs them; `golden` has those of SQL."""
+    modules = ("core", "catalyst", "common-utils", "sql-kafka-0-10")
+    coordinates = (
+        *(f"org.apache.spark:spark-{module}_2.13:{spark}:tests" for module in modules),
+        *(f"org.scalatest:{module}_2.13:3.2.19" for module in _SCALATEST),
+        "org.scalatest:scalatest-compatible:3.2.19",
+        "org.scalactic:scalactic_2.13:3.2.19",
+        "org.scalatestplus:mockito-5-12_2.13:3.2.19.0",
+    )
+    return Roots(coordinates=coordinates, transitive=False)
+
+
 _TOOLS = (
     "com.google.googlejavaformat:google-java-format:1.28.0:all-deps",
     "org.junit.platform:junit-platform-console-standalone:1.13.4",
@@ -111,5 +129,6 @@ ROOTS: Mapping[str, Roots] = {
     "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4", "2.15.2"),
     "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1", "2.18.2"),
     "companion-4.2.0": _companion("2.13", "4.2.0", "2.13.18", "3.5.0", "2.21.2"),
+    "suites-4.2.0": _suites("4.2.0"),
     "companion-tools": Roots(coordinates=_TOOLS, transitive=False),
 }

@@ -1,0 +1,119 @@
+"""Spark's own suites, as it publishes them, run against the companion's file manager.
+
+``python -m tests.spark_suites [SUITE...]`` prints each test that ran and how it ended, and how many. A suite takes the
+manager from the setting that a user would write; the one about managers themselves is given ours by a class of a few
+lines (``tests/suites``). The suites about Kafka start a broker and a ZooKeeper of their own.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from streaming.companion.build import line_of, run_javac
+from streaming.companion.jar import companion_jar
+from streaming.jars import jar_paths
+from streaming.java import java_home_binary
+
+OURS = Path(__file__).parent / "suites"
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+SUITES = (
+    "tideover.spark41.FencedManagerSuite",
+    f"{_STREAMING}.CheckpointFileManagerSuite",
+    f"{_STREAMING}.HDFSMetadataLogSuite",
+    f"{_STREAMING}.OffsetSeqLogSuite",
+    f"{_STREAMING}.CompactibleFileStreamLogSuite",
+    "org.apache.spark.sql.streaming.CommitLogSuite",
+    "org.apache.spark.sql.kafka010.KafkaSourceStressSuite",
+    "org.apache.spark.sql.kafka010.KafkaDontFailOnDataLossSuite",
+    "org.apache.spark.sql.kafka010.KafkaSourceStressForDontFailOnDataLossSuite",
+)
+_SECONDS = 900.0
+_OPENED = (
+    "java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util",
+    "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs",
+    "sun.security.action", "sun.util.calendar",
+)  # fmt: skip
+"""What Spark wants opened of the JDK; its own launcher does it (``JavaModuleOptions``)."""
+_ENDED = re.compile(r"^- (?P<name>.+?)(?P<failed> \*\*\* FAILED \*\*\*.*)?(?P<left> !!! (?:CANCELED|IGNORED) !!!)?$")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a suite ended."""
+
+    suite: str
+    passed: tuple[str, ...]
+    failed: tuple[str, ...]
+    left_out: tuple[str, ...]
+    """Tests that the suite itself cancels or ignores."""
+    complete: bool
+    """Whether the runner came to its end, so that nothing is missing."""
+    output: str
+
+
+def run_suite(suite: str, scratch: Path) -> Outcome:
+    """Run one suite in a JVM of its own."""
+    line = line_of(pyspark.__version__)
+    assert line is not None
+    jars = [companion_jar(), *jar_paths(f"suites-{line.spark}"), *jar_paths(f"golden-{line.spark}")]
+    jars += jar_paths(f"spark-{line.spark}")
+    spark = Path(pyspark.__file__).parent / "jars"
+    against = [*jars, *jar_paths(f"companion-{line.spark}"), *sorted(spark.glob("spark-*.jar"))]
+    run_javac(sorted(OURS.glob("*.java")), against, scratch / "classes")
+    (scratch / "tmp").mkdir(exist_ok=True)
+    settings = {
+        "spark.sql.streaming.checkpointFileManagerClass": line.manager,
+        "spark.testing": "1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "java.io.tmpdir": str(scratch / "tmp"),
+        "java.security.manager": "allow",
+    }
+    class_path = os.pathsep.join([str(scratch / "classes"), *map(str, jars), str(spark / "*")])
+    command = [str(java_home_binary()), "-ea", "-Xmx2g", "-cp", class_path]
+    command += [f"-D{key}={value}" for key, value in settings.items()]
+    command += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
+    command += ["org.scalatest.tools.Runner", "-R", str(scratch / "classes"), "-s", suite, "-oW"]
+    done = subprocess.run(
+        command, cwd=scratch, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_SECONDS, check=False
+    )
+    return read_outcome(suite, done.stdout)
+
+
+def read_outcome(suite: str, output: str) -> Outcome:
+    """What ScalaTest's report says."""
+    ended = [match for line in output.splitlines() if (match := _ENDED.match(line)) is not None]
+    return Outcome(
+        suite=suite,
+        passed=tuple(each["name"] for each in ended if not each["failed"] and not each["left"]),
+        failed=tuple(each["name"] for each in ended if each["failed"]),
+        left_out=tuple(each["name"] for each in ended if each["left"]),
+        complete="Suites: completed" in output and "aborted 0" in output,
+        output=output,
+    )
+
+
+def main(suites: Sequence[str]) -> int:
+    """Run them one after the other; 1 when one failed or did not come to its end."""
+    worst = 0
+    for suite in suites:
+        with tempfile.TemporaryDirectory(prefix="tideover-suites-") as scratch:
+            told = run_suite(suite, Path(scratch))
+        state = "complete" if told.complete else "did not come to its end"
+        passed, failed, left = len(told.passed), len(told.failed), len(told.left_out)
+        print(f"{suite}: {passed} passed, {failed} failed, {left} left out, {state}", flush=True)
+        for name in told.failed:
+            print(f"    failed: {name}")
+        worst = max(worst, int(bool(told.failed) or not told.complete))
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main([suite for suite in SUITES if not sys.argv[1:] or suite.rpartition(".")[2] in sys.argv[1:]]))
