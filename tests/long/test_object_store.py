@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pyspark
@@ -32,7 +33,8 @@ from tests.races import Race, entries_against_plants, load_race
 from tests.real.pipelines import kept, kept_sums, sums_of
 from tests.real.stale_driver import Driver
 from tests.real.theatre import sides_of
-from tests.scene import Scene, one_query
+from tests.scene import Stage, one_query
+from tests.streams import position
 from tests.waiting import until
 from tests.world import running_clusters
 
@@ -166,25 +168,33 @@ def test_a_query_whose_checkpoint_is_there_goes_to_the_standby_and_back(store: O
         settings["queries"]["sums"]["checkpoint"] = join(store.url, "failover", "sums")
         settings["spark"]["conf"] |= keys(store, tmp_path)
         settings["routes"].append({"from": west, "to": east})
-        with closing(Scene(folder, kept_store, settings, sides_of(world))) as scene:
+        with closing(Stage(folder, kept_store, settings, sides_of(world), world=world)) as scene:
             scene.make(ORDERS)
-            for number, (here, there) in enumerate([(east, west), (west, east)], start=1):
-                scene.extend(ORDERS, number * BATCH)
-                if number == 1:
-                    scene.run()
-                scene.until(f"the orders are counted on {here}", lambda: counted(folder) == number * BATCH)  # noqa: B023
-                scene.until("they are tracked", lambda: len(scene.store.positions("sums")) == 2)
-                said = scene.failover("sums", there, "--consent", "loss").end()
-                assert said.code == 0, said.err
+            scene.extend(ORDERS, BATCH)
+            scene.run()
+            scene.until("the orders are counted on east", partial(is_read, scene, east, BATCH))
+            scene.kill(east)
+            assert scene.failover("sums", west, "--consent", "loss").end().code == 0
+            scene.heal()
+            scene.extend(ORDERS, 2 * BATCH)
+            scene.until("the orders are counted on west", partial(is_read, scene, west, 2 * BATCH))
+            assert scene.failover("sums", east).end().code == 0
             scene.extend(ORDERS, 3 * BATCH)
-            scene.until("the orders are counted at home", lambda: counted(folder) >= 3 * BATCH)
+            scene.until("the orders are counted at home", partial(is_read, scene, east, 3 * BATCH))
             assert kept_sums(folder / "sums") == sums_of(3 * BATCH)
             batches = [each["batch"] for each in kept(folder / "sums")]
             assert batches == list(range(len(batches)))
-            epochs = [path.name for path in (store.folder / "failover").glob("sums*/epoch-*")]
-            assert len(epochs) == 2, epochs
+            made = [path.name for path in (store.folder / "failover").glob("**/epoch-*")]
+            assert len(made) == 2, made
             for each in scene.store.operations(query="sums"):
                 print(each.kind, each.measured)
+
+
+def is_read(scene: Stage, cluster: str, end: int) -> bool:
+    """Whether the query has counted so many orders, and their places are known."""
+    ends = position(end, topic=ORDERS, shifted=cluster != CLUSTERS[0])[ORDERS]
+    last = {str(row.partition): row.ring[-1].offset + 1 for row in scene.store.positions("sums") if row.ring}
+    return last == ends and sum(count for count, _ in kept_sums(scene.folder / "sums").values()) == end
 
 
 def keys(store: ObjectStore, folder: Path) -> dict[str, str]:
@@ -192,7 +202,3 @@ def keys(store: ObjectStore, folder: Path) -> dict[str, str]:
     (folder / "secret-key").write_text(store.conf()["fs.s3a.secret.key"], encoding="utf-8")
     conf = {key: value for key, value in store.spark_conf().items() if not key.endswith("secret.key")}
     return conf | {"spark.hadoop.fs.s3a.secret.key": f"file:{folder / 'secret-key'}"}
-
-
-def counted(folder: Path) -> int:
-    return sum(count for count, _ in kept_sums(folder / "sums").values())
