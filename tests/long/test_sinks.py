@@ -38,7 +38,8 @@ HELD = {"before": CALM, "in": FLYING - 20}
 """From which id on the batch is held. Rows go through Python a hundred at a time, so most of it is written by then."""
 
 RESUMES = tuple(each.value for each in Resume if each is not Resume.FRESH)
-TWICE = {"carry": {("after", sinks.TABLE), ("in", sinks.COPIED), ("after", sinks.COPIED)}}
+_APPENDED = {("in", sinks.COPIED), ("after", sinks.COPIED)}
+TWICE = {"carry": {("after", sinks.TABLE), *_APPENDED}, "switch": _APPENDED}
 """What may stand twice, because the sink appends, or knows a batch by the query id, which ``carry`` changes."""
 
 
