@@ -121,7 +121,7 @@ def test_a_spark_without_a_locked_connector_is_refused_with_the_known_ones() -> 
     assert connector_jars(own, "4.1.2") == []
 
 
-def test_a_checkpoint_on_s3_brings_the_connector_or_is_refused_where_there_is_none() -> None:
+def test_a_checkpoint_on_s3_brings_the_connector_or_is_refused() -> None:
     bucket, default = ["hdfs://n/a", "s3a://bucket/revenue"], Spark(conf={"spark.hadoop.fs.defaultFS": "s3a://bucket"})
     for spark, checkpoints in ((Spark(), bucket), (default, ["/revenue"])):
         for version in ("3.5.7", "4.0.0"):
