@@ -17,6 +17,7 @@ from typing import Protocol
 
 import structlog
 
+from orchestrator.changes import Changes
 from orchestrator.cluster_watch import ClusterWatch, Observer
 from orchestrator.decide.operation.phases import watched
 from orchestrator.errors import NotLeading
@@ -25,7 +26,6 @@ from orchestrator.housekeeping import Housekeeping
 from orchestrator.lease import Leadership, this_process
 from orchestrator.notify.teller import Channel, Notices
 from orchestrator.operation.automatic_failover import AutomaticFailover
-from orchestrator.operation.changes import Changes
 from orchestrator.operation.execute import HEARTS_SECONDS
 from orchestrator.operation.scheduler import Scheduler
 from orchestrator.traces.writer import Sink, TraceWriter

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from orchestrator.changes import REST_SECONDS, Changes
 from orchestrator.decide.gates import checks
 from orchestrator.decide.gates.automatic import Recheck, recheck
 from orchestrator.decide.gates.gate import is_attended
@@ -41,7 +42,6 @@ from orchestrator.errors import UnknownName
 from orchestrator.facts.current import hosting_of, hosting_process, latest_fact
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
-from orchestrator.operation.changes import REST_SECONDS, Changes
 from orchestrator.operation.journal import Journal
 from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import hold_detail

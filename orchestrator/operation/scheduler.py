@@ -21,11 +21,11 @@ from typing import TypeVar
 
 import structlog
 
+from orchestrator.changes import Changes
 from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_drill, open_drills, open_operations
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import Leadership
-from orchestrator.operation.changes import Changes
 from orchestrator.operation.drill import AT_ONCE, DrillDriver, DrillTaker
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.requests import RequestHandler

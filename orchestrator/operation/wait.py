@@ -13,11 +13,11 @@ from datetime import timedelta
 
 import structlog
 
+from orchestrator.changes import Changes
 from orchestrator.errors import NotLeading
 from orchestrator.facts.current import open_drills, open_operations
 from orchestrator.facts.evidence import keep_evidence_of
 from orchestrator.lease import Leadership
-from orchestrator.operation.changes import Changes
 from orchestrator.operation.requests import standing_of
 from orchestrator.operation.scheduler import Scheduler
 from state.errors import StoreError, StoreUnavailable, TideoverError

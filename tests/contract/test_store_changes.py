@@ -40,7 +40,7 @@ def consent(store: ControllerStore, term: int) -> None:
 
 
 @pytest.mark.parametrize("come", [answer, report, stop, ask, consent], ids=lambda come: come.__name__)
-def test_what_a_driver_waits_for_changes_its_mark(
+def test_a_mark_changes_with_all_that_a_driver_waits_for(
     store: ControllerStore, come: Callable[[ControllerStore, int], None]
 ) -> None:
     term = waiting(store)

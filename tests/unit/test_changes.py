@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator, Mapping
 
 import pytest
 
-from orchestrator.operation import changes as module
-from orchestrator.operation.changes import Changes
+from orchestrator import changes as module
+from orchestrator.changes import Changes
 from state.errors import StoreUnavailable
 
 LONG = 30.0
@@ -55,7 +55,7 @@ def test_a_driver_is_woken_by_what_came_for_it(store: Store) -> None:
     assert time.monotonic() - began < LONG
 
 
-def test_what_came_between_the_mark_and_the_wait_is_not_missed(store: Store) -> None:
+def test_news_between_the_mark_and_the_wait_are_not_missed(store: Store) -> None:
     changes = Changes(store)  # type: ignore[arg-type] # as above
     mark = known(changes, "one")
     store.marks["one"] = 1
@@ -64,7 +64,7 @@ def test_what_came_between_the_mark_and_the_wait_is_not_missed(store: Store) -> 
     assert changes.mark("one") == 1
 
 
-def test_what_came_for_another_wakes_nobody_else(store: Store) -> None:
+def test_news_for_another_wakes_no_other_driver(store: Store) -> None:
     changes = Changes(store)  # type: ignore[arg-type] # as above
     mark = known(changes, "one")
     threading.Timer(0.01, lambda: store.marks.update(two=1)).start()

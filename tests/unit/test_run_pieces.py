@@ -421,7 +421,7 @@ class Watched:
         return self.progress()[-1] if self.reported else None
 
 
-def test_a_batch_is_counted_and_its_checkpoint_inspected_once_spark_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched()
     counted: list[int | None] = []
     inspected: list[str] = []

@@ -20,7 +20,7 @@ ROUTE = Route.model_validate({"from": "east", "to": "west"})
 
 def row(batch: int, offset: int, ring: Iterable[int] = (), *, dense: bool | None = None, **place: Any) -> Position:
     where: dict[str, Any] = {"epoch": 1, "cluster": "east", **place}
-    fingerprints = tuple(Fingerprint(number, number * 10, bytes([number])) for number in ring)
+    fingerprints = tuple(Fingerprint(number, number * 10, bytes([number]) * 16) for number in ring)
     return Position(
         query="q", **where, source="s", topic="t", partition=0, batch=batch,
         offset=offset,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from orchestrator.changes import Changes
 from orchestrator.cli import plan_summary, render
 from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
 from orchestrator.cli.moves.options import CONSENTS, Flags
@@ -21,7 +22,6 @@ from orchestrator.facts.current import open_operation, run_of
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from orchestrator.lease import Leadership, is_led, this_process
-from orchestrator.operation.changes import Changes
 from orchestrator.operation.requests import RequestSpec, default_target, standing_of, submit
 from orchestrator.operation.wait import RequestWait
 from state.errors import StoreError

@@ -200,7 +200,7 @@ def test_records_that_outlived_retention_may_be_unread_despite_older_times() -> 
     shows(target, target_offset=18, method="timestamp", exact=False)
 
 
-def test_a_first_record_as_old_as_the_newest_remembered_is_not_retentions_work() -> None:
+def test_a_first_record_as_old_as_the_newest_is_not_retentions_work() -> None:
     read = want(OLD[:40])
     newest, mismatch = OLD[39][1], NoPlace(Cause.MISMATCH)
     same, younger = (OffsetAnswer(offset=7, timestamp_ms=newest + more, leader_epoch=None) for more in (0, 1))
