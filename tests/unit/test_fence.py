@@ -129,11 +129,12 @@ def fenced(
     *here: RunHere,
     master_ui: str | None = None,
     file_sink: Path | None = None,
+    wait_seconds: float = 0.05,
 ) -> FenceReport:
     guard = FenceContext(
         instance="mine", here=HERE, spark=Spark(master_ui=master_ui), files=LocalFiles(), knows=lambda _: True
     )
-    request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=0.05)
+    request = FenceRequest(checkpoint=str(folder), epoch=4, operation="op", hosting=hosting, wait_seconds=wait_seconds)
     sink = UNKNOWN_SINK if file_sink is None else FileSink(str(file_sink), by_query_id=False)
     return fence(guard, request, cast(Any, here), DECLARED, lambda: sink)
 
@@ -283,7 +284,7 @@ def test_an_epoch_is_planted_once_nothing_is_waited_for(folder: Path) -> None:
         seen.append(planted_epochs(LocalFiles(), str(folder)))
         return None if len(seen) > 1 else "its thread is still inside a batch"
 
-    fenced(folder, process(instance="mine"), RunHere(look))
+    fenced(folder, process(instance="mine"), RunHere(look), wait_seconds=60.0)
     assert seen == [(), ()]
     assert planted_epochs(LocalFiles(), str(folder)) == (Fence(4, "op"),)
 
