@@ -39,7 +39,7 @@ from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
 
 NAME = "size"
-SIZES = (25,)
+SIZES = (25, 50, 100)
 PARTITIONS = 100
 RUNNERS = ("a", "b", "c", "d")
 RECORDS = 40

@@ -129,6 +129,11 @@ ENTRIES = (
         judges=("bench/samples.py",), unit="measurements", written="bench-desk/report.md",
     ),
     Entry(
+        name="bench-size", title="Measurements of 25, 50 and 100 queries that leave a dead cluster at once",
+        command=_bench("bench-size", "size"), minutes=15, judged=BY_FIGURES,
+        judges=("bench/samples.py",), unit="measurements", written="bench-size/report.md",
+    ),
+    Entry(
         name="timeline", title="Size and cost of the timeline", command=_bench("timeline", "timeline"), minutes=6,
         judged=BY_FIGURES, judges=("bench/samples.py",), unit="measurements", written="timeline/report.md",
     ),
