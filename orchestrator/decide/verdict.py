@@ -152,7 +152,7 @@ def _down(view: View) -> Judgement | None:
     wanted = view.detection.failures
     if view.mine.fault is not Fault.THEIRS or view.against < wanted or view.awaited is not None:
         return None
-    return _one(Verdict.DOWN, f"{_row(view.mine)}: {_why(view.mine)}; no other observer has seen it alive since")
+    return _one(Verdict.DOWN, f"{_row(view.mine)}: {_why(view.mine)}; no other observer has seen it alive after that")
 
 
 def _only_from_here(view: View) -> Judgement | None:
