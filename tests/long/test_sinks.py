@@ -32,10 +32,10 @@ from tests.world import running_clusters
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.jars("delta")]
 
 ORDERS, COPIES = "orders", "copies"
-CALM, FLYING, LATER = 400, 2400, 2600
+CALM, FLYING, LATER = 400, 8_400, 8_600
 """Ends of the ids that were committed, of those in flight, and of those that come after the move."""
 HELD = {"before": CALM, "in": FLYING - 20}
-"""From which id on the batch is held. Rows go through Python a hundred at a time, so most of it is written by then."""
+"""From which id on the batch is held. Rows come out of Python 64 KB at a time, so most of it is written by then."""
 
 RESUMES = tuple(each.value for each in Resume if each is not Resume.FRESH)
 _APPENDED = {("in", sinks.COPIED), ("after", sinks.COPIED)}
@@ -137,8 +137,8 @@ def play(resume: str, moment: str, postgres: Postgres, folder: Path) -> Played:
 def has_all(scene: Scene, found: Mapping[int, int], checkpoint: Path, name: str, end: int) -> bool:
     """Whether a sink has these ids, the checkpoint the commit of their batch, and the store their positions."""
     newest = [max(batch_ids(LocalFiles(), str(checkpoint), log), default=-1) for log in ("offsets", "commits")]
-    tracked = [each.ring[-1].offset + 1 for each in scene.store.positions(name) if each.ring]
-    return newest[0] == newest[1] and tracked == [end // 2] * 2 and found.keys() >= set(range(end))
+    tracked = {each.partition: each.ring[-1].offset + 1 for each in scene.store.positions(name) if each.ring}
+    return newest[0] == newest[1] and tracked == {0: end // 2, 1: end // 2} and found.keys() >= set(range(end))
 
 
 def settings(bootstraps: Mapping[str, list[str]], folder: Path, url: str, resume: str, address: str) -> dict[str, Any]:

@@ -80,11 +80,11 @@ def _parsed(sources: Sources) -> DataFrame:
 def _ids(sources: Sources, settings: Mapping[str, Any]) -> DataFrame:
     hold = Path(str(settings["hold"]))
 
-    def pass_on(number: int) -> int:
+    def pass_on(number: int) -> str:
         _wait(number, hold)
-        return number
+        return f"{number:0100d}"  # rows leave Python 64 KB at a time
 
-    return _parsed(sources).withColumn("id", functions.udf(pass_on, "long")("id"))
+    return _parsed(sources).withColumn("id", functions.udf(pass_on, "string")("id").cast("long"))
 
 
 def _wait(number: int, hold: Path) -> None:
