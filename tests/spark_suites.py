@@ -31,9 +31,6 @@ SUITES = (
     f"{_STREAMING}.OffsetSeqLogSuite",
     f"{_STREAMING}.CompactibleFileStreamLogSuite",
     "org.apache.spark.sql.streaming.CommitLogSuite",
-    "org.apache.spark.sql.kafka010.KafkaSourceStressSuite",
-    "org.apache.spark.sql.kafka010.KafkaDontFailOnDataLossSuite",
-    "org.apache.spark.sql.kafka010.KafkaSourceStressForDontFailOnDataLossSuite",
 )
 _SECONDS = 900.0
 _OPENED = (
