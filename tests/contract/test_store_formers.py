@@ -158,11 +158,12 @@ def test_a_stale_leader_asks_nobody(store: ControllerStore) -> None:
 # -- forgotten ---------------------------------------------------------------------------------------------------------
 def test_a_row_goes_by_age_once_its_checkpoint_was_cleaned(store: ControllerStore) -> None:
     term = moved(store)
-    assert store.prune(store.now() - SECOND, keep=1, limit=10, term=term).checkpoints == 0, "however old it is"
+    just_now, an_hour_ago = timedelta(microseconds=1), timedelta(hours=1)
+    assert store.prune(store.now() - just_now, keep=1, limit=10, term=term).checkpoints == 0, "however old it is"
     store.ask_to_clean(LEFT, runner="a", epoch=2, event=TOLD)
     store.report_cleaned(store.to_clean("a")[0], CleanedFiles(1, 1), event=ANSWER)
-    assert store.prune(store.now() - SECOND, keep=1, limit=10, term=term).checkpoints == 0, "it is young"
-    assert store.prune(store.now() - timedelta(microseconds=1), keep=1, limit=10, term=term).checkpoints == 1
+    assert store.prune(store.now() - an_hour_ago, keep=1, limit=10, term=term).checkpoints == 0, "it is young"
+    assert store.prune(store.now() - just_now, keep=1, limit=10, term=term).checkpoints == 1
     assert store.formers() == []
 
 
