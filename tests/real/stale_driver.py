@@ -29,6 +29,8 @@ class Driver:
     ) -> None:
         self.sink = folder / name
         self.hold = folder / f"{name}.hold"
+        self.held = folder / f"{name}.held"
+        """There as soon as its sink waits."""
         self._said = folder / f"{name}.said"
         command = [sys.executable, "-m", "tests.real.stale_driver", checkpoint, str(epoch), str(self.sink)]
         with self._said.open("wb") as said:
@@ -62,6 +64,7 @@ def main(checkpoint: str, epoch: str, sink: Path, conf: Mapping[str, str]) -> No
         with sink.open("a") as file:
             file.write(f"{batch} {len(rows)}\n")
         while sink.with_name(f"{sink.name}.hold").exists():
+            sink.with_name(f"{sink.name}.held").touch()
             time.sleep(0.02)
 
     line = line_of(pyspark.__version__)
