@@ -169,12 +169,16 @@ class Filled:
         return range(first, last + 1)
 
     def _want(self, east: Link, case: Case, number: int, among: Sequence[int]) -> Want:
-        position = self.chance.choice(among)
+        """The question for a position at which something was read: before it there may be aborted records alone."""
         key = TopicPartition(case.topic, number)
-        tail = read_last_records(
-            east, {key: position}, count=LIMIT, timeout=_TIMEOUT, read_committed=case.read_committed
-        )[key]
-        assert tail.error is None, tail
+        while True:
+            position = self.chance.choice(among)
+            tail = read_last_records(
+                east, {key: position}, count=LIMIT, timeout=_TIMEOUT, read_committed=case.read_committed
+            )[key]
+            assert tail.error is None, tail
+            if tail.records:
+                break
         return Want(
             source=_SOURCE,
             topic=case.topic,

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
+from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.errors import PipelineMisfit
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.launch import dry_writer, prepare_writer
@@ -91,7 +92,7 @@ def hosting(session: SparkSession, function: str, **more: Any) -> Hosting:
     )
     return Hosting(
         settings=settings, runner="a", instance="one", spark_master="local[1]", application_id="app", base=Path("/"),
-        here=cast(Any, None), session=session, files=cast(Any, None), store=cast(Any, None),
+        here=cast(Any, None), session=session, files=LocalFiles(), store=cast(Any, None),
         listener=cast(Any, None),
     )  # fmt: skip
 

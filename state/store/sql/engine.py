@@ -30,8 +30,6 @@ PATIENCE = timedelta(seconds=5)
 """How long a call may wait for a lock or a connection: below every lease's time to live."""
 
 _RETRY_SECONDS = 0.02
-_IDLE_SECONDS = 1.0
-"""How long a connection may have lain in the pool until it is asked whether it is still good."""
 _SLACK_SECONDS = 1.0
 """What a server may take to say that it ended a statement in time: with less, the client would be the first to go."""
 _READ_ONLY = "25006"
@@ -146,6 +144,7 @@ def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines
     common = {
         "json_serializer": dumps,
         "connect_args": {name: value for name, value in defaults.items() if name not in url.query},
+        "pool_pre_ping": True,
         "pool_timeout": patience.total_seconds(),
     }
     write = sa.create_engine(url, isolation_level="READ COMMITTED", **common)
@@ -161,31 +160,8 @@ def _postgresql_engines(url: sa.URL, tell: Tell, patience: timedelta) -> Engines
 
     for engine in (write, read):
         event.listen(engine, "do_connect", connect)
-        _ping_what_idled(engine)
     event.listen(write, "handle_error", _leave_standby)
     return Engines(write, read)
-
-
-def _ping_what_idled(engine: sa.Engine) -> None:
-    """Before it is used, ask a connection that idled whether it is still good; a new one takes its place if not.
-
-    ``pool_pre_ping`` would ask before each use: half of all that a busy controller says to its server. One that was
-    good a moment ago may fail all the same, as any may; then the call is retried.
-    """
-
-    def leave(_: object, record: ConnectionPoolEntry) -> None:
-        record.info["left"] = time.monotonic()
-
-    def take(connection: Any, record: ConnectionPoolEntry, _: object) -> None:
-        if time.monotonic() - record.info.get("left", math.inf) < _IDLE_SECONDS:
-            return
-        try:
-            engine.dialect.do_ping(connection)
-        except engine.dialect.loaded_dbapi.Error as error:
-            raise sa.exc.DisconnectionError(str(error)) from error
-
-    event.listen(engine, "checkin", leave)
-    event.listen(engine, "checkout", take)
 
 
 def _identify(named: dict[str, Any], dialect: sa.Dialect, tell: Tell) -> None:

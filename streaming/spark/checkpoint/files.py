@@ -72,6 +72,11 @@ class CheckpointFiles(Protocol):
         """Bytes that can still be written there; None where the file system cannot tell."""
 
 
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        raise error
+
+
 class LocalFiles:
     """``CheckpointFiles`` by the standard library; leaves no checksum side files, and removes stale ones."""
 
@@ -85,11 +90,13 @@ class LocalFiles:
     def walk(self, directory: str) -> Mapping[str, int]:
         root = _path(directory)
         with _translated(directory):
-            return {
-                path.relative_to(root).as_posix(): path.stat().st_size
-                for path in sorted(root.rglob("*"))
-                if path.is_file() and not _is_checksum(path)
-            }
+            found: dict[str, int] = {}
+            for folder, _, names in os.walk(root, onerror=_raise_unless_gone):
+                for path in (Path(folder, name) for name in names):
+                    with contextlib.suppress(FileNotFoundError):  # Spark renames its drafts while somebody looks
+                        if path.is_file() and not _is_checksum(path):
+                            found[path.relative_to(root).as_posix()] = path.stat().st_size
+            return dict(sorted(found.items()))
 
     def exists(self, path: str) -> bool:
         return _path(path).exists()

@@ -82,8 +82,13 @@ class HadoopFiles:
             return sorted(_name(found) for found in self._paths(status) if found != str(path.toUri()))
 
     def walk(self, directory: str) -> Mapping[str, int]:
-        """One listing of all that lies below, which an object store answers by the thousand."""
+        """One listing of all that lies below, which an object store answers by the thousand.
+
+        On a local disk Hadoop would ask for each file's permissions, and fail for a draft that Spark renames meanwhile.
+        """
         with _translated(directory):
+            if self._is_local(directory):
+                return LocalFiles().walk(directory)
             root = self._path(directory)
             system = self._system(root)
             prefix = str(system.makeQualified(root)).rstrip("/") + "/"
