@@ -145,7 +145,7 @@ class Parquet:
         for line in entry.read_text().splitlines()[1:]:
             Path(json.loads(line)["path"].removeprefix("file://")).unlink()
         entry.unlink()
-        entry.with_name(f".{batch}.crc").unlink()
+        entry.with_name(f".{batch}.crc").unlink(missing_ok=True)  # the companion leaves none
 
     def ids(self, session: SparkSession) -> Mapping[int, int]:
         """Each id with how often it was delivered."""
