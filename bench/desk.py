@@ -16,6 +16,7 @@ from subprocess import Popen
 
 import yaml
 
+from bench import environment
 from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.samples import Spread
@@ -74,7 +75,7 @@ def _play(on: Stage, base_port: int, rounds: int) -> Taken:
         kind = KINDS[number % len(KINDS)]
         pages = _open(on, port, number) if kind == "with" else None
         taken.switches[kind].append(_fail_over(on, there))
-        taken.megabytes[kind].append(_megabytes(controller.pid))
+        taken.megabytes[kind].append(environment.megabytes(controller.pid))
         if pages is not None:
             _close(on, pages, number, taken)
         on.say(f"round {number + 1} of {2 * rounds}, {kind} pages: {taken.switches[kind][-1]:.2f} s")
@@ -125,11 +126,6 @@ def _turn(on: Stage, traffic: "Popen[bytes]", cluster: str) -> "Popen[bytes]":
     traffic = on.start_traffic(cluster, RATE, 3600)
     await_batches(on, (QUERY,), more=_BATCHES)
     return traffic
-
-
-def _megabytes(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) / 1024
 
 
 def _rows(taken: Taken) -> list[Row]:

@@ -4,9 +4,11 @@ import os
 import platform
 import timeit
 from importlib import metadata
+from pathlib import Path
 
 from reports.origin import cores, java, memory, processor
 
+_TICKS = os.sysconf("SC_CLK_TCK")
 LIBRARIES = ("pyspark", "kafka-python", "confluent-kafka", "SQLAlchemy")
 
 
@@ -25,6 +27,18 @@ def machine() -> dict[str, object]:
 def _squares() -> int:
     """Work whose time tells how fast this machine is today: a shared one may be half as fast as yesterday."""
     return sum(number * number for number in range(1_000_000))
+
+
+def spent_seconds(pid: int) -> float:
+    """Processor time of a process so far, user and system, from ``/proc``."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def megabytes(pid: int) -> float:
+    """Resident memory of a process, from ``/proc``."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) / 1024
 
 
 def versions(kafka: str) -> dict[str, str]:

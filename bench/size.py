@@ -11,19 +11,18 @@ takes there is in the figure. What the database did comes from its own statistic
 Each place is checked: one that is not exact, a query that stays, or an attempt that is refused fails the measurement.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import yaml
 from confluent_kafka import Producer
 
+from bench import environment
 from bench.broker import make_topics
 from bench.errors import BenchError
 from bench.report import Row
@@ -51,7 +50,6 @@ _END_SECONDS = 60.0
 _NOTE = f"{PARTITIONS} partitions a query, all places exact, four runners whose Spark is simulated; the primary froze."
 _PORT = 29
 """Of PostgreSQL, above the base port."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +155,7 @@ def _strike(
     setting: Setting, world: World, server: Postgres, store: ControllerStore, controller: int, size: int
 ) -> Moved:
     """Freeze the primary, wait until all have moved, and thaw it."""
-    transactions, spent = _transactions(server), _spent_seconds(controller)
+    transactions, spent = _transactions(server), environment.spent_seconds(controller)
     struck_at = time.time()
     faults.freeze(world, PRIMARY, setting.say)
     try:
@@ -176,7 +174,7 @@ def _strike(
     return Moved(
         queries=size, down=down - struck_at, first_commits=commits,
         transactions=(_transactions(server) - transactions) / size,
-        processor=(_spent_seconds(controller) - spent) / size, megabytes=_megabytes(controller),
+        processor=(environment.spent_seconds(controller) - spent) / size, megabytes=environment.megabytes(controller),
     )  # fmt: skip
 
 
@@ -242,16 +240,6 @@ def _transactions(server: Postgres) -> int:
     with psycopg.connect(host="127.0.0.1", port=server.port, user="postgres", autocommit=True) as connection:
         row = connection.execute("SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database").fetchone()
     return int(row[0]) if row else 0
-
-
-def _spent_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def _megabytes(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")) / 1024
 
 
 def _rows(rounds: Sequence[Moved]) -> list[Row]:

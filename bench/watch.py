@@ -15,12 +15,12 @@ import signal
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import yaml
 from confluent_kafka import Producer
 
+from bench import environment
 from bench.broker import make_topics
 from bench.errors import BenchError
 from bench.report import Other, Row
@@ -48,7 +48,6 @@ _VERDICT_SECONDS = 60.0
 _SETTLE_SECONDS = 15.0
 _REST_SECONDS = SAMPLE_LONGEST.total_seconds()
 """A whole round of what a controller does now and then: a shorter while would have all of it or nothing."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure(setting: Setting) -> list[Row]:
@@ -154,17 +153,10 @@ def _await_verdict(on: Stage, verdict: str, after: int) -> Mapping[str, Any]:
 def _at_rest(pid: int) -> tuple[float, float]:
     """Resident megabytes and percent of one core of a process, over a while in which nothing happens."""
     time.sleep(_SETTLE_SECONDS)
-    before, began = _spent_seconds(pid), time.monotonic()
+    before, began = environment.spent_seconds(pid), time.monotonic()
     time.sleep(_REST_SECONDS)
-    percent = 100 * (_spent_seconds(pid) - before) / (time.monotonic() - began)
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    kilobytes = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
-    return kilobytes / 1024, percent
-
-
-def _spent_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    percent = 100 * (environment.spent_seconds(pid) - before) / (time.monotonic() - began)
+    return environment.megabytes(pid), percent
 
 
 def _detected(fault: str, seconds: list[float]) -> Row:
