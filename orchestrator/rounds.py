@@ -1,10 +1,11 @@
-"""Work behind the history: round after round on a thread of its own, while this process leads.
+"""Work in rounds: behind the history on a thread of its own, and a second at a time on a thread that has more to do.
 
-The history is its queue, and the store holds how far it came; so a new leader goes on there.
+The history is the queue of the first, and the store holds how far it came; so a new leader goes on there.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import structlog
 
@@ -12,8 +13,31 @@ from orchestrator.errors import NotLeading
 from state.errors import StaleTerm, StoreError
 from state.model.notices import NoticeCursor
 from state.store.controller_store import ControllerStore
+from streaming.clocks import Clock
 
 log = structlog.get_logger()
+_Item = TypeVar("_Item")
+ROUND_SECONDS = 1.0
+"""How long one goes in a row: who calls has verdicts to renew, and a verdict counts for ten seconds."""
+
+
+class TimedRound:
+    """Goes through what is to be judged for a second at most; the next round begins where there was no time left."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._next: str | None = None
+
+    def through(self, items: Sequence[_Item], *, key: Callable[[_Item], str]) -> Iterator[_Item]:
+        """The items in their order, from where the round before ended; ``key`` knows one again."""
+        until = self._clock.monotonic() + ROUND_SECONDS
+        at = next((place for place, item in enumerate(items) if key(item) == self._next), 0)
+        self._next = None
+        for item in (*items[at:], *items[:at]):
+            if self._clock.monotonic() >= until:
+                self._next = key(item)
+                return
+            yield item
 
 
 class Rounds:

@@ -17,7 +17,7 @@ from orchestrator.facts.current import open_operation
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.operation.pauses import automatic_facts_of
 from orchestrator.operation.requests import RequestSpec, submit
-from orchestrator.operation.scheduler import ROUND_SECONDS
+from orchestrator.rounds import TimedRound
 from state.errors import StoreError
 from state.model.automation import AUTOMATIC
 from state.model.cluster_status import ClusterStatus, Verdict
@@ -40,10 +40,8 @@ class AutomaticFailover:
         self._store = store
         self._settings = settings
         self._gatherer = gatherer
-        self._clock = clock
+        self._round = TimedRound(clock)
         self._told: dict[str, str] = {}
-        self._next: str | None = None
-        """The query at which a round begins, for the one before had no time for it."""
         self._group: str | None = None
         """Of the requests for what is down now."""
         self._asked = 0
@@ -61,12 +59,7 @@ class AutomaticFailover:
         self._told = {query: gate for query, gate in self._told.items() if query in there}
         targets: dict[str, str | None] = {}
         wrong: list[Exception] = []
-        until, at = self._clock.monotonic() + ROUND_SECONDS, wanted.index(self._next) if self._next in wanted else 0
-        self._next = None
-        for query in (*wanted[at:], *wanted[:at]):
-            if self._clock.monotonic() >= until:
-                self._next = query
-                break
+        for query in self._round.through(wanted, key=str):
             try:
                 target, refused = self._judged(query, statuses, term)
             except StoreError:

@@ -29,6 +29,7 @@ from orchestrator.lease import Leadership
 from orchestrator.operation.drill import AT_ONCE, DrillDriver, DrillTaker
 from orchestrator.operation.execute import Executor
 from orchestrator.operation.requests import RequestHandler
+from orchestrator.rounds import TimedRound
 from state.errors import Conflict, StaleTerm, StoreError, StoreUnavailable, TideoverError
 from state.model.entities import DRILLS, EVERY_KIND, MOVES, Operation, Request
 from state.settings.keys import Tideover
@@ -44,8 +45,6 @@ WIDTH = 128
 TURN_SECONDS = 10.0
 """How long an operation keeps others from beginning, and its thread from those that wait for one; a move takes a few
 seconds."""
-ROUND_SECONDS = 1.0
-"""How long requests are judged in one go: who calls has verdicts to renew, and a verdict counts for ten seconds."""
 GIVEN_UP_SECONDS = 1.0
 """When the way back begins of an operation that was given up because it could not be driven on."""
 RETRY_AT_MOST = 300.0
@@ -80,8 +79,6 @@ class Scheduler:
     """By operation, when it first had a thread here."""
     _waiting: set[str] = field(default_factory=set)
     """Requests for which there was no room when they were looked at."""
-    _next: str | None = None
-    """The request at which a round begins, for the one before had no time for it."""
     _queue: dict[str, None] = field(default_factory=dict)
     _drivers: dict[str, threading.Thread] = field(default_factory=dict)
     _drills: dict[str, threading.Thread] = field(default_factory=dict)
@@ -92,6 +89,10 @@ class Scheduler:
     def _upstream(self) -> Mapping[str, Sequence[str]]:
         """By query, those that a planned move takes before it; worked out once, for there may be a hundred queries."""
         return chains_of(self.settings).upstream
+
+    @cached_property
+    def _round(self) -> TimedRound:
+        return TimedRound(self.clock)
 
     def take(self) -> None:
         """Answer what is asked, oldest first, and drive what becomes of it.
@@ -109,11 +110,7 @@ class Scheduler:
             requests = [request for request in asked if request.kind in MOVES]
             self._waiting &= {request.id for request in requests}
             has_room, line = True, frozenset[str]()
-            until = self.clock.monotonic() + ROUND_SECONDS
-            for request in self._from_where_it_ended(requests):
-                if self.clock.monotonic() >= until:
-                    self._next = request.id
-                    break
+            for request in self._round.through(requests, key=lambda request: request.id):
                 if has_room and not self._has_room():
                     has_room, line = False, self._line(requests)
                 if request.id in line:
@@ -130,12 +127,6 @@ class Scheduler:
         except (NotLeading, StaleTerm, StoreUnavailable):
             return
         self.drive(())
-
-    def _from_where_it_ended(self, requests: Sequence[Request]) -> Sequence[Request]:
-        """Oldest first, but a round that had no time for all goes on where the one before ended."""
-        at = next((place for place, request in enumerate(requests) if request.id == self._next), 0)
-        self._next = None
-        return (*requests[at:], *requests[:at])
 
     def _end_drill(self, query: str) -> None:
         """Let a drill see that its query moves, whoever asked for it: it ends."""
