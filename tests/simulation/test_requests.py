@@ -8,6 +8,7 @@ import pytest
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.lease import NAME, TTL
 from orchestrator.operation.automatic_failover import AutomaticFailover
+from orchestrator.operation.execute import Executor
 from orchestrator.operation.pauses import pause
 from orchestrator.operation.requests import TAKEN_WITHIN, RequestSpec, submit
 from state.errors import Conflict, StaleTerm
@@ -219,6 +220,26 @@ def test_a_leader_that_dies_when_it_has_refused_leaves_the_line_of_history(world
     assert [(event.kind, event.text) for event in world.store.history()] == [
         ("refused", "not-already-there: first is already on east")
     ]
+
+
+def test_a_request_whose_operation_has_ended_since_moves_nothing_again(world: World) -> None:
+    """Its taker died after the hold; the next leader drives what is open before it takes requests again."""
+    request = world.request("first")
+    dying = CrashingStore(world.store, 1, verbs={"hold"})
+    with pytest.raises(Crash):
+        world.carry_out(request, store=cast(ControllerStore, dying))
+    assert opened(world) == ["first"]
+    world.clock.wait(TTL.total_seconds())
+    next_leader = scheduler(world)
+    Executor(
+        store=world.store, settings=world.settings, logs=world.clusters.__getitem__, clock=world.clock,
+        lead=next_leader.lead, actor="controller",
+    ).drive(request.id)  # fmt: skip
+    next_leader.take()
+    answered = world.store.request(request.id)
+    assert answered is not None
+    assert (answered.operation, answered.refused) == (request.id, None)
+    assert [(each.id, each.phase) for each in world.store.operations(query="first")] == [(request.id, Phase.SETTLED)]
 
 
 def test_a_request_that_was_answered_since_it_was_listed_is_not_taken_again(

@@ -13,6 +13,13 @@ OLD = stream(0, 100)
 EXACT = rules(MethodName.EXACT)
 
 
+def test_the_oldest_remembered_record_is_no_stranger_before_the_place() -> None:
+    """All of one time: were the oldest taken for an unread record, the place would be refused."""
+    older, alike = OLD[:30], [(number, T0 + 300, f"{number}") for number in range(30, 60)]
+    log = standby(Slot(copied([*older, *alike])))
+    shows(one(log, want([*older, *alike[:10]], remembered=10), EXACT), target_offset=40, exact=True)
+
+
 def test_of_two_copies_on_a_compacted_standby_the_first_counts() -> None:
     target = one(standby(Slot(copied(OLD[:45] + OLD[30:60])), cleanup="compact"), want(OLD[:40]))
     shows(target, target_offset=40, method="exact", replay_records=10)
