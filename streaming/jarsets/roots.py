@@ -125,6 +125,7 @@ ROOTS: Mapping[str, Roots] = {
     "delta-4.0.0": _delta("delta-spark_2.13", "4.0.0"),
     "delta-4.2.0": _delta("delta-spark_4.2_2.13", "4.4.0"),
     "golden-3.5.7": _golden("2.12", "3.5.7"),
+    "golden-4.0.0": _golden("2.13", "4.0.0"),
     "golden-4.2.0": _golden("2.13", "4.2.0"),
     "companion-3.5.7": _companion("2.12", "3.5.7", "2.12.18", "3.3.4", "2.15.2"),
     "companion-4.0.0": _companion("2.13", "4.0.0", "2.13.16", "3.4.1", "2.18.2"),

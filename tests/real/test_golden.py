@@ -26,7 +26,7 @@ from tests.real.golden import FILES, carry
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.jars("golden")]
 
-IS_OLD = pyspark.__version__.startswith("3.")
+SPARK = tuple(map(int, pyspark.__version__.split(".")[:2]))
 
 CARRIED = {
     # folder: newest committed batch, stateful operators, sources that are not Kafka's
@@ -49,23 +49,33 @@ CARRIED = {
     "checkpoint-version-3.3.0-streaming-deduplication": (1, ["unknown"], 1),
     "escaped-path-2.4.0/chk%252520%252525@%252523chk": (0, [], 1),
 }
-CARRIED_SINCE_4 = {
+UNTIL_4_0: dict[str, tuple[int, list[str], int]] = {"checkpoint-version-3.5.4": (1, [], 1)}
+
+
+def of_4_0(store: str, queries: dict[str, tuple[str, int]]) -> dict[str, tuple[int, list[str], int]]:
+    """Checkpoints that Spark 4.0.0 wrote with one kind of state store; by query its operator and its sources."""
+    return {
+        f"checkpoint-version-4.0.0{store}/{query}": (3 if "join" not in query else 4, [operator], sources)
+        for query, (operator, sources) in queries.items()
+    }
+
+
+WITHOUT_AGG = {
+    "dedup": ("dedupe", 1), "join1": ("symmetricHashJoin", 2), "join2": ("symmetricHashJoin", 2),
+    "limit": ("globalLimit", 1),
+}  # fmt: skip
+SINCE_4_0 = {
     "checkpoint-version-3.5.1-streaming-deduplication": (1, ["unknown"], 1),
     "checkpoint-version-3.5.1-streaming-join": (0, ["unknown"], 2),
-    **{
-        f"checkpoint-version-4.0.0{store}/{query}": (3 if "join" not in query else 4, [operator], sources)
-        for store in ("/hdfs", "/rocksdb", "-checkpoint-v2/rocksdb")
-        for query, operator, sources in (
-            ("agg", "stateStoreSave", 1), ("dedup", "dedupe", 1), ("join1", "symmetricHashJoin", 2),
-            ("join2", "symmetricHashJoin", 2), ("limit", "globalLimit", 1),
-        )
-        if (store, query) != ("-checkpoint-v2/rocksdb", "agg")
-    },
+    **of_4_0("/hdfs", WITHOUT_AGG | {"agg": ("stateStoreSave", 1)}),
+    **of_4_0("/rocksdb", WITHOUT_AGG | {"agg": ("stateStoreSave", 1)}),
     "checkpoint-version-4.0.0-tws-avro": (1, ["transformWithStateExec"], 1),
     "checkpoint-version-4.0.0-tws-unsaferow": (1, ["transformWithStateExec"], 1),
+}
+SINCE_4_2 = {
+    **of_4_0("-checkpoint-v2/rocksdb", WITHOUT_AGG),
     "checkpoint-version-4.0.1-dedup-spark-53942": (0, ["dedupe"], 1),
-}  # fmt: skip
-CARRIED_3_5: dict[str, tuple[int, list[str], int]] = {"checkpoint-version-3.5.4": (0, [], 1)}
+}
 REFUSED = {
     # Spark 2.1 had no commit log; 4 came without 3, and Spark's own restart refuses it likewise
     "checkpoint-version-2.1.0": (HalfWritten, "offsets/1 exists, but the newest committed batch is none"),
@@ -73,7 +83,7 @@ REFUSED = {
         HalfWritten, "offsets/4 exists, but the newest committed batch is 2",
     ),
 }  # fmt: skip
-EXPECTED = CARRIED | (CARRIED_3_5 if IS_OLD else CARRIED_SINCE_4)
+EXPECTED = CARRIED | (UNTIL_4_0 if SPARK < (4, 2) else SINCE_4_2) | (SINCE_4_0 if SPARK >= (4, 0) else {})
 
 
 def copy_of(golden: Path, name: str, tmp_path: Path) -> str:
