@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pyspark
 from py4j.protocol import Py4JJavaError
@@ -36,18 +37,28 @@ class Race:
         return tuple(map(int, str(self.java.apply(" ".join(words))).split()))
 
 
+_loaded: dict[Any, JavaObject] = {}
+"""By JVM: py4j keeps methods by the name of their class, and calls them on another class of that name in vain
+(``MethodDescriptor`` and ``ReflectionEngine`` of py4j 0.10.9)."""
+
+
 def load_race(session: SparkSession, scratch: Path) -> Race:
-    """Compile the race for the Spark that runs, and load it."""
+    """Compile the race for the Spark that runs, and load it, unless its JVM has it."""
     line = line_of(pyspark.__version__)
     assert line is not None
-    name = compile_race(scratch, line)
     jvm = java_view(session)
+    if jvm not in _loaded:
+        _loaded[jvm] = _load(jvm, scratch, compile_race(scratch, line))
+    sparks = [f"{line.sparks_package}.{kind}BasedCheckpointFileManager" for kind in ("FileContext", "FileSystem")]
+    return Race(_loaded[jvm], session, line.manager, (sparks[0], sparks[1]))
+
+
+def _load(jvm: Any, scratch: Path, name: str) -> JavaObject:
     folder = jvm.java.io.File(str(scratch / "classes")).toURI().toURL()
     folders = jvm.java.lang.reflect.Array.newInstance(folder.getClass(), 1)
     folders[0] = folder
     loader = jvm.java.net.URLClassLoader(folders, jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    sparks = [f"{line.sparks_package}.{kind}BasedCheckpointFileManager" for kind in ("FileContext", "FileSystem")]
-    return Race(loader.loadClass(name).newInstance(), session, line.manager, (sparks[0], sparks[1]))
+    return loader.loadClass(name).newInstance()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from state.errors import StoreUnavailable
+from state.messages import SinkState
 from state.model.entities import Assignment, Desired, QueryFact, RunnerFact, RunState
 from state.settings.keys import Tideover
 from state.store.sql.schema import assignments, operations
@@ -23,6 +24,7 @@ from streaming.spark.checkpoint.log_fence import holder, plant, plant_epoch, pla
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Left, Move, Place, write_move
 from streaming.spark.errors import PipelineRaised, SparkMissing
+from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.session import Liveness
 from streaming.spark.runner import supervisor as module
 from streaming.spark.runner.hosting import Hosting, NoListener
@@ -418,6 +420,24 @@ def test_a_failed_run_is_not_followed_by_another_while_its_tasks_still_write(
     stage.runs[0].resting = True
     until(lambda: len(stage.runs) == 2)
     hosted.close()
+
+
+def test_the_callbacks_of_the_present_run_tell_whether_the_sink_has_a_batch(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates: list[CallbackGate] = []
+
+    def prepare(_hosting: object, _assignment: object, gate: CallbackGate) -> tuple[None, None]:
+        gates.append(gate)
+        return None, None
+
+    monkeypatch.setattr(module, "prepare_writer", prepare)
+    hosted = stage.hosted()
+    assert hosted.sink_state(4) is SinkState.UNKNOWN, "nothing has been started"
+    hosted.begin()
+    until(lambda: stage.runs)
+    gates[0].watch(lambda *_: None)(cast(Any, None), 4)
+    assert (hosted.sink_state(4), hosted.sink_state(5)) == (SinkState.HAS, SinkState.HAS_NOT)
 
 
 def test_an_ending_runner_reports_only_quiet_queries_stopped(stage: Stage) -> None:

@@ -80,7 +80,8 @@ class QuerySupervisor:
         self._closing = threading.Event()
         self._quiet = threading.Event()
         self._starting = False
-        self._gates: list[CallbackGate] = []
+        self._gate: CallbackGate | None = None
+        """Of the newest start."""
         self._runs: list[Run] = []
         self._session: SparkSession | None = None
         """Of the newest start."""
@@ -124,8 +125,8 @@ class QuerySupervisor:
         """Start nothing more, let no callback in, tell Spark to stop; returns at once."""
         with self._lock:
             self._closing.set()
-            for gate in self._gates:
-                gate.close()
+            if self._gate is not None:
+                self._gate.close()
             runs = list(self._runs)
         for run in runs:
             run.begin_stop()
@@ -146,8 +147,8 @@ class QuerySupervisor:
     def sink_state(self, batch: int) -> SinkState:
         """Whether a ``foreachBatch`` sink has a planned batch, as far as the present run's own callbacks tell."""
         with self._lock:
-            gates = list(self._gates)
-        return gates[-1].sink_state(batch) if gates else SinkState.UNKNOWN
+            gate = self._gate
+        return SinkState.UNKNOWN if gate is None else gate.sink_state(batch)
 
     def _live(self) -> None:
         failures = 0
@@ -204,7 +205,7 @@ class QuerySupervisor:
         gate = CallbackGate()
         with self._lock:
             self._runs = [run for run in self._runs if run.unrest() is not None]
-            self._gates = [gate]
+            self._gate = gate
         self._detach()
         self._require_cluster()
         self._require_row()  # asked before the work as well: a store that is away should not cost a session a try
