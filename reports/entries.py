@@ -94,6 +94,14 @@ ENTRIES = (
         judges=(*_LAB_JUDGE, "chaos/outcome.py"), unit="scenarios", written="chaos/report.md",
     ),
     Entry(
+        name="chaos-planned", title="Drill, switchover and failback in containers, beside a plain kill",
+        command=(
+            "chaos", "run", "drill-under-load", "switchover-under-load", "primary-dies-in-switchover",
+            "failback-after-kill", "kill-cluster", "--dir", "{folder}/chaos-planned",
+        ), minutes=16, judged=BY_RECORDS,
+        judges=(*_LAB_JUDGE, "chaos/outcome.py"), unit="scenarios", written="chaos-planned/report.md",
+    ),
+    Entry(
         name="chaos-soak", title="Half an hour of random faults in containers",
         command=("chaos", "soak", "--minutes", "30", "--seed", "2", "--dir", "{folder}/chaos-soak"), minutes=45,
         judged=BY_RECORDS, judges=(*_LAB_JUDGE, "chaos/outcome.py"), unit="scenarios", written="chaos-soak/report.md",
