@@ -1,9 +1,9 @@
-"""Moves a query that writes to Delta, with one batch in flight; prints what the table holds, as JSON.
+"""Moves a query that writes to Delta or Iceberg, with one batch in flight; prints what the table holds, as JSON.
 
 A process of its own, because the jars of a table format must be on the class path when the driver's JVM starts.
-Arguments: bootstrap of the old and of the new cluster, a directory. For every treatment of the batch in flight, and
-for a sink that has that batch and one that has not, one topic is read on the old cluster until a batch fails, carried,
-and read to the end on the new one.
+Arguments: the format, bootstrap of the old and of the new cluster, a directory. For every treatment of the batch in
+flight, and for a sink that has that batch and one that has not, one topic is read on the old cluster until a batch
+fails, carried or switched, and read to the end on the new one.
 """
 
 import json
@@ -40,6 +40,18 @@ from tests.streams import uncommit
 PARTITIONS = 2
 FOREIGN = 9
 CALM, IN_FLIGHT, LATER = range(80), range(80, 120), range(120, 200)
+CATALOG = "tables"
+SETTINGS: dict[str, dict[str, str | int | float | bool]] = {
+    "delta": {
+        "spark.databricks.delta.snapshotPartitions": 2,  # of its own bookkeeping; 50 is for tables of millions of files
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    },
+    "iceberg": {
+        f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+        f"spark.sql.catalog.{CATALOG}.type": "hadoop",
+    },
+}
 _SECONDS = 120
 
 
@@ -73,14 +85,15 @@ class DeltaSink:
 
 @dataclass
 class FormatSink:
-    """Spark's own sink for Delta, which drops a batch that the same query id wrote under the same batch id."""
+    """A table format's own sink, which drops a batch that the same query id wrote under the same batch id."""
 
     table: str
+    format: str
     breaks: str | None = None
 
     def writer(self, records: DataFrame) -> DataStreamWriter:
         rows = records.select(f.col("value").cast("string").cast("int").alias("id"))
-        return rows.writeStream.format("delta").option("path", self.table)
+        return rows.writeStream.format(self.format).option("path", self.table)
 
 
 Sink = DeltaSink | FormatSink
@@ -100,31 +113,44 @@ class Case:
         return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}{sink}{way}"
 
 
-CASES = [Case(UncommittedBatch.REPLAN, True, by_format=True, resume=resume) for resume in ("carry", "switch")]
-CASES += [
+BY_FORMAT = [Case(UncommittedBatch.REPLAN, True, by_format=True, resume=resume) for resume in ("carry", "switch")]
+BY_APPLICATION = [
     Case(treatment, has) for treatment in (UncommittedBatch.REPLAN, UncommittedBatch.BRIDGE) for has in (True, False)
 ]
+CASES = {"delta": [*BY_FORMAT, *BY_APPLICATION], "iceberg": BY_FORMAT}
+"""``foreachBatch`` has Delta's ``txnAppId``; Iceberg's writer has nothing like it."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    old, new, directory = arguments
-    session = _session()
+    kind, old, new, directory = arguments
+    session = _session(kind, directory)
     told: dict[str, dict[str, Any]] = {}
-    for case in CASES:
-        told[case.name] = _play(session, case, [old], [new], Path(directory) / case.name)
+    for case in CASES[kind]:
+        table = _table(session, kind, case, directory)
+        told[case.name] = _play(session, kind, case, table, [old], [new], Path(directory) / case.name)
         print(case.name, told[case.name], file=sys.stderr)  # what there is, should the time run out
     session.stop()
     print(json.dumps(told))
     return 0
 
 
-def _play(session: SparkSession, case: Case, old: list[str], new: list[str], directory: Path) -> dict[str, Any]:
-    files, topic = HadoopFiles(session), f"delta-{case.name}"
+def _table(session: SparkSession, kind: str, case: Case, directory: str) -> str:
+    """What the format calls a table that is not there yet; Iceberg's sink wants one that is."""
+    if kind == "delta":
+        return str(Path(directory) / case.name / "table")
+    name = f"{CATALOG}.db.`{case.name}`"
+    session.sql(f"CREATE TABLE {name} (id INT) USING iceberg")
+    return name
+
+
+def _play(
+    session: SparkSession, kind: str, case: Case, table: str, old: list[str], new: list[str], directory: Path
+) -> dict[str, Any]:
+    files, topic = HadoopFiles(session), f"{kind}-{case.name}"
     for cluster in (old, new):
         topics.create(cluster, topic, PARTITIONS, 1)
     topics.put_foreign(new, topic, lambda partition: FOREIGN * (partition + 1))
-    table = str(directory / "table")
-    sink = FormatSink(table) if case.by_format else DeltaSink(table, topic)
+    sink = FormatSink(table, kind) if case.by_format else DeltaSink(table, topic)
     first = str(directory / "epoch-1")
     _produce([*old, *new], topic, CALM)
     query = _start(session, old, topic, sink, first)
@@ -157,7 +183,7 @@ def _play(session: SparkSession, case: Case, old: list[str], new: list[str], dir
     _produce(new, topic, LATER)
     query.processAllAvailable()
     query.stop()
-    held = Counter(row.id for row in session.read.format("delta").load(sink.table).collect())
+    held = Counter(row.id for row in session.read.format(kind).load(sink.table).collect())
     return {
         "missing": sorted({*CALM, *IN_FLIGHT, *LATER} - held.keys()),
         "repeated": sorted(identity for identity, count in held.items() if count > 1),
@@ -169,17 +195,14 @@ def _play(session: SparkSession, case: Case, old: list[str], new: list[str], dir
     }
 
 
-def _session() -> SparkSession:
+def _session(kind: str, directory: str) -> SparkSession:
     version = pyspark.__version__
-    jars = [*jar_paths(f"delta-{version}"), *connector_jars(Spark(), version)]
-    conf: dict[str, str | int | float | bool] = {
-        "spark.jars": ",".join(str(jar) for jar in jars),
-        "spark.databricks.delta.snapshotPartitions": 2,  # of its own bookkeeping; 50 is for tables of millions of files
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    }
+    jars = [*jar_paths(f"{kind}-{version}"), *connector_jars(Spark(), version)]
+    conf = SETTINGS[kind] | {"spark.jars": ",".join(str(jar) for jar in jars)}
+    if kind == "iceberg":
+        conf[f"spark.sql.catalog.{CATALOG}.warehouse"] = directory
     return open_session(
-        Spark(conf=conf), name="delta", instance="delta-story", partitions=PARTITIONS, companion=companion_jar()
+        Spark(conf=conf), name=kind, instance="table-story", partitions=PARTITIONS, companion=companion_jar()
     )
 
 

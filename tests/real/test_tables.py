@@ -1,0 +1,85 @@
+"""Queries that write to Delta or Iceberg move with a batch in flight.
+
+Delta knows by ``txnVersion`` what it has of an application; the formats' own sinks know it by query id and batch id.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+
+from lab.world import CLUSTERS, World
+
+pytestmark = [pytest.mark.real, pytest.mark.matrix]
+
+Told = Mapping[str, Mapping[str, Any]]
+Story = Callable[[str], Told]
+
+DELTA = pytest.mark.jars("delta")
+BY_FORMAT = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.jars(kind)) for kind in ("delta", "iceberg")]
+)
+IN_FLIGHT = list(range(80, 120))
+
+
+@pytest.fixture(scope="module")
+def told(pair: World, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """What the tables of a format held at the end, per case; each format is played once."""
+
+    @cache
+    def play(kind: str) -> Told:
+        bootstraps = [pair.bootstrap(name)[0] for name in CLUSTERS]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.real.table_story", kind, *bootstraps, str(tmp_path_factory.mktemp(kind))],
+            capture_output=True, text=True, timeout=540, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        held: Told = json.loads(done.stdout.splitlines()[-1])
+        return held
+
+    return play
+
+
+@DELTA
+@pytest.mark.parametrize("case", ["replan-has", "replan-has-not", "bridge-has-not"])
+def test_a_batch_in_flight_reaches_delta_exactly_once(told: Story, case: str) -> None:
+    held = told("delta")[case]
+    assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
+
+
+@DELTA
+def test_a_replanned_batch_keeps_its_id_so_that_delta_can_tell_it_has_it(told: Story) -> None:
+    held = told("delta")["replan-has"]
+    assert held["planned"] == held["batch"] + 1
+
+
+@DELTA
+def test_a_bridge_repeats_exactly_the_batch_that_delta_already_had(told: Story) -> None:
+    """The price that the forecast names, and why a batch that can be replanned is never bridged."""
+    held = told("delta")["bridge-has"]
+    assert (held["missing"], held["repeated"]) == ([], IN_FLIGHT)
+
+
+@BY_FORMAT
+def test_a_formats_own_sink_knows_the_batch_of_a_query_that_switches(told: Story, kind: str) -> None:
+    """The checkpoint is kept, and with it the query id."""
+    held = told(kind)["replan-has-by-format-switch"]
+    assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
+    assert held["planned"] == held["batch"] + 1
+
+
+@BY_FORMAT
+def test_a_formats_own_sink_takes_the_batch_of_a_carry_twice(told: Story, kind: str) -> None:
+    """It goes by query id and batch id, and a carried checkpoint has a new query id: the forecast counts the batch."""
+    held = told(kind)["replan-has-by-format"]
+    assert (held["missing"], held["repeated"]) == ([], IN_FLIGHT)
+    assert held["by_query_id"]
+
+
+@DELTA
+def test_a_callbacks_batch_is_not_known_by_the_query_id(told: Story) -> None:
+    assert not told("delta")["replan-has"]["by_query_id"]
