@@ -7,6 +7,7 @@ LOCK    := conf/locks/pyspark-$(SPARK).lock
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed-$(SPARK)
 FAULT   ?= kill
+RESUME  ?= carry
 MINUTES ?= 30
 SEED    ?= 1
 COUNT   ?= 66
@@ -44,9 +45,9 @@ prometheus: ## find promtool and prometheus, or take them out of Debian's packag
 browser: ## find Chromium and its driver, or install them by the system's package manager where that is allowed
 	@conf/ensure-browser
 
-demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, AUTO=1, RETURN=1, KEEP=1)
+demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, RESUME=carry|switch, AUTO=1, RETURN=1, KEEP=1)
 	-@$(MAKE) --no-print-directory companion
-	$(BIN)/python -m lab.demo --fault $(FAULT) $(if $(AUTO),--auto) $(if $(RETURN),--return) $(if $(KEEP),--keep) --dir build/demo
+	$(BIN)/python -m lab.demo --fault $(FAULT) --resume $(RESUME) $(if $(AUTO),--auto) $(if $(RETURN),--return) $(if $(KEEP),--keep) --dir build/demo
 
 check: $(STAMP) ## a minute: format, lint, types, import rules, unit and contract tests
 	$(MAKE) --no-print-directory -j 2 --output-sync=target lint types unit
@@ -97,7 +98,7 @@ chaos: $(STAMP) ## faults in the compose environment, needs Docker: all, or SCEN
 chaos-soak: $(STAMP) ## random faults for MINUTES=30 with SEED=1 in the compose environment, then a failover
 	$(BIN)/python -m chaos soak $(if $(SECURED),--secured --dir build/chaos-secured) --minutes $(MINUTES) --seed $(SEED)
 
-reports: java ## about 11 hours, needs Docker: all reports of one clean commit (ONLY=carries,bench STORIES=10)
+reports: java ## about 12 hours, needs Docker: all reports of one clean commit (ONLY=carries,bench STORIES=10)
 	$(BIN)/python -m reports run --only "$(ONLY)" --stories "$(STORIES)"
 
 reports-index: $(STAMP) ## a second: count the ages of the reports again, run nothing

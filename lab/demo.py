@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         jar_paths(jars, progress=say)
     script = Script(
         fault=options.fault, rate=options.rate, base_port=options.base_port, kafka=options.kafka,
-        automatic=options.auto, returns=options.way_home, shows_desk=True,
+        resume=options.resume, automatic=options.auto, returns=options.way_home, shows_desk=True,
     )  # fmt: skip
 
     def stay(on: Stage, story: Story) -> None:
@@ -97,7 +97,7 @@ def judge(story: Story) -> list[str]:
             problems.append(f"{query}: nothing was delivered")
         if row["lost"]:
             problems.append(f"{query}: lost {row['lost']}")
-        if plan["resume"] == "carry" and row["duplicated"]:
+        if plan["resume"] != "fresh" and row["duplicated"]:
             problems.append(f"{query}: repeated {row['duplicated']}")
         if plan["resume"] == "fresh" and row["duplicated"] not in forecasts(plan["totals"]):
             problems.append(f"{query}: {row['duplicated']} repeated, and the forecast was {_forecast(plan['totals'])}")
@@ -209,9 +209,10 @@ def _events(story: Story) -> list[str]:
 
 
 def _kept(story: Story) -> str:
-    carried = [query for query in story.verdict if story.operation(query)["plan"]["resume"] == "carry"]
+    carried = [query for query in story.verdict if story.operation(query)["plan"]["resume"] != "fresh"]
     both = " there and back" if story.home is not None else ""
-    return f"lost 0, repeated 0 in {len(carried)} carried queries{both}; the fresh query repeated what was forecast"
+    done = {"carry": "carried", "switch": "switched"}[story.script.resume]
+    return f"lost 0, repeated 0 in {len(carried)} {done} queries{both}; the fresh query repeated what was forecast"
 
 
 def _report(story: Story, problems: Sequence[str]) -> dict[str, Any]:
@@ -229,6 +230,7 @@ def _seconds(number: float | None) -> str:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fault", choices=("kill", "freeze"), default="kill", help="what happens to the primary")
+    parser.add_argument("--resume", choices=("carry", "switch"), default="carry", help="how exact queries go on")
     parser.add_argument("--auto", action="store_true", help="no command is typed: a controller sees it and acts")
     parser.add_argument("--return", dest="way_home", action="store_true", help="and the way home, under load")
     parser.add_argument("--keep", action="store_true", help="leave the world up at the end, to click in, until Ctrl-C")

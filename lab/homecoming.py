@@ -29,7 +29,7 @@ class Homecoming:
 
 def carried_of(operations: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The operations of the queries that kept their checkpoint: one with a new checkpoint has no exact place."""
-    return [operation for operation in operations if operation["plan"]["resume"] == "carry"]
+    return [operation for operation in operations if operation["plan"]["resume"] != "fresh"]
 
 
 def come_home(on: Stage, left: Sequence[Mapping[str, Any]], *, rate: int, fault: str) -> Homecoming:

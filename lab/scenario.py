@@ -18,9 +18,12 @@ from typing import Any, Literal
 import yaml
 
 from lab.homecoming import Homecoming, carried_of, come_home
-from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, await_verdicts, stage
+from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, await_spare, await_verdicts, stage
 
 Fault = Literal["kill", "freeze"]
+Resume = Literal["carry", "switch"]
+SPARE = "b"
+"""The runner that stands by."""
 _MOVED_SECONDS = 90.0
 _KEEPS_UP_SECONDS = 120.0
 
@@ -44,6 +47,10 @@ class Script:
     wait_warm: bool = True
     secured: str | None = None
     """How, if at all: ``lab.world.SECURED``."""
+    resume: Resume = "carry"
+    """How the queries go on that have exact places: from a copy of their checkpoint, or from the checkpoint itself."""
+    loses_driver: bool = False
+    """The fault takes the runner of all queries too; another one, which has stood by, goes on."""
     automatic: bool = False
     """A controller watches and moves the queries by itself."""
     shows_desk: bool = False
@@ -99,8 +106,7 @@ def tell(
     with stage(directory, say) as on:
         watch = _Stopwatch()
         open_world(on, script)
-        if script.automatic:
-            allow_automatic(on.config)
+        declare(on.config, script)
         watch.mark("world_up")
         runner = on.start_runner()
         if script.shows_desk:
@@ -111,6 +117,9 @@ def tell(
         await_running(on, runner, warm=script.wait_warm)
         traffic = on.start_traffic("east", script.rate, 600)
         await_running(on, runner, batches=3)
+        spare = on.start_runner(SPARE) if script.loses_driver else None
+        if spare is not None:
+            await_spare(on, spare, SPARE, warm=script.wait_warm)
         if script.automatic:
             await_verdicts(on)
         watch.mark("queries_running")
@@ -119,6 +128,9 @@ def tell(
         before = max((event["sequence"] for event in on.ask("history")), default=0)
         say(f"{script.fault} east, under {script.rate:,} records/s")
         struck_at = datetime.fromisoformat(on.lab(script.fault, "east").strip()).timestamp()
+        if script.loses_driver:
+            say("the driver of all queries dies with it")
+            runner.kill()
         watch.mark("struck")
         code, identities = (_watch_it if script.automatic else _type_it)(on, script, struck_at)
         watch.mark("failover")
@@ -145,7 +157,7 @@ def tell(
             seconds=watch.seconds,
         )
         stay(on, story)
-        on.stop(runner)
+        on.stop(spare or runner)
         return story
 
 
@@ -187,10 +199,17 @@ def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
     raise StoryFailed(f"not every query was moved within {_MOVED_SECONDS:g} s: see controller-one.log")
 
 
-def allow_automatic(config: Path) -> None:
-    """Let the configuration's policy move queries by itself."""
+def declare(config: Path, script: Script) -> None:
+    """Let the configuration say what the script wants otherwise than the lab."""
     declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    declared["policy"] = {"automatic": True}
+    if script.automatic:
+        declared["policy"] = {"automatic": True}
+    for query in declared["queries"].values():
+        query.setdefault("resume", script.resume)
+    if script.loses_driver:
+        declared["runners"][SPARE] = {"site": "lab"}
+        for query in declared["queries"].values():
+            query["runners"].append(SPARE)
     config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
 
 

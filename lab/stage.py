@@ -135,6 +135,19 @@ def await_running(
     raise StoryFailed(f"not every query ran within {timeout:g} s: see runner-a.log")
 
 
+def await_spare(on: Stage, process: subprocess.Popen[bytes], name: str, *, warm: bool, timeout: float = 180.0) -> None:
+    """Wait until a runner stands by for every query, warmed up if that is wanted."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise StoryFailed(f"the runner ended with exit code {process.returncode}: see runner-{name}.log")
+        runners = on.ask("show", on.ask("list")[0]["query"])["runners"]
+        if any(each["runner"] == name and (each["warm"] or not warm) for each in runners):
+            return
+        time.sleep(2.0)
+    raise StoryFailed(f"runner {name} did not stand by within {timeout:g} s: see runner-{name}.log")
+
+
 def await_batches(on: Stage, queries: Collection[str], *, more: int, timeout: float = 120.0) -> None:
     """Wait until each of these queries has committed this many more batches; who has not is named with its state."""
     before: dict[str, int] = {}

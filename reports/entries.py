@@ -68,6 +68,11 @@ ENTRIES = (
         judges=(*_LAB_JUDGE, "lab/homecoming.py"), stories=30, settings={"RETURNS": "{stories}"},
     ),
     Entry(
+        name="switches", title="Switches at random moments, with and without their driver, there and back",
+        command=_long("test_many_switches"), minutes=60, judged=BY_RECORDS,
+        judges=(*_LAB_JUDGE, "lab/homecoming.py"), stories=30, settings={"SWITCHES": "{stories}"},
+    ),
+    Entry(
         name="transactions", title="Kill and freeze among aborted transactions",
         command=_long("test_many_transactions"), minutes=20,
         judged="every value is counted in the log of the standby and in the sinks",
