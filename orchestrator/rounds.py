@@ -11,7 +11,7 @@ import structlog
 
 from orchestrator.errors import NotLeading
 from state.errors import StaleTerm, StoreError
-from state.model.notices import NoticeCursor
+from state.model.automation import NoticeCursor
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pyspark
 
-from streaming.companion.build import SOURCES, Line, run_javac
-from streaming.companion.jar import companion_jar
+from streaming.companion.jar import SOURCES, Line, companion_jar, run_javac
 from streaming.jars import jar_paths
 from streaming.java import java_home_binary
 

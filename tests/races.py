@@ -12,7 +12,7 @@ import pyspark
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from streaming.companion.build import line_of
+from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.query.jvm import JavaObject, java_context, java_view
 from tests.java import compile_race

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pyspark
 
-from streaming.companion.build import line_of, run_javac
-from streaming.companion.jar import companion_jar
+from streaming.companion.jar import companion_jar, line_of, run_javac
 from streaming.jars import jar_paths
 from streaming.java import java_home_binary
 

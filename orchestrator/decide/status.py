@@ -11,7 +11,7 @@ from orchestrator.decide.gates.automatic import VERDICT_STANDS, Cooldown, pause_
 from orchestrator.decide.operation.snapshot import is_stuck
 from orchestrator.decide.operation.turns import waits
 from orchestrator.decide.times import iso
-from state.model.automation import Pause
+from state.model.automation import NoticeCursor, Pause
 from state.model.cluster_status import ClusterStatus, ProbeReport, Verdict
 from state.model.entities import (
     Assignment,
@@ -27,7 +27,6 @@ from state.model.entities import (
     TopicPartition,
 )
 from state.model.maintenance import ReadinessFact
-from state.model.notices import NoticeCursor
 from state.settings.keys import Tideover
 
 SAMPLE_STANDS = timedelta(minutes=5)

@@ -1,24 +1,33 @@
-"""Who may ask: bearer tokens with a role, and a limit for those who guess.
+"""Who may ask: bearer tokens with a role, sessions of browsers, and a limit for those who guess.
 
 Of a token only its SHA-256 is kept here. A request's token is compared with all of them, each in constant time, so
 that neither the time of an answer nor its order tells how close a guess was.
+
+A browser keeps no token, but a random name for its session, of which the SHA-256 is kept here. Sessions end with the
+controller, so the store holds none.
 """
 
 import hashlib
 import hmac
 import ipaddress
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from state.settings.keys import HttpToken
 
 GUESSES = 10
-"""So many wrong tokens of one address within ``GUESSES_SECONDS``, then none is looked at for the rest of them."""
+"""Wrong tokens of one address within ``GUESSES_SECONDS`` after which none is looked at for the rest of them."""
 GUESSES_SECONDS = 60.0
 _ADDRESSES = 1000
-"""So many addresses are remembered at most; whoever has that many is stopped by the length of a token."""
+"""How many addresses are remembered; the length of a token stops whoever has more."""
+SESSION_SECONDS = 12 * 3600.0
+"""A shift: whoever works longer logs in again."""
+SESSIONS = 1000
+"""How many there are at most: one more ends the oldest."""
 
 
 class Role(StrEnum):
@@ -105,10 +114,6 @@ class Gatekeeper:
             raise TooManyGuesses
 
 
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
-
-
 def _group_of(address: str) -> str:
     """An IPv4 address, or the network of an IPv6 one: whoever has one address there has all of them."""
     try:
@@ -116,3 +121,61 @@ def _group_of(address: str) -> str:
     except ValueError:
         return address
     return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else address
+
+
+class _Session(NamedTuple):
+    who: Principal
+    began: float
+
+
+@dataclass
+class Sessions:
+    """All of one process; used on one event loop."""
+
+    monotonic: Callable[[], float]
+    cookie: str
+    """Its name. It has the port in it, because browsers give a cookie to all ports of a host."""
+    is_secure: bool
+    """Whether the browser may send it by TLS alone."""
+    _known: OrderedDict[bytes, _Session] = field(default_factory=OrderedDict)
+
+    def begin(self, who: Principal) -> str:
+        """The header ``Set-Cookie`` of a new session."""
+        name = secrets.token_urlsafe(32)
+        self._known[_digest(name)] = _Session(who, self.monotonic())
+        while len(self._known) > SESSIONS:
+            self._known.popitem(last=False)
+        return self._set(name, "")
+
+    def end(self, header: str) -> str:
+        """End the session that a ``Cookie`` header names; the ``Set-Cookie`` that takes it from the browser."""
+        for name in self._named(header):
+            self._known.pop(_digest(name), None)
+        return self._set("", "; Max-Age=0")
+
+    def holder(self, header: str) -> Principal | None:
+        """Who is logged in by a ``Cookie`` header. Two names of sessions in it are none."""
+        names = self._named(header)
+        if len(names) != 1:
+            return None
+        session = self._known.get(_digest(names[0]))
+        if session is None or self.monotonic() - session.began > SESSION_SECONDS:
+            return None
+        return session.who
+
+    def _named(self, header: str) -> list[str]:
+        pairs = (part.strip().partition("=") for part in header.split(";"))
+        return [value for name, _, value in pairs if name == self.cookie]
+
+    def _set(self, value: str, more: str) -> str:
+        secure = "; Secure" if self.is_secure else ""
+        return f"{self.cookie}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{more}"
+
+
+def cookie_name(port: int, *, is_secure: bool) -> str:
+    """``__Host-`` has the browser refuse such a cookie from another host of the domain; it wants TLS."""
+    return f"{'__Host-' if is_secure else ''}tideover-{port}"
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

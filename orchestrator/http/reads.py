@@ -16,8 +16,7 @@ from orchestrator.decide.times import parse_time
 from orchestrator.errors import UnknownName, UsageError
 from orchestrator.facts.status import StatusReader
 from orchestrator.shapes import json_shapes
-from orchestrator.shapes.query import query_json, samples_json
-from orchestrator.shapes.status import status_json
+from orchestrator.shapes.status import query_json, samples_json, status_json
 from orchestrator.shapes.timeline import spans, standing, steps
 from state.errors import StoreUnavailable
 from state.model.entities import EVERY_KIND

@@ -21,13 +21,12 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from orchestrator.http.app import Health, application
-from orchestrator.http.auth import Gatekeeper
+from orchestrator.http.auth import Gatekeeper, Sessions, cookie_name
 from orchestrator.http.endpoints import endpoints_of
 from orchestrator.http.events import Feed
 from orchestrator.http.figures import FigureReader
 from orchestrator.http.metrics import MetricsPage
 from orchestrator.http.pages.routes import Pages
-from orchestrator.http.pages.sessions import Sessions, cookie_name
 from orchestrator.http.reads import Reads
 from orchestrator.http.writes import Writes
 from orchestrator.lease import NAME

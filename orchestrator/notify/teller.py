@@ -17,8 +17,8 @@ import structlog
 from orchestrator.errors import NotLeading
 from orchestrator.notify.incidents import Notice, notices_for, report_of
 from orchestrator.rounds import Rounds, cursor_of
+from state.model.automation import NoticeCursor
 from state.model.entities import Event
-from state.model.notices import NoticeCursor
 from state.settings.keys import NotifyTarget
 from state.store.controller_store import ControllerStore
 

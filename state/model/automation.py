@@ -1,8 +1,9 @@
-"""What people tell the controller to do by itself, or not to do: pauses, acknowledgements, schedules. Frozen, pure.
+"""What the controller may do by itself: pauses, acknowledgements, schedules, and the notices it sends. Frozen, pure.
 
 A pause that is over is kept: what was believed before its end may not act afterwards, so its end must be known.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -83,3 +84,22 @@ class Schedule:
     @property
     def is_over(self) -> bool:
         return self.next_at is None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoticeCursor:
+    """How far one receiver was told of the history; one row each, so that the next leader goes on from there."""
+
+    target: str
+    sequence: int
+    """The last line of the history that was told, or did not have to be."""
+    incidents: Mapping[str, str]
+    """Incidents that it was told of and that are not over, each with the title under which it was told last."""
+    told_at: datetime | None = None
+    """When it took a notice last."""
+    failures: int = 0
+    """Tries that failed, since the row began."""
+    failing_since: datetime | None = None
+    """Since when every try has failed; None while they do not."""
+    error: str = ""
+    """Of the last try; empty when that went well."""

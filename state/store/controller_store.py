@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from state.model.automation import Acknowledgement, Pause, Schedule
+from state.model.automation import Acknowledgement, NoticeCursor, Pause, Schedule
 from state.model.cluster_status import ClusterStatus, ProbeReport
 from state.model.entities import (
     MOVES,
@@ -35,7 +35,6 @@ from state.model.maintenance import (
     ReplicationSample,
     StandbySample,
 )
-from state.model.notices import NoticeCursor
 from state.model.pins import Pin
 from state.model.timeline import Stretch
 from state.store.runner_store import RunnerStore

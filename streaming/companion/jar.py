@@ -1,25 +1,79 @@
-"""Finds the companion's jar: the one that was shipped, or one that is built where the Java was changed.
+"""The companion's jar: the one that was shipped, or one that is built where the Java was changed.
 
 Beside the jar lies a record: its own SHA-256, and that of the sources it was made from. A wheel brings both, so that a
 machine without a compiler has the jar; a clone has neither at first, and builds. A jar that does not fit its record, or
 whose sources are others now, is never used.
 
 `python -m streaming.companion` builds it where it has to be built, and prints its path.
+
+One jar serves all Spark lines, with the same bytes from the same sources. The Java uses public interfaces of Hadoop and
+Spark only. Their ``CheckpointFileManager`` moved to another package with Spark 4.1, so the one class that implements it
+is compiled twice, its package names replaced; everything is compiled against the locked jars of each line, and what
+serves two lines has to come out the same from both. A jar for each line would be three times the files for classes that
+do not differ.
 """
 
 import hashlib
 import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from streaming.companion.build import build, sources_digest
-from streaming.errors import CompanionError
-from streaming.jars import Progress, cache_root, held
+from streaming.errors import CompanionError, JavaMissing
+from streaming.jars import Progress, cache_root, held, jar_paths
+from streaming.java import java_home_binary
 
 _FOLDER = Path(__file__).parent
 _JAR = "companion.jar"
 _RECORD = "companion.json"
+SOURCES = _FOLDER / "java"
+_NEW, _OLD = "spark41", "spark35"
+_MOVED = (
+    ("org.apache.spark.sql.execution.streaming.checkpointing.", "org.apache.spark.sql.execution.streaming."),
+    (f"tideover.{_NEW}", f"tideover.{_OLD}"),
+)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The oldest time that a zip file can tell."""
+_OPTIONS = (
+    "--release",
+    "17",
+    "-encoding",
+    "UTF-8",
+    "-proc:none",
+    "-g:source,lines",
+    "-Xlint:all,-classfile",
+    "-Werror",
+)
+"""Without ``classfile``, which is about annotations in Spark's own classes whose jars are not needed otherwise."""
+_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A Spark version that is compiled against, and the package of the class that serves it."""
+
+    spark: str
+    package: str
+
+    @property
+    def manager(self) -> str:
+        """The class for ``spark.sql.streaming.checkpointFileManagerClass``."""
+        return f"tideover.{self.package}.FencedCheckpointFileManager"
+
+    @property
+    def sparks_package(self) -> str:
+        """Where this Spark has its own managers."""
+        return (_MOVED[0][0] if self.package == _NEW else _MOVED[0][1]).rstrip(".")
+
+    def adapted(self, source: str) -> str:
+        """A source written for the newest line, as this line takes it."""
+        return source if self.package == _NEW else source.replace(*_MOVED[0]).replace(*_MOVED[1])
 
 
 class Record(BaseModel):
@@ -29,6 +83,9 @@ class Record(BaseModel):
 
     jar: str
     sources: str
+
+
+LINES = (Line("3.5.7", _OLD), Line("4.0.0", _OLD), Line("4.2.0", _NEW))
 
 
 def companion_jar(progress: Progress = lambda line: None, folder: Path = _FOLDER) -> Path:
@@ -72,3 +129,84 @@ def _build(folder: Path, sources: str, progress: Progress) -> None:
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def line_of(spark: str) -> Line | None:
+    """The line of a Spark version; None where nothing was compiled against it."""
+    return next((line for line in LINES if line.spark == spark), None)
+
+
+def sources_digest() -> str:
+    """SHA-256 over names and contents of all sources, in hexadecimal."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.rglob("*.java")):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(SOURCES).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def build(target: Path, progress: Progress) -> None:
+    """Compile and pack; the jar appears whole. Raises ``CompanionError``, ``JavaMissing`` and ``JarError``."""
+    with tempfile.TemporaryDirectory(prefix="tideover-companion-") as scratch:
+        classes = compile_lines(Path(scratch), progress)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    _pack(classes, draft)
+    draft.replace(target)
+
+
+def compile_lines(scratch: Path, progress: Progress) -> Mapping[str, bytes]:
+    """All classes by their path in the jar. Raises as ``build`` does."""
+    classes: dict[str, bytes] = {}
+    for line in LINES:
+        progress(f"companion: compiling against Spark {line.spark}")
+        folder = scratch / line.spark
+        made = _compile(line, _adapted(line, folder / "sources"), folder / "classes")
+        for name, content in made.items():
+            if classes.setdefault(name, content) != content:
+                raise CompanionError(f"{name} differs for Spark {line.spark}: one jar cannot serve all lines")
+    return classes
+
+
+def _adapted(line: Line, folder: Path) -> Path:
+    """The sources as this line takes them."""
+    shutil.copytree(SOURCES, folder)
+    if line.package == _OLD:
+        moved = (folder / "tideover" / _NEW).rename(folder / "tideover" / _OLD)
+        for path in moved.glob("*.java"):
+            path.write_text(line.adapted(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return folder
+
+
+def _compile(line: Line, sources: Path, target: Path) -> Mapping[str, bytes]:
+    run_javac(sorted(sources.rglob("*.java")), jar_paths(f"companion-{line.spark}"), target)
+    return {path.relative_to(target).as_posix(): path.read_bytes() for path in sorted(target.rglob("*.class"))}
+
+
+def run_javac(sources: Sequence[Path], class_path: Sequence[Path], target: Path) -> None:
+    """Compile; every warning is an error. Raises ``CompanionError`` with what javac says."""
+    command = [str(javac()), *_OPTIONS, "-cp", os.pathsep.join(map(str, class_path)), "-d", str(target)]
+    done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, timeout=_SECONDS, check=False)
+    if done.returncode != 0:
+        raise CompanionError(f"the companion does not compile:\n{done.stdout}{done.stderr}")
+
+
+def javac() -> Path:
+    """The compiler beside the Java that is used. Raises ``JavaMissing``."""
+    beside = java_home_binary().resolve().parent / "javac"
+    found = str(beside) if beside.is_file() else shutil.which("javac")
+    if found is None:
+        raise JavaMissing(
+            "the companion cannot be built: there is a Java, but no compiler (javac)",
+            hint="install a JDK 17 (Debian, Ubuntu: openjdk-17-jdk-headless); an installed wheel brings the jar",
+        )
+    return Path(found)
+
+
+def _pack(classes: Mapping[str, bytes], target: Path) -> None:
+    """Write a jar that says nothing of when and where: sorted, one time, not compressed."""
+    manifest = b"Manifest-Version: 1.0\r\nImplementation-Title: Tideover companion\r\n\r\n"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as jar:
+        for name, content in [("META-INF/MANIFEST.MF", manifest), *sorted(classes.items())]:
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.external_attr = 0o644 << 16
+            jar.writestr(entry, content)

@@ -26,7 +26,7 @@ from streaming.kafka.metadata import AnyBroker, Metadata
 from streaming.kafka.network import Network
 from streaming.kafka.partitions import Partitions
 from streaming.kafka.requests import epochs as leader_epochs
-from streaming.kafka.requests import fetch, list_offsets, segments
+from streaming.kafka.requests import fetch, list_offsets
 from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
 
@@ -139,8 +139,8 @@ class Link:
         Raises ValueError as ``offsets`` does, also for the largest timestamp and a limit below 1; ClusterUnreachable
         and CredentialRefused when the leaders cannot even be named.
         """
-        segments.require(times.values(), limit)
-        return self._partitions.ask(segments.partition_request(times, limit), times, Deadline.after(timeout))
+        list_offsets.require_segments(times.values(), limit)
+        return self._partitions.ask(list_offsets.segment_request(times, limit), times, Deadline.after(timeout))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int], *, timeout: float) -> Mapping[TopicPartition, EpochEnd]:
         """Where one leader epoch per partition ends (KIP-320), all leaders in parallel, retried within ``timeout``.

@@ -17,7 +17,7 @@ from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import ClusterLog, Spec
 from streaming.resolve.batched_lookups import Question, ask_offsets, ask_segments
-from streaming.resolve.evidence import Case, Lookup, add_syncs, prove_copies
+from streaming.resolve.offset_syncs import Case, Lookup, add_syncs, prove_copies
 from streaming.resolve.scan import SKEW_MS, Scan, scan
 from streaming.resolve.sent_again_scan import count_sent_again
 from streaming.resume import notes, topic_checks

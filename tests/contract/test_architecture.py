@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,34 @@ def test_no_folder_holds_more_than_a_dozen_modules() -> None:
         for folder in FOLDERS
     }
     assert {folder: count for folder, count in counts.items() if count > 12} == {}
+
+
+ONE_THING = {
+    "app.py": "the application of a layer: the command line's, the server's",
+    "drill.py": "a drill: typed, decided, taken in, carried out by a runner",
+    "errors.py": "each package's own branch of the tree of errors",
+    "evidence.py": "an operation's evidence: its shape, and what keeps it",
+    "former_checkpoints.py": "checkpoints that moves left behind: found, and judged",
+    "history.py": "the history: printed, and stored",
+    "intents.py": "intents: decided, and carried out by a runner",
+    "maintenance.py": "upkeep of the store: its shapes, and its statements",
+    "offset_syncs.py": "a replicator's offset syncs: read off the standby, and looked up",
+    "plan.py": "a plan: printed, and made",
+    "reconcile.py": "a row that is put right after a restore: typed, decided, done",
+    "rewind.py": "a rewind: typed, its facts, its gates",
+    "status.py": "the status: read, built, and as JSON",
+    "store.py": "the store: its verb, and what it is",
+    "timeline.py": "the timeline: its shape, as JSON, and printed",
+    "truncation.py": "a log that was cut: noticed, and judged",
+}
+"""File names that several modules have because they are one thing in several layers."""
+
+
+def test_modules_share_a_name_only_where_they_are_one_thing() -> None:
+    counts = Counter(
+        path.name
+        for name in PRODUCT
+        for path in (ROOT / name).rglob("*.py")
+        if path.name not in {"__init__.py", "__main__.py"}
+    )
+    assert sorted(name for name, count in counts.items() if count > 1) == sorted(ONE_THING)

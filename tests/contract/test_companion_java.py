@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from streaming.companion import jar as shipped
-from streaming.companion.build import LINES, SOURCES, line_of, sources_digest
-from streaming.companion.jar import companion_jar
+from streaming.companion.jar import LINES, SOURCES, companion_jar, line_of, sources_digest
 from streaming.errors import CompanionError
 from streaming.jars import set_names
 from tests.java import run_junit
@@ -86,7 +85,7 @@ def test_where_it_cannot_be_built_a_changed_jar_is_refused(
 def test_the_digest_tells_of_every_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sources_digest()
     shutil.copytree(SOURCES, tmp_path / "java")
-    monkeypatch.setattr("streaming.companion.build.SOURCES", tmp_path / "java")
+    monkeypatch.setattr("streaming.companion.jar.SOURCES", tmp_path / "java")
     assert sources_digest() == before
     renamed = tmp_path / "java" / "tideover" / "Fence.java"
     renamed.rename(renamed.with_name("Fences.java"))

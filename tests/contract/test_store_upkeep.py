@@ -6,10 +6,9 @@ from datetime import timedelta
 import pytest
 
 from state.errors import StaleTerm
-from state.model.automation import Acknowledgement
+from state.model.automation import Acknowledgement, NoticeCursor
 from state.model.entities import Phase
 from state.model.maintenance import PrunedRows
-from state.model.notices import NoticeCursor
 from state.store.controller_store import ControllerStore
 from tests.contract import samples
 from tests.contract.samples import AT, SECOND, held, term_of

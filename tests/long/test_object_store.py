@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lab.world import CLUSTERS
 from state.store.sql.migrate import open_store
-from streaming.companion.build import line_of
+from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
-from streaming.companion.build import line_of
+from streaming.companion.jar import line_of
 from tests.jars import connector_jars
 from tests.waiting import PROCESS_SECONDS
 from tests.wheel import ROOT

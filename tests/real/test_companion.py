@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from state.messages import ReleaseRequest
-from streaming.companion.build import line_of
+from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER, BatchNews, PublishedEntry, follow
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release

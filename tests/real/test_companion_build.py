@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.companion.build import build
-from streaming.companion.jar import companion_jar
+from streaming.companion.jar import build, companion_jar
 
 pytestmark = pytest.mark.real
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from state.settings.keys import Tideover
-from streaming.companion.build import line_of
+from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles

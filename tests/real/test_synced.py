@@ -15,7 +15,7 @@ from state.settings.keys import Cluster, MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import LogRecord
 from streaming.kafka.link import Link
-from streaming.resolve.evidence import read_syncs
+from streaming.resolve.offset_syncs import read_syncs
 from streaming.resolve.resolver import resolve
 from streaming.resolve.scan import read_ranges
 from streaming.resume.model import Rules, Want

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.cli.act.accept_cluster import accept, successor_of
 from orchestrator.cli.context import Context as CliWorld
 from orchestrator.decide.move_facts import MoveFacts, NamedCluster
 from orchestrator.errors import Refused, UnknownName
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.resume_offsets import ResumeOffsets
-from orchestrator.operation.accept_cluster import accept, successor_of
 from state.messages import CheckpointReport
 from state.model.cluster_status import Verdict
 from state.model.entities import Operation, OperationKind, Phase

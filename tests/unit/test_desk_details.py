@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.decide.desk.operations import forecast_lines, gates_of, placed_lines, step_lines
-from orchestrator.decide.desk.partitions import partition_lines
+from orchestrator.decide.desk.operation_lines import forecast_lines, gates_of, placed_lines, step_lines
+from orchestrator.decide.desk.query_lines import partition_lines
 from state.model.entities import TopicPartition
 from state.model.maintenance import PartitionCopy
 from tests.contract import samples

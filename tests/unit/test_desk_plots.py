@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.desk.plots import HEIGHT, WIDTH, Plot, plots_of, plotted_from
+from orchestrator.decide.desk.query_lines import HEIGHT, WIDTH, Plot, plots_of, plotted_from
 from state.model.maintenance import StandbySample
 from tests.contract import samples
 from tests.contract.samples import AT

@@ -14,7 +14,7 @@ from orchestrator.decide.replication_age import replication_rows, replication_te
 from orchestrator.decide.times import iso, length
 from orchestrator.facts.status import status_now
 from orchestrator.shapes import json_shapes
-from orchestrator.shapes.query import NEWEST, query_json
+from orchestrator.shapes.status import NEWEST, query_json
 from state.model.entities import EVERY_KIND
 
 MOVE_COLUMNS = (

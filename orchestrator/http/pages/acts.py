@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
 import anyio
 from markupsafe import Markup
@@ -19,7 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from orchestrator.config.errors import worded
-from orchestrator.decide.desk.operations import gates_of, placed_of
+from orchestrator.decide.desk.operation_lines import gates_of, placed_of
 from orchestrator.decide.operation.plan import headline
 from orchestrator.errors import Refused, UsageError
 from orchestrator.http.auth import Principal, Role
@@ -34,9 +35,8 @@ from orchestrator.http.bodies import (
     RewindAsked,
 )
 from orchestrator.http.pages.details import WORST, Details
-from orchestrator.http.pages.forms import form_of, text_of
 from orchestrator.http.pages.markup import path_of, render
-from orchestrator.http.waits import ASKED_SECONDS, on_thread
+from orchestrator.http.waits import ASKED_SECONDS, body_of, on_thread
 from orchestrator.http.writes import Writes
 from state.model.entities import OperationKind
 
@@ -45,6 +45,7 @@ Worked = TypeVar("Worked")
 ShowPage = Callable[[Request, str, Markup, int], Response]
 _AT_ONCE = 2
 _KEY = re.compile(r"[0-9a-f]{32}")
+_FIELDS = 40
 
 
 @dataclass
@@ -184,3 +185,25 @@ def _as(model: type[Asked], fields: Mapping[str, object]) -> Asked:
 
 def _back(query: str | None) -> Response:
     return RedirectResponse("/" if query is None else path_of("queries", query), 303)
+
+
+async def form_of(request: Request, *, many: frozenset[str] = frozenset()) -> dict[str, list[str]]:
+    """The fields of a form that have a value. ``many``: those that may come more than once.
+
+    Raises ``HTTPException`` and ``UsageError``.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise HTTPException(415, "this takes a form")
+    try:
+        fields = parse_qs((await body_of(request)).decode("ascii"), strict_parsing=False, max_num_fields=_FIELDS)
+    except ValueError:
+        raise UsageError("this is no form") from None
+    if any(len(values) > 1 and name not in many for name, values in fields.items()):
+        raise UsageError("a field is given twice")
+    return fields
+
+
+def text_of(form: dict[str, list[str]], name: str) -> str:
+    """One field; empty where it was left empty."""
+    return form.get(name, [""])[0].strip()

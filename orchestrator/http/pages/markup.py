@@ -1,6 +1,12 @@
-"""HTML from templates: everything is escaped, whatever it is called, and an unknown name is an error."""
+"""HTML from templates: everything is escaped, whatever it is called, and an unknown name is an error.
 
-from collections.abc import Mapping
+A page that was drawn of one status is kept for all who ask before the next one: each more costs next to nothing.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -10,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import Response
 
+from orchestrator.decide.status import Status
 from orchestrator.decide.times import iso, length
 
 PAGE_HEADERS: Mapping[str, str] = {
@@ -31,6 +38,8 @@ STATIC: Mapping[str, str] = {
 }
 """The files beside the pages; none of them tells anything, so they are given without a token."""
 UNKNOWN = "–"
+PAGES = 64
+"""How many drawn pages are kept, of some ten kilobytes each."""
 
 
 @cache
@@ -103,3 +112,25 @@ def path_of(folder: str, name: str) -> str:
 def line(text: str | None) -> str:
     """The first line of a text."""
     return (text or "").partition("\n")[0]
+
+
+@dataclass
+class Drawn:
+    """The newest drawing of each page; several threads may ask."""
+
+    _kept: OrderedDict[Hashable, tuple[Status, Markup]] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, page: Hashable, status: Status, draw: Callable[[], Markup]) -> Markup:
+        """The page as it was drawn of this very status, else as ``draw`` makes it."""
+        with self._lock:
+            kept = self._kept.get(page)
+        if kept is not None and kept[0] is status:
+            return kept[1]
+        markup = draw()
+        with self._lock:
+            self._kept[page] = (status, markup)
+            self._kept.move_to_end(page)
+            while len(self._kept) > PAGES:
+                self._kept.popitem(last=False)
+        return markup

@@ -25,8 +25,7 @@ from orchestrator.decide.gates.automatic import cooldown_text, paused_text
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import Status, known_labels
 from orchestrator.errors import UsageError
-from orchestrator.http.pages.drawn import Drawn
-from orchestrator.http.pages.markup import render
+from orchestrator.http.pages.markup import Drawn, render
 from orchestrator.http.reads import LabelAsked, Reads
 from state.model.automation import EVERY
 

@@ -19,13 +19,11 @@ from starlette.types import Scope
 
 from orchestrator.decide.evidence.page import page
 from orchestrator.errors import UsageError
-from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, TooManyGuesses
-from orchestrator.http.pages.acts import Acts, may_act
+from orchestrator.http.auth import GUESSES_SECONDS, Gatekeeper, Principal, Sessions, TooManyGuesses
+from orchestrator.http.pages.acts import Acts, form_of, may_act, text_of
 from orchestrator.http.pages.details import Details
-from orchestrator.http.pages.forms import form_of, text_of
 from orchestrator.http.pages.markup import STATIC, page_response, render, static_file
 from orchestrator.http.pages.overview import Overview
-from orchestrator.http.pages.sessions import Sessions
 from orchestrator.http.reads import Reads
 from orchestrator.http.waits import ANSWER_SECONDS, on_thread
 from orchestrator.http.writes import Writes

@@ -8,10 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from state.errors import Conflict
-from state.model.automation import Schedule
+from state.model.automation import NoticeCursor, Schedule
 from state.model.entities import Event, Operation, Request
 from state.model.evidence import Evidence, announcement, sealed
-from state.model.notices import NoticeCursor
 from state.model.timeline import Stretch
 from state.store.sql.database import Part, newest_last, upsert, values_of
 from state.store.sql.schema import evidence, history, notice_cursors, operations, requests, schedules, timelines

@@ -1,21 +1,25 @@
 """ListOffsets: the offset that belongs to a time, a begin, an end, or the largest time (KIP-79, KIP-734).
 
 Kept at version 9: from 10 on a request carries a time limit for tiered storage, which the library leaves at zero.
+
+Version 0 (Kafka 0.8 to 3.9; gone in 4.0) answers another question and is sent as such or not at all: it searches whole
+segments, each by when its file was last written, on the broker's own clock. It knows no record's timestamp.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from state.model.entities import TopicPartition
-from streaming.cluster_log import OffsetAnswer, PartitionError, Spec
+from streaming.cluster_log import OffsetAnswer, PartitionError, Segments, Spec
 from streaming.kafka.errors import code_error
 from streaming.kafka.metadata import by_topic, known
 from streaming.kafka.partitions import PartitionRequest, Reply
 
 _SPECS = frozenset(Spec)
 _NEWEST_VERSION = 9
+_SEGMENT_VERSION = 0
 
 
 def require_times(times: Iterable[int]) -> None:
@@ -104,3 +108,39 @@ def _failure(error: PartitionError, time: int) -> OffsetAnswer:
         text = "the broker cannot report the largest timestamp: that needs Kafka 3.0 or newer (KIP-734)"
         error = PartitionError(name=error.name, text=text, retriable=False)
     return OffsetAnswer(offset=None, timestamp_ms=None, leader_epoch=None, error=error)
+
+
+def require_segments(times: Collection[int], limit: int) -> None:
+    """Refuse what version 0 would answer wrongly or not at all. Raises ValueError."""
+    require_times(times)
+    if Spec.MAX_TIMESTAMP in times:
+        raise ValueError("a segment-level search cannot find the largest timestamp")
+    if limit < 1:
+        raise ValueError(f"the number of segments must be at least 1, not {limit}")
+
+
+def segment_request(times: Mapping[TopicPartition, int], limit: int) -> PartitionRequest[Segments]:
+    """Return the question for these times, one per partition, at most ``limit`` offsets each."""
+    return PartitionRequest(
+        request=lambda partitions: list_offsets(
+            partitions, times, oldest=_SEGMENT_VERSION, newest=_SEGMENT_VERSION, limit=limit
+        ),
+        replies=_segment_replies,
+        failure=_segment_failure,
+    )
+
+
+def _segment_replies(response: Any) -> Iterator[Reply[Segments]]:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            yield (
+                TopicPartition(topic.name, partition.partition_index),
+                code_error(partition.error_code) or Segments(offsets=tuple(partition.old_style_offsets)),
+            )
+
+
+def _segment_failure(_: TopicPartition, error: PartitionError) -> Segments:
+    if error.name == "UNSUPPORTED_VERSION":
+        text = "the broker does not support segment-level search: Kafka 4.0 removed it (ListOffsets version 0)"
+        error = PartitionError(name=error.name, text=text, retriable=False)
+    return Segments(offsets=(), error=error)

@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 
 from state.settings.keys import Tideover
 from state.settings.values import HINT, STORE, STORE_HINT, scheme_refusal
-from streaming.companion.build import line_of
+from streaming.companion.jar import line_of
 from streaming.spark.checkpoint.batch_news import MANAGER
 from streaming.spark.checkpoint.files import CheckpointFiles, LocalFiles
 from streaming.spark.errors import (

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
-from orchestrator.http.pages import drawn, overview
-from orchestrator.http.pages.drawn import Drawn
+from orchestrator.http.pages import markup, overview
+from orchestrator.http.pages.markup import Drawn
 from orchestrator.http.pages.overview import Overview
 from orchestrator.http.reads import Reads
 from state.model.cluster_status import Verdict
@@ -26,7 +26,7 @@ def test_a_page_is_drawn_again_only_for_another_status() -> None:
 
 
 def test_pages_that_were_drawn_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawn, "PAGES", 3)
+    monkeypatch.setattr(markup, "PAGES", 3)
     made, now = Drawn(), status()
     for each in range(10):
         made.of(each, now, lambda: Markup("x"))

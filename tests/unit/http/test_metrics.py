@@ -13,10 +13,10 @@ from orchestrator.facts.status import StatusReader
 from orchestrator.http.figures import FigureReader
 from orchestrator.http.metrics import DURATION, METRICS, exposition
 from orchestrator.lease import NAME, this_process
+from state.model.automation import NoticeCursor
 from state.model.cluster_status import Verdict
 from state.model.entities import OperationKind, Phase, RunState
 from state.model.maintenance import PartitionCopy
-from state.model.notices import NoticeCursor
 from state.store.sql import schema
 from streaming.clocks import SystemClock
 from streaming.pulse import Pulse

@@ -9,12 +9,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from orchestrator.http.auth import GUESSES, Principal, Role
-from orchestrator.http.pages import sessions
+from orchestrator.http import auth
+from orchestrator.http.auth import GUESSES, SESSION_SECONDS, Principal, Role, Sessions, cookie_name
 from orchestrator.http.pages.markup import PAGE_HEADERS, STATIC
 from orchestrator.http.pages.routes import is_inside
 from orchestrator.http.pages.runbook import FRAGMENT, html_of
-from orchestrator.http.pages.sessions import SESSION_SECONDS, Sessions, cookie_name
 from state.model.cluster_status import Verdict
 from state.model.entities import RunState
 from state.store.controller_store import ControllerStore
@@ -299,7 +298,7 @@ def test_a_session_ends_after_a_shift() -> None:
 
 
 def test_sessions_do_not_fill_the_memory_and_are_kept_as_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "SESSIONS", 3)
+    monkeypatch.setattr(auth, "SESSIONS", 3)
     made = kept([0.0])
     cookies = [made.begin(ANNA).partition(";")[0] for _ in range(5)]
     assert [made.holder(each) for each in cookies] == [None, None, ANNA, ANNA, ANNA]

@@ -8,7 +8,7 @@ from orchestrator.cli.inspect.watch import text
 from orchestrator.config.load import load
 from orchestrator.facts.status import StatusReader
 from orchestrator.shapes.status import status_json, without_flows
-from state.model.notices import NoticeCursor
+from state.model.automation import NoticeCursor
 from streaming.clocks import SystemClock
 from tests.contract.samples import AT, term_of
 from tests.memory_store import MemoryStore

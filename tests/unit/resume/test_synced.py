@@ -11,7 +11,7 @@ from state.model.entities import TopicPartition
 from state.settings.keys import MethodName
 from streaming.clocks import Deadline
 from streaming.cluster_log import Entry, PartitionError
-from streaming.resolve.evidence import parse_sync, read_syncs
+from streaming.resolve.offset_syncs import parse_sync, read_syncs
 from streaming.resume.offset_syncs import Sync, Syncs
 from tests.memory_log import MemoryCluster
 from tests.unit.resume.standby import (
@@ -109,7 +109,7 @@ def test_the_topic_is_read_to_its_end_and_sorted_by_partition() -> None:
 
 
 def test_no_more_than_the_newest_records_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streaming.resolve.evidence.MOST_RECORDS", 10)
+    monkeypatch.setattr("streaming.resolve.offset_syncs.MOST_RECORDS", 10)
     log = cluster(*(("a", 0, i, i) for i in range(100)))
     known = read_syncs(log, TOPIC, Deadline.after(5))
     assert not isinstance(known, str)
