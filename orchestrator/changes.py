@@ -19,7 +19,7 @@ REST_SECONDS = 1.0
 """How long a driver waits at most until it looks again."""
 _AWAY_SECONDS = 0.5
 _IDLE_SECONDS = 2.0
-"""How long nobody may have waited until the thread ends."""
+"""The thread ends when nothing has waited for this long."""
 
 
 class Changes:

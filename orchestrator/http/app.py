@@ -34,7 +34,7 @@ from state.errors import StoreError, StoreUnavailable, TideoverError
 from state.settings.values import is_loopback
 
 AT_ONCE = 4
-"""So many answers are worked out side by side."""
+"""How many answers are worked out side by side."""
 ASKED_AT_ONCE = 2
 """What is asked for may take long; so it waits for no reader, and no reader for it."""
 MAX_BODY_BYTES = 16 * 1024

@@ -43,7 +43,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever asks; the name is the actor in the history. None: nobody in particular, on this host."""
+    """Whoever asks; the name is the actor in the history. None: anybody on this host."""
 
     name: str | None
     role: Role
@@ -76,7 +76,7 @@ class Gatekeeper:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody needs a token to look."""
+        """Whether looking needs no token."""
         return not self._known
 
     def principal_of(self, authorization: Sequence[str], address: str) -> Principal | None:

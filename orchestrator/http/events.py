@@ -26,7 +26,7 @@ PING_SECONDS = 15.0
 SEND_SECONDS = 20.0
 """A client that takes nothing for so long is let go."""
 BATCH = 1000
-"""So many lines at most are told to a client that was away; of more it is told that it missed some."""
+"""How many lines a client gets that was away; of more it hears that it missed some."""
 MISSED = "event: missed\ndata: {}\n\n"
 
 

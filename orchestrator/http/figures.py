@@ -31,7 +31,7 @@ RESULTS = ("done", "refused", "failed")
 AGAIN_SECONDS = 60.0
 """How often the last moves are looked at again."""
 LOOKED_BACK = 1000
-"""So many drills back is looked for the last good one of each query, once."""
+"""How many drills back the last good one of each query is looked for, once."""
 
 
 class Route(NamedTuple):
@@ -119,7 +119,7 @@ def _number(operation: Operation, name: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """All that is told at one moment."""
+    """Everything that one scrape sees."""
 
     version: str
     turn_age_seconds: float | None
@@ -217,7 +217,7 @@ class FigureReader:
             self._drills[drill.query] = max(drill.ended_at, self._drills.get(drill.query, drill.ended_at))
 
     def _replication(self, status: Status) -> dict[str, ReplicationSample]:
-        """Read anew where the readiness check that it belongs to is another one: it has a row for each partition."""
+        """Read again where the readiness check that it belongs to is another one: it has a row for each partition."""
         known, self._samples = self._samples, {}
         for query in status.queries:
             if query.readiness is None:

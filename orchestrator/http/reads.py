@@ -1,6 +1,6 @@
 """What may be read: the values of the verbs ``watch``, ``list``, ``show``, ``show-op``, ``history`` and so on.
 
-Everything comes from the store, none from a cluster, so that a page that is left open asks nobody but the store. The
+Everything comes from the store, none from a cluster, so that a page that is left open asks only the store. The
 status is read at most once a second, however many look at it.
 """
 
@@ -52,7 +52,7 @@ class OperationsAsked(Parameters):
 
     query: str | None = Field(default=None, description="only of this query")
     only_open: bool = Field(default=False, description="only those that are open")
-    limit: int = Field(default=100, ge=1, le=1000, description="at most so many, the newest")
+    limit: int = Field(default=100, ge=1, le=1000, description="at most this many, the newest")
 
 
 class HistoryAsked(Parameters):
@@ -61,7 +61,7 @@ class HistoryAsked(Parameters):
     query: str | None = Field(default=None, description="only of this query")
     operation: str | None = Field(default=None, description="only of this operation")
     since: int = Field(default=0, ge=0, description="only lines with a higher sequence than this")
-    limit: int = Field(default=200, ge=1, le=10_000, description="at most so many, the newest")
+    limit: int = Field(default=200, ge=1, le=10_000, description="at most this many, the newest")
 
 
 class SamplesAsked(Parameters):

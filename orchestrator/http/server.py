@@ -43,7 +43,7 @@ RETRY_SECONDS = 10.0
 TURN_SECONDS = 120.0
 """A loop that has not turned for so long stands still; systemd's watchdog and Kubernetes' probes wait as long."""
 HEADERS_SECONDS = 10.0
-"""Within so many seconds the head of a request has to be there."""
+"""The head of a request has to be there within this many seconds."""
 IDLE_SECONDS = 5
 CONNECTIONS = 512
 """Browsers keep two each for a page that is open: enough for 200 of them and some more."""

@@ -22,7 +22,7 @@ _TYPES = {
 }
 _LONGEST = 300
 _SECRET = 5
-"""So many letters a piece of a URL has at least that is kept from the log."""
+"""A piece of a URL that is at least this long is kept out of the log."""
 
 logging.getLogger("apprise").propagate = False
 

@@ -1,9 +1,9 @@
-"""From lines of the history to what people are told. Pure.
+"""From lines of the history to the notices that people get. Pure.
 
 An incident is a cluster that is not well, an operation, or a query that could not fail over. It has one id from its
 beginning to its end, so that a receiver can put its notices together. A line that is neither of these opens nothing.
 
-What happened while a receiver was not told (it did not answer, or there was no leader) is told as it stands now: one
+What a receiver missed (it did not answer, or there was no leader) is sent as it is now: one
 notice for each incident, and none of one that began and ended meanwhile below the receiver's severity.
 """
 
@@ -21,7 +21,7 @@ from state.settings.keys import NotifyTarget
 DIGEST = 5
 """More notices than this at once become one."""
 LINES = 40
-"""So many incidents are named in it."""
+"""How many incidents it names."""
 
 
 class Severity(IntEnum):
@@ -100,7 +100,7 @@ def report_of(event: Event, operations: Mapping[str, Operation]) -> Report | Non
 def notices_for(
     target: NotifyTarget, reports: Iterable[Report], known: Mapping[str, str]
 ) -> tuple[Sequence[Notice], Mapping[str, str]]:
-    """What a receiver is told of these reports, in order, and what it knows of then; ``known``: what it knows now."""
+    """What a receiver gets of these reports, in order, and what it knows then; ``known``: what it knows now."""
     newest: dict[str, Report] = {}
     worst: dict[str, Severity] = {}
     for report in reports:

@@ -31,9 +31,9 @@ LONGEST_PAUSE_SECONDS = 300.0
 GIVE_UP = timedelta(days=1)
 """After so long without a try that went well a notice is tried once."""
 BATCH = 1000
-"""So many lines are read at once, the newest of them if there are more."""
+"""How many lines are read at once; of more, the newest."""
 WRITE_LINES = 100
-"""So many lines of which nothing had to be told are not written down: whoever reads them again comes to the same."""
+"""The cursor is not stored for fewer lines than this that said nothing: reading them again gives the same result."""
 
 log = structlog.get_logger()
 
@@ -154,7 +154,7 @@ class Teller:
         return pause
 
     def _passed(self, events: Sequence[Event], known: Mapping[str, str]) -> None:
-        """All of these lines are told, or need not be."""
+        """All of these lines were sent, or need not be."""
         cursor = self._known()
         if not events:
             return

@@ -2,8 +2,8 @@
 
 What it writes is a request like any other, under the name ``auto`` and the leader's term. Whoever takes it asks the
 same gates again, for it may have waited for its turn; from there on nothing differs. All queries that may leave what is
-down share a group, also where there are too many to be judged in one round. A query that may not is told of once, with
-the gate that keeps it, and again only when another gate does.
+down share a group, also where there are too many to be judged in one round. A query that may not move is reported once,
+with the gate that keeps it, and again only when another gate does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from streaming.clocks import Clock
 _WAITED_FOR = "runner-alive"
 """A runner may still be starting, or be the warm one that takes over: the operation waits for it, and says so."""
 _TURN_WITHIN = timedelta(hours=1)
-"""How long a request may wait while others are moved; asking anew meanwhile would say nothing new."""
+"""How long a request may wait while others are moved; asking again meanwhile would say nothing new."""
 
 
 class AutomaticFailover:
@@ -78,7 +78,7 @@ class AutomaticFailover:
 
     @cached_property
     def _in_order(self) -> tuple[str, ...]:
-        """Who is upstream begins first where not all begin at once; nobody waits for anybody."""
+        """Upstream queries begin first where not all begin at once; none waits for another."""
         return chains_of(self._settings).in_order(self._settings.queries)
 
     def _ask(

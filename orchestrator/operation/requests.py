@@ -198,7 +198,7 @@ class RequestHandler:
     def _measure(self, request: Request, target: str) -> None:
         """What the last move left behind can be told now, if its cluster is back, and the plan shall say it.
 
-        The move does not depend on it. A controller has measured it already, as a rule; then nobody is asked.
+        The move does not depend on it. As a rule a controller has measured it already; then no cluster is asked.
         """
         last = next(iter(self._store.operations(query=request.query, limit=1)), None)
         if last is None or last.source != target or not to_compare(last.plan or {})[1]:
@@ -230,7 +230,7 @@ class RequestHandler:
             self._answered(request, begun)
 
     def _turn(self, request: Request) -> Turn | None:
-        """Who shall stay where it is follows nobody."""
+        """A query that shall stay where it is follows no other."""
         row = self._store.assignment(request.query)
         if row is None or row.cluster == request.target:
             return None

@@ -189,7 +189,7 @@ class Scheduler:
             self._begin(operation)
 
     def _has_room(self) -> bool:
-        """Whether one more query may be stopped; operations that have had their time are waited for by nobody."""
+        """Whether one more query may be stopped; operations that have had their time are not waited for."""
         now = self.clock.monotonic()
         counted = [name for name in (*self._at_work(), *self._queue) if not self._is_slow(name, now)]
         return len(counted) < self.width

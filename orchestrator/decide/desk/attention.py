@@ -1,6 +1,6 @@
 """What is wrong, since when, and what to do: the first thing that the page shows. Pure.
 
-A hundred queries on one dead cluster are one thing that is wrong, not a hundred: what has the same cause is told once,
+A hundred queries on one dead cluster are one thing that is wrong, not a hundred: what has the same cause is shown once,
 with the queries that it concerns. Whatever needs a hand now comes before what should be looked at.
 """
 
@@ -18,7 +18,7 @@ from state.settings.keys import Tideover
 SILENT_FOR = timedelta(seconds=60)
 """A query whose progress is older than this, and than three of its triggers, does not go on."""
 NAMED = 3
-"""So many queries of one concern are named."""
+"""How many queries of one concern are named."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +39,7 @@ class Concern:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Trouble:
-    """What is wrong with one query; those with the same cause are told together."""
+    """What is wrong with one query; those with the same cause are shown together."""
 
     cause: str
     query: str
@@ -168,7 +168,7 @@ def _trouble_of_run(query: QueryStatus, status: Status, settings: Tideover) -> _
 
 
 def _is_silent(query: QueryStatus, status: Status, settings: Tideover) -> bool:
-    """Of a cluster that is in doubt, the cluster itself is told."""
+    """Of a cluster that is in doubt, the cluster itself is shown."""
     believed = status.clusters.get(query.cluster or "")
     if believed is not None and not status.is_stale(believed) and believed.verdict not in WELL:
         return False

@@ -37,10 +37,10 @@ TABLE: dict[tuple[Phase, Trigger], Phase] = {
     (Phase.STARTING, Trigger.GIVEN_UP): Phase.ABORTED,
 }
 RECORDS = 10_000
-"""The one batch reads at most so many records from each source: enough to see the query work, and a second of load."""
+"""The most records that the one batch reads from each source: enough to see the query work, and a second of load."""
 BATCH_SECONDS = 60.0
 WITHIN = timedelta(minutes=10)
-"""A drill that is open for so long ends as failed: whoever drove it may have died, and nobody waits for it any more."""
+"""A drill that is open for longer ends as failed: whoever drove it may have died, and nobody waits for it any more."""
 PATIENCE = timedelta(seconds=5)
 """How long a gate may refuse before the drill is refused: what runners reported may be a batch behind."""
 

@@ -1,6 +1,6 @@
 """What the decisions of all phases are made of: staying, moving on, giving up, and asking a runner.
 
-Whatever was asked of a runner stays asked; it is asked anew only of another runner, or, after a pause, when the first
+Whatever was asked of a runner stays asked; it is asked again only of another runner, or, after a pause, when the first
 try failed in a way that can pass. What a fence planted is taken away however often that fails: a query whose checkpoint
 is still fenced runs nowhere. What counts is what was asked under the operation's present epoch: a takeover raises it,
 and begins with a fence of its own.

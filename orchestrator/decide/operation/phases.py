@@ -3,7 +3,7 @@
 Rules of the table. An operation is opened by its hold, so it starts in FENCING; WATCHING, SUSPECT and CONFIRMED come
 before there is an operation: each verdict on the cluster leads to one of them, and from each a person may ask for a
 move, automatic mode from CONFIRMED alone. Only what is not committed can be ABORTED: from STARTING on the point of no
-return is passed, and the ways out are SETTLED, proven or not, and another runner, with which STARTING begins anew.
+return is passed, and the ways out are SETTLED, proven or not, and another runner, with which STARTING begins again.
 What a store that was put back takes for open is written as ABORTED by reconciling, wherever it stood.
 BLOCKED waits for a condition or an operator, before the commit only. A pair that is not in the table is an
 ``IllegalMove``. Pause, cool-down, leadership and readiness are gates, not phases.

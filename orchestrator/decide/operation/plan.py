@@ -3,7 +3,7 @@
 What a move announced to come later, as it is kept in the operation's plan, and how much of it has come.
 
 ``awaited`` stands in a plan only when the standby lagged. It holds the fingerprints of the records that the query had
-read and the standby lacked; at most so many that a store's row stays small. Looking for them can be taken up where it
+read and the standby lacked; few enough that a store's row stays small. Looking for them can be taken up where it
 was left: a row says from which offset on the log has not been looked at.
 """
 

@@ -43,7 +43,7 @@ FENCE_AGAIN = timedelta(seconds=2)
 """Evidence may turn up later (a host comes back, an application ends): how long until the next look."""
 FENCE_AGAIN_AT_MOST = timedelta(minutes=1)
 _PROMPT_LOOKS = 5
-"""So many follow each other quickly; then the pauses double, for a person may be asleep, and each look is recorded."""
+"""This many follow each other quickly. Then the pauses double: a person may be asleep, and each look is recorded."""
 LANDING = BEHIND_COMMIT - FINAL
 
 

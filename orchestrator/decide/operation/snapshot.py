@@ -212,7 +212,7 @@ class GoBack:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TakeOver:
-    """Behind the commit: hold the query anew under the next epoch, so that its lost run can be fenced."""
+    """Behind the commit: hold the query again under the next epoch, so that its lost run can be fenced."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

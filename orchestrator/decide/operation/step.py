@@ -70,7 +70,7 @@ def step(snapshot: Snapshot, now: datetime) -> Decision:
 def _is_asked(snapshot: Snapshot) -> bool:
     """Whether a runner is at what it was asked for, and answers soon: then that is waited for.
 
-    What takes too long, or a silent runner has begun, holds nobody up here: it is waited for in ABORTED, before
+    What takes too long, or a silent runner has begun, holds up nothing here: it is waited for in ABORTED, before
     anything is undone.
     """
     asked = [i for kind in _BEFORE_COMMIT for i in snapshot.of(kind) if i.state is IntentState.PENDING]

@@ -1,7 +1,7 @@
 """Whose turn it is to begin, in sentences. Pure.
 
 An operation begins by stopping its query, so no more begin than are made side by side (``operations.at_once``): who
-asked for the others waits, and is told so.
+asked for the others waits, and hears so.
 
 A planned move of a query also waits for those that are upstream of it and were asked for together with it, or are being
 moved. It follows once they are committed, and stays where it is if one of them did not go. A failover waits for nobody:
@@ -34,7 +34,7 @@ class Turn:
 
 
 def waves_of(names: Iterable[str], sizes: Sequence[int]) -> dict[str, int]:
-    """By query, the number of its wave: so many in the first, so many in the next, the rest in one more."""
+    """By query, the number of its wave; sizes are those of the first waves, and one more takes the rest."""
     found: dict[str, int] = {}
     rest, wave, left = list(names), 1, list(sizes)
     while rest:

@@ -22,7 +22,7 @@ from state.model.entities import EVERY_KIND, Operation
 from state.model.evidence import Evidence
 
 WORST = 20
-"""So many partitions are shown at first."""
+"""How many partitions are shown at first."""
 PER_PAGE = 500
 OPERATIONS = 10
 EVENTS = 30
@@ -76,7 +76,7 @@ class Details:
         )
 
     def partitions(self, name: str, first: int) -> Markup:
-        """All partitions of a query, so many at a time, the worst first."""
+        """All partitions of a query, page by page, the worst first."""
         status, shown = self._known(name)
         ends = self.reads.store.ends(shown.cluster) if shown.cluster is not None else {}
         rows = partition_lines(shown, ends, self.reads.store.replication(name))
@@ -126,7 +126,7 @@ class Details:
         )
 
     def placed(self, operation_id: str, first: int) -> Markup:
-        """All partitions of an operation, so many at a time."""
+        """All partitions of an operation, page by page."""
         found = self._operation(operation_id)
         rows = placed_lines(found)
         piece = rows[first : first + PER_PAGE]

@@ -30,7 +30,7 @@ from orchestrator.http.reads import LabelAsked, Reads
 from state.model.automation import EVERY
 
 EVENTS = 20
-"""So many lines of the history are shown."""
+"""How many lines of the history are shown."""
 
 
 @dataclass

@@ -34,7 +34,7 @@ _OTHERS = ("/api", "/events", "/healthz", "/readyz", "/metrics", "/static")
 _INSIDE = re.compile(r"/(?:[A-Za-z0-9_.~%-][A-Za-z0-9_.~%/-]*)?")
 STATIC_SECONDS = 3600
 LINES = 300
-"""So many lines of the history are shown on its page."""
+"""How many lines of the history its page shows."""
 
 EVIDENCE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 """The page of an operation's evidence is one file, so its style is in it; it has no script, no form and no link."""
@@ -93,7 +93,7 @@ class Pages:
         return RedirectResponse(f"/login{back}", 303)
 
     def failure(self, scope: Scope, code: int, text: str, hint: str) -> Response:
-        """An error as a page; what is told to programs alone is left out."""
+        """An error as a page, without what only programs need."""
         hint = "" if "/api" in hint else hint
         markup = self._page(
             scope.get("principal"), "error.html", title="Not possible", code=code, text=text, hint=hint

@@ -1,7 +1,7 @@
 """Entries of both logs as the companion tells them, the moment a run has published them.
 
 Its file manager puts each into a queue in the driver's JVM (``BatchNews.java``), and whoever follows the run waits
-there instead of looking at folders ten times a second. What is told is a copy of what lies in the checkpoint: nothing
+there instead of looking at folders ten times a second. What arrives is a copy of what lies in the checkpoint: nothing
 is lost with a queue that overflows or a JVM that dies, for the folders are looked at all the same, only seldom.
 """
 
@@ -53,7 +53,7 @@ class BatchNews:
 
 
 def read_news(text: str) -> PublishedEntry:
-    """An entry as it is told: its name, a line break, its content."""
+    """An entry as it arrives: its name, a line break, its content."""
     name, _, content = text.partition("\n")
     log, _, batch = name.partition("/")
     return PublishedEntry(log, int(batch), content.encode())

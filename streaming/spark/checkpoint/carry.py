@@ -1,6 +1,6 @@
 """Makes the checkpoint with which a query goes on at the standby.
 
-A computed set of files is copied, the few that name the old cluster's offsets are written anew, and everything is read
+A computed set of files is copied, the few that name the old cluster's offsets are written again, and everything is read
 back. The old checkpoint stays as it is. Editing it in place would be quicker with a large state; a copy leaves the way
 back open, and fails with nothing changed.
 
@@ -80,7 +80,7 @@ def rewrite(
     planned_target: SourceOffsets,
     next_ids: StateIds,
 ) -> Logs:
-    """Write the logs anew for the standby.
+    """Write the logs for the standby.
 
     ``target`` are the standby's offsets for the end of N (of N + 1 when promoted), ``planned_target`` those for the
     end of a replanned N + 1; a source in neither stays where it was. ``next_ids`` are the unique state ids of a
@@ -137,7 +137,7 @@ class CopyPlan:
 
     logs: Logs
     written: Mapping[str, bytes]
-    """Files written anew, by path relative to the checkpoint."""
+    """Files written for the standby, by path relative to the checkpoint."""
     copied: Mapping[str, int]
     """Files taken over, relative likewise, with their sizes in bytes."""
 

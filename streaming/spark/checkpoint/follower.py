@@ -49,7 +49,7 @@ class Follower:
     """One checkpoint, from where it stood when the run began."""
 
     def __init__(self, files: CheckpointFiles, checkpoint: str, declared: Declared, placed: int | None = None) -> None:
-        """``placed``: the epoch under which the query came to its cluster; what is told is in that one's offsets."""
+        """``placed``: the epoch under which the query came to its cluster; what it reports is in that one's offsets."""
         self._files = files
         self._moves = read_moves(files, checkpoint, placed)
         self._checkpoint = checkpoint

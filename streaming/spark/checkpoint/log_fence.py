@@ -1,11 +1,11 @@
-"""Entries in a checkpoint's log that nobody can run, and the mark of a prepared checkpoint.
+"""Entries in a checkpoint's log that no run can pass, and the mark of a prepared checkpoint.
 
 The mark on a checkpoint that Tideover made: whose it is, and whether it has been run since.
 
 A small file beside Spark's own, which Spark passes over. It is written first, so that a half-made folder is known for
 what it is, and it lets an operation take away its own left-overs and nothing else.
 
-Plants entries into a checkpoint's offset log, so that nobody can run it, and takes them away again.
+Plants entries into a checkpoint's offset log, so that no run can go on from it, and takes them away again.
 
 A query that meets the number of its next batch taken ends before it reads a record; a start meets an entry that it
 cannot parse, and fails with the sentence in it. Copying the newest offsets there instead would be parsed: the next
@@ -102,7 +102,7 @@ def plant(files: CheckpointFiles, checkpoint: str, *, operation: str, epoch: int
     meanwhile do no harm: entries are tried in turn until two in a row are held, and no run can get past the first.
     An older operation's entries are taken over. Raises ``MovedOn`` when a newer epoch holds the checkpoint, and
     ``HeldByStranger`` when another operation does that the store does not know: the store was put back to a copy of
-    before that one. Epochs alone would not tell, for the old copy counts them anew. Raises ``CleanedAway`` where the
+    before that one. Epochs alone would not tell, for the old copy counts them again. Raises ``CleanedAway`` where the
     query left long ago: the fence of then stays, for an abort would take away a newer one.
     """
     committed = newest_commit(files, checkpoint)

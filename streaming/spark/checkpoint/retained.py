@@ -4,7 +4,7 @@ Spark keeps the last ``spark.sql.streaming.minBatchesToRetain`` (100) batches in
 versions of the state that belong to them. ``offsets/N`` tells when batch N was planned: what it read was in the cluster
 by then. So the newest batch that was planned at or before a time holds nothing that came after it.
 
-Which files a version of the state consists of is told here, too: whoever carries a checkpoint copies just these.
+Which files a version of the state consists of is answered here, too: whoever carries a checkpoint copies just these.
 """
 
 import io

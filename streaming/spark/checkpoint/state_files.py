@@ -5,7 +5,7 @@ Which files of a checkpoint's state make up one version of it; pure.
 State after batch N has version N + 1. A store keeps full versions (``V.snapshot`` of the HDFS-backed store, ``V.zip``
 with ``SSTs/`` and ``logs/`` of RocksDB) and increments (``V.delta``, ``V.changelog``); a version is the newest full one
 at or below it and every increment after that. Checkpoint format 2 puts a unique id behind the version,
-``V_<id>.changelog``; the commit log names the id, so that left-overs of an aborted attempt are told apart.
+``V_<id>.changelog``; the commit log names the id, so that left-overs of an aborted attempt can be recognised.
 
 What the sources of a query keep below ``sources/``, as far as a moved query goes on with it.
 

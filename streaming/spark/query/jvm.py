@@ -131,7 +131,7 @@ def java_writer(writer: DataStreamWriter) -> JavaObject:
 def relation_options(writer: DataStreamWriter) -> list[dict[str, str]]:
     """The options of each streaming source that a writer's plan reads, in plan order, keys in lower case.
 
-    A source that is read twice is there twice; of one that is not Spark's V2 kind nothing is told.
+    A source that is read twice is there twice; of one that is not Spark's V2 kind nothing is known.
     """
     frame = private_field(java_writer(writer), "ds", "df")
     if frame is None:

@@ -37,7 +37,7 @@ _LOOK_SECONDS = 0.2
 
 
 class QueryLocks:
-    """So many at once; whoever has been at it for long does not count any more, for it may never end."""
+    """How many at once; one that has taken long no longer counts, for it may never end."""
 
     def __init__(self, at_once: int, long_seconds: float, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._at_once = at_once

@@ -95,7 +95,7 @@ class Runner:
             self._stop.wait(max(0.0, _TICK_SECONDS - (time.monotonic() - began)))
 
     def _look_at_jvm(self) -> None:
-        """A JVM that does not answer is told of, and ended in the end: while it is there nobody can prove it quiet."""
+        """A JVM that does not answer is reported, and ended in the end: while it is there nobody can prove it quiet."""
         silence = self._liveness.silence()
         if silence >= _FROZEN_SECONDS:
             end_jvm()

@@ -42,7 +42,7 @@ LONGEST_SECONDS = 30.0
 
 
 def pause_seconds(failures: int) -> float:
-    """How long to wait after so many failures in a row: 0.5 s, doubled each time, at most 30 s."""
+    """How long to wait after this many failures in a row: 0.5 s, doubled each time, at most 30 s."""
     if failures < 1:
         return 0.0
     return min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures - 1, 16))

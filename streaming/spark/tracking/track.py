@@ -84,7 +84,7 @@ class RunProgress:
             and batch.committed
             and batch.id > (-1 if self._committed is None else self._committed)
         ):
-            self._inherited.discard(batch.id)  # by this run; a run that begins anew only sees again what was there
+            self._inherited.discard(batch.id)  # by this run; a run that begins again only sees again what was there
             moved = set(ends)
         if moved:
             self._batches[batch.id] = ends

@@ -1,6 +1,6 @@
 """Tracks positions beside the queries: hears of batches, reads the records before their ends, stores both.
 
-One thread per cluster, so that a dead one holds up nobody else. The queries never wait for it: they leave word and go
+One thread per cluster, so that a dead one holds up no other. The queries never wait for it: they leave word and go
 on. It would take no more than a fiftieth of the machine and a twentieth of one core: after each look it rests for as
 long as its own CPU time demands, and then reads the newest batches only; those between are counted. But it never rests
 longer than a second: the store keeps twelve batches, and a ring from before them could not be counted on from.
