@@ -84,8 +84,8 @@ class ManualClock:
         self._turns = threading.Condition()
         self._owed: dict[threading.Thread, set[threading.Thread]] = {}
         """By thread that waited: those which have to do so before it does again."""
-        self._absent: set[threading.Thread] = set()
-        """Threads that did not come in time."""
+        self._absent: set[threading.Thread] = set(filter(_drives, threading.enumerate()))
+        """Threads that did not come in time, and those that a failed test left behind: they are of another world."""
 
     def now(self) -> datetime:
         return START + timedelta(seconds=self.passed + self.set_ahead)
