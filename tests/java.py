@@ -13,7 +13,7 @@ from streaming.jars import jar_paths
 from streaming.java import java_home_binary
 
 TESTS = Path(__file__).parent / "java"
-_SPARK = "companion-4.2.0"
+_SPARK, _KAFKA = "companion-4.2.0", "spark-4.2.0"
 _COMPILER_DOORS = [
     f"--add-exports=jdk.compiler/com.sun.tools.javac.{name}=ALL-UNNAMED"
     for name in ("api", "code", "file", "parser", "tree", "util")
@@ -30,7 +30,7 @@ def run_format(*options: str) -> "subprocess.CompletedProcess[str]":
 
 def run_junit(scratch: Path) -> "subprocess.CompletedProcess[str]":
     """Compile the Java tests against the jar and run them."""
-    jars = [companion_jar(), _tool("junit-platform-console-standalone")]
+    jars = [companion_jar(), _tool("junit-platform-console-standalone"), *jar_paths(_KAFKA)]
     run_javac(sorted(TESTS.rglob("*.java")), [*jars, *jar_paths(_SPARK)], scratch)
     class_path = os.pathsep.join(map(str, [scratch, *jars, Path(pyspark.__file__).parent / "jars" / "*"]))
     launcher = ["-cp", class_path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]

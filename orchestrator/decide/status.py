@@ -29,6 +29,8 @@ from state.model.entities import (
 from state.model.maintenance import ReadinessFact
 from state.settings.keys import Tideover
 
+SILENT = "silent"
+"""A query that runs, and waits for its cluster."""
 SAMPLE_STANDS = timedelta(minutes=5)
 """A readiness that was last looked at longer ago than this says nothing of now."""
 
@@ -93,6 +95,14 @@ class QueryStatus:
         """From which cluster it is away and since when, in words; empty at home."""
         since = iso(self.away_since)
         return f"from {self.home}" + (f" since {since}" if since else "") if self.is_away else ""
+
+    @property
+    def silent(self) -> str:
+        """Since when its cluster has not answered it, in words; empty while it does."""
+        since = iso(self.report.silent_since) if self.report and self.state == SILENT else None
+        return (
+            f"{self.cluster} has not answered since {since}: the query waits (policy.outage_patience)" if since else ""
+        )
 
     @property
     def error(self) -> str | None:
@@ -263,9 +273,10 @@ def _home(settings: Tideover, query: str) -> str | None:
 
 
 def state_of(assignment: Assignment | None, fact: QueryFact | None, operation: Operation | None = None) -> str:
-    """``never-run``, ``stuck``, ``held``, ``waiting`` or what the runner reports.
+    """``never-run``, ``stuck``, ``held``, ``waiting``, ``silent`` or what the runner reports.
 
-    Stuck: its open operation cannot go on; waiting: assigned, and not reported yet.
+    Stuck: its open operation cannot go on; waiting: assigned, and not reported yet; silent: it runs, and its cluster
+    does not answer it.
     """
     if assignment is None:
         return "never-run"
@@ -273,7 +284,9 @@ def state_of(assignment: Assignment | None, fact: QueryFact | None, operation: O
         return "stuck"
     if assignment.desired is Desired.HELD:
         return Desired.HELD.value
-    return fact.state.value if fact is not None and fact.epoch == assignment.epoch else "waiting"
+    if fact is None or fact.epoch != assignment.epoch:
+        return "waiting"
+    return SILENT if fact.state is RunState.RUNNING and fact.silent_since is not None else fact.state.value
 
 
 def _automatic(settings: Tideover, query: str, pause: Pause | None, cooldown: Cooldown | None) -> str:

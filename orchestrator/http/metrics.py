@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYP
 from prometheus_client.registry import Collector
 
 from orchestrator.decide.replication_age import worst_of
-from orchestrator.decide.status import SAMPLE_STANDS, QueryStatus
+from orchestrator.decide.status import SAMPLE_STANDS, SILENT, QueryStatus
 from orchestrator.http.figures import BUCKETS, FigureReader, Figures, Seen
 from state.model.cluster_status import Verdict
 from state.model.entities import RunState
@@ -26,7 +26,7 @@ __all__ = ["CONTENT_TYPE", "DURATION", "METRICS", "MetricsPage", "exposition"]
 Labels = tuple[str, ...]
 Rows = Iterable[tuple[Labels, float | None]]
 
-_STATES = ("never-run", "stuck", "held", "waiting", *(state.value for state in RunState))
+_STATES = ("never-run", "stuck", "held", "waiting", SILENT, *(state.value for state in RunState))
 _AUTOMATIC = ("on", "off", "paused", "cooling-down")
 
 
@@ -135,6 +135,12 @@ def _query_states(seen: Seen) -> Rows:
     for query in seen.status.queries:
         for word, value in _one_of(_STATES, query.state):
             yield (query.query, word), value
+
+
+def _silence(query: QueryStatus, seen: Seen) -> float | None:
+    if query.report is None:
+        return None
+    return 0.0 if query.report.silent_since is None else _age(seen.status.at, query.report.silent_since)
 
 
 def _automatic_states(seen: Seen) -> Rows:
@@ -302,6 +308,10 @@ _OF_QUERIES = (
         name="tideover_query_progress_age_seconds", labels=("query",),
         meaning="Seconds since the query committed a batch, or found nothing new to read",
         seen=_each(lambda query, seen: _age(seen.status.at, query.progressed_at)),
+    ),
+    Exported(
+        name="tideover_query_silence_seconds", labels=("query",), seen=_each(_silence),
+        meaning="Seconds for which the query has waited for its cluster, which does not answer it; 0 while it does",
     ),
     Exported(
         name="tideover_query_lag_records", labels=("query",),

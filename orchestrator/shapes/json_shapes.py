@@ -92,6 +92,7 @@ def fact_detail(fact: QueryFact | None) -> dict[str, object] | None:
         "started_at": iso(fact.started_at),
         "first_commit_at": iso(fact.first_commit_at),
         "progressed_at": iso(fact.progressed_at),
+        "silent_since": iso(fact.silent_since),
         "input_rows": fact.input_rows,
         "dropped_late_rows": fact.dropped_late_rows,
         "stateful": fact.stateful,

@@ -159,6 +159,8 @@ class QueryFact:
     reported_at: datetime
     retained_from: datetime | None = None
     """When the oldest batch was planned to which its checkpoint can still go back; None while that is not known."""
+    silent_since: datetime | None = None
+    """Since when this run has waited for its cluster, which does not answer; None while it does. No progress."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

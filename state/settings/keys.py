@@ -246,6 +246,10 @@ class Policy(Settings):
     catch_up: Annotated[Duration, between(timedelta(seconds=1), timedelta(hours=1))] = timedelta(seconds=60)
     """How long a switchover waits, with the query stopped, until the standby has every record that the query has read;
     then the query goes back to where it was."""
+    outage_patience: Annotated[Duration, between(timedelta(0), timedelta(days=1))] = timedelta(minutes=15)
+    """How long a running query with ``resume: switch`` waits for a cluster that has fallen silent, before it fails and
+    is started again. A person who was woken decides within that time; a start has new connections, which help where
+    what is dead is not the cluster but the way to it. 0: not at all, as with the other ways to resume."""
     on_no_match: Literal["closest", "earliest", "latest", "fail"] = "fail"
 
 

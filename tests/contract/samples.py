@@ -195,6 +195,7 @@ def fact(**change: Any) -> QueryFact:
         "held_epoch": None,
         "reported_at": AT,
         "retained_from": AT - 60 * SECOND,
+        "silent_since": None,
     }
     return QueryFact(**(values | change))
 

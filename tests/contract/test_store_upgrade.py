@@ -24,7 +24,7 @@ from tests.contract.test_store_races import outputs, racer
 from tests.postgres import Postgres
 
 SHORT = timedelta(milliseconds=300)
-NEWEST = "0012: What each check measured of a query's standby, for plots of the last hours"
+NEWEST = "0013: Since when a run waits for its cluster, which does not answer"
 
 
 @pytest.fixture

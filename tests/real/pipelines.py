@@ -43,7 +43,9 @@ def rows_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWr
     """Stateless: every id as it was read, foreign ones too, one file a batch."""
     folder = Path(str(settings["sink"]))
     return _ids(sources).writeStream.foreachBatch(
-        lambda frame, batch: _keep(folder, batch, frame, [row.id for row in frame.select("id").collect()])
+        lambda frame, batch: _keep(
+            folder, batch, frame, [row.id for row in _begun(folder, frame).select("id").collect()]
+        )
     )
 
 
@@ -61,7 +63,7 @@ def sums_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWr
         )
     )
     return summed.writeStream.outputMode("update").foreachBatch(
-        lambda frame, batch: _keep(folder, batch, frame, [list(row) for row in frame.collect()])
+        lambda frame, batch: _keep(folder, batch, frame, [list(row) for row in _begun(folder, frame).collect()])
     )
 
 
@@ -74,6 +76,13 @@ def _ids(sources: Sources) -> DataFrame:
     text = functions.col("value").cast("string")
     number = functions.get_json_object(text, "$.id").cast("long").alias("id")
     return sources["orders"].select(functions.col("key").cast("string").alias("key"), number)
+
+
+def _begun(folder: Path, frame: DataFrame) -> DataFrame:
+    """A batch that is planned, once it may be read."""
+    while (folder / UNREAD).exists():
+        time.sleep(0.02)
+    return frame
 
 
 def _keep(folder: Path, batch: int, frame: DataFrame, rows: list[object]) -> None:
@@ -97,6 +106,10 @@ def _keep(folder: Path, batch: int, frame: DataFrame, rows: list[object]) -> Non
 
 HOLD = "hold"
 """A file in a sink's folder: while it is there, a batch that is written is not committed."""
+
+
+UNREAD = "unread"
+"""A file in a sink's folder: while it is there, a batch that is planned is not read."""
 
 
 def kept(folder: Path) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -210,7 +211,7 @@ def _start(
     session: SparkSession, cluster: list[str], topic: str, sink: Sink, checkpoint: str, *, switches: bool = False
 ) -> StreamingQuery:
     place = {"kafka.bootstrap.servers": ",".join(cluster), "subscribe": topic, "startingOffsets": "earliest"}
-    more = {**SHORT_WAIT, **(switching_options("west", 2) if switches else {})}
+    more = {**SHORT_WAIT, **(switching_options("west", 2, timedelta()) if switches else {})}
     records = read_source(session, place | more, SWITCHING if switches else "kafka")
     return sink.writer(records).option("checkpointLocation", checkpoint).start()
 

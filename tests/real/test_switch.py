@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ import pytest
 from state.store.sql.migrate import open_store
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.mapping import all_moves
-from streaming.spark.checkpoint.read import newest_commit
-from tests.real.pipelines import HOLD, kept
+from streaming.spark.checkpoint.read import batch_ids, newest_commit
+from tests.real.pipelines import HOLD, UNREAD, kept, sums_of
 from tests.real.theatre import BATCH, ORDERS, Theatre, settings, sides_of
 from tests.world import running_clusters
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 QUERIES = ("rows", "sums")
+PATIENCE = "20s"
 
 
 class Switched(Theatre):
@@ -39,6 +41,40 @@ class Switched(Theatre):
     def has_batch(self, query: str, batch: int) -> bool:
         """Whether the sink has it."""
         return bool(kept(self.sink(query))[-1]["batch"] >= batch)
+
+    def run_id(self, query: str) -> str | None:
+        return next(fact.run_id for fact in self.store.query_facts() if fact.query == query)
+
+    def error(self, query: str) -> str | None:
+        return next(fact.error for fact in self.store.query_facts() if fact.query == query)
+
+    def states(self) -> dict[str, str]:
+        """As ``list`` shows them."""
+        said = self.type("list", "-o", "json").end()
+        assert said.code == 0, said.err
+        return {row["query"]: row["state"] for row in json.loads(said.out)}
+
+    def plan_batches(self, *queries: str) -> None:
+        """One of each that is planned and that nothing was read for; taking ``UNREAD`` away lets it."""
+        self.await_all(ORDERS)
+        for query in queries:
+            self.until(f"{query} has committed what it has planned", partial(self.has_rested, query))
+            self.sink(query).joinpath(UNREAD).touch()
+        before = {query: self.offsets(query)[-1] for query in queries}
+        self.more(ORDERS)
+        for query in queries:
+            self.until(f"{query} has planned a batch", partial(self.has_planned, query, before[query] + 1))
+
+    def has_planned(self, query: str, batch: int) -> bool:
+        return self.offsets(query)[-1] == batch
+
+    def offsets(self, query: str) -> list[int]:
+        """The batches that are planned, oldest first."""
+        return batch_ids(LocalFiles(), str(self.checkpoint(query)), "offsets")
+
+    def has_rested(self, query: str) -> bool:
+        """Whether it has committed all that it has planned."""
+        return self.offsets(query)[-1] == newest_commit(LocalFiles(), str(self.checkpoint(query)))
 
     def move(self, verb: str, there: str) -> dict[str, Any]:
         """Both queries; how their operations went."""
@@ -64,6 +100,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Switched]:
     with running_clusters(folder / "world") as world, closing(open_store(url)) as store:
         wanted = settings(world, folder, url)
         wanted["queries"] = {name: {**wanted["queries"][name], "resume": "switch"} for name in QUERIES}
+        wanted["queries"]["sums"]["policy"] = {"outage_patience": PATIENCE}
         with closing(Switched(folder, store, wanted, sides_of(world), world=world)) as stage:
             stage.make(ORDERS)
             stage.extend(ORDERS, BATCH)
@@ -82,15 +119,61 @@ def test_a_move_and_the_way_back_keep_checkpoint_and_query_id(stage: Switched) -
     stage.more(ORDERS, there)
     stage.await_all(ORDERS)
     stage.assert_same(ids)
-    assert stage.marks("sums") == {f"@{there}": {"epoch": done["sums"]["plan"]["epoch"]}}
+    mark = {f"@{there}": {"epoch": done["sums"]["plan"]["epoch"]}}
+    stage.until("its log says of which cluster it is", lambda: stage.marks("sums") == mark)
     stage.start(here)
     stage.extend(ORDERS, max(each.ends[ORDERS] for each in stage.clusters.values()))
     done = stage.move("failover", here)
     stage.more(ORDERS)
     stage.await_all(ORDERS)
     stage.assert_same(ids)
-    assert stage.marks("sums") == {f"@{here}": {"epoch": done["sums"]["plan"]["epoch"]}}
+    back = {f"@{here}": {"epoch": done["sums"]["plan"]["epoch"]}}
+    stage.until("its log says that it is back", lambda: stage.marks("sums") == back)
     assert [move.to for move in all_moves(LocalFiles(), str(stage.checkpoint("sums")))][-2:] == [there, here]
+
+
+def test_a_running_query_outlives_a_frozen_cluster_for_as_long_as_it_may(stage: Switched) -> None:
+    """A task of ``rows`` waits in the middle of its batch, ``sums`` for its next one, and its patience ends first."""
+    here, _ = stage.gathered()
+    before = {query: stage.run_id(query) for query in QUERIES}
+    stage.plan_batches("rows")
+    end = max(each.ends[ORDERS] for each in stage.clusters.values())
+    stage.until("sums has read all", lambda: stage.sums() == sums_of(end))
+    stage.freeze(here)
+    frozen_at = stage.store.now()
+    stage.sink("rows").joinpath(UNREAD).unlink()
+    stage.until("both are silent", lambda: set(stage.states().values()) == {"silent"})
+    for fact in stage.store.query_facts():
+        assert fact.progressed_at is not None
+        assert fact.progressed_at < frozen_at + timedelta(seconds=1), f"{fact.query} takes silence for progress"
+    for seen in stage.store.probe_reports():
+        if seen.cluster == here:
+            assert seen.last_ok_at is not None
+            assert seen.last_ok_at < frozen_at + timedelta(seconds=1), f"{seen.viewpoint} takes it for a sign of life"
+    stage.until("sums has lost patience", lambda: "policy.outage_patience is 20 s" in str(stage.error("sums")))
+    assert stage.run_id("rows") == before["rows"]
+    stage.thaw(here)
+    stage.more(ORDERS)
+    stage.await_all(ORDERS)
+    stage.assert_all_once()
+    assert stage.run_id("rows") == before["rows"], "the run did not go on"
+    assert stage.states()["rows"] == "running"
+
+
+def test_a_running_query_outlives_a_restart_of_its_cluster(stage: Switched) -> None:
+    here, _ = stage.gathered()
+    before = {query: stage.run_id(query) for query in QUERIES}
+    stage.plan_batches(*QUERIES)
+    stage.kill(here)
+    for query in QUERIES:
+        stage.sink(query).joinpath(UNREAD).unlink()
+    stage.until("both are silent", lambda: set(stage.states().values()) == {"silent"})
+    stage.start(here)
+    stage.extend(ORDERS, max(each.ends[ORDERS] for each in stage.clusters.values()))
+    stage.more(ORDERS)
+    stage.await_all(ORDERS)
+    stage.assert_all_once()
+    assert {query: stage.run_id(query) for query in QUERIES} == before, "the runs did not go on"
 
 
 def test_a_batch_in_flight_runs_again_under_its_id_on_the_standby(stage: Switched) -> None:

@@ -1,6 +1,7 @@
 """A run that finds nothing new to read says so at once, and then once a second."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,6 +23,10 @@ from streaming.spark.runner.query_report import logger_about
 class FakeRun:
     is_waiting: bool = False
     news: None = None
+    silent: timedelta | None = None
+
+    def silence(self) -> timedelta | None:
+        return self.silent
 
     def last_progress(self) -> None:
         return None
@@ -42,6 +47,10 @@ class FakeLedger:
 
     def inspected(self, report: CheckpointReport) -> None:
         self.said.append("inspected")
+
+    def waits(self, silence: timedelta | None) -> None:
+        if silence is not None:
+            self.said.append(f"silent {silence.total_seconds():g}")
 
     def waiting(self) -> None:
         self.has_progressed = True
@@ -91,6 +100,15 @@ def test_later_waits_are_told_once_a_second(clock: Clock) -> None:
         watch.poll()
         clock.now += 0.1
     assert ledger.said == ["waiting", "report"] * 2
+
+
+def test_a_run_that_waits_for_its_cluster_says_so_and_makes_no_progress(clock: Clock) -> None:
+    run, ledger = FakeRun(silent=timedelta(seconds=4)), FakeLedger()
+    watch = watch_of(run, ledger)
+    clock.now += 1
+    watch.poll()
+    assert ledger.said == ["silent 4", "report"]
+    assert not ledger.has_progressed
 
 
 def test_a_checkpoint_that_cannot_be_inspected_is_told_with_whom_it_is_about(tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ def show(ctx: Context, query: str, output: str) -> None:
     render.say(f"\ncheckpoint  {shown.checkpoint or '-'}")
     if shown.error:
         render.say(f"error       {shown.error.partition(chr(10))[0]}")
+    if shown.silent:
+        render.say(f"silent      {shown.silent}")
     if shown.pause is not None:
         render.say(f"paused      {paused_text(shown.pause)}")
     if shown.cooldown is not None:

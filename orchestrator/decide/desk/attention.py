@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.operation.snapshot import is_stuck
-from orchestrator.decide.status import SAMPLE_STANDS, QueryStatus, Status
+from orchestrator.decide.status import SAMPLE_STANDS, SILENT, QueryStatus, Status
 from state.model.cluster_status import WELL, ClusterStatus, Verdict
 from state.model.entities import Desired, Phase, RunState
 from state.settings.keys import Tideover
@@ -160,6 +160,11 @@ def _trouble_of_run(query: QueryStatus, status: Status, settings: Tideover) -> _
         what = f"failing on {query.cluster}: {first}"
         todo = "Read the whole error; the runner tries again by itself."
         return _trouble(f"failed {first}", name, True, what, query.progressed_at, todo, "read-the-error-of-a-query")
+    if query.state == SILENT and _is_believed_well(query, status):
+        todo = "See whether its runner reaches the cluster: another observer does."
+        what = f"waiting for {query.cluster}, which does not answer it"
+        since = query.report.silent_since if query.report is not None else None
+        return _trouble(f"unanswered {query.cluster}", name, True, what, since, todo, "a-cluster-is-gone")
     if _is_silent(query, status, settings):
         todo = "See whether its runner lives, and start it again if it does not."
         what = f"without progress on {query.cluster}"
@@ -169,12 +174,16 @@ def _trouble_of_run(query: QueryStatus, status: Status, settings: Tideover) -> _
 
 def _is_silent(query: QueryStatus, status: Status, settings: Tideover) -> bool:
     """Of a cluster that is in doubt, the cluster itself is shown."""
-    believed = status.clusters.get(query.cluster or "")
-    if believed is not None and not status.is_stale(believed) and believed.verdict not in WELL:
+    if not _is_believed_well(query, status):
         return False
     declared = settings.queries.get(query.query)
     longest = max(SILENT_FOR, 3 * declared.trigger) if declared is not None else SILENT_FOR
     return query.progressed_at is None or status.at - query.progressed_at > longest
+
+
+def _is_believed_well(query: QueryStatus, status: Status) -> bool:
+    believed = status.clusters.get(query.cluster or "")
+    return believed is None or status.is_stale(believed) or believed.verdict in WELL
 
 
 def _trouble_of_standby(query: QueryStatus, status: Status) -> _Trouble | None:

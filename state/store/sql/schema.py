@@ -215,6 +215,7 @@ query_facts = sa.Table(
     sa.Column("held_epoch", Big),
     sa.Column("reported_at", Instant, nullable=False),
     sa.Column("retained_from", Instant),
+    sa.Column("silent_since", Instant),
     _one_of("state", RunState, "query_facts"),
 )
 

@@ -11,6 +11,7 @@ What the configuration says wins, but for where a query reads: that changes with
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -155,9 +156,16 @@ SWITCHING = "tideover.SwitchProvider"
 """The companion's source: Spark's, which goes on from a checkpoint in which another cluster's offsets stand."""
 
 
-def switching_options(cluster: str, placed_epoch: int) -> dict[str, str]:
-    """What it wants to know beside the options of Spark's source (``SwitchProvider.java``)."""
-    return {"tideover.cluster": cluster, "tideover.placed": str(placed_epoch)}
+def switching_options(cluster: str, placed_epoch: int, patience: timedelta) -> dict[str, str]:
+    """What it wants to know beside the options of Spark's source (``SwitchProvider.java``).
+
+    ``patience``: how long a run waits for a cluster that has answered it before and is silent now.
+    """
+    return {
+        "tideover.cluster": cluster,
+        "tideover.placed": str(placed_epoch),
+        "tideover.patience.ms": str(round(patience.total_seconds() * 1000)),
+    }
 
 
 def _security(security: Security) -> dict[str, str]:

@@ -193,7 +193,8 @@ def _pipeline_writer(
         options = source_options(hosting.settings, query, source, assignment.cluster, starting)
         if not switched:
             return read_source(session, options)
-        more = switching_options(assignment.cluster, assignment.placed_epoch)
+        patience = hosting.settings.policy_of(assignment.query).outage_patience
+        more = switching_options(assignment.cluster, assignment.placed_epoch, patience)
         return read_source(session, options | more, SWITCHING)
 
     return _built(query, assignment.cluster, read, gate)

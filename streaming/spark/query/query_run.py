@@ -19,6 +19,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -35,7 +36,7 @@ from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import retained_since
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query.callbacks import CallbackGate
-from streaming.spark.query.jvm import JavaObject, java_context, java_query, root_cause, trace_of
+from streaming.spark.query.jvm import JavaObject, java_context, java_query, java_view, root_cause, trace_of
 from streaming.spark.runner.hosting import Hosting, Subject
 from streaming.spark.runner.query_report import QueryReport, Totals, rows_by_source
 
@@ -95,6 +96,10 @@ _STILL_ASKING = "latestOffset"
 """A frame inside ``constructNextBatch`` from before the offset log entry: nothing is planned yet."""
 
 
+_SILENT_MILLISECONDS = 3000
+"""A cluster that takes longer for an answer is told of; on a busy machine one takes a second."""
+
+
 class Run:
     """A started query: stop it without waiting, and ask it how it is."""
 
@@ -152,6 +157,16 @@ class Run:
     def is_waiting(self) -> bool:
         """Whether it has asked its sources and found nothing new (``MicroBatchExecution``)."""
         return self.is_active and self._query.status["message"] == _WAITING
+
+    def silence(self) -> timedelta | None:
+        """For how long it has waited for its cluster, which does not answer; None while it does.
+
+        Only the companion's source waits, and tells it; of tasks it knows those of this JVM. Raises py4j's errors.
+        """
+        if self.news is None:
+            return None
+        milliseconds = int(java_view(self._session).tideover.Silence.milliseconds(self.run_id))
+        return timedelta(milliseconds=milliseconds) if milliseconds >= _SILENT_MILLISECONDS else None
 
     def begin_stop(self) -> None:
         """Close the gate, cancel the jobs and ask Spark to stop, all without waiting; doing it again is harmless."""
@@ -271,6 +286,7 @@ class RunMonitor:
         if is_waiting:
             self._ledger.waiting()
         if due or is_waiting:
+            self._ledger.waits(self._run.silence())
             self._inspect()
             self._tell_retained()
             self._ledger.report()

@@ -9,7 +9,7 @@ that comes next.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -127,7 +127,8 @@ class QueryReport:
         self._fact = replace(
             self._fact, state=RunState.STARTING, run_id=None, started_at=None, first_commit_at=None, progressed_at=None
         )
-        self._fact = replace(self._fact, input_rows=None, dropped_late_rows=None, reported_at=self._hosting.now())
+        self._fact = replace(self._fact, input_rows=None, dropped_late_rows=None, silent_since=None)
+        self._fact = replace(self._fact, reported_at=self._hosting.now())
         self._announced = True  # also where the store has it and we do not hear of that
         if not self._hosting.store.report_query(self._fact):
             raise AssignmentMoved(
@@ -152,13 +153,18 @@ class QueryReport:
         self._progressed(self._hosting.now())
 
     def _progressed(self, at: datetime) -> None:
-        self._fact = replace(self._fact, progressed_at=at, error=None, held_by=None, held_epoch=None)
+        self._fact = replace(self._fact, progressed_at=at, silent_since=None, error=None, held_by=None, held_epoch=None)
 
     def counted(self, totals: Totals) -> None:
         self._fact = replace(self._fact, input_rows=totals.input_rows, dropped_late_rows=totals.dropped_late_rows)
 
     def inspected(self, report: CheckpointReport) -> None:
         self._fact = replace(self._fact, stateful=report.stateful, deduplicates_ahead=report.deduplicates_ahead)
+
+    def waits(self, silence: timedelta | None) -> None:
+        """For how long the run has waited for its cluster; None: it answers. To wait is no progress."""
+        since = None if silence is None else self._hosting.now() - silence
+        self._fact = replace(self._fact, silent_since=since)
 
     def retains(self, since_ms: int | None) -> None:
         """How far back the checkpoint reaches: when its oldest batch was planned."""
@@ -168,7 +174,9 @@ class QueryReport:
     def failed(self, error: str, held: Fence | None) -> None:
         """The run ended, or could not begin; ``held`` tells whose planted entries it met, if it met any."""
         operation, epoch = (held.operation, held.epoch) if held is not None else (None, None)
-        self._fact = replace(self._fact, state=RunState.FAILED, error=error, held_by=operation, held_epoch=epoch)
+        self._fact = replace(
+            self._fact, state=RunState.FAILED, silent_since=None, error=error, held_by=operation, held_epoch=epoch
+        )
         self.report()
 
     def restless(self, unrest: str) -> None:
@@ -178,7 +186,7 @@ class QueryReport:
 
     def stopped(self) -> None:
         """It is quiet for good: a fence believes this, so nothing else may call it."""
-        self._fact = replace(self._fact, state=RunState.STOPPED)
+        self._fact = replace(self._fact, state=RunState.STOPPED, silent_since=None)
         self.report()
 
     def report(self) -> None:

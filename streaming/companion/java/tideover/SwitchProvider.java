@@ -12,7 +12,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * {@code readStream.format("tideover.SwitchProvider")}: Spark's Kafka source, which goes on from a
  * checkpoint that another cluster's offsets stand in. It knows Spark's by its public interfaces
- * alone, and takes all of its options, beside two of its own: {@link #CLUSTER} and {@link #PLACED}.
+ * alone, and takes all of its options, beside three of its own: {@link #CLUSTER}, {@link #PLACED}
+ * and {@link #PATIENCE}.
  */
 public final class SwitchProvider implements TableProvider {
   /** The name of the cluster that {@code kafka.bootstrap.servers} leads to. */
@@ -20,6 +21,9 @@ public final class SwitchProvider implements TableProvider {
 
   /** The epoch under which the query came to that cluster. */
   static final String PLACED = "tideover.placed";
+
+  /** For how many milliseconds a run waits for a cluster that has fallen silent; 0: not at all. */
+  static final String PATIENCE = "tideover.patience.ms";
 
   private static final String KAFKA = "kafka";
 

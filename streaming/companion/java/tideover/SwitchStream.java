@@ -7,6 +7,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -26,9 +27,15 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
  */
 final class SwitchStream
     implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+  private static final long PAUSE_MILLISECONDS = 100;
+
   private final MicroBatchStream kafka;
   private final String source;
   private final Mappings mappings;
+  private final Patience patience;
+  private final String run = SparkContext.getOrCreate().getLocalProperty(PatientReaders.RUN);
+  // Whoever begins on a cluster that is silent fails at once: a wrong address is silent as well.
+  private volatile boolean answered;
   // Made when a call comes, by the query's own thread, so that they have its session.
   private final ExecutorService workers =
       Executors.newCachedThreadPool(
@@ -38,21 +45,43 @@ final class SwitchStream
             return thread;
           });
 
-  SwitchStream(MicroBatchStream kafka, String source, Mappings mappings) {
+  SwitchStream(MicroBatchStream kafka, String source, Mappings mappings, Patience patience) {
     this.kafka = kafka;
     this.source = source;
     this.mappings = mappings;
+    this.patience = patience;
   }
 
+  /**
+   * Waits for the answer of a cluster that has answered before. The query's thread stays here
+   * meanwhile: it plans no batch and does not say that there is nothing new, which would be taken
+   * for a sign of the cluster's life.
+   */
   private <T> T ask(Callable<T> what) {
-    Future<T> asked = workers.submit(what);
+    long since = System.nanoTime();
+    Future<T> asked = null;
+    Silence.Wait silence = Silence.begin(run, since);
     try {
-      return asked.get();
+      while (true) {
+        asked = workers.submit(what);
+        try {
+          T answer = asked.get();
+          answered = true;
+          return answer;
+        } catch (ExecutionException failed) {
+          Throwable failure = failed.getCause();
+          if (!answered || !Patience.isSilence(failure) || !patience.lasts(since)) {
+            throw Companion.<RuntimeException>undeclared(
+                answered ? patience.over(since, failure) : failure);
+          }
+        }
+        Thread.sleep(PAUSE_MILLISECONDS);
+      }
     } catch (InterruptedException stopped) {
       asked.cancel(true);
       throw Companion.<RuntimeException>undeclared(stopped);
-    } catch (ExecutionException failed) {
-      throw Companion.<RuntimeException>undeclared(failed.getCause());
+    } finally {
+      silence.end();
     }
   }
 
@@ -114,7 +143,7 @@ final class SwitchStream
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return kafka.createReaderFactory();
+    return new PatientReaders(kafka.createReaderFactory(), patience);
   }
 
   @Override

@@ -41,11 +41,13 @@ record SwitchTable(Table kafka) implements SupportsRead {
       throw new IllegalArgumentException(
           "options " + SwitchProvider.CLUSTER + " and " + SwitchProvider.PLACED + " are required");
     }
+    Patience patience = new Patience(cluster, options.getLong(SwitchProvider.PATIENCE, 0));
     Scan scan = ((SupportsRead) kafka).newScanBuilder(options).build();
-    return () -> new MicroBatchScan(scan, cluster, placed);
+    return () -> new MicroBatchScan(scan, cluster, placed, patience);
   }
 
-  private record MicroBatchScan(Scan kafka, String cluster, long placed) implements Scan {
+  private record MicroBatchScan(Scan kafka, String cluster, long placed, Patience patience)
+      implements Scan {
     @Override
     public StructType readSchema() {
       return kafka.readSchema();
@@ -72,7 +74,7 @@ record SwitchTable(Table kafka) implements SupportsRead {
         Cluster active = mappings.active();
         // The first offsets of another cluster are kept there: they are no place on this one.
         String first = active.epoch() == SwitchOffset.HOME ? folder : folder + "-" + active.epoch();
-        return new SwitchStream(kafka.toMicroBatchStream(first), own.getName(), mappings);
+        return new SwitchStream(kafka.toMicroBatchStream(first), own.getName(), mappings, patience);
       } catch (IOException error) {
         throw Companion.<RuntimeException>undeclared(error);
       }

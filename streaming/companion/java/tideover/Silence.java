@@ -1,0 +1,52 @@
+package tideover;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+
+/**
+ * Which runs of this JVM wait for an answer of their cluster now, and since when. The runner asks
+ * it: a run that waits commits nothing, plans nothing and says nothing, as one with nothing to read
+ * does.
+ */
+public final class Silence {
+  private static final ConcurrentMap<String, Map<Object, Long>> WAITING = new ConcurrentHashMap<>();
+
+  private Silence() {}
+
+  /** For how long a run has waited, in milliseconds; 0 while it does not. */
+  public static long milliseconds(String run) {
+    long now = System.nanoTime();
+    return WAITING.getOrDefault(run, Map.of()).values().stream()
+        .mapToLong(since -> (now - since) / 1_000_000)
+        .max()
+        .orElse(0);
+  }
+
+  /**
+   * Begins a wait of a run, by its id; {@code since} is on the clock of {@code System.nanoTime}.
+   */
+  static Wait begin(String run, long since) {
+    Object own = new Object();
+    WAITING.compute(
+        run,
+        (key, waits) -> {
+          Map<Object, Long> kept = waits == null ? new ConcurrentHashMap<>() : waits;
+          kept.put(own, since);
+          return kept;
+        });
+    return () ->
+        WAITING.computeIfPresent(
+            run,
+            (key, waits) -> {
+              waits.remove(own);
+              return waits.isEmpty() ? null : waits;
+            });
+  }
+
+  /** A wait of a run. */
+  interface Wait {
+    /** Somebody answered, or the run gave up. */
+    void end();
+  }
+}
