@@ -52,6 +52,7 @@ def test_no_folder_holds_more_than_a_dozen_modules() -> None:
     counts = {
         folder: sum(1 for path in (ROOT / folder).glob("*.py") if path.name not in {"__init__.py", "__main__.py"})
         for folder in FOLDERS
+        if not folder.endswith("/versions")  # migrations: a series that only grows
     }
     assert {folder: count for folder, count in counts.items() if count > 12} == {}
 

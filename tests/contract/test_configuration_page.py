@@ -75,7 +75,7 @@ def test_the_page_names_every_key_with_its_default_and_no_other() -> None:
 
 def test_the_page_names_every_state_that_list_shows() -> None:
     said = table_behind(PAGE.read_text(encoding="utf-8"), "## States that `list` shows")
-    words = set(re.findall(r"``(never-run|stuck|held|waiting)``", state_of.__doc__ or ""))
+    words = set(re.findall(r"``(never-run|stuck|held|waiting|silent)``", state_of.__doc__ or ""))
     assert said.keys() == words | {state.value for state in RunState}
 
 

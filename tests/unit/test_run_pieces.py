@@ -417,6 +417,9 @@ class Watched:
         durations = {"addBatch": 1}
         return [{"batchId": each, "sources": [], "numInputRows": 0, "durationMs": durations} for each in self.reported]
 
+    def silence(self) -> None:
+        """Its cluster answers."""
+
     def last_progress(self) -> dict[str, Any] | None:
         return self.progress()[-1] if self.reported else None
 
@@ -436,7 +439,11 @@ def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatc
     listener = SimpleNamespace(see=ignored, count=ignored)
     hosting = SimpleNamespace(listener=listener, declared=declared, files=LocalFiles())
     ledger = SimpleNamespace(
-        committed=ignored, report=ignored, has_progressed=False, counted=lambda totals: counted.append(totals.batch)
+        committed=ignored,
+        report=ignored,
+        waits=ignored,
+        has_progressed=False,
+        counted=lambda totals: counted.append(totals.batch),
     )
     seen, log = cast(Any, watched), structlog.get_logger()
     monitor = RunMonitor(cast(Any, hosting), Subject("q", 1, "east", "/nowhere"), seen, seen, cast(Any, ledger), log)

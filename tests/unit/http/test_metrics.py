@@ -269,7 +269,7 @@ def test_each_state_that_a_runner_reports_has_its_row(shown: Shown) -> None:
     told = shown.read()
     states = {name for name in told if name.startswith('tideover_query_state{query="revenue"')}
     assert sum(told[name] for name in states) == 1
-    assert len(states) == len(RunState) + 4
+    assert len(states) == len(RunState) + 5, "and never-run, stuck, held, waiting, silent"
 
 
 def test_a_receiver_that_takes_no_notices_is_told(tmp_path: Path) -> None:
