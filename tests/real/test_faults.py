@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient
 from lab.world import CLUSTERS
 from orchestrator.decide.evidence.claims import Verdict, read
 from orchestrator.facts.evidence import verify_places
+from orchestrator.facts.resume_offsets import STANDBY_SECONDS
 from state.model.entities import Phase
 from state.settings.keys import Cluster
 from streaming.kafka.link import Link
@@ -123,6 +124,7 @@ def test_a_standby_killed_before_the_commit_is_waited_for(theatre: Theatre) -> N
         for query in epochs_of(theatre):
             theatre.await_asked(query)
         theatre.kill(there)
+        time.sleep(STANDBY_SECONDS)  # until no answer that it gave before stands any more
     theatre.until(
         "the verb says what it waits for",
         lambda: any("does not answer, trying again" in each.sentence for each in theatre.store.operations(limit=4)),

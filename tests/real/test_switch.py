@@ -106,6 +106,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Switched]:
             stage.extend(ORDERS, BATCH)
             stage.run("a")
             stage.await_all(ORDERS)
+            stage.until("sums has committed what it has planned", partial(stage.has_rested, "sums"))
             assert stage.marks("sums") == {}, "at home the log is what Spark's own source writes"
             yield stage
 
