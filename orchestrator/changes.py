@@ -13,8 +13,11 @@ from collections.abc import Hashable, Mapping
 
 from state.errors import StoreError
 from state.store.controller_store import ControllerStore
+from state.store.wakeups import Wakeups
 
 LOOK_SECONDS = 0.02
+GAP_SECONDS = 0.004
+"""Between two looks at least, however often it is woken."""
 REST_SECONDS = 1.0
 """How long a driver waits at most until it looks again."""
 _AWAY_SECONDS = 0.5
@@ -25,8 +28,10 @@ _IDLE_SECONDS = 2.0
 class Changes:
     """For the drivers of one process, from any thread. The thread that asks begins with the first of them."""
 
-    def __init__(self, store: ControllerStore) -> None:
+    def __init__(self, store: ControllerStore, wakeups: Wakeups | None = None) -> None:
+        """``wakeups`` let it ask sooner than after ``LOOK_SECONDS``."""
         self._store = store
+        self._wakeups = Wakeups() if wakeups is None else wakeups
         self._came = threading.Condition()
         self._marks: Mapping[str, Hashable] = {}
         self._waiting = 0
@@ -53,7 +58,7 @@ class Changes:
 
     def _ask(self) -> None:
         while self._is_wanted():
-            pause = LOOK_SECONDS
+            pause, woken = LOOK_SECONDS, self._wakeups.count
             try:
                 marks = self._store.change_marks()
             except StoreError:
@@ -63,7 +68,8 @@ class Changes:
                     if marks != self._marks:
                         self._marks = marks
                         self._came.notify_all()
-            time.sleep(pause)
+            time.sleep(min(pause, GAP_SECONDS))
+            self._wakeups.wait(woken, pause - GAP_SECONDS)
 
     def _is_wanted(self) -> bool:
         with self._came:

@@ -44,7 +44,9 @@ from streaming.pulse import Pulse
 STEP_SECONDS = 0.1
 """How long a look that has ended waits at most until it is judged, while a cluster is in doubt."""
 REST_STEP_SECONDS = 0.25
-"""How long a request waits at most until it is seen, while every cluster is well."""
+"""How long a request waits at most until it is seen, while every cluster is well, and where nothing wakes the loop."""
+GAP_SECONDS = 0.05
+"""Between two rounds at least, however often the loop is woken."""
 RESUME_SECONDS = 1.0
 """How often open operations are looked for that this controller does not drive: those of a leader that is gone."""
 RETRY_SECONDS = 10.0
@@ -253,11 +255,12 @@ def run_controller(
     identities.learn(store)
     links = Links(settings, identities)
     lead = Leadership(store, clock, instance)
+    wakeups = store.wakeups()
     observer = Observer(settings, name=name, instance=instance, eyes=probes_on(settings, identities), open_log=links)
     watching = ClusterWatch(store, settings, observer, identities=identities, actor=actor)
     controller = assemble(
         settings, store=store, clock=clock, lead=lead, watching=watching, logs=links, actor=actor,
-        changes=Changes(store),
+        changes=Changes(store, wakeups),
     )  # fmt: skip
     housekeeping = Housekeeping(store, settings, logs=links, term=lambda: _term(lead), actor=actor, clock=clock)
     log.info("controller is up", controller=name, clusters=sorted(settings.clusters), queries=len(settings.queries))
@@ -270,15 +273,17 @@ def run_controller(
         traces.begin()
     try:
         while not stop.is_set():
-            began = time.monotonic()
+            began, woken = time.monotonic(), wakeups.count
             controller.tick()
             pulse.beat(time.monotonic())
-            stop.wait(max(0.0, controller.step_seconds - (time.monotonic() - began)))
+            wakeups.wait(woken, max(0.0, controller.step_seconds - (time.monotonic() - began)))
+            stop.wait(max(0.0, GAP_SECONDS - (time.monotonic() - began)))
     finally:
         if traces is not None:
             traces.close()
         notices.close()  # before the lease is given up: what was sent is written down in this term
         controller.close()
+        wakeups.close()
         housekeeping.close()
         observer.close()
         links.close()

@@ -24,6 +24,7 @@ from state.store.sql.database import Noun, values_of
 from state.store.sql.engine import Engines, host_time
 from state.store.sql.migrate import build
 from state.store.sql.store import SqlStore
+from state.store.wakeups import Wakeups
 
 _URL = sa.make_url("sqlite://")
 _COMPILED: dict[object, object] = {}
@@ -49,6 +50,10 @@ class MemoryStore(SqlStore):
 
     def close(self) -> None:
         """The content stays as long as the store: somebody may look at it after the process in question has gone."""
+
+    def wakeups(self) -> Wakeups:
+        """None ever come: whoever waits looks by itself."""
+        return Wakeups()
 
     def force(self, table: sa.Table, row: Noun) -> None:
         """Write a row past the guards: SQLite asks no trigger about a row that is replaced."""

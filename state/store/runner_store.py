@@ -12,6 +12,7 @@ from state.model.entities import Assignment, EndSample, Event, Intent, Operation
 from state.model.maintenance import CleanedFiles, FormerCheckpoint
 from state.model.pins import Pin
 from state.model.timeline import Stretch
+from state.store.wakeups import Wakeups
 
 
 class RunnerStore(Protocol):
@@ -20,6 +21,9 @@ class RunnerStore(Protocol):
     # -- leading ---------------------------------------------------------------------------------------------------
     def now(self) -> datetime:
         """The store's own clock (database time on PostgreSQL, the host's on SQLite), in UTC."""
+
+    def wakeups(self) -> Wakeups:
+        """What wakes this process at another one's writes; whoever asks for it closes it, before the store."""
 
     # -- assignments -----------------------------------------------------------------------------------------------
     def assignments(self) -> Sequence[Assignment]: ...

@@ -1,7 +1,7 @@
 """The whole store: its parts side by side, its lease, and the schema that it needs."""
 
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,6 +10,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from state.errors import SchemaNewer, SchemaOlder
 from state.model.entities import RESIGNED, Lease
 from state.store.controller_store import ControllerStore
+from state.store.listening import listen
 from state.store.sql.columns import Instant
 from state.store.sql.database import Part, insert_into
 from state.store.sql.engine import translated
@@ -19,9 +20,10 @@ from state.store.sql.operations import AssignmentTable, AutomationTables, Intent
 from state.store.sql.positions import PositionTables
 from state.store.sql.reports import PinTable, ProbeTables, ReadinessTables, ReportTables
 from state.store.sql.schema import VERSION_TABLE, leases
+from state.store.wakeups import Wakeups
 from state.store.write_checks import LEASE_TTLS_AHEAD, term_step
 
-HEAD = "0013"
+HEAD = "0014"
 """The version that this program writes; a test holds it to the newest file of ``state.migrations``."""
 
 _VERSION = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")
@@ -162,6 +164,9 @@ class SqlStore(
     @property
     def schema(self) -> str:
         return HEAD
+
+    def wakeups(self) -> Wakeups:
+        return Wakeups(partial(listen, self._engines))
 
     def close(self) -> None:
         self._engines.dispose()
