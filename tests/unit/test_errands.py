@@ -108,7 +108,12 @@ class Runner:
         self.run = Ended(self.folder)
         self.hosted = [cast(Any, self.run)]
         sinks = cast(Any, SimpleNamespace(sink=lambda _row: self.run.sink))
-        self.errands = IntentWorker(hosting, lambda _: self.hosted, sinks)
+        self.ahead: list[tuple[str, str]] = []
+        ahead = SimpleNamespace(
+            begin=lambda query, request: self.ahead.append((query, request.target)),
+            forget=lambda query: self.ahead.append((query, "forgotten")),
+        )
+        self.errands = IntentWorker(hosting, lambda _: self.hosted, sinks, cast(Any, ahead))
 
     def goes_on_until_it_ends(self, batches: int = 2) -> None:
         """What the tracker hears of the run: so many batches, and that it is over."""
@@ -244,6 +249,28 @@ def test_a_runner_without_the_companion_maps_no_checkpoint(runner: Runner, monke
     until(lambda: runner.store.answers)
     assert Failure.of(runner.store.answers[-1].result).kind in LASTING
     assert not (runner.folder / MAPPINGS).exists()
+
+
+def test_a_writer_is_built_beside_its_checkpoint_and_let_go_on_the_way_back(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun_before = Event()
+
+    def copying(*_: object, **__: object) -> Any:
+        if runner.ahead:
+            begun_before.set()
+        raise FileVanished("the mount is gone")
+
+    monkeypatch.setattr(module, "prepare", copying)
+    prepare = PrepareRequest(
+        checkpoint=str(runner.folder), target="/new", operation="op", epoch=2, resume="carry", cluster="west", batch=1,
+        offsets={}, target_offsets={},
+    )  # fmt: skip
+    runner.errands.take([intent(IntentKind.PREPARE, prepare.as_json())])
+    assert begun_before.wait(20.0)
+    release = ReleaseRequest(checkpoint=str(runner.folder), planted=(), prepared=None, operation="op")
+    runner.errands.take([replace(intent(IntentKind.RELEASE, release.as_json()), id="op/release")])
+    until(lambda: runner.ahead == [("q", "/new"), ("q", "forgotten")])
 
 
 def test_copies_take_turns_but_for_one_that_takes_long() -> None:

@@ -23,9 +23,10 @@ from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import holder, plant, plant_epoch, planted_epochs, unplant
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Left, Move, Place, write_move
-from streaming.spark.errors import PipelineRaised, SparkMissing
+from streaming.spark.errors import PipelineRaised, RunFenced, SparkMissing
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.session import Liveness
+from streaming.spark.query.writers_ahead import ReadyWriter
 from streaming.spark.runner import supervisor as module
 from streaming.spark.runner.hosting import Hosting, NoListener
 from streaming.spark.runner.runner import Runner
@@ -184,6 +185,23 @@ def test_a_start_is_announced_by_its_full_process_name_before_it_begins(stage: S
     assert (fact.host, fact.boot_id, fact.pid, fact.pid_started) == ("h", "b", 7, 9)
     assert (fact.spark_master, fact.application_id, fact.instance) == ("local[4]", "app", "one")
     hosted.close()
+
+
+def test_a_start_takes_the_writer_that_was_built_ahead(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[tuple[object, ...]] = []
+    gate = CallbackGate()
+    ready = ReadyWriter(cast(Any, None), cast(Any, "built ahead"), gate)
+    monkeypatch.setattr(module, "prepare_writer", lambda *_: (None, "built now"))
+    monkeypatch.setattr(module, "Run", SimpleNamespace(start=lambda *with_: began.append(with_) or stage.start()))
+    ahead = SimpleNamespace(take=lambda row: ready if not began and row.epoch == 1 else None)
+    row = stage.hosted()._assignment
+    hosted = stage.all[-1] = QuerySupervisor(stage.hosting, row, (), cast(Any, ahead))
+    hosted.begin()
+    until(lambda: stage.runs)
+    assert began == [(None, "built ahead", gate)]
+    hosted.close()
+    with pytest.raises(RunFenced):
+        gate.watch(lambda *_: None)(cast(Any, None), 1)
 
 
 def test_log_lines_of_a_run_name_its_query_epoch_and_operation(stage: Stage) -> None:

@@ -40,15 +40,16 @@ _OWN_CODE = frozenset({"foreachBatch", "foreach"})
 
 
 def prepare_writer(
-    hosting: Hosting, assignment: Assignment, gate: CallbackGate
+    hosting: Hosting, assignment: Assignment, gate: CallbackGate, *, switched: bool | None = None
 ) -> tuple[SparkSession, DataStreamWriter]:
     """Build the query's writer with everything set but the start.
 
+    ``switched``: whether it reads through the companion's source, where the checkpoint cannot tell that yet.
     Raises ``PipelineError``, ``CompanionMissing``, ``CheckpointError`` and what Spark raises.
     """
     query = hosting.query(assignment.query)
     session = query_session(hosting.session, assignment.query, query, assignment.epoch)
-    switched = is_switched(hosting, assignment)
+    switched = is_switched(hosting, assignment) if switched is None else switched
     if switched and not has_companion(session):
         raise CompanionMissing(
             f"{assignment.query} cannot be started: its source is the companion's, which is not in this Spark",

@@ -27,6 +27,7 @@ from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed
 from streaming.spark.query.jvm import cause_of
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks
+from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.drill import rehearse
 from streaming.spark.runner.fence import FenceContext, fence
 from streaming.spark.runner.hosting import EndedRun, Hosting
@@ -96,8 +97,11 @@ class Overtaken(TideoverError):
 class IntentWorker:
     """Takes intents and reports their results."""
 
-    def __init__(self, hosting: Hosting, hosted_of: HostedOf, sinks: FileSinks) -> None:
+    def __init__(
+        self, hosting: Hosting, hosted_of: HostedOf, sinks: FileSinks, ahead: WritersAhead | None = None
+    ) -> None:
         self._hosting = hosting
+        self._ahead = ahead
         self._hosted_of = hosted_of
         self._sinks = sinks
         self._guard = FenceContext(
@@ -215,11 +219,15 @@ class IntentWorker:
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
             case IntentKind.PREPARE:
-                self._require_companion(PrepareRequest.of(intent.request))
+                wanted, stands = PrepareRequest.of(intent.request), Placed(cluster, placed)
+                self._require_companion(wanted)
+                if self._ahead is not None and wanted.cluster:
+                    self._ahead.begin(intent.query, wanted)
                 with self._copies.one():
-                    wanted, stands = PrepareRequest.of(intent.request), Placed(cluster, placed)
                     return prepare(files, wanted, declared, placed=stands).as_json(), _at_once
             case IntentKind.RELEASE:
+                if self._ahead is not None:
+                    self._ahead.forget(intent.query)
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
 
     def _require_companion(self, wanted: PrepareRequest) -> None:

@@ -21,6 +21,7 @@ from streaming.spark.errors import SparkMissing
 from streaming.spark.query.jvm import end_jvm, jvm_has_ended
 from streaming.spark.query.launch import FileSinks
 from streaming.spark.query.session import Liveness
+from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.assignments import FenceWait, Skip, SkippedAssignments, Start, Stop, decide_runs
 from streaming.spark.runner.cleaning import CheckpointCleaner
 from streaming.spark.runner.hosting import Hosting, absolute
@@ -65,7 +66,8 @@ class Runner:
         self._retired: list[QuerySupervisor] = []
         self._newest: dict[str, int] = {}
         self._strangers: set[str] = set()
-        self._errands = IntentWorker(hosting, self._all_of, sinks)
+        self._ahead = WritersAhead(hosting)
+        self._errands = IntentWorker(hosting, self._all_of, sinks, self._ahead)
         self._cleaning = CheckpointCleaner(hosting, self._all_of)
         self._refraining = SkippedAssignments(
             hosting, lambda query: not any(each.is_alive for each in self._all_of(query))
@@ -243,7 +245,8 @@ class Runner:
                 self._strangers.add(row.query)
                 self._log.warning("query is assigned here but not in the configuration", **about(row))
             return
-        hosted = QuerySupervisor(self._hosting, row, [each for each in self._all_of(row.query) if each.is_alive])
+        before = [each for each in self._all_of(row.query) if each.is_alive]
+        hosted = QuerySupervisor(self._hosting, row, before, self._ahead)
         with self._lock:
             self._hosted[row.query] = hosted
         hosted.begin()

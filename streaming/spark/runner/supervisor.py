@@ -33,6 +33,7 @@ from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import cause_of, detach, one_line
 from streaming.spark.query.launch import FileSink, file_sink, prepare_writer
 from streaming.spark.query.query_run import Run, RunMonitor
+from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.assignments import may_run
 from streaming.spark.runner.hosting import Hosting, Subject
 from streaming.spark.runner.query_report import QueryReport, about, logger_about
@@ -59,9 +60,16 @@ _STORE_PAUSE_SECONDS = 0.5
 class QuerySupervisor:
     """One query under one epoch, from the row that asked for it to the proof that it is quiet."""
 
-    def __init__(self, hosting: Hosting, assignment: Assignment, before: Sequence["QuerySupervisor"] = ()) -> None:
+    def __init__(
+        self,
+        hosting: Hosting,
+        assignment: Assignment,
+        before: Sequence["QuerySupervisor"] = (),
+        ahead: WritersAhead | None = None,
+    ) -> None:
         """``before``: what this process hosted of the query under earlier epochs and has not seen quiet yet."""
         self._hosting = hosting
+        self._ahead = WritersAhead(hosting) if ahead is None else ahead
         self._assignment = assignment
         self._before = tuple(before)
         self._subject = Subject(
@@ -202,14 +210,17 @@ class QuerySupervisor:
 
     def _start(self) -> tuple[Run, Follower]:
         assignment = self._assignment
-        gate = CallbackGate()
+        ready = self._ahead.take(assignment)
+        gate = CallbackGate() if ready is None else ready.gate
         with self._lock:
             self._runs = [run for run in self._runs if run.unrest() is not None]
             self._gate = gate
         self._detach()
         self._require_cluster()
         self._require_row()  # asked before the work as well: a store that is away should not cost a session a try
-        session, writer = prepare_writer(self._hosting, assignment, gate)
+        session, writer = (
+            prepare_writer(self._hosting, assignment, gate) if ready is None else (ready.session, ready.writer)
+        )
         self._session = session
         self.sink = file_sink(self._hosting.query(assignment.query), writer)
         declared = self._hosting.declared(assignment.query, assignment.cluster)
