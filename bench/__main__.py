@@ -25,6 +25,7 @@ from bench import (
     switch,
     switchover,
     takeover,
+    thousand,
     timeline,
     tracking,
     watch,
@@ -38,6 +39,7 @@ from streaming import class_archive
 
 _MODULES = (
     lookup, lookup_100k, exact, tracking, timeline, switch, switchover, drill, takeover, watch, desk, desk_size, size,
+    thousand,
 )  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},

@@ -142,8 +142,8 @@ ENTRIES = (
         judges=("bench/samples.py",), unit="measurements", written="bench-desk/report.md",
     ),
     Entry(
-        name="bench-size", title="Measurements of 25, 50 and 100 queries that leave a dead cluster at once",
-        command=_bench("bench-size", "size"), minutes=15, judged=BY_FIGURES,
+        name="bench-size", title="Measurements of 25, 50, 100 and 1,000 queries that leave a dead cluster at once",
+        command=_bench("bench-size", "size", "thousand"), minutes=20, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-size/report.md",
     ),
     Entry(

@@ -182,6 +182,8 @@ class FenceRequest(Message):
     """How long the runner may wait for evidence before it reports without."""
     finish_seconds: float = 0.0
     """How long the batch under way may take to finish before the run has to stop; 0: it stops at once."""
+    cluster: str = ""
+    """Where the query goes, so that its writer can be built meanwhile."""
     to_time_ms: int | None = None
     """Rewind only: the time to go back to."""
 

@@ -51,6 +51,11 @@ class MemoryStore(SqlStore):
     def close(self) -> None:
         """The content stays as long as the store: somebody may look at it after the process in question has gone."""
 
+    @property
+    def engines(self) -> Engines:
+        """Where its statements can be counted."""
+        return self._engines
+
     def wakeups(self) -> Wakeups:
         """None ever come: whoever waits looks by itself."""
         return Wakeups()

@@ -127,6 +127,38 @@ def test_an_atomic_create_refuses_a_taken_name_and_leaves_nothing_beside(
     assert {name for name in os.listdir(tmp_path / "sub") if name not in {"x", ".x.crc"}} == set()  # noqa: PTH208 - the port hides what is looked for
 
 
+def test_neither_of_two_copies_sees_what_becomes_of_the_other(files: CheckpointFiles, folder: str) -> None:
+    """As a checkpoint's files are treated: replaced whole, and deleted."""
+    one, two, three = (join(folder, name) for name in ("one", "two", "three"))
+    files.replace(one, b"as it was")
+    files.copy([(one, two), (one, three)])
+    files.replace(one, b"written again")
+    files.delete(two)
+    assert (files.read_bytes(one), files.read_bytes(three)) == (b"written again", b"as it was")
+    files.copy([(one, three)])
+    assert files.read_bytes(three) == b"written again"
+
+
+def test_a_local_copy_is_another_name_of_the_same_file(tmp_path: Path) -> None:
+    files, old, new = LocalFiles(), tmp_path / "old", tmp_path / "sub" / "new"
+    old.write_bytes(b"5 GB of state")
+    assert files.copies_by_name(str(tmp_path), str(new.parent))
+    files.copy([(str(old), str(new))])
+    assert new.samefile(old)
+
+
+def test_a_file_system_without_second_names_gets_the_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(b"state")
+    LocalFiles().copy([(str(old), str(new))])
+    assert new.read_bytes() == b"state"
+    assert not new.samefile(old)
+
+
 def test_of_those_who_race_for_a_name_exactly_one_wins(files: CheckpointFiles, folder: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         for attempt in range(20):

@@ -110,7 +110,7 @@ class Runner:
         sinks = cast(Any, SimpleNamespace(sink=lambda _row: self.run.sink))
         self.ahead: list[tuple[str, str]] = []
         ahead = SimpleNamespace(
-            begin=lambda query, request: self.ahead.append((query, request.target)),
+            begin=lambda query, _, *, cluster, starting, **__: self.ahead.append((query, f"{cluster} from {starting}")),
             forget=lambda query: self.ahead.append((query, "forgotten")),
         )
         self.errands = IntentWorker(hosting, lambda _: self.hosted, sinks, cast(Any, ahead))
@@ -123,9 +123,9 @@ class Runner:
             self.tracker.see(self.run.subject, batch)
         self.tracker.forget(self.run.subject)
 
-    def fence(self) -> None:
+    def fence(self, cluster: str = "") -> None:
         """Ask for a fence, and wait for the answer."""
-        request = FenceRequest(checkpoint=str(self.folder), epoch=2, operation="op", hosting=None)
+        request = FenceRequest(checkpoint=str(self.folder), epoch=2, operation="op", hosting=None, cluster=cluster)
         self.errands.take([intent(IntentKind.FENCE, request.as_json())])
         assert self.store.answered.wait(60.0)
 
@@ -270,7 +270,26 @@ def test_a_writer_is_built_beside_its_checkpoint_and_let_go_on_the_way_back(
     assert begun_before.wait(20.0)
     release = ReleaseRequest(checkpoint=str(runner.folder), planted=(), prepared=None, operation="op")
     runner.errands.take([replace(intent(IntentKind.RELEASE, release.as_json()), id="op/release")])
-    until(lambda: runner.ahead == [("q", "/new"), ("q", "forgotten")])
+    until(lambda: runner.ahead == [("q", "west from None"), ("q", "forgotten")])
+
+
+def test_a_fence_begins_the_writer_for_where_the_query_goes(runner: Runner) -> None:
+    runner.goes_on_until_it_ends()
+    runner.fence("west")
+    assert runner.ahead == [("q", "west from None")]
+
+
+def test_a_fresh_start_is_built_once_its_offsets_are_known(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(*_: object, **__: object) -> Any:
+        raise FileVanished("the mount is gone")
+
+    monkeypatch.setattr(module, "prepare", find)
+    prepare = PrepareRequest(
+        checkpoint=str(runner.folder), target="/new", operation="op", epoch=2, resume="fresh", cluster="west", batch=1,
+        offsets={}, target_offsets={"0": {"orders": {"0": 7}}},
+    )  # fmt: skip
+    runner.errands.take([intent(IntentKind.PREPARE, prepare.as_json())])
+    until(lambda: runner.ahead == [("q", "west from {'0': {'orders': {'0': 7}}}")])
 
 
 def test_copies_take_turns_but_for_one_that_takes_long() -> None:

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from state.messages import PrepareRequest
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Resume
 from streaming.spark.errors import PipelineRaised
@@ -18,6 +17,17 @@ from streaming.spark.query.writers_ahead import WritersAhead
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 PLACES = {"0": {"orders": {"0": 7}}}
+
+
+class Writer(dict[str, str]):
+    """Its options, and which one it is."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def option(self, key: str, value: str) -> None:
+        self[key] = value
 
 
 class Spark:
@@ -30,12 +40,12 @@ class Spark:
         self.error: Exception | None = None
         self.switched_on_disk = False
 
-    def prepare(self, _: object, row: Assignment, gate: object, *, switched: bool) -> tuple[str, str]:
+    def prepare(self, _: object, row: Assignment, gate: object, *, switched: bool) -> tuple[str, "Writer"]:
         assert self.go_on.wait(20)
         if self.error is not None:
             raise self.error
         self.built.append((row, switched))
-        return "session", f"writer {len(self.built)}"
+        return "session", Writer(len(self.built))
 
 
 @pytest.fixture
@@ -52,12 +62,9 @@ def ahead() -> WritersAhead:
     return WritersAhead(cast(Any, hosting))
 
 
-def request(resume: str = "carry", **changes: Any) -> PrepareRequest:
-    values = {
-        "checkpoint": "/c", "target": "/new", "operation": "op", "epoch": 4, "resume": resume, "cluster": "west",
-        "batch": 1, "offsets": {}, "target_offsets": PLACES,
-    }  # fmt: skip
-    return PrepareRequest.model_validate(values | changes)
+def move(ahead: WritersAhead, **changes: Any) -> None:
+    values: dict[str, Any] = {"epoch": 4, "cluster": "west", "resume": "carry", "starting": None}
+    ahead.begin("q", "op", **(values | changes))
 
 
 def row(**changes: Any) -> Assignment:
@@ -70,16 +77,23 @@ def row(**changes: Any) -> Assignment:
 
 
 def test_the_committed_row_takes_what_was_built_for_it_once(ahead: WritersAhead, spark: Spark) -> None:
-    ahead.begin("q", request())
+    move(ahead)
     ready = ahead.take(row())
     assert ready is not None
-    assert (ready.session, ready.writer) == ("session", "writer 1")
+    assert (ready.session, ready.writer) == ("session", {"checkpointLocation": "/new"})
     assert ahead.take(row()) is None
+
+
+def test_a_writer_that_the_fence_began_is_not_begun_again(ahead: WritersAhead, spark: Spark) -> None:
+    move(ahead)
+    move(ahead)
+    assert ahead.take(row()) is not None
+    assert len(spark.built) == 1
 
 
 def test_a_start_waits_for_a_writer_that_is_being_built(ahead: WritersAhead, spark: Spark) -> None:
     spark.go_on.clear()
-    ahead.begin("q", request())
+    move(ahead)
     threading.Timer(0.05, spark.go_on.set).start()
     assert ahead.take(row()) is not None
     assert len(spark.built) == 1
@@ -88,18 +102,18 @@ def test_a_start_waits_for_a_writer_that_is_being_built(ahead: WritersAhead, spa
 @pytest.mark.parametrize(
     "changes",
     [
-        {"cluster": "east"}, {"epoch": 5}, {"placed_epoch": 1}, {"checkpoint": "/new-2"}, {"operation": "another"},
+        {"cluster": "east"}, {"epoch": 5}, {"placed_epoch": 1}, {"operation": "another"},
         {"starting_offsets": PLACES}, {"runner": "b"},
     ],
     ids=lambda changes: next(iter(changes)),
 )  # fmt: skip
 def test_a_row_that_says_otherwise_builds_anew(ahead: WritersAhead, spark: Spark, changes: dict[str, Any]) -> None:
-    ahead.begin("q", request())
+    move(ahead)
     assert ahead.take(row(**changes)) is None
 
 
 def test_a_fresh_start_is_built_with_where_it_begins(ahead: WritersAhead, spark: Spark) -> None:
-    ahead.begin("q", request("fresh"))
+    move(ahead, resume="fresh", starting=PLACES)
     assert ahead.take(row(starting_offsets=PLACES)) is not None
 
 
@@ -108,20 +122,20 @@ def test_a_switch_is_built_on_the_companion_source(
     ahead: WritersAhead, spark: Spark, on_disk: bool, taken: bool
 ) -> None:
     """Its mapping is written meanwhile; where none is there in the end, Spark's own source reads."""
-    ahead.begin("q", request("switch", target="/c"))
+    move(ahead, resume="switch")
     spark.switched_on_disk = on_disk
     assert (ahead.take(row(checkpoint="/c")) is not None) is taken
     assert spark.built[0][1]
 
 
 @pytest.mark.parametrize("spoil", ["forget", "fail", "newer"])
-def test_what_was_not_built_for_the_move_is_built_by_the_start(ahead: WritersAhead, spark: Spark, spoil: str) -> None:
+def test_a_start_builds_what_was_not_built_for_its_move(ahead: WritersAhead, spark: Spark, spoil: str) -> None:
     ways: dict[str, Callable[[], None]] = {
         "forget": lambda: ahead.forget("q"),
         "fail": lambda: None,
-        "newer": lambda: ahead.begin("q", request(epoch=9)),
+        "newer": lambda: move(ahead, epoch=9),
     }
     spark.error = PipelineRaised("no") if spoil == "fail" else None
-    ahead.begin("q", request())
+    move(ahead)
     ways[spoil]()
     assert ahead.take(row()) is None

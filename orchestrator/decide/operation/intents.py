@@ -256,6 +256,7 @@ def fence_request(snapshot: Snapshot) -> Mapping[str, object]:
         operation=snapshot.operation.id,
         hosting=snapshot.hosted_by,
         finish_seconds=FINISH_SECONDS if planned else 0.0,
+        cluster=snapshot.operation.target,
         to_time_ms=to_time_of(snapshot),
     ).as_json()
 

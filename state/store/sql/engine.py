@@ -4,13 +4,17 @@ On SQLite the driver would begin a transaction only before the first write, so t
 updates: the write engine sends ``BEGIN IMMEDIATE`` instead. Reads on that engine would queue behind every writer, so
 they have a plain engine of their own, where each statement sees one snapshot. PostgreSQL gets the same pair, so that
 a poll costs one round trip and not three.
+
+Whoever waits for others' writes has a connection of its own, which listens to a channel of PostgreSQL, or looks at the
+counter in an SQLite file.
 """
 
 import contextlib
 import math
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -207,3 +211,39 @@ def translated() -> Iterator[None]:
 def _first_line(error: sa.exc.SQLAlchemyError) -> str:
     cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
     return str(cause).strip().partition("\n")[0]
+
+
+_LOOK_SECONDS = 0.01
+"""Between two looks at the counter of an SQLite file; one takes 10 microseconds."""
+_CHECK_SECONDS = 0.5
+"""How long PostgreSQL is listened to without a look at whether that is still wanted."""
+
+
+def listen(engines: Engines, over: threading.Event) -> Generator[bool, None, None]:
+    """As ``state.store.wakeups.Listen`` says, on a connection that no pool has. Raises ``StoreError``."""
+    with translated(), engines.read.connect() as connection:
+        connection.detach()
+        yield from _channel(connection, over) if engines.dialect == "postgresql" else _counter(connection, over)
+
+
+def _channel(connection: sa.Connection, over: threading.Event) -> Generator[bool, None, None]:
+    connection.exec_driver_sql("LISTEN tideover")
+    driver: Any = connection.connection.dbapi_connection
+    yield False
+    while not over.is_set():
+        yield driver.is_notified(_CHECK_SECONDS)
+
+
+def _counter(connection: sa.Connection, over: threading.Event) -> Generator[bool, None, None]:
+    """SQLite counts the commits of other connections only, and every one of this process is another one."""
+    driver: Any = connection.connection.dbapi_connection
+    cursor = driver.cursor()
+    before = None
+    while not over.is_set():
+        try:
+            (now,) = cursor.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"the store no longer tells of changes: {error}") from error
+        yield before is not None and now != before
+        before = now
+        over.wait(_LOOK_SECONDS)

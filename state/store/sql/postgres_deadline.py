@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.abc import PQGen
 
+from state.errors import StoreUnavailable
+
 Answer = TypeVar("Answer")
 
 
@@ -29,6 +31,16 @@ class BoundedConnection(psycopg.Connection[Any]):
         except Silent:
             self.pgconn.finish()
             raise
+
+    def is_notified(self, seconds: float) -> bool:
+        """Whether a notification comes within this time on a channel that is listened to. Raises ``StoreUnavailable``.
+
+        Nothing is sent meanwhile: a server that stands still is found out by whoever asks it something.
+        """
+        try:
+            return any(True for _ in self.notifies(timeout=seconds, stop_after=1))
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"the store no longer tells of changes: {error}") from error
 
 
 class Silent(psycopg.OperationalError):

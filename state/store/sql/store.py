@@ -10,10 +10,9 @@ from sqlalchemy.sql.dml import ReturningInsert
 from state.errors import SchemaNewer, SchemaOlder
 from state.model.entities import RESIGNED, Lease
 from state.store.controller_store import ControllerStore
-from state.store.listening import listen
 from state.store.sql.columns import Instant
 from state.store.sql.database import Part, insert_into
-from state.store.sql.engine import translated
+from state.store.sql.engine import listen, translated
 from state.store.sql.history import EvidenceTable, HistoryTable, NoticeTable, ScheduleTable, TimelineTable
 from state.store.sql.maintenance import FormerTable, MaintenanceTables, QueryForgetting
 from state.store.sql.operations import AssignmentTable, AutomationTables, IntentTable, OperationTables, RequestTable

@@ -285,7 +285,7 @@ def _carry_persistently(
             if aside is not None and request.batch is not None:
                 end = read_log_at(files, request.checkpoint, request.batch, placed.epoch)
             plan = plan_copy(files, request, sources, end=end, placed=placed)
-            _check_space(files, request.target, plan)
+            _check_space(files, request, plan)
             claim(files, request.target, _mark(request, plan.logs))
             _write(files, request, plan, aside)
             read_back(files, request.target, plan)
@@ -341,9 +341,11 @@ def _mark(request: PrepareRequest, logs: Logs) -> Mark:
     )
 
 
-def _check_space(files: CheckpointFiles, target: str, plan: CopyPlan) -> None:
+def _check_space(files: CheckpointFiles, request: PrepareRequest, plan: CopyPlan) -> None:
+    target = request.target
     free = files.free_space(dirname(target.rstrip("/")))
-    needed = plan.bytes + _SPARE_BYTES
+    by_name = files.copies_by_name(request.checkpoint, target)
+    needed = plan.bytes + _SPARE_BYTES - (sum(plan.copied.values()) if by_name else 0)
     if free is not None and free < needed:
         raise NoSpace(
             f"the new checkpoint needs {needed} bytes, but only {free} are free at {target}",

@@ -57,7 +57,14 @@ class CheckpointFiles(Protocol):
         """Write a file, there or not. Makes the directory; not atomic."""
 
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Copy files, each ``(source, target)``; makes directories. Raises ``FileVanished`` when a source is gone."""
+        """Copy files, each ``(source, target)``; makes directories. Raises ``FileVanished`` when a source is gone.
+
+        On a local disk a copy is another name of the same file where that can be: Spark writes a file of its state once
+        and deletes it later, so neither checkpoint sees what becomes of the other, and five gigabytes take no time.
+        """
+
+    def copies_by_name(self, source: str, target: str) -> bool:
+        """Whether copies between these folders are such names, which take no room."""
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Remove a file, or with ``recursive`` a tree; False when it was not there."""
@@ -132,6 +139,7 @@ class LocalFiles:
         with _translated(path):
             target.parent.mkdir(parents=True, exist_ok=True)
             _checksum_of(target).unlink(missing_ok=True)
+            target.unlink(missing_ok=True)  # it may be another name of a file of another checkpoint
             target.write_bytes(content)
 
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -139,7 +147,11 @@ class LocalFiles:
             with _translated(source):
                 _path(target).parent.mkdir(parents=True, exist_ok=True)
                 _checksum_of(_path(target)).unlink(missing_ok=True)
-                shutil.copyfile(_path(source), _path(target))
+                _copy(_path(source), _path(target))
+
+    def copies_by_name(self, source: str, target: str) -> bool:
+        with _translated(source):
+            return _above(source).stat().st_dev == _above(target).stat().st_dev
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         target = _path(path)
@@ -164,11 +176,27 @@ class LocalFiles:
             _path(directory).mkdir(parents=True, exist_ok=True)
 
     def free_space(self, directory: str) -> int | None:
-        folder = _path(directory)
-        while not folder.exists():
-            folder = folder.parent
         with _translated(directory):
-            return shutil.disk_usage(folder).free
+            return shutil.disk_usage(_above(directory)).free
+
+
+def _above(directory: str) -> Path:
+    """The folder, or what is there of the way to it."""
+    folder = _path(directory)
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+def _copy(source: Path, target: Path) -> None:
+    """By name, or by content where the file system knows no second names, or another one is meant."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _path(path: str) -> Path:

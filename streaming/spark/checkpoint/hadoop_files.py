@@ -158,6 +158,9 @@ class HadoopFiles:
             for _ in pool.map(self._copy_one, pairs):
                 pass
 
+    def copies_by_name(self, source: str, target: str) -> bool:
+        return False
+
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         with _translated(path):
             target = self._path(path)

@@ -1,8 +1,8 @@
-"""Writers that are built while a move still makes their checkpoint: once it is committed only the start is left.
+"""Writers that are built while a move is still under way: once it is committed only the start is left.
 
-A writer depends on the query, its cluster, its epoch and where it begins, all of which the request for the checkpoint
-says. Building it takes Spark some 50 ms, and a pipeline's own code as long as it likes. Nothing is started here, and
-what fails is left for the start to meet and to tell.
+A writer depends on the query, its cluster and its epoch, and, where it begins afresh, on its offsets. The first three
+are known when the fence is asked for, and a fence waits for the batch under way. Building takes Spark some 50 ms, and a
+pipeline's own code as long as it likes. Nothing is started here, and what fails is left for the start to meet and tell.
 """
 
 import threading
@@ -13,7 +13,7 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from state.messages import PrepareRequest
+from state.messages import Offsets
 from state.model.entities import Assignment, Desired
 from state.settings.keys import Resume
 from streaming.spark.query.callbacks import CallbackGate
@@ -40,6 +40,11 @@ class _Building:
     """Whether it reads through the companion's source."""
     done: "Future[ReadyWriter]"
 
+    def is_for(self, row: Assignment, *, switched: bool) -> bool:
+        """Whether it starts what a row asks for; the checkpoint is named last."""
+        same = replace(self.row, changed_at=row.changed_at, checkpoint=row.checkpoint) == row
+        return same and self.switched == switched
+
 
 class WritersAhead:
     """At most one for each query, of its newest move; from any thread."""
@@ -49,23 +54,27 @@ class WritersAhead:
         self._lock = threading.Lock()
         self._building: dict[str, _Building] = {}
 
-    def begin(self, query: str, request: PrepareRequest) -> None:
-        """Build the writer that the commit of this checkpoint will ask for, in the background."""
+    def begin(
+        self, query: str, operation: str, *, epoch: int, cluster: str, resume: str, starting: Offsets | None = None
+    ) -> None:
+        """Build, in the background, what the commit of this move will ask for; unless that has begun already."""
         row = Assignment(
             query=query,
-            epoch=request.epoch,
-            placed_epoch=request.epoch,
+            epoch=epoch,
+            placed_epoch=epoch,
             desired=Desired.RUNNING,
-            cluster=request.cluster,
+            cluster=cluster,
             runner=self._hosting.runner,
-            checkpoint=request.target,
-            starting_offsets=request.target_offsets if request.resume == Resume.FRESH else None,
-            operation=request.operation,
+            checkpoint="",
+            starting_offsets=starting,
+            operation=operation,
             changed_at=self._hosting.now(),
         )
-        switched = request.resume == Resume.SWITCH or self._hosting.query(query).resume is Resume.SWITCH
-        building = _Building(row=row, switched=switched, done=Future())
+        building = _Building(row=row, switched=resume == Resume.SWITCH, done=Future())
         with self._lock:
+            before = self._building.get(query)
+            if before is not None and before.is_for(row, switched=building.switched):
+                return
             self._building[query] = building
         threading.Thread(target=self._build, args=(building,), name=f"build {query}", daemon=True).start()
 
@@ -76,11 +85,13 @@ class WritersAhead:
         """
         with self._lock:
             building = self._building.pop(row.query, None)
-        if building is None or replace(building.row, changed_at=row.changed_at) != row:
+        if building is None or not building.is_for(row, switched=is_switched(self._hosting, row)):
             return None
-        if is_switched(self._hosting, row) != building.switched or building.done.exception() is not None:
+        if building.done.exception() is not None:
             return None
-        return building.done.result()
+        ready = building.done.result()
+        ready.writer.option("checkpointLocation", row.checkpoint)
+        return ready
 
     def forget(self, query: str) -> None:
         """The query stays where it is."""

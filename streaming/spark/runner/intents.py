@@ -15,7 +15,15 @@ from dataclasses import replace
 import structlog
 
 from state.errors import StoreError, TideoverError
-from state.messages import CheckpointReport, Failure, FenceRequest, InspectRequest, PrepareRequest, ReleaseRequest
+from state.messages import (
+    CheckpointReport,
+    Failure,
+    FenceRequest,
+    InspectRequest,
+    Offsets,
+    PrepareRequest,
+    ReleaseRequest,
+)
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.settings.keys import Resume
 from streaming.spark.checkpoint.batch_news import has_companion
@@ -214,6 +222,7 @@ class IntentWorker:
                 return with_retained(files, report, declared, asked.to_time_ms, placed).as_json(), _at_once
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request)
+                self._build_ahead(intent, request.cluster, self._hosting.query(intent.query).resume)
                 hosted = self._hosted_of(intent.query)
                 fenced = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row), placed)
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
@@ -221,14 +230,22 @@ class IntentWorker:
             case IntentKind.PREPARE:
                 wanted, stands = PrepareRequest.of(intent.request), Placed(cluster, placed)
                 self._require_companion(wanted)
-                if self._ahead is not None and wanted.cluster:
-                    self._ahead.begin(intent.query, wanted)
+                fresh = wanted.resume == Resume.FRESH
+                self._build_ahead(intent, wanted.cluster, wanted.resume, wanted.target_offsets if fresh else None)
                 with self._copies.one():
                     return prepare(files, wanted, declared, placed=stands).as_json(), _at_once
             case IntentKind.RELEASE:
                 if self._ahead is not None:
                     self._ahead.forget(intent.query)
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
+
+    def _build_ahead(self, intent: Intent, cluster: str, resume: str, starting: Offsets | None = None) -> None:
+        """Build the writer of what is being moved; a fresh start has to know first where it begins."""
+        is_known = starting is not None or resume != Resume.FRESH
+        if self._ahead is not None and cluster and is_known:
+            self._ahead.begin(
+                intent.query, intent.operation, epoch=intent.epoch, cluster=cluster, resume=resume, starting=starting
+            )
 
     def _require_companion(self, wanted: PrepareRequest) -> None:
         """What goes on by a mapping can be started only by its source. Raises ``CompanionMissing``."""
