@@ -237,6 +237,7 @@ def keep(world: World, held: Scheduler, over: Callable[[], bool] | None = None) 
         if held.lead.stands():
             held.resume()
             held.take()
+        world.clock.wait(0.25)  # else simulated time flies, and what is asked runs out before it is looked at
         return (over or is_idle)()
 
     until(turn)
@@ -270,6 +271,7 @@ def test_a_desk_drives_no_more_than_its_width_and_the_oldest_first(
         held.resume()
         held.take()
         most = max(most, drivers())
+        world.clock.wait(0.25)
         return most
 
     until(lambda: turn() >= 2)

@@ -82,8 +82,8 @@ class ManualClock:
         self.lives: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         self._turns = threading.Condition()
-        self._owed: dict[threading.Thread, set[threading.Thread]] = {}
-        """By thread that waited: those which have to do so before it does again."""
+        self._owed: dict[threading.Thread, set[threading.Thread]] = {threading.current_thread(): set()}
+        """By thread that waited, or made this world: those which have to do so before it does again."""
         self._absent: set[threading.Thread] = set(filter(_drives, threading.enumerate()))
         """Threads that did not come in time, and those that a failed test left behind: they are of another world."""
 
