@@ -62,9 +62,9 @@ from streaming.spark.tracking.tracker import Tracker
 
 BATCH_SECONDS = 0.5
 TRIGGER_SECONDS = 2.0
-TICK_SECONDS = 0.05
+TICK_SECONDS, REST_SECONDS = 0.05, 0.25
 BEAT_SECONDS = 1.0
-"""The last two are a runner's own."""
+"""The last three are a runner's own."""
 _ASK_SECONDS = 1.0
 _CATCH_UP_SECONDS = 2.0
 _NOTHING = -1
@@ -125,13 +125,17 @@ class SimulatedRunner:
         """Obey until told to stop; a store that is away is waited for."""
         self._tracker.begin(sorted(self._settings.clusters))
         self._probe.begin()
+        wakeups = self._store.wakeups()
         while not over.is_set():
-            began = time.monotonic()
+            began, woken = time.monotonic(), wakeups.count
             try:
                 self._tick(began)
             except StoreError as error:
                 print(error, file=sys.stderr)
-            over.wait(max(0.0, TICK_SECONDS - (time.monotonic() - began)))
+            rest = REST_SECONDS if wakeups.are_heard else TICK_SECONDS
+            due = min((run.due for run in self._runs.values()), default=began + rest)
+            wakeups.wait(woken, max(0.0, min(began + rest, due) - time.monotonic()))
+        wakeups.close()
         self._probe.close()
         self._tracker.close(1.0)
 

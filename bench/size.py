@@ -67,6 +67,17 @@ class Moved:
     """Of the controller, for each move."""
     megabytes: float
     """Resident memory of the controller in the end."""
+    resting: "Resting"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resting:
+    """While nothing moves: the queries read nothing new, and each tells once a second that it lives."""
+
+    transactions: float
+    """Of the database, a second."""
+    processor: float
+    """Of the controller, as a share of one core."""
 
 
 def measure(setting: Setting) -> list[Row]:
@@ -145,14 +156,29 @@ def _round(setting: Setting, world: World, server: Postgres, on: Stage, size: in
             on.start(f"runner-{name}", "bench.simulated_spark", "-c", str(on.config), "--name", name)
         controller = on.start_controller()
         _await(setting, "all run, and what they read is in the store", lambda: _are_tracked(store, size))
-        time.sleep(_REST_SECONDS)
-        return _strike(setting, world, server, store, controller.pid, size)
+        resting = _rest(server, controller.pid)
+        return _strike(setting, world, server, store, controller.pid, size, resting)
     finally:
         store.close()
 
 
+def _rest(server: Postgres, controller: int) -> Resting:
+    time.sleep(_REST_SECONDS)  # what came with the start is over
+    transactions, spent, began = _transactions(server), environment.spent_seconds(controller), time.monotonic()
+    time.sleep(_REST_SECONDS)
+    transactions, spent = _transactions(server) - transactions, environment.spent_seconds(controller) - spent
+    seconds = time.monotonic() - began
+    return Resting(transactions=transactions / seconds, processor=spent / seconds)
+
+
 def _strike(
-    setting: Setting, world: World, server: Postgres, store: ControllerStore, controller: int, size: int
+    setting: Setting,
+    world: World,
+    server: Postgres,
+    store: ControllerStore,
+    controller: int,
+    size: int,
+    resting: Resting,
 ) -> Moved:
     """Freeze the primary, wait until all have moved, and thaw it."""
     transactions, spent = _transactions(server), environment.spent_seconds(controller)
@@ -175,6 +201,7 @@ def _strike(
         queries=size, down=down - struck_at, first_commits=commits,
         transactions=(_transactions(server) - transactions) / size,
         processor=(environment.spent_seconds(controller) - spent) / size, megabytes=environment.megabytes(controller),
+        resting=resting,
     )  # fmt: skip
 
 
@@ -250,6 +277,8 @@ def _rows(rounds: Sequence[Moved]) -> list[Row]:
             ("transactions of the database for each move", "", (each.transactions,)),
             ("controller: processor time for each move", "ms", (each.processor * 1000,)),
             ("controller: memory", "MB", (each.megabytes,)),
+            ("at rest: transactions of the database a second", "", (each.resting.transactions,)),
+            ("at rest: controller, of one core", "%", (each.resting.processor * 100,)),
         ):
             rows.append(
                 Row(
