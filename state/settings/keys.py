@@ -289,6 +289,9 @@ class Query(Settings):
     """Session settings of this query alone, such as ``spark.sql.shuffle.partitions``."""
     labels: dict[Name, LabelValue] = Field(default_factory=dict)
     """What it belongs to, for verbs that are about some of many: ``--label team=billing``."""
+    priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    """Of queries that move or start together the higher ones begin first, and equal ones in the order of the
+    configuration. One that is upstream of another comes before it, and is as urgent."""
     policy: Policy | None = None
     timeline: Timeline | None = None
 

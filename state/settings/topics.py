@@ -10,8 +10,8 @@ read what the other writes. Nothing tells then which goes first, so what was fou
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -79,10 +79,14 @@ class Chains:
     """By query, those directly upstream of it, in the order of the configuration; without circles."""
     circles: tuple[tuple[str, ...], ...] = ()
     """Each of those that were found: names of which each writes what the next one reads, and the last the first."""
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    """By query: its own, or a higher one of those that come after it."""
 
     def in_order(self, names: Iterable[str]) -> tuple[str, ...]:
-        """These names, each behind those that are upstream of it, and else in the order in which they are given."""
-        place = {name: index for index, name in enumerate(dict.fromkeys(names))}
+        """These names, each behind those that are upstream of it, else those of the higher priority first, and else in
+        the order in which they are given."""
+        wanted = sorted(dict.fromkeys(names), key=lambda name: -self.priorities.get(name, 0))
+        place = {name: index for index, name in enumerate(wanted)}
         known = list(place)
         sorter = TopologicalSorter({name: self.among(name, place) for name in known})
         sorter.prepare()
@@ -114,7 +118,24 @@ def chains_of(settings: Tideover) -> Chains:
         circles.append(circle[:-1])
         for before, name in pairwise(circle):
             found[name] = [other for other in found[name] if other != before]
-    return Chains(upstream={name: before for name, before in upstream.items() if before}, circles=tuple(circles))
+    return Chains(
+        upstream={name: before for name, before in upstream.items() if before},
+        circles=tuple(circles),
+        priorities=_inherited({name: query.priority for name, query in queries.items()}, upstream),
+    )
+
+
+def _inherited(own: Mapping[str, int], upstream: Mapping[str, Sequence[str]]) -> Mapping[str, int]:
+    """Who is waited for is as urgent as who waits."""
+    found = dict(own)
+    waiting = sorted(own, key=own.__getitem__)
+    while waiting:
+        name = waiting.pop()
+        for before in upstream.get(name, ()):
+            if found[before] < found[name]:
+                found[before] = found[name]
+                waiting.append(before)
+    return found
 
 
 def _together(queries: Mapping[str, Query], found: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:

@@ -59,6 +59,14 @@ def test_a_query_that_reads_an_output_comes_after_its_writer() -> None:
     assert chains.in_order(("sums", "other")) == ("sums", "other")
 
 
+def test_higher_priorities_come_first_and_lift_those_upstream() -> None:
+    queries = {
+        "early": {}, "low": {"priority": -5}, "clean": {**writes("clean"), "priority": -9}, "high": {"priority": 5},
+        "sums": {**reads(topics=["clean"]), "priority": 9}, "late": {},
+    }  # fmt: skip
+    assert chains_of(configured(queries)).in_order(queries) == ("clean", "sums", "high", "early", "late", "low")
+
+
 def test_an_output_is_found_behind_a_pattern_too() -> None:
     assert upstream({"sums": reads(pattern="cl.*"), "clean": writes("clean")}) == {"sums": ("clean",)}
     assert upstream({"sums": reads(pattern="cl"), "clean": writes("clean")}) == {}, "a pattern is of the whole name"

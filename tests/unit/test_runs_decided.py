@@ -27,6 +27,14 @@ def test_a_row_of_ours_that_is_not_hosted_is_started() -> None:
     assert decide_runs("a", [ROW], {}, {}) == [Start(ROW)]
 
 
+def test_queries_of_a_higher_priority_start_first_behind_all_stops() -> None:
+    rows = [replace(ROW, query=name) for name in ("a", "b", "c", "stop")]
+    rows[-1] = replace(rows[-1], desired=Desired.HELD)
+    done = decide_runs("a", rows, {"stop": 3}, {}, priority={"a": 0, "b": 2, "c": 2, "stop": 9}.__getitem__)
+    assert [type(each) for each in done] == [Stop, Start, Start, Start]
+    assert [each.assignment.query for each in done if isinstance(each, Start)] == ["b", "c", "a"]
+
+
 def test_a_run_that_agrees_with_its_row_is_left_alone() -> None:
     assert decide_runs("a", [ROW], {"revenue": 3}, {"revenue": 3}) == []
 

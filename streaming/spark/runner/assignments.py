@@ -64,14 +64,16 @@ def decide_runs(
     hosted: Mapping[str, int],
     newest: Mapping[str, int],
     is_left_to_fence: Callable[[str], bool] = lambda operation: False,
+    priority: Callable[[str], int] = lambda query: 0,
 ) -> list[Action]:
     """Compare the rows with the epochs of what is hosted, and with the newest epoch ever seen of each query.
 
     What is held by an operation that ``is_left_to_fence`` goes on: its fence stops it, between two batches.
 
-    Stops come first. A query whose row is gone is left alone: a row is never deleted on purpose, and no news is no
-    order. A row with an older epoch than one seen before is never obeyed, for some store was put back: what runs goes
-    on, and what its facts report tells the controllers; where nothing runs, it is to be told that nothing is started.
+    Stops come first, then starts, those of a higher ``priority`` first. A query whose row is gone is left alone: a row
+    is never deleted on purpose, and no news is no order. A row with an older epoch than one seen before is never
+    obeyed, for some store was put back: what runs goes on, and what its facts report tells the controllers; where
+    nothing runs, it is to be told that nothing is started.
     """
     rows = {row.query: row for row in assignments}
     stops: list[Action] = []
@@ -86,7 +88,7 @@ def decide_runs(
             stops.append(Stop(query, epoch, why))
     starts: list[Action] = [
         Start(row) if row.epoch >= newest.get(query, 0) else Skip(row, newest[query])
-        for query, row in sorted(rows.items())
+        for query, row in sorted(rows.items(), key=lambda each: (-priority(each[0]), each[0]))
         if query not in staying and _is_ours(runner, row)
     ]
     return stops + starts

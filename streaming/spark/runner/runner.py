@@ -227,7 +227,9 @@ class Runner:
 
     def _obey(self, assignments: Sequence[Assignment]) -> None:
         rows, hosted = {row.query: row for row in assignments}, {q: each.epoch for q, each in self._hosted.items()}
-        for action in decide_runs(self._hosting.runner, assignments, hosted, self._newest, self._fence_wait.goes_on):
+        for action in decide_runs(
+            self._hosting.runner, assignments, hosted, self._newest, self._fence_wait.goes_on, self._priority
+        ):
             match action:
                 case Stop(query, epoch, why):
                     self._log.info("stopping query", ran_under=epoch, why=why, **about(rows[query]))
@@ -238,6 +240,10 @@ class Runner:
                     self._refraining.tell(refrain)
         for row in assignments:
             self._newest[row.query] = max(row.epoch, self._newest.get(row.query, 0))
+
+    def _priority(self, query: str) -> int:
+        declared = self._hosting.settings.queries.get(query)
+        return 0 if declared is None else declared.priority
 
     def _host(self, row: Assignment) -> None:
         if row.query not in self._hosting.settings.queries:
