@@ -32,6 +32,7 @@ from bench import (
 )
 from bench.report import Report, Row, to_page, write
 from bench.setting import Setting
+from bench.steps_picture import to_svg
 from lab.world import KAFKA_VERSIONS
 from reports.errors import ReportsError
 from reports.origin import origin
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows=rows,
         failures=failures,
     )
-    _, page = write(report, directory)
+    _, page = write(report, directory, to_svg(rows))
     print(to_page(report))
     print(f"written to {page}", file=sys.stderr)
     return 2 if failures else 0

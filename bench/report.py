@@ -14,6 +14,9 @@ from reports.entries import BY_FIGURES
 from reports.origin import Origin
 from reports.stamp import Stamp, stamped
 
+STEPS = "seconds by step, medians"
+"""Of a row's ``detail``: by step of an operation its seconds, in their order."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Other:
@@ -65,12 +68,16 @@ class Report:
     """Per measurement that came to no end, the sentence that says why."""
 
 
-def write(report: Report, directory: Path) -> tuple[Path, Path]:
-    """Write ``report.json`` and ``report.md``; returns their paths."""
+def write(report: Report, directory: Path, picture: str = "") -> tuple[Path, Path]:
+    """Write ``report.json`` and ``report.md``, and the picture of its steps beside them; returns the first two."""
     directory.mkdir(parents=True, exist_ok=True)
-    as_json, as_page = directory / "report.json", directory / "report.md"
+    as_json, as_page, name = directory / "report.json", directory / "report.md", f"{directory.name}.svg"
     as_json.write_text(json.dumps(to_json(report), indent=2) + "\n", encoding="utf-8")
-    as_page.write_text(stamped(to_page(report), stamp_of(report, directory.name)), encoding="utf-8")
+    page = to_page(report)
+    if picture:
+        (directory / name).write_text(picture, encoding="utf-8")
+        page += f"\n## Where the seconds go\n\n![The seconds of each step, medians]({name})\n"
+    as_page.write_text(stamped(page, stamp_of(report, directory.name)), encoding="utf-8")
     return as_json, as_page
 
 

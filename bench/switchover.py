@@ -28,7 +28,7 @@ from typing import Any
 import yaml
 
 from bench.errors import BenchError
-from bench.report import Other, Row
+from bench.report import STEPS, Other, Row
 from bench.restarting_runner import ASKED, DONE, DOOR
 from bench.samples import Spread
 from bench.setting import Setting
@@ -103,7 +103,7 @@ def row(name: str, what: str, taken: Taken) -> Row:
             f" {RATE:,} records/s. Reach: {TIMES:g} times Spark's own restart, from stop() to the first commit with"
             " data, in the same JVM."
         ),
-        detail={"seconds by step, medians": {step: round(median(each), 3) for step, each in taken.parts.items()}},
+        detail={STEPS: {step: round(median(each), 3) for step, each in taken.parts.items()}},
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Runs the table on one commit, publishes what is whole, and goes on where it was interrupted on the same commit."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -86,6 +87,9 @@ def _publish(root: Path, page: Path, failed: int) -> None:
     published = root / "docs" / "reports" / f"{facts.report}.md"
     published.parent.mkdir(parents=True, exist_ok=True)
     published.write_text(stamp.stamped(body, replace(facts, failed_before=failed)), encoding="utf-8")
+    picture = page.with_name(f"{facts.report}.svg")
+    if picture.exists():
+        shutil.copyfile(picture, published.with_suffix(".svg"))
 
 
 def execute(entry: Entry, folder: Path, told: int | None) -> int:

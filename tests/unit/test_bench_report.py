@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
-from bench.report import Other, Report, Row, figure, to_json, to_page, write
+from bench.report import STEPS, Other, Report, Row, figure, to_json, to_page, write
 from bench.samples import Spread, is_met, paired_percent, ratio
+from bench.steps_picture import to_svg
 from reports.origin import Origin
 from reports.stamp import read
 
@@ -140,3 +142,25 @@ def test_the_stamp_counts_missed_figures_and_names_unmeasured_ones(tmp_path: Pat
 @pytest.mark.parametrize(("value", "expected"), [(0.456, "0.46"), (43.21, "43.2"), (1170.0, "1,170"), (-3.0, "-3.00")])
 def test_a_number_is_as_long_as_it_is_worth(value: float, expected: str) -> None:
     assert figure(Spread((value,)), "ms").startswith(expected + " (")
+
+
+def test_a_picture_has_a_bar_for_each_step_to_one_scale(tmp_path: Path) -> None:
+    stepped = row(
+        unit="s", what="a <pause>", ours=Spread((0.7,)), detail={STEPS: {"fence": 0.2, "verify": 0.4}},
+        others=(Other(name="stop() and start()", spread=Spread((0.8,))), Other(name="none", why_not="no")),
+    )  # fmt: skip
+    picture = to_svg([stepped, row()])
+    root = ElementTree.fromstring(picture)
+    widths = [float(each.attrib["width"]) for each in root.iter("{http://www.w3.org/2000/svg}rect")]
+    assert widths == pytest.approx([widths[2] / 4, widths[2] / 2, widths[2]], abs=0.1)
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["lookup: a <pause>", "fence", "0.20 s", "verify", "0.40 s", "stop() and start()", "0.80 s"]
+    _, page = write(report(stepped), tmp_path / "bench-switchover", picture)
+    assert "(bench-switchover.svg)" in read(page.read_text(encoding="utf-8"))[0]
+    assert page.with_name("bench-switchover.svg").read_text(encoding="utf-8") == picture
+
+
+def test_without_steps_there_is_no_picture(tmp_path: Path) -> None:
+    assert to_svg([row()]) == ""
+    _, page = write(report(row()), tmp_path / "bench", to_svg([row()]))
+    assert "svg" not in page.read_text(encoding="utf-8")

@@ -48,6 +48,8 @@ class Maker:
         facts = replace(STAMP, report=made.name, commits=(folder.name,), stories=told or 1, broken=int(is_broken))
         (folder / made.page).parent.mkdir(parents=True, exist_ok=True)
         (folder / made.page).write_text(stamped("# A page", facts), encoding="utf-8")
+        if made.name == SOAK.name:
+            (folder / made.page).with_name(f"{made.name}.svg").write_text("<svg/>", encoding="utf-8")
         if self._touches:
             self._checkout.write(self._touches)
         return int(is_broken)
@@ -157,6 +159,13 @@ def test_fewer_stories_are_not_the_full_report_and_the_index_says_so(checkout: C
     make(checkout, full, (CARRIES,))
     assert full.made == [("carries", 30)]
     assert "of a full report" not in index.index_page(checkout.root).read_text(encoding="utf-8")
+
+
+def test_the_picture_of_a_page_is_published_beside_it(checkout: Checkout) -> None:
+    assert make(checkout, Maker(checkout)) == 0
+    folder = checkout.root / "docs" / "reports"
+    assert [path.name for path in folder.glob("*.svg")] == ["soak.svg"]
+    assert (folder / "soak.svg").read_text(encoding="utf-8") == "<svg/>"
 
 
 def test_a_failure_is_published_and_is_not_hidden_by_a_later_run(checkout: Checkout) -> None:
