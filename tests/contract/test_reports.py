@@ -28,10 +28,14 @@ def stamps() -> Mapping[str, Stamp]:
 
 def test_each_page_is_of_the_table_and_carries_the_checksum_of_its_command() -> None:
     pages = {
-        page.stem: read(page.read_text(encoding="utf-8"))[1] for page in FOLDER.iterdir() if page.name not in BY_HAND
+        page.stem: read(page.read_text(encoding="utf-8"))[1]
+        for page in FOLDER.iterdir()
+        if page.name not in BY_HAND and page.suffix != ".svg"
     }
     assert pages.keys() <= {entry.name for entry in ENTRIES}
     assert {name: stamp.report for name, stamp in pages.items()} == {name: name for name in pages}
+    pictures = {page.stem for page in FOLDER.glob("*.svg")}
+    assert all(f"({name}.svg)" in FOLDER.joinpath(f"{name}.md").read_text(encoding="utf-8") for name in pictures)
 
 
 def test_the_index_and_the_readme_say_what_the_pages_say(stamps: Mapping[str, Stamp]) -> None:
