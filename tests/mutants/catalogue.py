@@ -467,10 +467,32 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
-        "    for one in hosted:\n        one.close()\n",
-        "",
+        "        if not one.is_held:\n            one.close()\n",
+        "        pass\n",
         ("tests/unit/test_fence.py", "tests/unit/test_hosted.py"),
         "fence: the hosted run is never told to stop",
+    ),
+    Mistake(
+        "streaming/spark/runner/fence.py",
+        "    if not is_restless:\n        one.keep_held()",
+        "    one.keep_held()",
+        ("tests/unit/test_fence.py", "tests/unit/test_hosted.py"),
+        "hold: a run that does not come to rest counts as held",
+    ),
+    Mistake(
+        "streaming/spark/query/query_run.py",
+        "        if not self._holding.isWaiting(self._follower) and _RESTING not in stack_of(self._query).split():\n"
+        '            return "its batch is not finished"\n',
+        "",
+        ("tests/unit/test_run.py",),
+        "hold: a run in the middle of a batch counts as quiet",
+    ),
+    Mistake(
+        "streaming/spark/runner/supervisor.py",
+        "(each.give_held() if each.subject.checkpoint == row.checkpoint else None)",
+        "each.give_held()",
+        ("tests/unit/test_hosted.py",),
+        "hold: a run goes on from its old checkpoint though the move made a copy",
     ),
     Mistake(
         "streaming/spark/runner/fence.py",

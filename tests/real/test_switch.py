@@ -45,6 +45,15 @@ class Switched(Theatre):
     def run_id(self, query: str) -> str | None:
         return next(fact.run_id for fact in self.store.query_facts() if fact.query == query)
 
+    def fence_text(self, operation: str) -> str:
+        """What the fence of an operation found."""
+        found = [each.detail["detail"] for each in self.store.steps(operation) if "evidence" in each.detail]
+        return str(found[-1])
+
+    def epochs_in_sink(self, query: str) -> int:
+        """The epoch under which the sink was called last."""
+        return int(kept(self.sink(query))[-1]["epoch"])
+
     def error(self, query: str) -> str | None:
         return next(fact.error for fact in self.store.query_facts() if fact.query == query)
 
@@ -76,9 +85,9 @@ class Switched(Theatre):
         """Whether it has committed all that it has planned."""
         return self.offsets(query)[-1] == newest_commit(LocalFiles(), str(self.checkpoint(query)))
 
-    def move(self, verb: str, there: str) -> dict[str, Any]:
+    def move(self, verb: str, there: str, *more: str) -> dict[str, Any]:
         """Both queries; how their operations went."""
-        said = self.type(verb, "--all", "--to", there, "--yes", "-o", "json").end()
+        said = self.type(verb, "--all", "--to", there, *more, "--yes", "-o", "json").end()
         assert said.code == 0, said.err + said.out
         return said.operations
 
@@ -131,6 +140,48 @@ def test_a_move_and_the_way_back_keep_checkpoint_and_query_id(stage: Switched) -
     back = {f"@{here}": {"epoch": done["sums"]["plan"]["epoch"]}}
     stage.until("its log says that it is back", lambda: stage.marks("sums") == back)
     assert [move.to for move in all_moves(LocalFiles(), str(stage.checkpoint("sums")))][-2:] == [there, here]
+
+
+def test_a_planned_move_and_its_way_back_are_made_in_one_run(stage: Switched) -> None:
+    """Held between two batches, sent elsewhere, held again and sent home: no start, no copy, each record once."""
+    ids, runs = {query: stage.query_id(query) for query in QUERIES}, {query: stage.run_id(query) for query in QUERIES}
+    here, there = stage.gathered()
+    stage.more(ORDERS)
+    stage.await_all(ORDERS)
+    done = stage.move("switchover", there, "--consent", "replication")
+    assert {query: stage.run_id(query) for query in QUERIES} == runs, "a run was started"
+    for query in QUERIES:
+        assert "held here between two batches" in stage.fence_text(done[query]["id"])
+    stage.more(ORDERS)
+    stage.await_all(ORDERS)
+    stage.assert_same(ids)
+    mark = {f"@{there}": {"epoch": done["sums"]["plan"]["epoch"]}}
+    stage.until("its log says of which cluster it is", lambda: stage.marks("sums") == mark)
+    assert stage.epochs_in_sink("rows") == done["rows"]["plan"]["epoch"], "the user's code asks for the epoch"
+    stage.move("switchover", here, "--consent", "replication")
+    stage.more(ORDERS)
+    stage.await_all(ORDERS)
+    stage.assert_same(ids)
+    assert {query: stage.run_id(query) for query in QUERIES} == runs, "a run was started"
+    for query in QUERIES:
+        fact = next(each for each in stage.store.query_facts() if each.query == query)
+        assert fact.error is None
+
+
+def test_a_query_that_waits_for_a_frozen_cluster_leaves_it_in_its_run(stage: Switched) -> None:
+    ids, runs = {query: stage.query_id(query) for query in QUERIES}, {query: stage.run_id(query) for query in QUERIES}
+    here, there = stage.gathered()
+    for query in QUERIES:
+        stage.until(f"{query} has committed what it has planned", partial(stage.has_rested, query))
+    stage.freeze(here)
+    stage.until("both are silent", lambda: set(stage.states().values()) == {"silent"})
+    stage.move("failover", there)
+    stage.more(ORDERS, there)
+    stage.await_all(ORDERS)
+    stage.assert_same(ids)
+    assert {query: stage.run_id(query) for query in QUERIES} == runs, "a run was started"
+    stage.thaw(here)
+    stage.extend(ORDERS, max(each.ends[ORDERS] for each in stage.clusters.values()))
 
 
 def test_a_running_query_outlives_a_frozen_cluster_for_as_long_as_it_may(stage: Switched) -> None:

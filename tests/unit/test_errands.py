@@ -66,6 +66,8 @@ class SlowStore(MemoryStore):
 class Ended:
     """A hosted run that is quiet."""
 
+    is_held = False
+
     def __init__(self, folder: Path) -> None:
         self.subject = Subject("q", 1, "east", str(folder))
         self.epoch = 1

@@ -20,7 +20,7 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Left, Move, write_move
 from streaming.spark.errors import AlreadyRun, HeldByStranger
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink
-from streaming.spark.runner.fence import FenceContext, fence
+from streaming.spark.runner.fence import FenceContext, fence, hold
 from tests.checkpoints import CheckpointFolder
 
 HERE = replace(own_identity(), host=f"{socket.gethostname()}/4026531836/5a3e92c1")
@@ -73,6 +73,8 @@ class BusyRun:
         """The newest committed batch when it was told to stop."""
         self.refused = False
 
+    is_held = False
+
     @property
     def is_finishing(self) -> bool:
         self._looks -= 1
@@ -106,6 +108,8 @@ class RestingRun(BusyRun):
 
 class RunHere:
     """A query that this process hosts: it says what it is told to."""
+
+    is_held = False
 
     def __init__(self, unrest: Callable[[], str | None], sink: SinkState = SinkState.UNKNOWN) -> None:
         self.unrest = unrest
@@ -153,6 +157,80 @@ def finished(folder: Path, run: BusyRun, seconds: float) -> FenceReport:
         checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), finish_seconds=seconds
     )
     return fence(guard, request, cast(Any, [run]), DECLARED, lambda: UNKNOWN_SINK)
+
+
+class HoldableRun:
+    """A query that can be held: at rest after so many looks."""
+
+    is_quiet = False
+    closed = False
+
+    def __init__(self, looks: int, *, can_be_held: bool = True) -> None:
+        self._looks = looks
+        self._can_be_held = can_be_held
+        self.asked = 0
+        self._kept = False
+
+    @property
+    def is_held(self) -> bool:
+        return self._kept and not self.closed
+
+    @property
+    def is_finishing(self) -> bool:
+        return not (self.closed or self.is_held)
+
+    def hold(self) -> bool:
+        self.asked += 1
+        return self._can_be_held
+
+    def keep_held(self) -> None:
+        self._kept = True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def unrest(self) -> str | None:
+        self._looks -= 1
+        return None if self.closed or self._looks < 0 else "its batch is not finished"
+
+    def sink_state(self, _batch: int) -> SinkState:
+        return SinkState.UNKNOWN
+
+
+def held(folder: Path, *here: Any, finish_seconds: float = 0.0) -> FenceReport:
+    """A fence of a run that may be held."""
+    guard = FenceContext(instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
+    request = FenceRequest(
+        checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), wait_seconds=0.05,
+        finish_seconds=finish_seconds,
+    )  # fmt: skip
+    hold(request, cast(Any, here))
+    return fence(guard, request, cast(Any, here), DECLARED, lambda: UNKNOWN_SINK)
+
+
+def test_a_run_that_comes_to_rest_in_a_hold_is_fenced_alive(folder: Path) -> None:
+    run = HoldableRun(looks=3)
+    report = held(folder, run, finish_seconds=60.0)
+    assert report.evidence is Evidence.RUNNER
+    assert report.detail == "held here between two batches: no task and no callback of it is running"
+    assert (run.closed, report.planted) == (False, (2, 3))
+    assert planted_epochs(LocalFiles(), str(folder)) == (Fence(4, "op"),)
+    assert held(folder, run) == report, "asked again"
+    assert run.asked == 1
+
+
+@pytest.mark.parametrize("run", [HoldableRun(1_000_000), HoldableRun(0, can_be_held=False)])
+def test_a_run_that_cannot_be_held_or_does_not_rest_is_stopped(folder: Path, run: HoldableRun) -> None:
+    report = held(folder, run)
+    assert run.closed
+    assert report.detail == "stopped here: no task, no callback and no batch of it is running"
+
+
+def test_one_of_two_runs_that_are_not_quiet_is_not_held(folder: Path) -> None:
+    runs = HoldableRun(0), HoldableRun(0)
+    held(folder, *runs)
+    assert [run.closed for run in runs] == [True, True]
+    assert [run.asked for run in runs] == [0, 0]
 
 
 def test_a_planned_move_lets_the_batch_under_way_be_committed(folder: Path) -> None:

@@ -62,8 +62,9 @@ class FragileStore(MemoryStore):
         self.tries += 1
         if self.away:
             raise StoreUnavailable
-        self.told.append(fact.state)
-        return super().report_query(fact)
+        taken = super().report_query(fact)
+        self.told.append(fact.state)  # last: who waits for it looks at the fact
+        return taken
 
     @property
     def fact(self) -> QueryFact:
@@ -73,13 +74,26 @@ class FragileStore(MemoryStore):
 
 
 class FakeRun:
-    """A run that stops when it is allowed to."""
+    """A run that stops when it is allowed to, and comes to a hold when it may."""
 
     run_id, is_active = "r", True
-    news = None
+    news: Any = None
     resting = False
     told = False
     looks = 0
+    holding = False
+    on_hold = False
+    went_on: tuple[int, object] | None = None
+
+    def hold(self) -> None:
+        self.holding = True
+
+    def unrest_on_hold(self) -> str | None:
+        return None if self.holding and self.on_hold else "its batch is not finished"
+
+    def go_on(self, epoch: int, sources: object) -> None:
+        self.holding = False
+        self.went_on = (epoch, sources)
 
     def begin_stop(self) -> None:
         self.told = True
@@ -165,6 +179,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(module, "prepare_writer", lambda *_: (None, None))
     monkeypatch.setattr(module, "file_sink", lambda *_: None)
+    monkeypatch.setattr(module, "detach", lambda _: None)
     monkeypatch.setattr(module, "Run", SimpleNamespace(start=known.start))
     monkeypatch.setattr(module, "RunMonitor", lambda *_: monitor(poll=lambda: None, committed_any=False))
     yield known
@@ -225,6 +240,96 @@ def test_nothing_is_started_that_the_store_did_not_hear_of(stage: Stage) -> None
     stage.store.away = False
     until(lambda: stage.runs)
     hosted.close()
+
+
+# -- a run that is held and goes on ------------------------------------------------------------------------------------
+def holdable(stage: Stage) -> QuerySupervisor:
+    hosted = stage.hosted()
+    hosted.begin()
+    until(lambda: stage.runs and stage.store.told[-1] is RunState.RUNNING)
+    stage.runs[0].news = SimpleNamespace(close=lambda: None)
+    hosted._session = cast(Any, SimpleNamespace())
+    return hosted
+
+
+@pytest.fixture
+def first(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> QuerySupervisor:
+    """Its run waits in the hold for a move to west, which has written its mapping."""
+    monkeypatch.setattr(module, "switched_sources", lambda _, row: {"orders": {"cluster": row.cluster}})
+    hosted = holdable(stage)
+    assert hosted.hold()
+    assert hosted.unrest() == "its batch is not finished"
+    stage.runs[0].on_hold = True
+    assert hosted.unrest() is None
+    hosted.keep_held()
+    assert hosted.is_held
+    moved(stage.folder)
+    return hosted
+
+
+def following(stage: Stage, before: QuerySupervisor, **changes: Any) -> QuerySupervisor:
+    row = replace(ROW, epoch=2, placed_epoch=2, cluster="west", checkpoint=str(stage.folder))
+    row = replace(row, **changes)
+    stage.store.force(assignments, row)
+    stage.all.append(QuerySupervisor(stage.hosting, row, (before,)))
+    stage.all[-1].begin()
+    return stage.all[-1]
+
+
+def test_a_held_run_goes_on_where_the_move_leads(stage: Stage, first: QuerySupervisor) -> None:
+    second = following(stage, first)
+    until(lambda: stage.runs[0].went_on)
+    assert stage.runs[0].went_on == (2, {"orders": {"cluster": "west"}})
+    assert (len(stage.runs), stage.runs[0].told) == (1, False), "it was not started again"
+    assert holder(LocalFiles(), str(stage.folder)) is None, "the entries that held it are gone"
+    until(lambda: first.is_quiet)
+    until(lambda: stage.store.fact.state is RunState.RUNNING)
+    assert (stage.store.fact.epoch, stage.store.fact.run_id) == (2, "r")
+    first.close()
+    assert not stage.runs[0].told, "who gave it away cannot stop it"
+    second.close()
+    assert stage.runs[0].told
+
+
+def test_a_held_run_whose_move_is_given_up_stays_where_it_was(stage: Stage, first: QuerySupervisor) -> None:
+    stage.store.force(operations, samples.operation(id="op-1"))
+    following(stage, first, placed_epoch=1, cluster="east", operation=None)
+    until(lambda: stage.runs[0].went_on)
+    assert stage.runs[0].went_on == (2, None)
+    assert len(stage.runs) == 1
+
+
+def test_a_held_run_is_ended_where_its_query_goes_on_from_a_copy(stage: Stage, first: QuerySupervisor) -> None:
+    following(stage, first, checkpoint=str(stage.folder / "elsewhere"))
+    until(lambda: stage.runs[0].told and len(stage.runs) == 2)
+    assert stage.runs[0].went_on is None
+
+
+def test_a_held_run_is_ended_and_started_again_where_it_cannot_go_on(stage: Stage, first: QuerySupervisor) -> None:
+    stage.strange = "west leads to cluster B"
+    following(stage, first)
+    until(lambda: stage.runs[0].told)
+    until(lambda: stage.store.fact.error == "west leads to cluster B")
+    stage.runs[0].resting = True
+    stage.strange = None
+    until(lambda: len(stage.runs) == 2)
+    assert stage.runs[0].went_on is None
+
+
+def test_a_held_run_that_is_closed_is_stopped(stage: Stage, first: QuerySupervisor) -> None:
+    first.close()
+    assert stage.runs[0].told
+    assert not first.is_held
+    assert first.unrest() == "2 tasks of its job group are still active"
+    assert first.give_held() is None
+
+
+def test_a_run_that_tells_nothing_cannot_be_held(stage: Stage) -> None:
+    hosted = holdable(stage)
+    stage.runs[0].news = None
+    assert not hosted.hold()
+    assert not stage.runs[0].holding
+    assert hosted.unrest() == "it still runs here"
 
 
 # -- a move that kept the checkpoint -----------------------------------------------------------------------------------

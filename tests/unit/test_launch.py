@@ -8,7 +8,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.settings.keys import Query
 from streaming.spark.query import launch
-from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, file_sink
+from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, file_sink, is_same_on
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,20 @@ def test_only_own_code_and_the_file_sink_go_by_the_batch_id(
     monkeypatch.setattr(launch, "sink_of", lambda _: (sink, "/out"))
     query = cast(Query, SimpleNamespace(output="kafka" if is_kafka_output else None))
     assert file_sink(query, cast(DataStreamWriter, None)) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({}, True),
+        ({"settings_by_cluster": {"west": {"table": "w"}}}, False),
+        ({"settings_by_cluster": {"north": {"table": "n"}}}, True),
+        ({"settings": {"table": "w"}, "settings_by_cluster": {"west": {"table": "w"}}}, True),
+        ({"output": {"topic": "out", "cluster": "active"}}, False),
+        ({"output": {"topic": "out", "cluster": "north"}}, True),
+    ],
+)
+def test_a_query_is_the_same_elsewhere_unless_settings_or_output_change(changes: dict[str, object], same: bool) -> None:
+    known = {"pipeline": "m:f", "sources": {"orders": {"topics": ["orders"]}}, "clusters": ["east", "west"]}
+    query = Query.model_validate({**known, "runners": ["a"], "checkpoint": "c", **changes})
+    assert is_same_on(query, "east", "west") is same

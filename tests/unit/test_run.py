@@ -125,3 +125,76 @@ def test_the_scheduler_says_what_a_job_group_still_has(root: Any, events: list[s
 def test_nothing_is_proven_where_the_application_has_ended() -> None:
     with pytest.raises(SparkMissing, match="the Spark application has ended"):
         unfinished(session(ended=True), RUN)
+
+
+# -- held between two batches ------------------------------------------------------------------------------------------
+class Holding:
+    """The companion's answer."""
+
+    def __init__(self, *, waits: bool) -> None:
+        self.waits = waits
+        self.told: list[tuple[object, ...]] = []
+
+    def begin(self, *told: object) -> None:
+        self.told.append(("begin", *told))
+
+    def end(self, *told: object) -> None:
+        self.told.append(("end", *told))
+
+    def isWaiting(self, follower: str) -> bool:  # noqa: N802 - the companion's name
+        assert follower == "f"
+        return self.waits
+
+
+def held(query: Query, holding: Holding, root: Any = None, gate: CallbackGate | None = None) -> Run:
+    known = session(root)
+    known.sparkContext._jvm = SimpleNamespace(tideover=SimpleNamespace(Hold=holding))
+    followed = cast(Any, SimpleNamespace(follower="f"))
+    return Run(known, cast(Any, query), gate or CallbackGate(), followed)
+
+
+ASKING = ("latestOffset", "constructNextBatch")
+AT_REST = ("waitTillTime", "execute")
+BETWEEN = ("executeOneBatch", "execute")
+
+
+@pytest.mark.parametrize(
+    ("stack", "waits", "said"),
+    [
+        (ASKING, True, None),
+        (AT_REST, False, None),
+        (ASKING, False, "its batch is not finished"),
+        (BETWEEN, False, "its batch is not finished"),
+        (IN_BATCH, False, "its batch is not finished"),
+    ],
+)
+def test_a_held_run_is_quiet_in_the_hold_and_while_it_waits_for_a_trigger(
+    stack: Sequence[str], waits: bool, said: str | None
+) -> None:
+    assert held(Query(stack, active=True), Holding(waits=waits)).unrest_on_hold() == said
+
+
+def test_a_held_run_that_ended_or_has_tasks_or_a_callback_is_not_quiet() -> None:
+    waits = Holding(waits=True)
+    assert held(Query(ASKING), waits).unrest_on_hold() == "it has ended"
+    active = Query(ASKING, active=True)
+    assert held(active, waits, pool(task_set(2))).unrest_on_hold() == "2 tasks of its job group are still active"
+    gate, said = CallbackGate(), []
+    known = held(active, waits, gate=gate)
+    gate.watch(lambda _frame, _batch: said.append(known.unrest_on_hold()))(cast(Any, None), 1)
+    assert said == ["1 foreachBatch callback is still running"]
+
+
+def test_a_held_run_is_told_where_each_source_goes_on() -> None:
+    holding = Holding(waits=True)
+    known = held(Query(ASKING, active=True), holding)
+    known.hold()
+    known.go_on(4, {"orders": {"tideover.cluster": "west"}})
+    known.go_on(5, None)
+    there = '{"orders": {"tideover.cluster": "west"}}'
+    assert holding.told == [("begin", "f"), ("end", "f", 4, there), ("end", "f", 5, None)]
+
+
+def test_a_run_that_nobody_follows_cannot_be_held() -> None:
+    with pytest.raises(ValueError, match="cannot be held"):
+        run(Query(ASKING, active=True)).hold()

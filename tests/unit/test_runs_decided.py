@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from state.model.entities import Assignment, Desired
-from streaming.spark.runner.assignments import Skip, Start, Stop, decide_runs, may_run
+from state.model.entities import Assignment, Desired, OperationKind
+from streaming.spark.runner.assignments import FenceWait, Skip, Start, Stop, decide_runs, may_run
 from streaming.spark.runner.supervisor import pause_seconds
+from tests.contract import samples
 
 ROW = Assignment(
     query="revenue",
@@ -67,7 +68,7 @@ def test_a_newer_epoch_that_is_held_only_stops() -> None:
 
 def test_a_query_held_by_a_planned_move_runs_until_its_fence() -> None:
     row = replace(ROW, epoch=4, desired=Desired.HELD, operation="op")
-    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}, {"op"}.__contains__) == []
+    assert decide_runs("a", [row], {"revenue": 3}, {"revenue": 3}, lambda held: held.operation == "op") == []
     placed = replace(row, desired=Desired.RUNNING)
     assert decide_runs("a", [placed], {"revenue": 3}, {"revenue": 3}, {"op"}.__contains__) == [
         Stop("revenue", 3, "epoch 3 is over, the assignment is at 4"),
@@ -122,3 +123,29 @@ def test_pauses_double_up_to_half_a_minute() -> None:
         30.0,
         30.0,
     ]
+
+
+# -- what is left to its fence -----------------------------------------------------------------------------------------
+HELD = replace(ROW, desired=Desired.HELD, operation="op")
+
+
+def waits_for(kind: OperationKind, *, switched: bool = False, held: bool = False) -> list[bool]:
+    """Whether the query is left to its fence at once, after 2 s, and after an hour."""
+    passed = [0.0]
+    found = samples.operation(id="op", query="revenue", kind=kind)
+    wait = FenceWait(lambda _: found, lambda: passed[0], lambda _: switched, lambda _: held)
+    left = []
+    for seconds in (0.0, 2.0, 3600.0):
+        passed[0] = seconds
+        left.append(wait.goes_on(HELD))
+    return left
+
+
+def test_a_failover_stops_its_query_at_once_unless_it_can_be_held() -> None:
+    assert waits_for(OperationKind.FAILOVER) == [False, False, False]
+    assert waits_for(OperationKind.FAILOVER, switched=True) == [True, True, False]
+    assert waits_for(OperationKind.SWITCHOVER) == [True, True, False]
+
+
+def test_a_run_that_waits_in_its_hold_is_left_there() -> None:
+    assert waits_for(OperationKind.FAILOVER, held=True) == [True, True, True]

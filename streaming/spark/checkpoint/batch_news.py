@@ -31,9 +31,10 @@ class BatchNews:
 
     def __init__(self, session: SparkSession) -> None:
         self._queue: JavaObject = java_view(session).tideover.BatchNews
-        self._key = uuid.uuid4().hex
-        self._queue.follow(self._key)
-        session.conf.set(_FOLLOWER, self._key)
+        self.follower = uuid.uuid4().hex
+        """By which the companion knows the run."""
+        self._queue.follow(self.follower)
+        session.conf.set(_FOLLOWER, self.follower)
 
     def take(self, seconds: float) -> list[PublishedEntry]:
         """All that was published since the last time, oldest first; waits so long for the first. Raises py4j's errors.
@@ -41,15 +42,15 @@ class BatchNews:
         The wait is the JVM's: whoever must be woken by something else as well waits for less.
         """
         taken = []
-        told = self._queue.take(self._key, round(seconds * 1000))
+        told = self._queue.take(self.follower, round(seconds * 1000))
         while told is not None:
             taken.append(read_news(str(told)))
-            told = self._queue.take(self._key, 0)
+            told = self._queue.take(self.follower, 0)
         return taken
 
     def close(self) -> None:
         """Keep nothing more."""
-        self._queue.leave(self._key)
+        self._queue.leave(self.follower)
 
 
 def read_news(text: str) -> PublishedEntry:

@@ -70,6 +70,26 @@ def prepare_writer(
     )
 
 
+def switched_sources(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:
+    """By declared source, the options of the companion's source for a row. Raises ``CredentialRefused``."""
+    patience = hosting.settings.policy_of(row.query).outage_patience
+    more = switching_options(row.cluster, row.placed_epoch, patience)
+    return {name: options | more for name, options in _sources_of(hosting, row).items()}
+
+
+def _sources_of(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:
+    query = hosting.query(row.query)
+    return {
+        name: source_options(hosting.settings, query, name, row.cluster, _starting(row, name)) for name in query.sources
+    }
+
+
+def is_same_on(query: Query, here: str, there: str) -> bool:
+    """Whether a query that runs on one cluster is the very same on another, but for where its sources read."""
+    writes_there = query.output is not None and query.output.cluster == "active"
+    return not writes_there and query.settings_on(here) == query.settings_on(there)
+
+
 def is_switched(hosting: Hosting, assignment: Assignment) -> bool:
     """Whether a query reads through the companion's source: as it is configured, and where its checkpoint needs it.
 
@@ -188,15 +208,10 @@ def _pipeline_writer(
     hosting: Hosting, assignment: Assignment, session: SparkSession, gate: CallbackGate, *, switched: bool = False
 ) -> DataStreamWriter:
     query = hosting.query(assignment.query)
+    options = switched_sources(hosting, assignment) if switched else _sources_of(hosting, assignment)
 
     def read(source: str) -> DataFrame:
-        starting = _starting(assignment, source)
-        options = source_options(hosting.settings, query, source, assignment.cluster, starting)
-        if not switched:
-            return read_source(session, options)
-        patience = hosting.settings.policy_of(assignment.query).outage_patience
-        more = switching_options(assignment.cluster, assignment.placed_epoch, patience)
-        return read_source(session, options | more, SWITCHING)
+        return read_source(session, options[source], SWITCHING if switched else "kafka")
 
     return _built(query, assignment.cluster, read, gate)
 

@@ -18,7 +18,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -92,6 +92,8 @@ _IN_BATCH = ("runBatch", "constructNextBatch")
 """Frames of Spark's stream thread that plan a batch or write one (3.5.7, 4.0.0, 4.2.0)."""
 _WAITING = "Waiting for data to arrive"
 """Spark's status after a trigger that planned no batch (3.5.7, 4.0.0, 4.2.0)."""
+_RESTING = "waitTillTime"
+"""The frame in which it waits for its next trigger (``ProcessingTimeExecutor``)."""
 _STILL_ASKING = "latestOffset"
 """A frame inside ``constructNextBatch`` from before the offset log entry: nothing is planned yet."""
 
@@ -168,6 +170,44 @@ class Run:
         milliseconds = int(java_view(self._session).tideover.Silence.milliseconds(self.run_id))
         return timedelta(milliseconds=milliseconds) if milliseconds >= _SILENT_MILLISECONDS else None
 
+    def hold(self) -> None:
+        """Let it plan no further batch, and leave it alive; only the companion's source can. Raises py4j's errors."""
+        follower = self._follower
+        self._holding.begin(follower)
+
+    def unrest_on_hold(self) -> str | None:
+        """What keeps a run that is held from being quiet; None once it waits in the hold, or for a trigger behind which
+        the hold is. Raises ``SparkMissing`` and py4j's errors.
+
+        A run that has only begun may owe a batch that was planned before, for which no source is asked: it has not
+        come to a trigger yet.
+        """
+        if self._gate.running:
+            return f"{self._gate.running} foreachBatch callback is still running"
+        if not self.is_active:
+            return "it has ended"
+        if not self._holding.isWaiting(self._follower) and _RESTING not in stack_of(self._query).split():
+            return "its batch is not finished"
+        return unfinished(self._session, self.run_id)
+
+    def go_on(self, epoch: int, sources: Mapping[str, Mapping[str, str]] | None) -> None:
+        """End the hold: the same run goes on under a newer epoch. Raises py4j's errors.
+
+        ``sources``: by declared source, its options on the cluster that it reads from now on; None: it stays.
+        """
+        options = None if sources is None else json.dumps({name: dict(own) for name, own in sources.items()})
+        self._holding.end(self._follower, epoch, options)
+
+    @property
+    def _holding(self) -> JavaObject:
+        return java_view(self._session).tideover.Hold
+
+    @property
+    def _follower(self) -> str:
+        if self.news is None:
+            raise ValueError(f"run {self.run_id} is not followed through the companion, so it cannot be held")
+        return self.news.follower
+
     def begin_stop(self) -> None:
         """Close the gate, cancel the jobs and ask Spark to stop, all without waiting; doing it again is harmless."""
         self._gate.close()
@@ -228,7 +268,9 @@ class RunMonitor:
         follower: Follower,
         ledger: QueryReport,
         log: structlog.stdlib.BoundLogger,
+        counted: int | None = None,
     ) -> None:
+        """``counted``: the newest batch that was counted in before, where the run had gone on from another epoch."""
         self._hosting = hosting
         self._subject = subject
         self._run = run
@@ -237,7 +279,7 @@ class RunMonitor:
         self._log = log
         self._began_at = follower.committed
         self._offsets: dict[int, Offsets] = {}
-        self._totals = Totals()
+        self._totals = Totals(batch=counted)
         self._reported = 0.0
         self._inspected = False
         self._keeps_state = False
@@ -314,7 +356,7 @@ class RunMonitor:
                 and batch <= self._totals.batch
             ):
                 self._hosting.listener.count(self._subject, batch, rows_by_source(report, self._offsets[batch]))
-        if before.batch is None and self._totals.batch is not None:
+        if before.input_rows is None and self._totals.input_rows is not None:
             self._inspect()
 
     def _inspect(self) -> None:

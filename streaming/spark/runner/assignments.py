@@ -63,12 +63,12 @@ def decide_runs(
     assignments: Iterable[Assignment],
     hosted: Mapping[str, int],
     newest: Mapping[str, int],
-    is_left_to_fence: Callable[[str], bool] = lambda operation: False,
+    is_left_to_fence: Callable[[Assignment], bool] = lambda row: False,
     priority: Callable[[str], int] = lambda query: 0,
 ) -> list[Action]:
     """Compare the rows with the epochs of what is hosted, and with the newest epoch ever seen of each query.
 
-    What is held by an operation that ``is_left_to_fence`` goes on: its fence stops it, between two batches.
+    What is held under a row that ``is_left_to_fence`` goes on: its fence stops it, or keeps it between two batches.
 
     Stops come first, then starts, those of a higher ``priority`` first. A query whose row is gone is left alone: a row
     is never deleted on purpose, and no news is no order. A row with an older epoch than one seen before is never
@@ -80,7 +80,7 @@ def decide_runs(
     staying: set[str] = set()
     for query, epoch in hosted.items():
         row = rows.get(query)
-        left = row is not None and row.desired is Desired.HELD and is_left_to_fence(row.operation or "")
+        left = row is not None and row.desired is Desired.HELD and is_left_to_fence(row)
         why = None if row is None or left else _reason_to_stop(runner, row, epoch)
         if why is None:
             staying.add(query)
@@ -113,26 +113,43 @@ def _reason_to_stop(runner: str, row: Assignment, epoch: int) -> str | None:
     return f"runner {row.runner} has it now" if row.runner != runner else None
 
 
+_HOLD_WITHIN_SECONDS = 3.0
+
+
 class FenceWait:
-    """Which held queries go on: a planned move stops its query between two batches, by a fence that it asks for.
+    """Which held queries go on: a planned move stops its query between two batches, by a fence that it asks for, and
+    a query that changes clusters in its run is not stopped at all.
 
     Not for ever: it may ask another runner for that, because this one was silent.
     """
 
     def __init__(
-        self, operation_of: Callable[[str], Operation | None], monotonic: Callable[[], float] = time.monotonic
+        self,
+        operation_of: Callable[[str], Operation | None],
+        monotonic: Callable[[], float] = time.monotonic,
+        may_be_held: Callable[[str], bool] = lambda query: False,
+        is_held: Callable[[str], bool] = lambda query: False,
     ) -> None:
+        """``may_be_held``: whether a query can change clusters in its run; ``is_held``: whether it waits for that."""
         self._operation_of = operation_of
+        self._is_held = is_held
+        self._may_be_held = may_be_held
         self._monotonic = monotonic
         self._until: dict[str, float] = {}
         """By operation that holds a query, until when its fence is waited for, on the monotonic clock; 0: no time."""
 
-    def goes_on(self, operation: str) -> bool:
-        """Whether what this operation holds is left to its fence."""
+    def goes_on(self, row: Assignment) -> bool:
+        """Whether what is held under this row is left to its fence."""
+        operation = row.operation or ""
+        if self._is_held(row.query):
+            return True
         if operation not in self._until:
             found = self._operation_of(operation)
-            planned = found is not None and found.kind is not OperationKind.FAILOVER
-            self._until[operation] = self._monotonic() + FINISH_SECONDS if planned else 0.0
+            self._until[operation] = 0.0
+            if found is not None and found.kind is not OperationKind.FAILOVER:
+                self._until[operation] = self._monotonic() + FINISH_SECONDS
+            elif found is not None and self._may_be_held(found.query):
+                self._until[operation] = self._monotonic() + _HOLD_WITHIN_SECONDS
         return self._monotonic() < self._until[operation]
 
 

@@ -26,6 +26,9 @@ from streaming.spark.runner.supervisor import QuerySupervisor
 _LOOK_SECONDS = 0.02
 _NEXT_SECONDS = 1.2
 """The default trigger, and a little: so long a planned move waits for the batch behind which it stops the query."""
+_HOLD_SECONDS = 0.1
+"""How long the batch under way may take to finish before a run is stopped instead of held, where its cluster is down:
+then it waits for records that do not come. A run that waits for what is new is in the hold within a fifth of that."""
 _MASTER_SECONDS = 2.0
 
 
@@ -48,6 +51,24 @@ class FenceContext:
     knows: Knows
 
 
+def hold(request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> bool:
+    """Keep the query's run alive between two batches, so that it can go on elsewhere; whether it is quiet there.
+
+    It stays where it is while the move finds its place: that costs no start, and its batch is finished first. What does
+    not come to rest in time is left for ``fence`` to stop.
+    """
+    running = [one for one in hosted if not one.is_quiet]
+    if len(running) != 1 or not (running[0].is_held or running[0].hold()):
+        return False
+    (one,) = running
+    deadline = time.monotonic() + (request.finish_seconds or _HOLD_SECONDS)
+    while (is_restless := one.unrest() is not None) and time.monotonic() < deadline:
+        time.sleep(_LOOK_SECONDS)
+    if not is_restless:
+        one.keep_held()
+    return one.is_held
+
+
 def fence(
     guard: FenceContext,
     request: FenceRequest,
@@ -56,7 +77,7 @@ def fence(
     sink_of: Callable[[], FileSink],
     placed: int | None = None,
 ) -> FenceReport:
-    """Stop, plant, wait for proof, and read the checkpoint; doing it again gives the same report.
+    """Stop what is not held, plant, wait for proof, and read the checkpoint; doing it again gives the same report.
 
     ``placed``: the epoch under which the query came to where it stands, as the store says.
     """
@@ -68,7 +89,8 @@ def fence(
         _let_finish(guard.files, request, hosted)
     deadline = time.monotonic() + request.wait_seconds
     for one in hosted:
-        one.close()
+        if not one.is_held:
+            one.close()
     planted = _plant(guard, request)
     proof = _prove(guard, request.hosting, hosted)
     while proof.evidence is None and time.monotonic() < deadline:
@@ -136,6 +158,8 @@ def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QueryS
         return FenceProof(None, f"asked to stop, but {unrest}")
     if hosting is None:
         return FenceProof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
+    if hosting.instance == guard.instance and any(one.is_held for one in hosted):
+        return FenceProof(Evidence.RUNNER, "held here between two batches: no task and no callback of it is running")
     if hosting.instance == guard.instance:
         return FenceProof(Evidence.RUNNER, "stopped here: no task, no callback and no batch of it is running")
     who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"

@@ -34,10 +34,10 @@ from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed
 from streaming.spark.query.jvm import cause_of
-from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks
+from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks, is_same_on
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.drill import rehearse
-from streaming.spark.runner.fence import FenceContext, fence
+from streaming.spark.runner.fence import FenceContext, fence, hold
 from streaming.spark.runner.hosting import EndedRun, Hosting
 from streaming.spark.runner.query_report import about, logger_about
 from streaming.spark.runner.supervisor import QuerySupervisor
@@ -222,8 +222,9 @@ class IntentWorker:
                 return with_retained(files, report, declared, asked.to_time_ms, placed).as_json(), _at_once
             case IntentKind.FENCE:
                 request = FenceRequest.of(intent.request)
-                self._build_ahead(intent, request.cluster, self._hosting.query(intent.query).resume)
                 hosted = self._hosted_of(intent.query)
+                if not (self._may_be_held(request, intent.query, cluster) and hold(request, hosted)):
+                    self._build_ahead(intent, request.cluster, self._hosting.query(intent.query).resume)
                 fenced = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row), placed)
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
@@ -238,6 +239,12 @@ class IntentWorker:
                 if self._ahead is not None:
                     self._ahead.forget(intent.query)
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
+
+    def _may_be_held(self, request: FenceRequest, name: str, here: str) -> bool:
+        """Whether a run can go on at the end of this move, with nothing but another cluster to read."""
+        query = self._hosting.query(name)
+        is_mapped = query.resume is Resume.SWITCH and request.to_time_ms is None
+        return is_mapped and bool(request.cluster) and is_same_on(query, here, request.cluster)
 
     def _build_ahead(self, intent: Intent, cluster: str, resume: str, starting: Offsets | None = None) -> None:
         """Build the writer of what is being moved; a fresh start has to know first where it begins."""

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from state.errors import StoreError
 from state.model.entities import Assignment, Desired, Event
+from state.settings.keys import Resume
 from state.store.wakeups import Wakeups
 from streaming.probe.identities import Identities
 from streaming.pulse import own_pulse
@@ -77,7 +78,7 @@ class Runner:
         self._pulse = own_pulse()
         self._beaten = 0.0
         self._away_since: datetime | None = None
-        self._fence_wait = FenceWait(self._store.operation)
+        self._fence_wait = FenceWait(self._store.operation, may_be_held=self._is_switched, is_held=self._is_held)
         self._log = logger_about({"runner": hosting.runner})
         self._lock = threading.Lock()
         self._began_at = hosting.now()
@@ -227,13 +228,16 @@ class Runner:
 
     def _obey(self, assignments: Sequence[Assignment]) -> None:
         rows, hosted = {row.query: row for row in assignments}, {q: each.epoch for q, each in self._hosted.items()}
-        for action in decide_runs(
+        actions = decide_runs(
             self._hosting.runner, assignments, hosted, self._newest, self._fence_wait.goes_on, self._priority
-        ):
+        )
+        starting = {action.assignment.query for action in actions if isinstance(action, Start)}
+        for action in actions:
             match action:
                 case Stop(query, epoch, why):
-                    self._log.info("stopping query", ran_under=epoch, why=why, **about(rows[query]))
-                    self._retire(query)
+                    if not (query in starting and self._is_held(query)):
+                        self._log.info("stopping query", ran_under=epoch, why=why, **about(rows[query]))
+                    self._retire(query, taken_over=query in starting)
                 case Start(row):
                     self._host(row)
                 case Skip() as refrain:
@@ -244,6 +248,14 @@ class Runner:
     def _priority(self, query: str) -> int:
         declared = self._hosting.settings.queries.get(query)
         return 0 if declared is None else declared.priority
+
+    def _is_switched(self, query: str) -> bool:
+        declared = self._hosting.settings.queries.get(query)
+        return declared is not None and declared.resume is Resume.SWITCH
+
+    def _is_held(self, query: str) -> bool:
+        hosted = self._hosted.get(query)
+        return hosted is not None and hosted.is_held
 
     def _host(self, row: Assignment) -> None:
         if row.query not in self._hosting.settings.queries:
@@ -257,13 +269,17 @@ class Runner:
             self._hosted[row.query] = hosted
         hosted.begin()
 
-    def _retire(self, query: str) -> None:
-        """Let go of a query; it stays known until it is quiet, so that a fence never misses it."""
+    def _retire(self, query: str, *, taken_over: bool) -> None:
+        """Let go of a query; it stays known until it is quiet, so that a fence never misses it.
+
+        ``taken_over``: another one is hosted for it, which ends it, or lets it go on if it is held.
+        """
         with self._lock:
             hosted = self._hosted.pop(query)
             self._retired.append(hosted)
             retired = list(self._retired)
-        hosted.close()
+        if not (taken_over and hosted.is_held):
+            hosted.close()
         quiet = [each for each in retired if each.is_quiet]
         with self._lock:
             self._retired = [each for each in self._retired if each not in quiet]

@@ -10,6 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -31,7 +32,7 @@ from streaming.spark.errors import (
 )
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import cause_of, detach, one_line
-from streaming.spark.query.launch import FileSink, file_sink, prepare_writer
+from streaming.spark.query.launch import FileSink, file_sink, prepare_writer, switched_sources
 from streaming.spark.query.query_run import Run, RunMonitor
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.assignments import may_run
@@ -55,6 +56,20 @@ _LOOK_CLOSELY_SECONDS = 0.02
 _SETTLE_SECONDS = 60.0
 _RESTLESS_LOOK_SECONDS = 1.0
 _STORE_PAUSE_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRun:
+    """A run that waits between two batches for where to go on, with what belongs to it."""
+
+    run: Run
+    session: SparkSession
+    gate: CallbackGate
+    sink: FileSink | None
+    cluster: str
+    """That it reads."""
+    batch: int | None
+    """The newest that it had committed."""
 
 
 class QuerySupervisor:
@@ -87,12 +102,19 @@ class QuerySupervisor:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._quiet = threading.Event()
+        self._held = threading.Event()
+        """Its run was seen to wait in a hold, and is not followed any more."""
+        self._unfollowed = threading.Event()
+        self._holding = False
+        """A hold was begun."""
         self._starting = False
         self._gate: CallbackGate | None = None
         """Of the newest start."""
         self._runs: list[Run] = []
         self._session: SparkSession | None = None
         """Of the newest start."""
+        self._counted: int | None = None
+        """Of a run that was taken over, the newest batch of before."""
         self._thread = threading.Thread(target=self._live, name=f"query {assignment.query}", daemon=True)
 
     @property
@@ -118,7 +140,12 @@ class QuerySupervisor:
         """Whether its batch under way may still be committed: it was not told to stop, and a run of it is active."""
         with self._lock:
             runs = list(self._runs)
-        return not self._closing.is_set() and any(run.is_active for run in runs)
+        return not (self._closing.is_set() or self.is_held) and any(run.is_active for run in runs)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its run waits, alive and quiet, for where to go on."""
+        return self._held.is_set() and not self._closing.is_set()
 
     @property
     def is_quiet(self) -> bool:
@@ -130,7 +157,9 @@ class QuerySupervisor:
         self._thread.start()
 
     def close(self) -> None:
-        """Start nothing more, let no callback in, tell Spark to stop; returns at once."""
+        """Start nothing more, let no callback in, tell Spark to stop, a run of before included; returns at once."""
+        for each in self._before:
+            each.close()
         with self._lock:
             self._closing.set()
             if self._gate is not None:
@@ -139,18 +168,48 @@ class QuerySupervisor:
         for run in runs:
             run.begin_stop()
 
+    def hold(self) -> bool:
+        """Let its run plan no further batch and stay alive; False where there is not exactly one that can be held."""
+        with self._lock:
+            run = self._runs[0] if len(self._runs) == 1 else None
+            if run is None or run.news is None or self._starting or self._closing.is_set():
+                return False
+            self._holding = True
+        run.hold()
+        return True
+
+    def keep_held(self) -> None:
+        """Its run was seen to be quiet in the hold: follow it no more, until somebody takes it over or ends it."""
+        self._held.set()
+
+    def give_held(self) -> HeldRun | None:
+        """Let go of a run that is held, and be over; None where there is none to have any more. Once."""
+        if not self.is_held or not self._unfollowed.wait(_SETTLE_SECONDS):
+            return None
+        with self._lock:
+            if self._closing.is_set() or self._session is None or self._gate is None or len(self._runs) != 1:
+                return None
+            held = HeldRun(
+                self._runs[0], self._session, self._gate, self.sink, self._subject.cluster, self._ledger.batch
+            )
+            self._runs, self._gate, self._session = [], None, None
+            self._closing.set()
+        return held
+
     def unrest(self) -> str | None:
         """What of this query could still write from here, in one sentence; None when nothing can.
 
-        Only a closed query can be quiet for good.
+        Only a closed query can be quiet for good, and one that is held for as long as nobody lets it go on.
         """
         with self._lock:
-            if not self._closing.is_set():
+            on_hold = self._holding and not self._closing.is_set()
+            if not (self._closing.is_set() or on_hold):
                 return "it still runs here"
             if self._starting:
                 return "a start was under way and has not returned"
             runs = list(self._runs)
-        return next((sentence for run in runs if (sentence := run.unrest()) is not None), None)
+        said = (run.unrest_on_hold() if on_hold else run.unrest() for run in runs)
+        return next((sentence for sentence in said if sentence is not None), None)
 
     def sink_state(self, batch: int) -> SinkState:
         """Whether a ``foreachBatch`` sink has a planned batch, as far as the present run's own callbacks tell."""
@@ -165,9 +224,11 @@ class QuerySupervisor:
             trace: str | None = None
             try:
                 self._ledger.announce()
-                self._await_former()
-                run, follower = self._start()
+                run, follower = self._go_on() or self._start()
                 failures = 0 if self._watch(run, follower) else failures
+                if self._held.is_set():
+                    self._await_order(run)
+                    break
                 error, trace = run.error() or "the query ended without saying why", run.trace()
             except (AssignmentMoved, RunFenced):
                 self._closing.wait(_LOOK_SECONDS)  # the runner's loop sees the row too, and closes this
@@ -208,7 +269,52 @@ class QuerySupervisor:
                 raise FormerRunGoesOn(f"{self._assignment.query} still runs here from before: {unrest}")
             self._closing.wait(_LOOK_SECONDS)
 
+    def _await_order(self, run: Run) -> None:
+        """Until a run that is held is taken over, or told to stop."""
+        self._unfollowed.set()
+        self._closing.wait()
+        with self._lock:
+            is_ours = run in self._runs
+        if is_ours and run.news is not None:
+            with contextlib.suppress(Py4JError):
+                run.news.close()
+
+    def _go_on(self) -> tuple[Run, Follower] | None:
+        """Let a run go on that was held for the move to this row; None where there is none: it is started then."""
+        row = self._assignment
+        held = None
+        for each in self._before:
+            held = held or (each.give_held() if each.subject.checkpoint == row.checkpoint else None)
+            each.close()
+        if held is None:
+            return None
+        self._ahead.forget(row.query)
+        with self._lock:
+            self._runs, self._gate, self._session = [held.run], held.gate, held.session
+        self.sink = held.sink
+        try:
+            self._require_cluster()
+            stays = held.cluster == row.cluster
+            sources = None if stays else switched_sources(self._hosting, row)
+            self._open_checkpoint()
+            declared = self._hosting.declared(row.query, row.cluster)
+            follower = Follower(self._hosting.files, row.checkpoint, declared, row.placed_epoch)
+            self._require_row()
+            held.run.go_on(row.epoch, sources)
+        except BaseException:
+            held.run.begin_stop()
+            raise
+        if self._closing.is_set():
+            held.run.begin_stop()
+            raise RunFenced(f"{row.query} was asked to stop while it went on")
+        self._counted = held.batch
+        self._log.info("query goes on", run_id=held.run.run_id, checkpoint=row.checkpoint)
+        self._ledger.started(held.run.run_id)
+        return held.run, follower
+
     def _start(self) -> tuple[Run, Follower]:
+        self._await_former()
+        self._counted = None
         assignment = self._assignment
         ready = self._ahead.take(assignment)
         gate = CallbackGate() if ready is None else ready.gate
@@ -291,9 +397,9 @@ class QuerySupervisor:
 
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything. Raises ``OtherCluster``."""
-        watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log)
+        watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log, self._counted)
         try:
-            while not self._closing.is_set():
+            while not (self._closing.is_set() or self._held.is_set()):
                 try:
                     self._require_cluster()
                 except OtherCluster:
@@ -307,11 +413,13 @@ class QuerySupervisor:
                     self._closing.wait(_STORE_PAUSE_SECONDS)
                 if not active:
                     break
-                seconds = _LOOK_SECONDS if self._ledger.first_commit_seen else _LOOK_CLOSELY_SECONDS
+                closely = self._holding or not self._ledger.first_commit_seen
+                seconds = _LOOK_CLOSELY_SECONDS if closely else _LOOK_SECONDS
                 with contextlib.suppress(Py4JError):  # the next look says it
                     watch.wait(self._closing, seconds)
         finally:
-            watch.close()
+            if not self._held.is_set():
+                watch.close()
         return watch.committed_any
 
     def _holder(self) -> Fence | None:

@@ -13,6 +13,9 @@ import org.apache.hadoop.conf.Configuration;
  * the folders of the checkpoint have to be looked at again and again.
  */
 public final class BatchNews {
+  /** The setting by which a run is known to whoever follows it. */
+  static final String FOLLOWER = "spark.tideover.follower";
+
   private static final int MOST_KEPT = 1000;
   private static final ConcurrentMap<String, BlockingQueue<String>> FOLLOWED =
       new ConcurrentHashMap<>();
@@ -20,10 +23,10 @@ public final class BatchNews {
   private final Optional<String> follower;
 
   BatchNews(Configuration conf) {
-    follower = Optional.ofNullable(conf.get("spark.tideover.follower"));
+    follower = Optional.ofNullable(conf.get(FOLLOWER));
   }
 
-  /** Begins to keep what the run with this setting {@code spark.tideover.follower} publishes. */
+  /** Begins to keep what the run with this setting {@link #FOLLOWER} publishes. */
   public static void follow(String follower) {
     FOLLOWED.putIfAbsent(follower, new LinkedBlockingQueue<>(MOST_KEPT));
   }
@@ -31,6 +34,7 @@ public final class BatchNews {
   /** Keeps nothing more for it. */
   public static void leave(String follower) {
     FOLLOWED.remove(follower);
+    Hold.forget(follower);
   }
 
   /**

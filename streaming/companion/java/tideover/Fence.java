@@ -18,11 +18,9 @@ import org.apache.hadoop.fs.Path;
  */
 final class Fence {
   private final Configuration conf;
-  private final RunName run;
 
   Fence(Configuration conf) {
     this.conf = conf;
-    this.run = RunName.of(conf);
   }
 
   /** Before a query starts: a start runs a planned batch again before it writes any entry. */
@@ -43,6 +41,7 @@ final class Fence {
   }
 
   private void require(Path checkpoint, String consequence) throws IOException {
+    RunName run = RunName.of(conf);
     Optional<PlantedEpoch> newest = newest(checkpoint);
     if (newest.isPresent() && newest.get().ends(run)) {
       throw new StaleEpoch(newest.get().sentence(run, checkpoint.toString(), consequence));

@@ -3,10 +3,15 @@ package tideover;
 import java.util.OptionalLong;
 import org.apache.hadoop.conf.Configuration;
 
-/** Which run this is: a query under one epoch, as the runner has set it in the session. */
+/** Which run this is: a query under one epoch, as the runner has set it. */
 record RunName(String query, OptionalLong epoch) {
+  /** The setting with the epoch under which a run began. */
+  static final String EPOCH = "spark.tideover.epoch";
+
+  /** As it is now: a run that was held may have gone on under a newer epoch. */
   static RunName of(Configuration conf) {
-    String epoch = conf.get("spark.tideover.epoch");
+    OptionalLong later = Hold.epochOf(conf.get(BatchNews.FOLLOWER));
+    String epoch = later.isPresent() ? Long.toString(later.getAsLong()) : conf.get(EPOCH);
     return new RunName(
         conf.get("spark.tideover.query", "this query"),
         epoch == null ? OptionalLong.empty() : OptionalLong.of(Long.parseLong(epoch)));

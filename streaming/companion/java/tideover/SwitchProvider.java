@@ -12,8 +12,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * {@code readStream.format("tideover.SwitchProvider")}: Spark's Kafka source, which goes on from a
  * checkpoint that another cluster's offsets stand in. It knows Spark's by its public interfaces
- * alone, and takes all of its options, beside three of its own: {@link #CLUSTER}, {@link #PLACED}
- * and {@link #PATIENCE}.
+ * alone, and takes all of its options, beside four of its own: {@link #CLUSTER}, {@link #PLACED},
+ * {@link #PATIENCE} and {@link #SOURCE}.
  */
 public final class SwitchProvider implements TableProvider {
   /** The name of the cluster that {@code kafka.bootstrap.servers} leads to. */
@@ -24,6 +24,11 @@ public final class SwitchProvider implements TableProvider {
 
   /** For how many milliseconds a run waits for a cluster that has fallen silent; 0: not at all. */
   static final String PATIENCE = "tideover.patience.ms";
+
+  /**
+   * The name of the declared source: by it a run that goes on elsewhere knows its options there.
+   */
+  static final String SOURCE = "tideover.source";
 
   private static final String KAFKA = "kafka";
 

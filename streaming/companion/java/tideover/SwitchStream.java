@@ -7,6 +7,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -16,11 +18,12 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
+import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * Spark's Kafka source of the cluster that a query reads now, behind offsets that may be of a
  * cluster that it read before: those are translated, end for end, and what has no translation is
- * refused.
+ * refused. A run that was held between two batches may go on with that of another cluster.
  *
  * <p>What asks the cluster runs in a thread of its own. A stop interrupts whoever waits for it, and
  * nobody waits for a client of a dead cluster to close.
@@ -28,11 +31,16 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 final class SwitchStream
     implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
   private static final long PAUSE_MILLISECONDS = 100;
+  private static final long LOOK_MILLISECONDS = 20;
 
-  private final MicroBatchStream kafka;
-  private final String source;
-  private final Mappings mappings;
-  private final Patience patience;
+  /** The key by which the log names a source, and the name by which it was declared. */
+  record Source(String key, String declared) {}
+
+  private final Source source;
+  private final Reading.Opener opener;
+  private final Hold hold = Hold.of(SQLConf.get().getConfString(BatchNews.FOLLOWER, null));
+  private volatile Reading reading;
+  private Hold.Place place = Hold.Place.START;
   private final String run = SparkContext.getOrCreate().getLocalProperty(PatientReaders.RUN);
   // Whoever begins on a cluster that is silent fails at once: a wrong address is silent as well.
   private volatile boolean answered;
@@ -45,19 +53,24 @@ final class SwitchStream
             return thread;
           });
 
-  SwitchStream(MicroBatchStream kafka, String source, Mappings mappings, Patience patience) {
-    this.kafka = kafka;
+  SwitchStream(Source source, Reading reading, Reading.Opener opener) {
     this.source = source;
-    this.mappings = mappings;
-    this.patience = patience;
+    this.reading = reading;
+    this.opener = opener;
+  }
+
+  /** Waits for the answer of a cluster that has answered before. */
+  private <T> T ask(Callable<T> what) {
+    return ask(what, false).orElseThrow();
   }
 
   /**
-   * Waits for the answer of a cluster that has answered before. The query's thread stays here
-   * meanwhile: it plans no batch and does not say that there is nothing new, which would be taken
-   * for a sign of the cluster's life.
+   * The same; where a hold may begin meanwhile there is no answer then. The query's thread stays
+   * here: it plans no batch and does not say that there is nothing new, which would be taken for a
+   * sign of the cluster's life.
    */
-  private <T> T ask(Callable<T> what) {
+  private <T> Optional<T> ask(Callable<T> what, boolean mayBeHeld) {
+    Patience patience = reading.patience();
     long since = System.nanoTime();
     Future<T> asked = null;
     Silence.Wait silence = Silence.begin(run, since);
@@ -65,9 +78,12 @@ final class SwitchStream
       while (true) {
         asked = workers.submit(what);
         try {
-          T answer = asked.get();
+          T answer = mayBeHeld ? answerOf(asked) : asked.get();
+          if (answer == null) {
+            return Optional.empty();
+          }
           answered = true;
-          return answer;
+          return Optional.of(answer);
         } catch (ExecutionException failed) {
           Throwable failure = failed.getCause();
           if (!answered || !Patience.isSilence(failure) || !patience.lasts(since)) {
@@ -85,23 +101,63 @@ final class SwitchStream
     }
   }
 
+  /** Null when the run is held before the cluster has answered. */
+  private <T> T answerOf(Future<T> asked) throws InterruptedException, ExecutionException {
+    while (true) {
+      try {
+        return asked.get(LOOK_MILLISECONDS, TimeUnit.MILLISECONDS);
+      } catch (TimeoutException notYet) {
+        if (hold.isHeld()) {
+          asked.cancel(true);
+          return null;
+        }
+      }
+    }
+  }
+
+  /** Waits while the run is held, and goes on where it is sent. */
+  private void heed(boolean first) {
+    if (first) {
+      try {
+        hold.await();
+      } catch (InterruptedException stopped) {
+        throw Companion.<RuntimeException>undeclared(stopped);
+      }
+    }
+    Hold.Place now = hold.place();
+    if (now == place) {
+      return;
+    }
+    Map<String, String> options = now.options().get(source.declared());
+    if (options != null && !options.equals(place.options().get(source.declared()))) {
+      Reading before = reading;
+      reading = opener.open(options);
+      answered = false;
+      workers.execute(before.kafka()::stop);
+    }
+    // What the user's own code asks for: this thread has the session of the run.
+    SQLConf.get().setConfString(RunName.EPOCH, Long.toString(now.epoch().orElseThrow()));
+    place = now;
+  }
+
   private Offset marked(Offset offset) {
-    return SwitchOffset.of(mappings.active(), offset.json());
+    return SwitchOffset.of(reading.mappings().active(), offset.json());
   }
 
   /** What Spark hands over is ours, or its own copy of the text in its log. */
   private Offset unmarked(Offset offset) {
     SwitchOffset ours = SwitchOffset.parse(offset.json());
-    return kafka.deserializeOffset(mappings.onActive(source, ours));
+    Reading now = reading;
+    return now.kafka().deserializeOffset(now.mappings().onActive(source.key(), ours));
   }
 
   private SupportsAdmissionControl admission() {
-    return (SupportsAdmissionControl) kafka;
+    return (SupportsAdmissionControl) reading.kafka();
   }
 
   @Override
   public Offset initialOffset() {
-    return marked(ask(kafka::initialOffset));
+    return marked(ask(reading.kafka()::initialOffset));
   }
 
   @Override
@@ -122,9 +178,20 @@ final class SwitchStream
   /** Where nothing is new it is the very offset that was handed in: no batch for a mere mark. */
   @Override
   public Offset latestOffset(Offset start, ReadLimit limit) {
-    Offset here = unmarked(start);
-    Offset latest = ask(() -> admission().latestOffset(here, limit));
-    return latest == null || latest.equals(here) ? start : marked(latest);
+    boolean first = hold.isFirst(source.key());
+    Optional<Optional<Offset>> latest = Optional.empty();
+    while (latest.isEmpty()) {
+      heed(first);
+      Offset here = unmarked(start);
+      latest = ask(() -> newerThan(here, limit), first);
+    }
+    hold.answered(source.key());
+    return latest.get().map(this::marked).orElse(start);
+  }
+
+  private Optional<Offset> newerThan(Offset here, ReadLimit limit) {
+    Offset latest = admission().latestOffset(here, limit);
+    return Optional.ofNullable(latest).filter(each -> !each.equals(here));
   }
 
   @Override
@@ -138,44 +205,44 @@ final class SwitchStream
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
     Offset from = unmarked(start);
     Offset to = unmarked(end);
-    return ask(() -> kafka.planInputPartitions(from, to));
+    return ask(() -> reading.kafka().planInputPartitions(from, to));
   }
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new PatientReaders(kafka.createReaderFactory(), patience);
+    return new PatientReaders(reading.kafka().createReaderFactory(), reading.patience());
   }
 
   @Override
   public void prepareForTriggerAvailableNow() {
     ask(
         () -> {
-          ((SupportsTriggerAvailableNow) kafka).prepareForTriggerAvailableNow();
-          return null;
+          ((SupportsTriggerAvailableNow) reading.kafka()).prepareForTriggerAvailableNow();
+          return true;
         });
   }
 
   @Override
   public Map<String, String> metrics(Optional<Offset> consumed) {
-    return ((ReportsSourceMetrics) kafka).metrics(consumed.map(this::unmarked));
+    return ((ReportsSourceMetrics) reading.kafka()).metrics(consumed.map(this::unmarked));
   }
 
   /** Kafka's source keeps nothing of it, and of another cluster's offsets it could not. */
   @Override
   public void commit(Offset end) {
-    if (SwitchOffset.parse(end.json()).epoch() == mappings.active().epoch()) {
-      kafka.commit(unmarked(end));
+    if (SwitchOffset.parse(end.json()).epoch() == reading.mappings().active().epoch()) {
+      reading.kafka().commit(unmarked(end));
     }
   }
 
   @Override
   public void stop() {
-    workers.execute(kafka::stop);
+    workers.execute(reading.kafka()::stop);
     workers.shutdown();
   }
 
   @Override
   public String toString() {
-    return kafka.toString();
+    return reading.kafka().toString();
   }
 }

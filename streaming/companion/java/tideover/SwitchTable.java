@@ -1,10 +1,7 @@
 package tideover;
 
-import java.io.IOException;
 import java.util.Set;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -34,19 +31,14 @@ record SwitchTable(Table kafka) implements SupportsRead {
   }
 
   @Override
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    String cluster = options.get(SwitchProvider.CLUSTER);
-    long placed = options.getLong(SwitchProvider.PLACED, 0);
-    if (cluster == null || placed < 1) {
-      throw new IllegalArgumentException(
-          "options " + SwitchProvider.CLUSTER + " and " + SwitchProvider.PLACED + " are required");
-    }
-    Patience patience = new Patience(cluster, options.getLong(SwitchProvider.PATIENCE, 0));
-    Scan scan = ((SupportsRead) kafka).newScanBuilder(options).build();
-    return () -> new MicroBatchScan(scan, cluster, placed, patience);
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) {
+    Reading.Options options = Reading.Options.of(given);
+    SupportsRead table = (SupportsRead) kafka;
+    Scan scan = options.scan(table);
+    return () -> new MicroBatchScan(table, scan, options);
   }
 
-  private record MicroBatchScan(Scan kafka, String cluster, long placed, Patience patience)
+  private record MicroBatchScan(SupportsRead table, Scan kafka, Reading.Options options)
       implements Scan {
     @Override
     public StructType readSchema() {
@@ -63,21 +55,16 @@ record SwitchTable(Table kafka) implements SupportsRead {
       return kafka.supportedCustomMetrics();
     }
 
-    /** The folder is {@code <checkpoint>/sources/<key>}, by Spark's own convention. */
     @Override
     public MicroBatchStream toMicroBatchStream(String folder) {
-      Path own = new Path(folder);
-      Path checkpoint = own.getParent().getParent();
-      Configuration conf = SparkContext.getOrCreate().hadoopConfiguration();
-      try {
-        Mappings mappings = Mappings.read(checkpoint, conf, cluster, placed);
-        Cluster active = mappings.active();
-        // The first offsets of another cluster are kept there: they are no place on this one.
-        String first = active.epoch() == SwitchOffset.HOME ? folder : folder + "-" + active.epoch();
-        return new SwitchStream(kafka.toMicroBatchStream(first), own.getName(), mappings, patience);
-      } catch (IOException error) {
-        throw Companion.<RuntimeException>undeclared(error);
-      }
+      String declared = options.all().get(SwitchProvider.SOURCE);
+      return new SwitchStream(
+          new SwitchStream.Source(new Path(folder).getName(), declared),
+          Reading.open(kafka, options, folder),
+          elsewhere -> {
+            Reading.Options there = Reading.Options.of(new CaseInsensitiveStringMap(elsewhere));
+            return Reading.open(there.scan(table), there, folder);
+          });
     }
   }
 }

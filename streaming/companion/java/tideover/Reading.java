@@ -1,0 +1,63 @@
+package tideover;
+
+import java.io.IOException;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * Spark's Kafka source on one cluster, and what leads there from where the log of the checkpoint
+ * stands.
+ */
+record Reading(MicroBatchStream kafka, Mappings mappings, Patience patience) {
+  /** The options of a declared source, checked for those that are ours. */
+  record Options(String cluster, long placed, Patience patience, CaseInsensitiveStringMap all) {
+    static Options of(CaseInsensitiveStringMap all) {
+      String cluster = all.get(SwitchProvider.CLUSTER);
+      long placed = all.getLong(SwitchProvider.PLACED, 0);
+      if (cluster == null || placed < 1) {
+        throw new IllegalArgumentException(
+            "options "
+                + SwitchProvider.CLUSTER
+                + " and "
+                + SwitchProvider.PLACED
+                + " are required");
+      }
+      Patience patience = new Patience(cluster, all.getLong(SwitchProvider.PATIENCE, 0));
+      return new Options(cluster, placed, patience, all);
+    }
+
+    Scan scan(SupportsRead table) {
+      return table.newScanBuilder(all).build();
+    }
+  }
+
+  /**
+   * Opens it.
+   *
+   * @param folder {@code <checkpoint>/sources/<key>}, by Spark's own convention
+   */
+  static Reading open(Scan scan, Options options, String folder) {
+    Path checkpoint = new Path(folder).getParent().getParent();
+    Configuration conf = SparkContext.getOrCreate().hadoopConfiguration();
+    try {
+      Mappings mappings = Mappings.read(checkpoint, conf, options.cluster(), options.placed());
+      Cluster active = mappings.active();
+      // The first offsets of another cluster are kept there: they are no place on this one.
+      String first = active.epoch() == SwitchOffset.HOME ? folder : folder + "-" + active.epoch();
+      return new Reading(scan.toMicroBatchStream(first), mappings, options.patience());
+    } catch (IOException error) {
+      throw Companion.<RuntimeException>undeclared(error);
+    }
+  }
+
+  /** Opens it elsewhere. */
+  interface Opener {
+    Reading open(Map<String, String> options);
+  }
+}
