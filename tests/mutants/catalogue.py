@@ -489,7 +489,7 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/supervisor.py",
-        "(each.give_held() if each.subject.checkpoint == row.checkpoint else None)",
+        "(each.give_held() if each.subject.checkpoint == self._assignment.checkpoint else None)",
         "each.give_held()",
         ("tests/unit/test_hosted.py",),
         "hold: a run goes on from its old checkpoint though the move made a copy",

@@ -45,6 +45,12 @@ class Switched(Theatre):
     def run_id(self, query: str) -> str | None:
         return next(fact.run_id for fact in self.store.query_facts() if fact.query == query)
 
+    def run_ids(self) -> dict[str, str | None]:
+        return {query: self.run_id(query) for query in QUERIES}
+
+    def query_ids(self) -> dict[str, str]:
+        return {query: self.query_id(query) for query in QUERIES}
+
     def fence_text(self, operation: str) -> str:
         """What the fence of an operation found."""
         found = [each.detail["detail"] for each in self.store.steps(operation) if "evidence" in each.detail]
@@ -121,7 +127,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Switched]:
 
 
 def test_a_move_and_the_way_back_keep_checkpoint_and_query_id(stage: Switched) -> None:
-    ids = {query: stage.query_id(query) for query in QUERIES}
+    ids = stage.query_ids()
     here, there = stage.gathered()
     stage.kill(here)
     done = stage.move("failover", there)
@@ -144,12 +150,12 @@ def test_a_move_and_the_way_back_keep_checkpoint_and_query_id(stage: Switched) -
 
 def test_a_planned_move_and_its_way_back_are_made_in_one_run(stage: Switched) -> None:
     """Held between two batches, sent elsewhere, held again and sent home: no start, no copy, each record once."""
-    ids, runs = {query: stage.query_id(query) for query in QUERIES}, {query: stage.run_id(query) for query in QUERIES}
+    ids, runs = stage.query_ids(), stage.run_ids()
     here, there = stage.gathered()
     stage.more(ORDERS)
     stage.await_all(ORDERS)
     done = stage.move("switchover", there, "--consent", "replication")
-    assert {query: stage.run_id(query) for query in QUERIES} == runs, "a run was started"
+    assert stage.run_ids() == runs, "a run was started"
     for query in QUERIES:
         assert "held here between two batches" in stage.fence_text(done[query]["id"])
     stage.more(ORDERS)
@@ -162,14 +168,13 @@ def test_a_planned_move_and_its_way_back_are_made_in_one_run(stage: Switched) ->
     stage.more(ORDERS)
     stage.await_all(ORDERS)
     stage.assert_same(ids)
-    assert {query: stage.run_id(query) for query in QUERIES} == runs, "a run was started"
+    assert stage.run_ids() == runs, "a run was started"
     for query in QUERIES:
-        fact = next(each for each in stage.store.query_facts() if each.query == query)
-        assert fact.error is None
+        assert stage.error(query) is None
 
 
 def test_a_query_that_waits_for_a_frozen_cluster_leaves_it_in_its_run(stage: Switched) -> None:
-    ids, runs = {query: stage.query_id(query) for query in QUERIES}, {query: stage.run_id(query) for query in QUERIES}
+    ids, runs = stage.query_ids(), stage.run_ids()
     here, there = stage.gathered()
     for query in QUERIES:
         stage.until(f"{query} has committed what it has planned", partial(stage.has_rested, query))
@@ -179,7 +184,7 @@ def test_a_query_that_waits_for_a_frozen_cluster_leaves_it_in_its_run(stage: Swi
     stage.more(ORDERS, there)
     stage.await_all(ORDERS)
     stage.assert_same(ids)
-    assert {query: stage.run_id(query) for query in QUERIES} == runs, "a run was started"
+    assert stage.run_ids() == runs, "a run was started"
     stage.thaw(here)
     stage.extend(ORDERS, max(each.ends[ORDERS] for each in stage.clusters.values()))
 
@@ -187,7 +192,7 @@ def test_a_query_that_waits_for_a_frozen_cluster_leaves_it_in_its_run(stage: Swi
 def test_a_running_query_outlives_a_frozen_cluster_for_as_long_as_it_may(stage: Switched) -> None:
     """A task of ``rows`` waits in the middle of its batch, ``sums`` for its next one, and its patience ends first."""
     here, _ = stage.gathered()
-    before = {query: stage.run_id(query) for query in QUERIES}
+    before = stage.run_ids()
     stage.plan_batches("rows")
     end = max(each.ends[ORDERS] for each in stage.clusters.values())
     stage.until("sums has read all", lambda: stage.sums() == sums_of(end))
@@ -214,7 +219,7 @@ def test_a_running_query_outlives_a_frozen_cluster_for_as_long_as_it_may(stage: 
 
 def test_a_running_query_outlives_a_restart_of_its_cluster(stage: Switched) -> None:
     here, _ = stage.gathered()
-    before = {query: stage.run_id(query) for query in QUERIES}
+    before = stage.run_ids()
     stage.plan_batches(*QUERIES)
     stage.kill(here)
     for query in QUERIES:
@@ -225,12 +230,12 @@ def test_a_running_query_outlives_a_restart_of_its_cluster(stage: Switched) -> N
     stage.more(ORDERS)
     stage.await_all(ORDERS)
     stage.assert_all_once()
-    assert {query: stage.run_id(query) for query in QUERIES} == before, "the runs did not go on"
+    assert stage.run_ids() == before, "the runs did not go on"
 
 
 def test_a_batch_in_flight_runs_again_under_its_id_on_the_standby(stage: Switched) -> None:
     """Its driver is killed when the sink has it and Spark does not; its cluster dies, and another runner goes on."""
-    ids = {query: stage.query_id(query) for query in QUERIES}
+    ids = stage.query_ids()
     here, there = stage.gathered()
     lost = stage.host
     spare = stage.stand_by()

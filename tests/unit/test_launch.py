@@ -8,7 +8,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.settings.keys import Query
 from streaming.spark.query import launch
-from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, file_sink, is_same_on
+from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, changes_in_its_run, file_sink
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,8 @@ def test_only_own_code_and_the_file_sink_go_by_the_batch_id(
     ("changes", "same"),
     [
         ({}, True),
+        ({"resume": "carry"}, False),
+        ({"resume": "fresh"}, False),
         ({"settings_by_cluster": {"west": {"table": "w"}}}, False),
         ({"settings_by_cluster": {"north": {"table": "n"}}}, True),
         ({"settings": {"table": "w"}, "settings_by_cluster": {"west": {"table": "w"}}}, True),
@@ -43,7 +45,7 @@ def test_only_own_code_and_the_file_sink_go_by_the_batch_id(
         ({"output": {"topic": "out", "cluster": "north"}}, True),
     ],
 )
-def test_a_query_is_the_same_elsewhere_unless_settings_or_output_change(changes: dict[str, object], same: bool) -> None:
+def test_a_run_leaves_its_cluster_by_switch_where_nothing_else_changes(changes: dict[str, object], same: bool) -> None:
     known = {"pipeline": "m:f", "sources": {"orders": {"topics": ["orders"]}}, "clusters": ["east", "west"]}
-    query = Query.model_validate({**known, "runners": ["a"], "checkpoint": "c", **changes})
-    assert is_same_on(query, "east", "west") is same
+    query = Query.model_validate({**known, "runners": ["a"], "checkpoint": "c", "resume": "switch", **changes})
+    assert changes_in_its_run(query, "east", "west") is same

@@ -108,7 +108,7 @@ def test_a_run_that_is_retired_is_not_asked_in_the_loop(tmp_path: Path) -> None:
     hanging = Hanging(go_on)
     hanging.unrest_or_error = lambda: asked.append("JVM")
     runner._hosted["q"] = cast(Any, hanging)
-    runner._retire("q", taken_over=False)
+    runner._retire("q", close=True)
     assert runner.hosts("q"), "a fence still has to find it"
     assert asked == []
 

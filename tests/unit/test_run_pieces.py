@@ -415,7 +415,7 @@ class Watched:
 
     def progress(self) -> list[dict[str, Any]]:
         durations = {"addBatch": 1}
-        return [{"batchId": each, "sources": [], "numInputRows": 0, "durationMs": durations} for each in self.reported]
+        return [{"batchId": each, "sources": [], "numInputRows": 7, "durationMs": durations} for each in self.reported]
 
     def silence(self) -> None:
         """Its cluster answers."""
@@ -424,11 +424,7 @@ class Watched:
         return self.progress()[-1] if self.reported else None
 
 
-def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = Watched()
-    counted: list[int | None] = []
-    inspected: list[str] = []
-
+def monitoring(watched: Watched, counted: list[Totals], inspected: list[str]) -> RunMonitor:
     def declared(query: str, _: str) -> Any:
         inspected.append(query)
         return DECLARED
@@ -439,14 +435,17 @@ def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatc
     listener = SimpleNamespace(see=ignored, count=ignored)
     hosting = SimpleNamespace(listener=listener, declared=declared, files=LocalFiles())
     ledger = SimpleNamespace(
-        committed=ignored,
-        report=ignored,
-        waits=ignored,
-        has_progressed=False,
-        counted=lambda totals: counted.append(totals.batch),
+        committed=ignored, report=ignored, waits=ignored, has_progressed=False, counted=counted.append
     )
     seen, log = cast(Any, watched), structlog.get_logger()
-    monitor = RunMonitor(cast(Any, hosting), Subject("q", 1, "east", "/nowhere"), seen, seen, cast(Any, ledger), log)
+    return RunMonitor(cast(Any, hosting), Subject("q", 1, "east", "/nowhere"), seen, seen, cast(Any, ledger), log)
+
+
+def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched()
+    counted: list[Totals] = []
+    inspected: list[str] = []
+    monitor = monitoring(watched, counted, inspected)
     monitor.poll()
     monkeypatch.setattr(query_run, "_REPORT_SECONDS", 3600.0)  # from here on it counts for a reason only
     watched.commit(0)
@@ -454,4 +453,15 @@ def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatc
     assert (counted, inspected) == ([], []), "Spark reports it a moment later"
     watched.reported.append(0)
     monitor.poll()
-    assert (counted, inspected) == ([0], ["q"])
+    assert ([each.batch for each in counted], inspected) == ([0], ["q"])
+
+
+def test_a_run_that_was_sent_on_does_not_count_its_batches_of_before() -> None:
+    watched, counted = Watched(committed=2, reported=[1, 2]), list[Totals]()
+    monitor = monitoring(watched, counted, [])
+    monitor.poll()
+    assert counted == []
+    watched.commit(3)
+    watched.reported.append(3)
+    monitor.poll()
+    assert counted == [Totals(batch=3, input_rows=7, dropped_late_rows=0, seconds=0.0)]

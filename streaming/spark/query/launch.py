@@ -84,8 +84,10 @@ def _sources_of(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:
     }
 
 
-def is_same_on(query: Query, here: str, there: str) -> bool:
-    """Whether a query that runs on one cluster is the very same on another, but for where its sources read."""
+def changes_in_its_run(query: Query, here: str, there: str) -> bool:
+    """Whether a run can leave one cluster for another: by the companion's source, and with nothing else to change."""
+    if query.resume is not Resume.SWITCH:
+        return False
     writes_there = query.output is not None and query.output.cluster == "active"
     return not writes_there and query.settings_on(here) == query.settings_on(there)
 

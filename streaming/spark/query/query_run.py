@@ -268,9 +268,7 @@ class RunMonitor:
         follower: Follower,
         ledger: QueryReport,
         log: structlog.stdlib.BoundLogger,
-        counted: int | None = None,
     ) -> None:
-        """``counted``: the newest batch that was counted in before, where the run had gone on from another epoch."""
         self._hosting = hosting
         self._subject = subject
         self._run = run
@@ -279,7 +277,7 @@ class RunMonitor:
         self._log = log
         self._began_at = follower.committed
         self._offsets: dict[int, Offsets] = {}
-        self._totals = Totals(batch=counted)
+        self._totals = Totals(batch=follower.committed)  # a run that was sent on reports its batches of before as well
         self._reported = 0.0
         self._inspected = False
         self._keeps_state = False

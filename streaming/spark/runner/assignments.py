@@ -114,6 +114,7 @@ def _reason_to_stop(runner: str, row: Assignment, epoch: int) -> str | None:
 
 
 _HOLD_WITHIN_SECONDS = 3.0
+"""As long as a fence waits for evidence: by then it has asked for the run, or asks another runner."""
 
 
 class FenceWait:
@@ -127,16 +128,16 @@ class FenceWait:
         self,
         operation_of: Callable[[str], Operation | None],
         monotonic: Callable[[], float] = time.monotonic,
-        may_be_held: Callable[[str], bool] = lambda query: False,
+        may_be_held: Callable[[Operation], bool] = lambda operation: False,
         is_held: Callable[[str], bool] = lambda query: False,
     ) -> None:
-        """``may_be_held``: whether a query can change clusters in its run; ``is_held``: whether it waits for that."""
+        """``may_be_held``: whether a move can be made in its query's run; ``is_held``: whether a query's waits so."""
         self._operation_of = operation_of
         self._is_held = is_held
         self._may_be_held = may_be_held
         self._monotonic = monotonic
         self._until: dict[str, float] = {}
-        """By operation that holds a query, until when its fence is waited for, on the monotonic clock; 0: no time."""
+        """By operation that holds a query, until when its fence is waited for, on the monotonic clock."""
 
     def goes_on(self, row: Assignment) -> bool:
         """Whether what is held under this row is left to its fence."""
@@ -144,13 +145,15 @@ class FenceWait:
         if self._is_held(row.query):
             return True
         if operation not in self._until:
-            found = self._operation_of(operation)
-            self._until[operation] = 0.0
-            if found is not None and found.kind is not OperationKind.FAILOVER:
-                self._until[operation] = self._monotonic() + FINISH_SECONDS
-            elif found is not None and self._may_be_held(found.query):
-                self._until[operation] = self._monotonic() + _HOLD_WITHIN_SECONDS
+            self._until[operation] = self._monotonic() + self._seconds(self._operation_of(operation))
         return self._monotonic() < self._until[operation]
+
+    def _seconds(self, operation: Operation | None) -> float:
+        if operation is None:
+            return 0.0
+        if operation.kind is not OperationKind.FAILOVER:
+            return FINISH_SECONDS
+        return _HOLD_WITHIN_SECONDS if self._may_be_held(operation) else 0.0
 
 
 _AGAIN_SECONDS = 5.0

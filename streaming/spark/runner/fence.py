@@ -158,10 +158,10 @@ def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QueryS
         return FenceProof(None, f"asked to stop, but {unrest}")
     if hosting is None:
         return FenceProof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
-    if hosting.instance == guard.instance and any(one.is_held for one in hosted):
-        return FenceProof(Evidence.RUNNER, "held here between two batches: no task and no callback of it is running")
     if hosting.instance == guard.instance:
-        return FenceProof(Evidence.RUNNER, "stopped here: no task, no callback and no batch of it is running")
+        stopped = "stopped here: no task, no callback and no batch of it is running"
+        held = "held here between two batches: no task and no callback of it is running"
+        return FenceProof(Evidence.RUNNER, held if any(one.is_held for one in hosted) else stopped)
     who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"
     if hosting.stopped:
         return FenceProof(

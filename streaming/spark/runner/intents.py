@@ -34,7 +34,7 @@ from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import with_retained
 from streaming.spark.errors import CompanionMissing, DrillFailed
 from streaming.spark.query.jvm import cause_of
-from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks, is_same_on
+from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, FileSinks, changes_in_its_run
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.drill import rehearse
 from streaming.spark.runner.fence import FenceContext, fence, hold
@@ -241,10 +241,9 @@ class IntentWorker:
                 return {"released": list(release(files, ReleaseRequest.of(intent.request)))}, _at_once
 
     def _may_be_held(self, request: FenceRequest, name: str, here: str) -> bool:
-        """Whether a run can go on at the end of this move, with nothing but another cluster to read."""
-        query = self._hosting.query(name)
-        is_mapped = query.resume is Resume.SWITCH and request.to_time_ms is None
-        return is_mapped and bool(request.cluster) and is_same_on(query, here, request.cluster)
+        """Whether a run can go on at the end of this move; one back in time works on a copy."""
+        there = request.cluster if request.to_time_ms is None else ""
+        return bool(there) and changes_in_its_run(self._hosting.query(name), here, there)
 
     def _build_ahead(self, intent: Intent, cluster: str, resume: str, starting: Offsets | None = None) -> None:
         """Build the writer of what is being moved; a fresh start has to know first where it begins."""

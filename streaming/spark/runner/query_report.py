@@ -114,11 +114,6 @@ class QueryReport:
         return self._fact.first_commit_at is not None
 
     @property
-    def batch(self) -> int | None:
-        """The newest that was committed."""
-        return self._fact.batch
-
-    @property
     def has_progressed(self) -> bool:
         """Whether the present run has read something, or found nothing new to read."""
         return self._fact.progressed_at is not None

@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from state.errors import StoreError
-from state.model.entities import Assignment, Desired, Event
-from state.settings.keys import Resume
+from state.model.entities import Assignment, Desired, Event, Operation
 from state.store.wakeups import Wakeups
 from streaming.probe.identities import Identities
 from streaming.pulse import own_pulse
 from streaming.spark.errors import SparkMissing
 from streaming.spark.query.jvm import end_jvm, jvm_has_ended
-from streaming.spark.query.launch import FileSinks
+from streaming.spark.query.launch import FileSinks, changes_in_its_run
 from streaming.spark.query.session import Liveness
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.assignments import FenceWait, Skip, SkippedAssignments, Start, Stop, decide_runs
@@ -78,7 +77,7 @@ class Runner:
         self._pulse = own_pulse()
         self._beaten = 0.0
         self._away_since: datetime | None = None
-        self._fence_wait = FenceWait(self._store.operation, may_be_held=self._is_switched, is_held=self._is_held)
+        self._fence_wait = FenceWait(self._store.operation, may_be_held=self._may_be_held, is_held=self._is_held)
         self._log = logger_about({"runner": hosting.runner})
         self._lock = threading.Lock()
         self._began_at = hosting.now()
@@ -235,9 +234,12 @@ class Runner:
         for action in actions:
             match action:
                 case Stop(query, epoch, why):
-                    if not (query in starting and self._is_held(query)):
+                    goes_on = query in starting and self._is_held(
+                        query
+                    )  # whoever starts takes its run over, or ends it
+                    if not goes_on:
                         self._log.info("stopping query", ran_under=epoch, why=why, **about(rows[query]))
-                    self._retire(query, taken_over=query in starting)
+                    self._retire(query, close=not goes_on)
                 case Start(row):
                     self._host(row)
                 case Skip() as refrain:
@@ -249,9 +251,9 @@ class Runner:
         declared = self._hosting.settings.queries.get(query)
         return 0 if declared is None else declared.priority
 
-    def _is_switched(self, query: str) -> bool:
-        declared = self._hosting.settings.queries.get(query)
-        return declared is not None and declared.resume is Resume.SWITCH
+    def _may_be_held(self, operation: Operation) -> bool:
+        declared = self._hosting.settings.queries.get(operation.query)
+        return declared is not None and changes_in_its_run(declared, operation.source, operation.target)
 
     def _is_held(self, query: str) -> bool:
         hosted = self._hosted.get(query)
@@ -269,16 +271,13 @@ class Runner:
             self._hosted[row.query] = hosted
         hosted.begin()
 
-    def _retire(self, query: str, *, taken_over: bool) -> None:
-        """Let go of a query; it stays known until it is quiet, so that a fence never misses it.
-
-        ``taken_over``: another one is hosted for it, which ends it, or lets it go on if it is held.
-        """
+    def _retire(self, query: str, *, close: bool) -> None:
+        """Let go of a query; it stays known until it is quiet, so that a fence never misses it."""
         with self._lock:
             hosted = self._hosted.pop(query)
             self._retired.append(hosted)
             retired = list(self._retired)
-        if not (taken_over and hosted.is_held):
+        if close:
             hosted.close()
         quiet = [each for each in retired if each.is_quiet]
         with self._lock:

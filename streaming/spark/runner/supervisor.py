@@ -9,7 +9,7 @@ Pauses between the starts of a query that fails; pure.
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
@@ -68,8 +68,6 @@ class HeldRun:
     sink: FileSink | None
     cluster: str
     """That it reads."""
-    batch: int | None
-    """The newest that it had committed."""
 
 
 class QuerySupervisor:
@@ -113,8 +111,6 @@ class QuerySupervisor:
         self._runs: list[Run] = []
         self._session: SparkSession | None = None
         """Of the newest start."""
-        self._counted: int | None = None
-        """Of a run that was taken over, the newest batch of before."""
         self._thread = threading.Thread(target=self._live, name=f"query {assignment.query}", daemon=True)
 
     @property
@@ -189,9 +185,7 @@ class QuerySupervisor:
         with self._lock:
             if self._closing.is_set() or self._session is None or self._gate is None or len(self._runs) != 1:
                 return None
-            held = HeldRun(
-                self._runs[0], self._session, self._gate, self.sink, self._subject.cluster, self._ledger.batch
-            )
+            held = HeldRun(self._runs[0], self._session, self._gate, self.sink, self._subject.cluster)
             self._runs, self._gate, self._session = [], None, None
             self._closing.set()
         return held
@@ -281,40 +275,60 @@ class QuerySupervisor:
 
     def _go_on(self) -> tuple[Run, Follower] | None:
         """Let a run go on that was held for the move to this row; None where there is none: it is started then."""
-        row = self._assignment
-        held = None
-        for each in self._before:
-            held = held or (each.give_held() if each.subject.checkpoint == row.checkpoint else None)
-            each.close()
+        with self._beginning():
+            held = self._take_held()
         if held is None:
             return None
+        row = self._assignment
         self._ahead.forget(row.query)
-        with self._lock:
-            self._runs, self._gate, self._session = [held.run], held.gate, held.session
-        self.sink = held.sink
         try:
             self._require_cluster()
-            stays = held.cluster == row.cluster
-            sources = None if stays else switched_sources(self._hosting, row)
-            self._open_checkpoint()
-            declared = self._hosting.declared(row.query, row.cluster)
-            follower = Follower(self._hosting.files, row.checkpoint, declared, row.placed_epoch)
             self._require_row()
-            held.run.go_on(row.epoch, sources)
+            sources = None if held.cluster == row.cluster else switched_sources(self._hosting, row)
+            follower = self._open_checkpoint()
+            with self._beginning():
+                held.run.go_on(row.epoch, sources)
         except BaseException:
             held.run.begin_stop()
             raise
-        if self._closing.is_set():
-            held.run.begin_stop()
-            raise RunFenced(f"{row.query} was asked to stop while it went on")
-        self._counted = held.batch
-        self._log.info("query goes on", run_id=held.run.run_id, checkpoint=row.checkpoint)
-        self._ledger.started(held.run.run_id)
+        self._begun(held.run, "query goes on")
         return held.run, follower
+
+    def _take_held(self) -> HeldRun | None:
+        """What was held of the same checkpoint; everything else of before is ended."""
+        held = None
+        for each in self._before:
+            held = held or (each.give_held() if each.subject.checkpoint == self._assignment.checkpoint else None)
+            each.close()
+        if held is not None:
+            with self._lock:
+                self._runs, self._gate, self._session = [held.run], held.gate, held.session
+            self.sink = held.sink
+        return held
+
+    @contextlib.contextmanager
+    def _beginning(self) -> Iterator[None]:
+        """A run is about to write from here, and nobody can tell yet that it does not. Raises ``RunFenced``."""
+        with self._lock:
+            if self._closing.is_set():
+                raise RunFenced(f"{self._assignment.query} was asked to stop before it started")
+            self._starting = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._starting = False
+
+    def _begun(self, run: Run, what: str) -> None:
+        """Tell of it. Raises ``RunFenced`` where it was to stop meanwhile."""
+        if self._closing.is_set():
+            run.begin_stop()
+            raise RunFenced(f"{self._assignment.query} was asked to stop while it started")
+        self._log.info(what, run_id=run.run_id, checkpoint=self._assignment.checkpoint)
+        self._ledger.started(run.run_id)
 
     def _start(self) -> tuple[Run, Follower]:
         self._await_former()
-        self._counted = None
         assignment = self._assignment
         ready = self._ahead.take(assignment)
         gate = CallbackGate() if ready is None else ready.gate
@@ -329,36 +343,22 @@ class QuerySupervisor:
         )
         self._session = session
         self.sink = file_sink(self._hosting.query(assignment.query), writer)
-        declared = self._hosting.declared(assignment.query, assignment.cluster)
-        self._open_checkpoint()
-        follower = Follower(self._hosting.files, assignment.checkpoint, declared, assignment.placed_epoch)
-        self._require_cluster()
-        self._require_row()
-        with self._lock:
-            if self._closing.is_set():
-                raise RunFenced(f"{assignment.query} was asked to stop before it started")
-            self._starting = True
-        try:
+        follower = self._open_checkpoint()
+        with self._beginning():
             run = Run.start(session, writer, gate)
             with self._lock:
                 self._runs.append(run)
-        finally:
-            with self._lock:
-                self._starting = False
-        if self._closing.is_set():
-            run.begin_stop()
-            raise RunFenced(f"{assignment.query} was asked to stop while it started")
-        self._log.info("query started", run_id=run.run_id, checkpoint=assignment.checkpoint)
-        self._ledger.started(run.run_id)
+        self._begun(run, "query started")
         return run, follower
 
-    def _open_checkpoint(self) -> None:
-        """Make sure that the query goes on from this checkpoint here, and let it.
+    def _open_checkpoint(self) -> Follower:
+        """Make sure that the query goes on from this checkpoint here, let it, and follow it from where it stands.
 
         Where a move keeps the checkpoint, the entries by which that very move held it are in the way of the run that it
         has committed. They are taken away when the row asks for the run, which is what was recorded: whoever has the
-        row next does it again. Runs of older epochs stay held by the epoch that was planted beside them. Raises
-        ``CheckpointError`` and ``StoreError``.
+        row next does it again. Runs of older epochs stay held by the epoch that was planted beside them. Asked last
+        whether cluster and row are still those. Raises ``CheckpointError``, ``StoreError``, ``OtherCluster`` and
+        ``AssignmentMoved``.
         """
         row, files, store = self._assignment, self._hosting.files, self._hosting.store
         require_unmoved(
@@ -371,6 +371,10 @@ class QuerySupervisor:
         chain = read_moves(files, row.checkpoint, row.placed_epoch).chain
         if chain and chain[-1].operation == row.operation and unplant(files, row.checkpoint, row.operation):
             self._log.info("fence removed", operation=row.operation, checkpoint=row.checkpoint)
+        follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), row.placed_epoch)
+        self._require_cluster()
+        self._require_row()
+        return follower
 
     def _require_row(self) -> None:
         """Nothing is started that the row does not ask for, and nothing once another process has our name.
@@ -397,7 +401,7 @@ class QuerySupervisor:
 
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything. Raises ``OtherCluster``."""
-        watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log, self._counted)
+        watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log)
         try:
             while not (self._closing.is_set() or self._held.is_set()):
                 try:

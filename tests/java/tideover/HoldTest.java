@@ -4,13 +4,18 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.conf.Configuration;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 final class HoldTest {
   private static final String WEST = "{\"orders\":{\"tideover.cluster\":\"west\"}}";
@@ -35,6 +40,7 @@ final class HoldTest {
 
   @Test
   void whoComesToAHoldWaitsUntilItEnds() throws Exception {
+    Hold.follow("a");
     assertTrue(comer(Hold.of("a")).await(60, TimeUnit.SECONDS));
     Hold.begin("a");
     assertFalse(Hold.isWaiting("a"));
@@ -50,11 +56,12 @@ final class HoldTest {
 
   @Test
   void itTellsWhereARunGoesOnAndUnderWhichEpoch() throws Exception {
-    assertEquals(OptionalLong.empty(), Hold.epochOf("b"));
+    Hold.follow("b");
+    assertEquals(OptionalLong.empty(), Hold.of("b").place().epoch());
     Hold.begin("b");
-    assertEquals(OptionalLong.empty(), Hold.epochOf("b"));
+    assertEquals(OptionalLong.empty(), Hold.of("b").place().epoch());
     Hold.end("b", 4, WEST);
-    assertEquals(OptionalLong.of(4), Hold.epochOf("b"));
+    assertEquals(OptionalLong.of(4), Hold.of("b").place().epoch());
     Map<String, Map<String, String>> there = Hold.of("b").place().options();
     assertEquals("west", there.get("orders").get("tideover.cluster"));
     Hold.begin("b");
@@ -77,6 +84,8 @@ final class HoldTest {
 
   @Test
   void runsDoNotShareAHoldAndOneThatNobodyFollowsHasItsOwn() {
+    Hold.follow("c");
+    Hold.follow("d");
     assertSame(Hold.of("c"), Hold.of("c"));
     assertNotSame(Hold.of("c"), Hold.of("d"));
     assertNotSame(Hold.of(null), Hold.of(null));
@@ -88,15 +97,32 @@ final class HoldTest {
 
   @Test
   void aRunThatWentOnIsNotEndedByTheEpochOfItsMove() throws Exception {
-    var conf = new org.apache.hadoop.conf.Configuration(false);
-    conf.set(BatchNews.FOLLOWER, "e");
-    conf.set(RunName.EPOCH, "3");
+    Hold.follow("e");
+    Hold hold = Hold.of("e");
+    RunName began = new RunName("revenue", OptionalLong.of(3));
     PlantedEpoch planted = new PlantedEpoch(4, "op");
-    assertTrue(planted.ends(RunName.of(conf)));
+    assertTrue(planted.ends(began.after(hold)));
     Hold.begin("e");
-    assertTrue(planted.ends(RunName.of(conf)));
+    assertTrue(planted.ends(began.after(hold)));
     Hold.end("e", 4, WEST);
-    assertFalse(planted.ends(RunName.of(conf)));
-    assertTrue(new PlantedEpoch(5, "later").ends(RunName.of(conf)));
+    assertFalse(planted.ends(began.after(hold)));
+    assertTrue(new PlantedEpoch(5, "later").ends(began.after(hold)));
+  }
+
+  @Test
+  void aRunThatWentOnMayCommitItsLastBatchWhenNobodyFollowsItAnyMore(@TempDir Path folder)
+      throws Exception {
+    Files.createDirectories(folder.resolve(PlantedEpoch.FOLDER).resolve("4-op"));
+    Configuration conf = new Configuration(false);
+    conf.set(BatchNews.FOLLOWER, "f");
+    conf.set(RunName.EPOCH, "3");
+    var checkpoint = new org.apache.hadoop.fs.Path(folder.toUri());
+    BatchNews.follow("f");
+    Fence fence = new Fence(conf);
+    assertThrows(StaleEpoch.class, () -> fence.requireStart(checkpoint));
+    Hold.end("f", 4, WEST);
+    BatchNews.leave("f");
+    fence.requireStart(checkpoint);
+    assertThrows(StaleEpoch.class, () -> new Fence(conf).requireStart(checkpoint));
   }
 }

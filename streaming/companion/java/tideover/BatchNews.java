@@ -29,6 +29,7 @@ public final class BatchNews {
   /** Begins to keep what the run with this setting {@link #FOLLOWER} publishes. */
   public static void follow(String follower) {
     FOLLOWED.putIfAbsent(follower, new LinkedBlockingQueue<>(MOST_KEPT));
+    Hold.follow(follower);
   }
 
   /** Keeps nothing more for it. */

@@ -18,9 +18,13 @@ import org.apache.hadoop.fs.Path;
  */
 final class Fence {
   private final Configuration conf;
+  private final RunName began;
+  private final Hold hold;
 
   Fence(Configuration conf) {
     this.conf = conf;
+    this.began = RunName.of(conf);
+    this.hold = Hold.of(conf.get(BatchNews.FOLLOWER));
   }
 
   /** Before a query starts: a start runs a planned batch again before it writes any entry. */
@@ -41,7 +45,7 @@ final class Fence {
   }
 
   private void require(Path checkpoint, String consequence) throws IOException {
-    RunName run = RunName.of(conf);
+    RunName run = began.after(hold);
     Optional<PlantedEpoch> newest = newest(checkpoint);
     if (newest.isPresent() && newest.get().ends(run)) {
       throw new StaleEpoch(newest.get().sentence(run, checkpoint.toString(), consequence));

@@ -15,7 +15,7 @@ import java.util.concurrent.ConcurrentMap;
  *
  * <p>Spark asks each source of a run, one after the other, what is new, and plans a batch of the
  * answers. Who is asked first waits here, so that no answer of the cluster that is left gets into a
- * batch. A run is known by its setting {@code spark.tideover.follower}.
+ * batch. A run is known by its setting {@link BatchNews#FOLLOWER}.
  */
 public final class Hold {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -36,9 +36,18 @@ public final class Hold {
 
   Hold() {}
 
-  /** Of the run with this setting; of one that nobody follows a hold that nobody can begin. */
+  /** Makes the hold of a run that is followed from now on. */
+  static void follow(String follower) {
+    RUNS.putIfAbsent(follower, new Hold());
+  }
+
+  /**
+   * Of the run with this setting, to be kept: the run has it for as long as it lives. Of one that
+   * nobody follows it is one that nobody can begin.
+   */
   static Hold of(String follower) {
-    return follower == null ? new Hold() : RUNS.computeIfAbsent(follower, key -> new Hold());
+    Hold known = follower == null ? null : RUNS.get(follower);
+    return known == null ? new Hold() : known;
   }
 
   /** From now on the run plans no batch; the one under way is not touched. */
@@ -66,12 +75,6 @@ public final class Hold {
 
   static void forget(String follower) {
     RUNS.remove(follower);
-  }
-
-  /** The epoch under which a run goes on; empty while it is still the one that it began with. */
-  static OptionalLong epochOf(String follower) {
-    Hold hold = follower == null ? null : RUNS.get(follower);
-    return hold == null ? OptionalLong.empty() : hold.place().epoch();
   }
 
   synchronized void hold() {

@@ -8,13 +8,17 @@ record RunName(String query, OptionalLong epoch) {
   /** The setting with the epoch under which a run began. */
   static final String EPOCH = "spark.tideover.epoch";
 
-  /** As it is now: a run that was held may have gone on under a newer epoch. */
   static RunName of(Configuration conf) {
-    OptionalLong later = Hold.epochOf(conf.get(BatchNews.FOLLOWER));
-    String epoch = later.isPresent() ? Long.toString(later.getAsLong()) : conf.get(EPOCH);
+    String epoch = conf.get(EPOCH);
     return new RunName(
         conf.get("spark.tideover.query", "this query"),
         epoch == null ? OptionalLong.empty() : OptionalLong.of(Long.parseLong(epoch)));
+  }
+
+  /** As it is now: a run that was held may have gone on under a newer epoch. */
+  RunName after(Hold hold) {
+    OptionalLong later = hold.place().epoch();
+    return later.isPresent() ? new RunName(query, later) : this;
   }
 
   /** As it is told to people. */

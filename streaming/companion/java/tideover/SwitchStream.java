@@ -179,19 +179,20 @@ final class SwitchStream
   @Override
   public Offset latestOffset(Offset start, ReadLimit limit) {
     boolean first = hold.isFirst(source.key());
-    Optional<Optional<Offset>> latest = Optional.empty();
-    while (latest.isEmpty()) {
+    while (true) {
       heed(first);
       Offset here = unmarked(start);
-      latest = ask(() -> newerThan(here, limit), first);
+      Optional<Offset> latest = ask(() -> newest(here, limit), first);
+      if (latest.isPresent()) {
+        hold.answered(source.key());
+        return latest.get().equals(here) ? start : marked(latest.get());
+      }
     }
-    hold.answered(source.key());
-    return latest.get().map(this::marked).orElse(start);
   }
 
-  private Optional<Offset> newerThan(Offset here, ReadLimit limit) {
+  private Offset newest(Offset here, ReadLimit limit) {
     Offset latest = admission().latestOffset(here, limit);
-    return Optional.ofNullable(latest).filter(each -> !each.equals(here));
+    return latest == null ? here : latest;
   }
 
   @Override
