@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reports.errors import DirtyTree, NoCommit
 from streaming.errors import JavaMissing
-from streaming.java import java_home_binary
+from streaming.java import java_home_binary, version
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ("docs/reports", "README.md", "CONTRIBUTING.md")
@@ -131,10 +131,6 @@ def processor() -> str:
 def java() -> str:
     """The version of the Java that Spark and the brokers run on."""
     try:
-        answer = subprocess.run(
-            [java_home_binary(), "-version"], capture_output=True, text=True, timeout=30, check=False
-        )
-    except (JavaMissing, OSError, subprocess.TimeoutExpired):
+        return version(java_home_binary()) or "unknown"
+    except JavaMissing:
         return "unknown"
-    words = answer.stderr.replace('"', "").split()
-    return words[2] if len(words) > 2 else "unknown"

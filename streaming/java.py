@@ -55,10 +55,19 @@ def _system_homes() -> list[Path]:
 
 
 def _major(binary: Path) -> int:
-    """Return the major version a binary reports, 0 when it is missing, broken or silent."""
+    """The major version of a binary; 0 where it tells none. Java 8 calls itself 1.8."""
+    major = re.match(r"(?:1\.)?(\d+)", version(binary) or "")
+    return int(major[1]) if major else 0
+
+
+def version(binary: Path) -> str | None:
+    """The version that a binary reports; None when it is missing, broken or silent.
+
+    With options in the environment (``JDK_JAVA_OPTIONS``) it speaks of them first.
+    """
     try:
         answer = subprocess.run([binary, "-version"], capture_output=True, timeout=_ANSWER_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return 0
-    version = re.search(rb'version "(?:1\.)?(\d+)', answer.stderr)
-    return int(version[1]) if version and answer.returncode == 0 else 0
+        return None
+    said = re.search(rb'version "([^"]+)"', answer.stderr)
+    return said[1].decode() if said and answer.returncode == 0 else None

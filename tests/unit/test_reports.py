@@ -1,6 +1,7 @@
 """Reports are of one clean commit: refusals, going on after an interruption, ages and the list of them."""
 
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from reports import __main__ as reports
 from reports import index
 from reports.entries import ENTRIES, Entry, chosen, counted, entry
 from reports.errors import DirtyTree, NotStamped, ReportsError
-from reports.origin import Origin, machine, origin, unchanged
+from reports.origin import Origin, java, machine, origin, unchanged
 from reports.run import run, unfit
 from reports.stamp import Stamp, read, stamped
 from tests.checkout import Checkout
@@ -129,6 +130,14 @@ def test_the_machine_of_a_report_has_no_host_name_and_no_path() -> None:
     assert platform.node() not in said
     assert "/" not in said
     assert all(word in said for word in ("cores", "GiB", "Java", "Python"))
+
+
+def test_the_java_of_a_report_is_its_version_whatever_the_environment_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
+    alone = java()
+    assert re.fullmatch(r"\d+[\d.]*", alone), alone
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-Xshare:auto")
+    assert java() == alone
 
 
 # -- going on --------------------------------------------------------------------------------------------------------
