@@ -42,6 +42,10 @@ class Switched(Theatre):
         """Whether the sink has it."""
         return bool(kept(self.sink(query))[-1]["batch"] >= batch)
 
+    def knows_batch(self, query: str, batch: int) -> bool:
+        """Whether the store has its positions: without them its records are not known to be the same elsewhere."""
+        return bool(self.store.positions(query, batch=batch))
+
     def run_id(self, query: str) -> str | None:
         return next(fact.run_id for fact in self.store.query_facts() if fact.query == query)
 
@@ -234,7 +238,7 @@ def test_a_running_query_outlives_a_restart_of_its_cluster(stage: Switched) -> N
 
 
 def test_a_batch_in_flight_runs_again_under_its_id_on_the_standby(stage: Switched) -> None:
-    """Its driver is killed when the sink has it and Spark does not; its cluster dies, and another runner goes on."""
+    """Its driver is killed when sink and store have it and Spark does not; its cluster dies, another runner goes on."""
     ids = stage.query_ids()
     here, there = stage.gathered()
     lost = stage.host
@@ -245,6 +249,7 @@ def test_a_batch_in_flight_runs_again_under_its_id_on_the_standby(stage: Switche
     stage.more(ORDERS)
     for query in QUERIES:
         stage.until(f"{query} has a batch", partial(stage.has_batch, query, before[query] + 1))
+        stage.until(f"the store knows where {query} is", partial(stage.knows_batch, query, before[query] + 1))
     lost.kill()
     flying = {query: kept(stage.sink(query))[-1] for query in QUERIES}
     for query in QUERIES:
