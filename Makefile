@@ -7,7 +7,7 @@ LOCK    := conf/locks/pyspark-$(SPARK).lock
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed-$(SPARK)
 FAULT   ?= kill
-RESUME  ?= carry
+RESUME  ?= auto
 MINUTES ?= 30
 SEED    ?= 1
 COUNT   ?= 66
@@ -45,7 +45,7 @@ prometheus: ## find promtool and prometheus, or take them out of Debian's packag
 browser: ## find Chromium and its driver, or install them by the system's package manager where that is allowed
 	@conf/ensure-browser
 
-demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, RESUME=carry|switch, AUTO=1, RETURN=1, KEEP=1)
+demo: java ## the main job on real parts: kill the primary under load, fail over, read the verdict (FAULT=kill|freeze, RESUME=auto|carry|switch, AUTO=1, RETURN=1, KEEP=1)
 	-@$(MAKE) --no-print-directory companion
 	$(BIN)/python -m lab.demo --fault $(FAULT) --resume $(RESUME) $(if $(AUTO),--auto) $(if $(RETURN),--return) $(if $(KEEP),--keep) --dir build/demo
 

@@ -211,8 +211,9 @@ def _events(story: Story) -> list[str]:
 def _kept(story: Story) -> str:
     carried = [query for query in story.verdict if story.operation(query)["plan"]["resume"] != "fresh"]
     both = " there and back" if story.home is not None else ""
-    done = {"carry": "carried", "switch": "switched"}[story.script.resume]
-    return f"lost 0, repeated 0 in {len(carried)} {done} queries{both}; the fresh query repeated what was forecast"
+    done = {"carry": "carried", "switch": "switched"}
+    ways = " or ".join(sorted({done[story.operation(query)["plan"]["resume"]] for query in carried}))
+    return f"lost 0, repeated 0 in {len(carried)} {ways} queries{both}; the fresh query repeated what was forecast"
 
 
 def _report(story: Story, problems: Sequence[str]) -> dict[str, Any]:
@@ -230,7 +231,7 @@ def _seconds(number: float | None) -> str:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fault", choices=("kill", "freeze"), default="kill", help="what happens to the primary")
-    parser.add_argument("--resume", choices=("carry", "switch"), default="carry", help="how exact queries go on")
+    parser.add_argument("--resume", choices=("auto", "carry", "switch"), default="auto", help="how exact queries go on")
     parser.add_argument("--auto", action="store_true", help="no command is typed: a controller sees it and acts")
     parser.add_argument("--return", dest="way_home", action="store_true", help="and the way home, under load")
     parser.add_argument("--keep", action="store_true", help="leave the world up at the end, to click in, until Ctrl-C")

@@ -21,7 +21,7 @@ from lab.homecoming import Homecoming, carried_of, come_home
 from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, await_spare, await_verdicts, stage
 
 Fault = Literal["kill", "freeze"]
-Resume = Literal["carry", "switch"]
+Resume = Literal["auto", "carry", "switch"]
 SPARE = "b"
 """The runner that stands by."""
 _MOVED_SECONDS = 90.0
@@ -48,7 +48,8 @@ class Script:
     secured: str | None = None
     """How, if at all: ``lab.world.SECURED``."""
     resume: Resume = "carry"
-    """How the queries go on that have exact places: from a copy of their checkpoint, or from the checkpoint itself."""
+    """How the queries go on that have exact places: from a copy of their checkpoint, or from the checkpoint itself;
+    ``auto`` as everywhere."""
     loses_driver: bool = False
     """The fault takes the runner of all queries too; another one, which has stood by, goes on."""
     automatic: bool = False

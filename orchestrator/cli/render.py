@@ -209,7 +209,7 @@ def plan(value: Mapping[str, object]) -> str:
         f"epoch {cell(value['epoch'], blank='-')}, uncommitted batch {value['uncommitted_batch']}, "
         f"fence {value['fence']}"
     )
-    parts = [heading]
+    parts = [heading, f"  {value['resume']}: {value['resume_text']}"]
     if isinstance(first := value.get("after"), list):
         parts.append(f"  begins after {', '.join(map(str, first))} is committed, and stays if that goes back")
     gates, partitions, totals = value.get("gates"), value.get("partitions"), value.get("totals")

@@ -351,8 +351,14 @@ class MoveFacts:
         """How it goes on. What goes back in time, or only rehearses, works on a copy."""
         if self.fresh:
             return Resume.FRESH
-        copies = self.kind in {OperationKind.REWIND, OperationKind.DRILL}
-        return Resume.CARRY if copies and self.settings.resume is Resume.SWITCH else self.settings.resume
+        if self.kind in {OperationKind.REWIND, OperationKind.DRILL}:
+            return Resume.CARRY
+        return self.settings.resume_with(companion=bool(self.runners) and not self.without_companion)
+
+    @property
+    def without_companion(self) -> tuple[str, ...]:
+        """Runners that are alive and could not go on from a checkpoint that the query keeps."""
+        return tuple(fact.runner for fact in self.runners or () if not fact.companion)
 
     @property
     def resumes_at(self) -> Resolution | None:

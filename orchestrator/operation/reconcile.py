@@ -119,7 +119,8 @@ def reconcile_by_hand(
             hint=f"its clusters are {', '.join(query.clusters)}, its runners {', '.join(query.runners)}",
         )
     at, said = store.now(), f"as {actor} says"
-    switched = query.resume is Resume.SWITCH and cluster != stored.cluster
+    companion = any(fact.companion for fact in store.runners() if fact.runner == runner)
+    switched = query.resume_with(companion=companion) is Resume.SWITCH and cluster != stored.cluster
     if checkpoint.rstrip("/") == stored.checkpoint.rstrip("/") and not switched:
         if lost.holder is None or (cluster, runner) != (stored.cluster, stored.runner):
             raise Refused(

@@ -177,6 +177,8 @@ class RunnerFact:
     """Field 22 of ``/proc/<pid>/stat``: start time in clock ticks since boot."""
     spark_master: str
     application_id: str | None
+    companion: bool = False
+    """Whether its Spark has the companion, so that a query can keep its checkpoint; none before schema 0015 said so."""
     warm: bool
     plans: Mapping[str, str] = field(default_factory=dict)
     """Of each query whose plan was built and run here for a warm-up: why it could not go on here from its checkpoint;

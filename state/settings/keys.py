@@ -37,6 +37,8 @@ class Settings(BaseModel):
 class Resume(StrEnum):
     """How a query goes on after a move."""
 
+    AUTO = "auto"
+    """``switch`` where that can be, else ``carry``: it takes the companion in Spark, and topics that are named."""
     SWITCH = "switch"
     """On the same checkpoint: the companion's source changes its cluster, and nothing is copied."""
     CARRY = "carry"
@@ -274,7 +276,7 @@ class Query(Settings):
     runners: Annotated[tuple[Name, ...], Field(min_length=1)]
     checkpoint: str
     """Base folder on a local or shared disk or on HDFS (``values.py``); never a checkpoint itself once moved."""
-    resume: Resume = Resume.CARRY
+    resume: Resume = Resume.AUTO
     methods: tuple[MethodName, ...] = tuple(MethodName)
     sink: Sink = Sink.APPEND
     replay_safe: bool = False
@@ -298,6 +300,17 @@ class Query(Settings):
     def settings_on(self, cluster: str) -> dict[str, object]:
         """What the pipeline is handed while it reads from a cluster; a key is replaced as a whole."""
         return self.settings | self.settings_by_cluster.get(cluster, {})
+
+    def resume_with(self, *, companion: bool) -> Resume:
+        """How it goes on, with or without the companion in the Spark of whoever may run it; never ``AUTO``."""
+        if self.resume is not Resume.AUTO:
+            return self.resume
+        return Resume.SWITCH if companion and not self.patterned else Resume.CARRY
+
+    @property
+    def patterned(self) -> tuple[str, ...]:
+        """The sources that subscribe by a pattern."""
+        return tuple(name for name, source in self.sources.items() if source.pattern is not None)
 
     @property
     def committed_only(self) -> frozenset[str]:

@@ -157,6 +157,7 @@ def runner(**change: Any) -> RunnerFact:
         "pid_started": 815,
         "spark_master": "local[*]",
         "application_id": None,
+        "companion": True,
         "warm": True,
         "plans": {"revenue": "", "sums": "source orders is not read"},
         "started_at": AT,

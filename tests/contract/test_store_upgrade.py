@@ -24,7 +24,7 @@ from tests.contract.test_store_races import outputs, racer
 from tests.postgres import Postgres
 
 SHORT = timedelta(milliseconds=300)
-NEWEST = "0014: On PostgreSQL a request, an order, its answer and an assignment wake whoever waits for them."
+NEWEST = "0015: Whether a runner's Spark has the companion."
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ CALM, FLYING, LATER = 400, 8_400, 8_600
 HELD = {"before": CALM, "in": FLYING - 20}
 """From which id on the batch is held. Rows come out of Python 64 KB at a time, so most of it is written by then."""
 
-RESUMES = tuple(each.value for each in Resume if each is not Resume.FRESH)
+RESUMES = (Resume.CARRY.value, Resume.SWITCH.value)
 _APPENDED = {("in", sinks.COPIED), ("after", sinks.COPIED)}
 TWICE = {"carry": {("after", sinks.TABLE), *_APPENDED}, "switch": _APPENDED}
 """What may stand twice, because the sink appends, or knows a batch by the query id, which ``carry`` changes."""

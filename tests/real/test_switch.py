@@ -119,6 +119,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Switched]:
     with running_clusters(folder / "world") as world, closing(open_store(url)) as store:
         wanted = settings(world, folder, url)
         wanted["queries"] = {name: {**wanted["queries"][name], "resume": "switch"} for name in QUERIES}
+        wanted["queries"]["rows"]["resume"] = "auto"
         wanted["queries"]["sums"]["policy"] = {"outage_patience": PATIENCE}
         with closing(Switched(folder, store, wanted, sides_of(world), world=world)) as stage:
             stage.make(ORDERS)

@@ -215,6 +215,7 @@ def settings(world: World, folder: Path, store_url: str) -> dict[str, Any]:
             "runners": ["a", "b"],
             "checkpoint": str(folder / "checkpoints" / name),
             "trigger": "200ms",
+            "resume": "carry",
             "sink": "batch-id",
             **more,
         }

@@ -240,7 +240,7 @@ def test_mistakes_are_told_in_the_words_of_yaml(tmp_path: Path) -> None:
             "queries.revenue.buffer: 'never' is not a duration: write a number with ms, s, m, h or d, for example 15m, "
             "or measured"
         ),
-        "queries.revenue.resume: must be 'switch', 'carry' or 'fresh'",
+        "queries.revenue.resume: must be 'auto', 'switch', 'carry' or 'fresh'",
         "detection.interval: must be between 50ms and 1m",
         "detection.failures: must be a whole number",
         "http.listen: 'here' is not host:port, or off",

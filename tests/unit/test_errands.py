@@ -239,9 +239,8 @@ def test_a_fence_waits_for_nothing_that_hangs(runner: Runner, monkeypatch: pytes
     go_on.set()
 
 
-def test_a_runner_without_the_companion_maps_no_checkpoint(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runner_without_the_companion_maps_no_checkpoint(runner: Runner) -> None:
     """It could not start the query from there, and behind the commit that would be too late."""
-    monkeypatch.setattr(module, "has_companion", lambda _: False)
     prepare = PrepareRequest(
         checkpoint=str(runner.folder), target=str(runner.folder), operation="op", epoch=2, resume="switch",
         cluster="west", batch=1, offsets={}, target_offsets={},

@@ -9,6 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from state.settings.keys import Query
 from streaming.spark.query import launch
 from streaming.spark.query.launch import UNKNOWN_SINK, FileSink, changes_in_its_run, file_sink
+from streaming.spark.runner.hosting import Hosting
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,8 @@ def test_only_own_code_and_the_file_sink_go_by_the_batch_id(
     ("changes", "same"),
     [
         ({}, True),
+        ({"resume": "switch"}, True),
+        ({"sources": {"orders": {"pattern": "orders-.*"}}}, False),
         ({"resume": "carry"}, False),
         ({"resume": "fresh"}, False),
         ({"settings_by_cluster": {"west": {"table": "w"}}}, False),
@@ -47,5 +50,6 @@ def test_only_own_code_and_the_file_sink_go_by_the_batch_id(
 )
 def test_a_run_leaves_its_cluster_by_switch_where_nothing_else_changes(changes: dict[str, object], same: bool) -> None:
     known = {"pipeline": "m:f", "sources": {"orders": {"topics": ["orders"]}}, "clusters": ["east", "west"]}
-    query = Query.model_validate({**known, "runners": ["a"], "checkpoint": "c", "resume": "switch", **changes})
-    assert changes_in_its_run(query, "east", "west") is same
+    query = Query.model_validate({**known, "runners": ["a"], "checkpoint": "c", **changes})
+    hosting = SimpleNamespace(query=lambda _: query, resume=lambda _: query.resume_with(companion=True))
+    assert changes_in_its_run(cast(Hosting, hosting), "q", "east", "west") is same

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.decide.operation.plan import plan_json
+from state.model.entities import OperationKind
 from streaming.resume.model import Target
-from tests.unit.test_gates import GOOD, place, resolution
+from tests.unit.test_gates import GOOD, RUNNER, place, query, resolution
 
 UNKNOWN = place(partition=1, exposure_seconds=None, exposure_records=None)
 
@@ -30,3 +31,32 @@ def test_exposure_in_seconds_is_the_worst_of_all_partitions_or_unknown(
     totals = plan_json(replace(GOOD, resolution=place_of_all), ())["totals"]
     assert isinstance(totals, dict)
     assert totals["exposure_seconds"] == seconds
+
+
+A = replace(RUNNER, companion=True)
+B = replace(RUNNER, runner="b", companion=False)
+PATTERNED = query(sources={"s": {"pattern": "t.*"}})
+STAYS = "the checkpoint stays, and from now on only a Spark with the companion can go on from it"
+NEW = "a new checkpoint, from which any Spark can go on"
+
+
+@pytest.mark.parametrize(
+    ("changes", "resume", "text"),
+    [
+        ({"runners": (A,)}, "switch", STAYS),
+        ({"runners": (A, B)}, "carry", f"{NEW}; switch cannot be: no companion in the Spark of b"),
+        ({"runners": ()}, "carry", f"{NEW}; switch cannot be: no runner is alive that could tell whether it has the"),
+        ({"runners": None}, "carry", f"{NEW}; switch cannot be: no runner is alive that could tell whether it has the"),
+        ({"runners": (A,), "settings": PATTERNED}, "carry", f"{NEW}; switch cannot be: s subscribes by a pattern"),
+        ({"runners": (A,), "settings": query(resume="carry")}, "carry", NEW),
+        ({"runners": (B,), "settings": query(resume="switch")}, "switch", STAYS),
+        ({"runners": (A,), "settings": query(resume="fresh")}, "fresh", "a new checkpoint, without the state"),
+        ({"runners": (A,), "kind": OperationKind.REWIND}, "carry", NEW),
+        ({"runners": (B,), "kind": OperationKind.DRILL}, "carry", NEW),
+    ],
+)
+def test_a_plan_says_how_the_query_goes_on_and_what_kept_it_from_switch(
+    changes: dict[str, object], resume: str, text: str
+) -> None:
+    told = plan_json(replace(GOOD, **changes), ())  # type: ignore[arg-type]
+    assert (told["resume"], str(told["resume_text"])[: len(text)]) == (resume, text)

@@ -16,6 +16,7 @@ def plan(query: str, *refusing: str, replay: int | None = 0, exposure: int | Non
     totals = {"replay_records": replay, "exposure_records": exposure, "exposure_seconds": None}
     return {
         "kind": "failover", "query": query, "from": "east", "to": "west", "resume": "carry", "epoch": 2,
+        "resume_text": "a new checkpoint",
         "uncommitted_batch": "none", "fence": "pending", "gates": gates, "partitions": [], "totals": totals,
         "refused": bool(refusing),
     }  # fmt: skip

@@ -131,7 +131,7 @@ def hosting(store: MemoryStore, instance: str) -> Hosting:
         Hosting,
         SimpleNamespace(
             store=store, settings=settings, runner="a", instance=instance, here=HERE, spark_master="local[4]",
-            application_id="app", now=lambda: NOW,
+            application_id="app", companion=True, now=lambda: NOW,
         ),
     )  # fmt: skip
 
@@ -144,6 +144,7 @@ def test_a_process_whose_name_was_taken_learns_it_at_its_next_heartbeat() -> Non
         next_one.renew()
     store.unregister("a", "one")
     next_one.renew()
+    assert [fact.companion for fact in store.runners()] == [True], "it tells what its Spark has"
     with pytest.raises(NameTaken):
         cut_off.renew()
     cut_off.give_back()

@@ -58,8 +58,12 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
 
 @pytest.fixture
 def ahead() -> WritersAhead:
-    hosting = SimpleNamespace(runner="a", now=lambda: AT, query=lambda _: SimpleNamespace(resume=Resume.CARRY))
-    return WritersAhead(cast(Any, hosting))
+    return ahead_of(Resume.CARRY)
+
+
+def ahead_of(resume: Resume) -> WritersAhead:
+    """Of a process whose queries go on so."""
+    return WritersAhead(cast(Any, SimpleNamespace(runner="a", now=lambda: AT, resume=lambda _: resume)))
 
 
 def move(ahead: WritersAhead, **changes: Any) -> None:
@@ -125,6 +129,15 @@ def test_a_switch_is_built_on_the_companion_source(
     move(ahead, resume="switch")
     spark.switched_on_disk = on_disk
     assert (ahead.take(row(checkpoint="/c")) is not None) is taken
+    assert spark.built[0][1]
+
+
+def test_a_copy_is_built_on_the_source_that_its_runner_would_give_it(spark: Spark) -> None:
+    """A plan makes a copy for the sake of another runner; this one has the companion, and starts from it with that."""
+    ahead = ahead_of(Resume.SWITCH)
+    move(ahead, resume="carry")
+    spark.switched_on_disk = True
+    assert ahead.take(row(checkpoint="/c")) is not None
     assert spark.built[0][1]
 
 

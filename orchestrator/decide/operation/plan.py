@@ -114,6 +114,7 @@ def plan_json(facts: MoveFacts, gates: Sequence[Gate]) -> dict[str, object]:
         "to": facts.target,
         "epoch": facts.epoch,
         "resume": facts.resume.value,
+        "resume_text": resume_text(facts),
         "batch": facts.report.batch if facts.report else None,
         "uncommitted_batch": choice.treatment.value if choice else UncommittedBatch.NONE.value,
         "fence": facts.fence or "pending",
@@ -209,6 +210,23 @@ def target_offsets(targets: Iterable[Target]) -> Offsets:
             topic = offsets.setdefault(target.source, {}).setdefault(target.target_topic, {})
             topic[str(target.target_partition)] = target.target_offset
     return offsets
+
+
+def resume_text(facts: MoveFacts) -> str:
+    """What the way to go on does to the checkpoint, and why it is this one where the configuration leaves that open."""
+    match facts.resume:
+        case Resume.SWITCH:
+            return "the checkpoint stays, and from now on only a Spark with the companion can go on from it"
+        case Resume.FRESH:
+            return "a new checkpoint, without the state"
+    new = "a new checkpoint, from which any Spark can go on"
+    if facts.settings.resume is not Resume.AUTO or facts.kind not in MOVES:
+        return new
+    if facts.settings.patterned:
+        return f"{new}; switch cannot be: {', '.join(facts.settings.patterned)} subscribes by a pattern"
+    if not facts.runners:
+        return f"{new}; switch cannot be: no runner is alive that could tell whether it has the companion"
+    return f"{new}; switch cannot be: no companion in the Spark of {', '.join(facts.without_companion)}"
 
 
 def prepare_request(facts: MoveFacts, *, target_folder: str, attempt: int = 1) -> PrepareRequest:

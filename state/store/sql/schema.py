@@ -178,6 +178,7 @@ runners = sa.Table(
     sa.Column("pid_started", Big, nullable=False),
     sa.Column("spark_master", sa.Text, nullable=False),
     sa.Column("application_id", sa.Text),
+    sa.Column("companion", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("warm", sa.Boolean, nullable=False),
     sa.Column("plans", sa.JSON, nullable=False, server_default="{}"),
     sa.Column("started_at", Instant, nullable=False),

@@ -84,10 +84,11 @@ def _sources_of(hosting: Hosting, row: Assignment) -> dict[str, dict[str, str]]:
     }
 
 
-def changes_in_its_run(query: Query, here: str, there: str) -> bool:
+def changes_in_its_run(hosting: Hosting, name: str, here: str, there: str) -> bool:
     """Whether a run can leave one cluster for another: by the companion's source, and with nothing else to change."""
-    if query.resume is not Resume.SWITCH:
+    if hosting.resume(name) is not Resume.SWITCH:
         return False
+    query = hosting.query(name)
     writes_there = query.output is not None and query.output.cluster == "active"
     return not writes_there and query.settings_on(here) == query.settings_on(there)
 
@@ -97,7 +98,7 @@ def is_switched(hosting: Hosting, assignment: Assignment) -> bool:
 
     Raises ``CheckpointError``.
     """
-    if hosting.query(assignment.query).resume is Resume.SWITCH:
+    if hosting.resume(assignment.query) is Resume.SWITCH:
         return True
     return bool(read_moves(hosting.files, assignment.checkpoint, assignment.placed_epoch).chain)
 

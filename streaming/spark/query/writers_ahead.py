@@ -70,7 +70,8 @@ class WritersAhead:
             operation=operation,
             changed_at=self._hosting.now(),
         )
-        building = _Building(row=row, switched=resume == Resume.SWITCH, done=Future())
+        switched = Resume.SWITCH in {resume, self._hosting.resume(query)}  # as it is started whatever its checkpoint is
+        building = _Building(row=row, switched=switched, done=Future())
         with self._lock:
             before = self._building.get(query)
             if before is not None and before.is_for(row, switched=building.switched):

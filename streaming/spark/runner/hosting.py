@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from state.messages import Offsets, Process
 from state.model.entities import Assignment
-from state.settings.keys import Query, Tideover
+from state.settings.keys import Query, Resume, Tideover
 from state.settings.topics import topics_of
 from state.store.runner_store import RunnerStore
 from streaming.process import Identity
@@ -93,6 +93,8 @@ class Hosting:
     """Folder of the configuration: relative paths are relative to it."""
     here: Identity
     session: SparkSession
+    companion: bool = False
+    """Whether this Spark has it; asked once, for a heartbeat must not wait for the JVM."""
     files: CheckpointFiles
     store: RunnerStore
     listener: BatchListener
@@ -116,6 +118,10 @@ class Hosting:
 
     def query(self, name: str) -> Query:
         return self.settings.queries[name]
+
+    def resume(self, name: str) -> Resume:
+        """How a query that is run here goes on; never ``AUTO``."""
+        return self.query(name).resume_with(companion=self.companion)
 
     def declared(self, name: str, cluster: str) -> Declared:
         """The query's sources with their topics by their names on a cluster."""

@@ -26,7 +26,6 @@ from state.messages import (
 )
 from state.model.entities import Assignment, Desired, Intent, IntentKind, IntentState
 from state.settings.keys import Resume
-from streaming.spark.checkpoint.batch_news import has_companion
 from streaming.spark.checkpoint.carry import Placed, prepare
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.checkpoint.log_fence import release
@@ -224,7 +223,7 @@ class IntentWorker:
                 request = FenceRequest.of(intent.request)
                 hosted = self._hosted_of(intent.query)
                 if not (self._may_be_held(request, intent.query, cluster) and hold(request, hosted)):
-                    self._build_ahead(intent, request.cluster, self._hosting.query(intent.query).resume)
+                    self._build_ahead(intent, request.cluster, self._hosting.resume(intent.query))
                 fenced = fence(self._guard, request, hosted, declared, lambda: self._sink_of(hosted, row), placed)
                 ended = _ended(intent.query, hosted, fenced.checkpoint)
                 return fenced.as_json(), lambda: self._hosting.listener.catch_up(cluster, ended, _CATCH_UP_SECONDS)
@@ -243,7 +242,7 @@ class IntentWorker:
     def _may_be_held(self, request: FenceRequest, name: str, here: str) -> bool:
         """Whether a run can go on at the end of this move; one back in time works on a copy."""
         there = request.cluster if request.to_time_ms is None else ""
-        return bool(there) and changes_in_its_run(self._hosting.query(name), here, there)
+        return bool(there) and changes_in_its_run(self._hosting, name, here, there)
 
     def _build_ahead(self, intent: Intent, cluster: str, resume: str, starting: Offsets | None = None) -> None:
         """Build the writer of what is being moved; a fresh start has to know first where it begins."""
@@ -255,7 +254,7 @@ class IntentWorker:
 
     def _require_companion(self, wanted: PrepareRequest) -> None:
         """What goes on by a mapping can be started only by its source. Raises ``CompanionMissing``."""
-        if wanted.resume == Resume.SWITCH and not has_companion(self._hosting.session):
+        if wanted.resume == Resume.SWITCH and not self._hosting.companion:
             raise CompanionMissing(
                 "this runner has no companion in its Spark, so it could not start the query from a checkpoint that it "
                 "keeps: use resume: carry"

@@ -114,6 +114,7 @@ class Registration:
             pid_started=here.pid_started,
             spark_master=hosting.spark_master,
             application_id=hosting.application_id,
+            companion=hosting.companion,
             warm=self._warm,
             plans=self._plans,
             started_at=self._started_at,

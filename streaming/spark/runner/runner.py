@@ -252,8 +252,9 @@ class Runner:
         return 0 if declared is None else declared.priority
 
     def _may_be_held(self, operation: Operation) -> bool:
-        declared = self._hosting.settings.queries.get(operation.query)
-        return declared is not None and changes_in_its_run(declared, operation.source, operation.target)
+        if operation.query not in self._hosting.settings.queries:
+            return False
+        return changes_in_its_run(self._hosting, operation.query, operation.source, operation.target)
 
     def _is_held(self, query: str) -> bool:
         hosted = self._hosted.get(query)

@@ -30,7 +30,7 @@ from streaming.kafka.link import Link
 from streaming.kafka.probe import probes_on
 from streaming.probe.identities import Identities
 from streaming.process import own_identity
-from streaming.spark.checkpoint.batch_news import MANAGER
+from streaming.spark.checkpoint.batch_news import MANAGER, has_companion
 from streaming.spark.checkpoint.files import join
 from streaming.spark.checkpoint.hadoop_files import (
     HadoopFiles,
@@ -161,6 +161,7 @@ def run_runner(
         spark_master=str(session.sparkContext.master),
         application_id=str(session.sparkContext.applicationId),
         session=session,
+        companion=has_companion(session),
         files=checkpoint_files(session, local=local),
         store=store,
         listener=BatchListeners(tracker, lookout),
