@@ -45,7 +45,7 @@ _MODULES = (
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},
     switchover.NAME_OF_THREE: switchover.measure_three,
-    switchover.NAME_OF_RESUMES: switchover.measure_resumes,
+    switchover.NAME_OF_CARRY: switchover.measure_carry,
 }
 
 

@@ -1,8 +1,8 @@
 """``tideover run`` whose queries can be restarted the plain way: ``stop()`` and ``start()`` of Spark, in the same JVM.
 
 What a switchover is compared with is the very query, in the driver that it runs in, warmed up by the same batches.
-A file ``restart`` in the folder that ``BENCH_DOOR`` names asks for it: all running queries are stopped, one after the
-other, and each is started again by the writer that it was started by. ``restarted`` then says when that was. The
+A file ``restart`` in the folder that ``BENCH_DOOR`` names asks for it: a writer is built for each running query where
+it is now, all are stopped, one after the other, and each writer is started. ``restarted`` then says when that was. The
 runner's own thread, which would see that its run has ended, sees it active meanwhile.
 
 Arguments are those of ``tideover``.
@@ -13,17 +13,22 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from bench.errors import BenchError
 from orchestrator.cli import main
+from streaming.spark.checkpoint.batch_news import follow
 from streaming.spark.query.callbacks import CallbackGate
+from streaming.spark.query.launch import prepare_writer
 from streaming.spark.query.query_run import Run
-from streaming.spark.runner import supervisor
+from streaming.spark.runner import runner, supervisor
+from streaming.spark.runner.supervisor import QuerySupervisor
 
 DOOR = "BENCH_DOOR"
 ASKED, DONE = "restart", "restarted"
@@ -34,22 +39,44 @@ class RestartableRun(Run):
     """A run whose query may be stopped and started again under it."""
 
     def __init__(self, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> None:
-        super().__init__(session, writer.start(), gate)
-        self._writer = writer
+        news = follow(session)
+        super().__init__(session, writer.start(), gate, news)
         self._restarting = False
+        self.build: Callable[[CallbackGate], tuple[SparkSession, DataStreamWriter]] | None = None
+        """Makes another writer of this query where it is now; a run may have changed its cluster."""
 
     @property
     def is_active(self) -> bool:
         return self._restarting or super().is_active
 
+    def writer(self) -> DataStreamWriter:
+        """Of this query, followed from its start on. Raises what ``prepare_writer`` does."""
+        if self.build is None:
+            raise BenchError(f"run {self.run_id} was not begun by a runner")
+        before = self.news
+        self._session, writer = self.build(self._gate)
+        self.news = follow(self._session)
+        if before is not None:
+            before.close()
+        return writer
+
     def stop_plainly(self) -> None:
         self._restarting = True
         self._query.stop()
 
-    def start_plainly(self) -> None:
-        self._query = self._writer.start()
+    def start_plainly(self, writer: DataStreamWriter) -> None:
+        self._query = writer.start()
         self.run_id = str(self._query.runId)
         self._restarting = False
+
+
+class RestartableSupervisor(QuerySupervisor):
+    """Tells its run how it would be begun anew."""
+
+    def _begun(self, run: Run, what: str) -> None:
+        if isinstance(run, RestartableRun):
+            run.build = partial(prepare_writer, self._hosting, self._assignment)
+        super()._begun(run, what)
 
 
 class Door:
@@ -77,12 +104,13 @@ class Door:
     def _restart(self) -> dict[str, float]:
         """Stop and start all that run, as a plain program does; when the first stop began, and the first start."""
         self._runs = [run for run in self._runs if run.is_active]
+        writers = [run.writer() for run in self._runs]
         stopped_at = time.time()
         for run in self._runs:
             run.stop_plainly()
         started_at = time.time()
-        for run in self._runs:
-            run.start_plainly()
+        for run, writer in zip(self._runs, writers, strict=True):
+            run.start_plainly(writer)
         return {"stop": stopped_at, "start": started_at}
 
 
@@ -90,7 +118,7 @@ def run(arguments: Sequence[str]) -> int:
     """``tideover`` with these arguments, and the door beside it."""
     door = Door(Path(os.environ[DOOR]))
     threading.Thread(target=door.serve, name="door", daemon=True).start()
-    with patch.object(supervisor, "Run", door):
+    with patch.object(supervisor, "Run", door), patch.object(runner, "QuerySupervisor", RestartableSupervisor):
         return main(arguments)
 
 

@@ -10,16 +10,18 @@ was committed on the old cluster to the first batch with data that was committed
 call of ``stop()`` to the first batch with data behind the call of ``start()``. So what a query waits between two
 triggers is in the pause, and not in the restart.
 
-``switchover-resume`` moves one query there and back by ``carry``, there and back by ``switch``, and so on, in one world
-and one JVM. A query goes from each to the other by any move, so only what is asked for changes.
+Beside both stands what passes between two commits when nothing is done. The pause of a move by ``switch`` is held
+against that, for it neither stops nor starts anything; ``switchover-carry`` moves one query by ``carry``, and its pause
+is held against the restart.
 """
 
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from subprocess import Popen
@@ -36,9 +38,11 @@ from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
 from streaming.spark.checkpoint.log_text import parse_offset_entry
 
-NAME, NAME_OF_THREE, NAME_OF_RESUMES = "switchover", "switchover-three", "switchover-resume"
+NAME, NAME_OF_THREE, NAME_OF_CARRY = "switchover", "switchover-three", "switchover-carry"
 TIMES = 1.5
-"""The pause may be this many times the restart."""
+"""The pause may be this many times the restart, where a run is stopped and another one started."""
+TIMES_ORDINARY = 1.25
+"""It may be this many times what passes between two commits anyhow, where the run goes on."""
 ROUNDS = 10
 RATE = 2000
 LATEST_BEGIN_SECONDS = 330.0
@@ -62,10 +66,10 @@ class Taken:
 
     pauses: list[float] = field(default_factory=list)
     restarts: list[float] = field(default_factory=list)
+    ordinary: list[float] = field(default_factory=list)
+    """From one commit to the next, while the query was left alone."""
     parts: dict[str, list[float]] = field(default_factory=dict)
     """By step of the operation, how long it took."""
-    by_resume: dict[str, list[float]] = field(default_factory=dict)
-    """The pauses by how the query went on."""
 
 
 def measure(setting: Setting) -> list[Row]:
@@ -78,30 +82,35 @@ def measure_three(setting: Setting) -> list[Row]:
     return _measure(setting, NAME_OF_THREE, "three queries at once", THREE)
 
 
-def measure_resumes(setting: Setting) -> list[Row]:
-    """Of one query, by ``carry`` and by ``switch`` in turn. Raises BenchError."""
-    with stage(setting.directory, setting.say) as on:
-        taken = _play(on, ONE, setting.base_port, setting.count(ROUNDS), ("carry", "switch"))
-    apart = {resume: replace(taken, pauses=pauses) for resume, pauses in taken.by_resume.items()}
-    return [row(NAME_OF_RESUMES, f"one query, resume: {resume}", each) for resume, each in apart.items()]
+def measure_carry(setting: Setting) -> list[Row]:
+    """Of one query, by ``carry``. Raises BenchError."""
+    return _measure(setting, NAME_OF_CARRY, "one query, resume: carry", ONE, resume="carry")
 
 
-def _measure(setting: Setting, name: str, what: str, queries: Sequence[str]) -> list[Row]:
+def _measure(setting: Setting, name: str, what: str, queries: Sequence[str], resume: str = "auto") -> list[Row]:
     with stage(setting.directory, setting.say) as on:
-        return [row(name, what, _play(on, queries, setting.base_port, setting.count(ROUNDS)))]
+        return [row(name, what, _play(on, queries, setting.base_port, setting.count(ROUNDS), resume))]
 
 
 def row(name: str, what: str, taken: Taken) -> Row:
     """The measurement as a line of the report; the figure to reach is a multiple of the restart beside it."""
-    restarts = Spread.of(taken.restarts)
+    restarts, ordinary = Spread.of(taken.restarts), Spread.of(taken.ordinary)
+    times, beside = (TIMES, restarts) if name == NAME_OF_CARRY else (TIMES_ORDINARY, ordinary)
+    reach = (
+        f"{TIMES:g} times Spark's own restart, from stop() to the first commit with data, in the same JVM"
+        if beside is restarts
+        else f"{TIMES_ORDINARY:g} times what passes between two commits when nothing is done, for the run goes on"
+    )
     return Row(
         measurement=name, what=f"pause, {what}", unit="s", ours=Spread.of(taken.pauses),
-        limit=None if restarts is None else TIMES * restarts.median,
-        others=(Other(name="stop() and start() of the same queries", spread=restarts),),
+        limit=None if beside is None else times * beside.median,
+        others=(
+            Other(name="stop() and start() of the same queries", spread=restarts),
+            Other(name="between two commits, when nothing is done", spread=ordinary),
+        ),
         note=(
             "Last batch committed on the old cluster to the first with data committed on the new one, both alive, under"
-            f" {RATE:,} records/s. Reach: {TIMES:g} times Spark's own restart, from stop() to the first commit with"
-            " data, in the same JVM."
+            f" {RATE:,} records/s. Reach: {reach}."
         ),
         detail={STEPS: {step: round(median(each), 3) for step, each in taken.parts.items()}},
     )  # fmt: skip
@@ -114,6 +123,12 @@ def commits(checkpoint: Path) -> dict[int, float]:
         with suppress(FileNotFoundError):  # Spark keeps the last hundred
             found[int(path.name)] = path.stat().st_mtime
     return found
+
+
+def gaps(checkpoint: Path, count: int) -> list[float]:
+    """Of the newest batches, the seconds from each commit to the next."""
+    newest = [at for _, at in sorted(commits(checkpoint).items())][-count:]
+    return [later - earlier for earlier, later in pairwise(newest)]
 
 
 def has_data(checkpoint: Path, batch: int) -> bool:
@@ -134,17 +149,17 @@ def first_data(checkpoint: Path, *, after: int, since: float = 0.0) -> float | N
     return None
 
 
-def leave_alone(config: Path, queries: Sequence[str]) -> Places:
+def leave_alone(config: Path, queries: Sequence[str], resume: str = "auto") -> Places:
     """Leave only these queries in a configuration; where their checkpoints begin."""
     declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    declared["queries"] = {name: declared["queries"][name] for name in queries}
+    declared["queries"] = {name: {**declared["queries"][name], "resume": resume} for name in queries}
     config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
     return {name: Path(query["checkpoint"]) for name, query in declared["queries"].items()}
 
 
-def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resumes: Sequence[str] = ("carry",)) -> Taken:
+def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume: str) -> Taken:
     open_world(on, Script(base_port=base_port))
-    places = leave_alone(on.config, queries)
+    places = leave_alone(on.config, queries, resume)
     on.environment[DOOR] = str(on.directory)
     runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
     taken, here, there, began = Taken(), "east", "west", time.monotonic()
@@ -153,8 +168,8 @@ def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume
     for number in range(rounds):
         _restart(on, places, taken)
         _await_more(on, places)
-        _ask_for(on.config, resume := resumes[number // 2 % len(resumes)])  # each goes there and back
-        places = _switch_over(on, places, there, taken, resume)
+        taken.ordinary += [gap for place in places.values() for gap in gaps(place, _BATCHES)]
+        places = _switch_over(on, places, there, taken)
         _tell(on, f"round {number + 1} of {rounds}", taken, len(queries))
         if number + 1 == rounds or time.monotonic() > began + LATEST_BEGIN_SECONDS:
             break
@@ -163,13 +178,6 @@ def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume
         _await_more(on, places)
     on.stop(runner)
     return taken
-
-
-def _ask_for(config: Path, resume: str) -> None:
-    """How the next move is to leave the checkpoint: a plan takes it from the file, a runner only when it starts."""
-    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    declared["queries"] = {name: {**query, "resume": resume} for name, query in declared["queries"].items()}
-    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
 
 
 def _turn(on: Stage, traffic: "Popen[bytes]", cluster: str) -> "Popen[bytes]":
@@ -191,7 +199,7 @@ def _restart(on: Stage, places: Places, taken: Taken) -> None:
     ]
 
 
-def _switch_over(on: Stage, places: Places, to: str, taken: Taken, resume: str) -> Places:
+def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
     """Move the queries; where their checkpoints are then."""
     words = ("switchover", *places, "--to", to, "--yes", "--reason", "bench", "-o", "json")
     code, printed = on.tideover(*words, check=False)
@@ -203,7 +211,6 @@ def _switch_over(on: Stage, places: Places, to: str, taken: Taken, resume: str) 
     for query, place in places.items():
         last = operations[query]["plan"]["batch"]
         taken.pauses.append(_await_data(on, after[query], after=last) - commits(place)[last])
-        taken.by_resume.setdefault(resume, []).append(taken.pauses[-1])
         for name, seconds in parts(operations[query]).items():
             taken.parts.setdefault(name, []).append(seconds)
     return after

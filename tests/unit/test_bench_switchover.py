@@ -36,11 +36,19 @@ def test_a_commit_before_the_restart_does_not_end_it(checkpoint: Path) -> None:
     assert switchover.first_data(checkpoint, after=-1, since=1008.5) == 1010.0
 
 
-def test_the_figure_to_reach_is_a_multiple_of_the_restart() -> None:
-    row = switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4, 1.6, 9.0], restarts=[1.0, 2.0, 0.5]))
-    assert row.limit == pytest.approx(1.5)
-    assert row.met is False
-    assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4], restarts=[1.0])).met is True
+def test_the_newest_gaps_between_commits_are_told(checkpoint: Path) -> None:
+    write(checkpoint, "commits", 10, 1012.5)
+    assert switchover.gaps(checkpoint, 3) == [1.0, 2.5]
+    assert switchover.gaps(checkpoint, 1) == []
+
+
+def test_the_figure_to_reach_is_a_multiple_of_what_is_measured_beside() -> None:
+    taken = switchover.Taken(pauses=[1.4, 1.6, 9.0], restarts=[1.0, 2.0, 0.5], ordinary=[2.0])
+    carried, switched = (switchover.row(name, "one query", taken) for name in (switchover.NAME_OF_CARRY, "switchover"))
+    assert carried.limit == pytest.approx(1.5)
+    assert carried.met is False
+    assert switched.limit == pytest.approx(2.5)
+    assert switched.met is True
     assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4])).met is None
 
 
