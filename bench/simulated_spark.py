@@ -107,12 +107,17 @@ class SimulatedRunner:
             cluster: Link(declared, name=cluster, identify=self._identities.of(cluster))
             for cluster, declared in settings.clusters.items()
         }
-        self._tracker = Tracker(
-            self._links.__getitem__, store, folder / name, lambda: datetime.now(UTC), settings.timeline_of
-        )
         own = [query for query, declared in settings.queries.items() if name in declared.runners]
         self._probe = RunnerProbe(
             name, self._instance, probes_on(settings, self._identities, own), store, settings.detection
+        )
+        self._tracker = Tracker(
+            self._links.__getitem__,
+            store,
+            folder / name,
+            lambda: datetime.now(UTC),
+            settings.timeline_of,
+            self._probe.is_silent,
         )
         self._listener: BatchListener = BatchListeners(self._tracker, self._probe)
         self._checkpoints: dict[str, Checkpoint] = {}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -26,6 +26,7 @@ from streaming.spark.tracking.timeline_recorder import TimelineRecorder
 from streaming.spark.tracking.tracker import ClusterTracker, _Needed, _Over, _Seen, _Word
 from tests.memory_log import MemoryCluster
 from tests.memory_store import MemoryStore
+from tests.waiting import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SUBJECT = Subject("revenue", 1, "east", "/checkpoints/revenue")
@@ -204,6 +205,51 @@ def test_nobody_waits_for_the_end_of_a_look_at_a_cluster_that_hangs(tmp_path: Pa
     is_over.set()
     running.ask_to_stop()
     running.join(60.0)
+
+
+def test_a_cluster_that_is_seen_to_be_silent_is_asked_briefly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody waits an hour for what it is being asked since before."""
+    monkeypatch.setattr(module, "_ASK_SECONDS", 3600.0)
+    store, cluster = FragileStore(lambda: NOW), SlowCluster(east(50))
+    store.adopt(ROW)
+    recorder = TimelineRecorder(store, lambda _: Timeline(), lambda: NOW)
+    silent = [False]
+    running = ClusterTracker(
+        "east", lambda _: cast(ClusterLog, cluster), store, Spool(tmp_path / "s"), recorder, lambda: NOW,
+        lambda: silent[0],
+    )  # fmt: skip
+    running.tell(seen(4))
+    running.start()
+    assert cluster.asked.wait(60.0)
+    assert cluster.timeouts[-1] > 1000.0
+    silent[0] = True
+    waits = threading.Thread(target=running.catch_up, args=(None, math.inf))
+    waits.start()
+    waits.join(60.0)
+    assert not waits.is_alive()
+    cluster.go_on.set()
+    running.tell(seen(5))
+    until(lambda: len(cluster.timeouts) > 1 and cluster.timeouts[-1] <= module._ASK_SILENT_SECONDS)
+    running.ask_to_stop()
+    running.join(60.0)
+
+
+class SlowCluster:
+    """Answers its first fetch only once it may, and knows how long each might have taken."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self.asked, self.go_on = threading.Event(), threading.Event()
+        self.timeouts: list[float] = []
+
+    def fetch(self, starts: Any, *, timeout: float, **more: Any) -> Any:
+        self.timeouts.append(timeout)
+        self.asked.set()
+        assert self.go_on.wait(60.0)
+        return self._cluster.fetch(starts, timeout=timeout, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
 
 
 def east(records: int) -> MemoryCluster:

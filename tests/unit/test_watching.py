@@ -10,11 +10,11 @@ from structlog.testing import capture_logs
 
 from orchestrator.cluster_watch import ClusterWatch, Observer
 from state.errors import StaleTerm
-from state.model.cluster_status import Verdict
+from state.model.cluster_status import Layer, Verdict
 from state.settings.keys import Tideover
 from state.store.write_checks import CONTROLLER
 from streaming.probe.identities import Identities
-from streaming.probe.result import ProbeResult
+from streaming.probe.result import LayerPassed, ProbeResult
 from streaming.spark.checkpoint.follower import Batch
 from streaming.spark.runner.hosting import Subject
 from streaming.spark.runner.runner_probe import RunnerProbe
@@ -42,6 +42,9 @@ class World:
     def __init__(self) -> None:
         self.dark: set[tuple[str, str]] = set()
         """Who does not see which cluster."""
+        self.trouble = "refused"
+        self.answered: tuple[LayerPassed, ...] = ()
+        """What whoever does not see it met, and how far it came."""
         self.west = MemoryCluster("west")
         self.lock = threading.Lock()
 
@@ -56,8 +59,10 @@ class WorldProbe:
         self._world, self._place = world, (who, cluster)
 
     def run(self, timeout: float) -> ProbeResult:
-        dark = self._place in self._world.dark
-        return ProbeResult(began=time.monotonic(), seconds=0.0, trouble=TROUBLES["refused"] if dark else None)
+        began, world = time.monotonic(), self._world
+        if self._place not in world.dark:
+            return ProbeResult(began=began, seconds=0.0)
+        return ProbeResult(began=began, seconds=0.0, passed=world.answered, trouble=TROUBLES[world.trouble])
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -213,6 +218,20 @@ def test_a_planned_batch_is_evidence_where_the_runners_probes_fail(
     lookout.see(subject, Batch(id=1000, offsets={}, committed=True))
     lookout.see(subject, Batch(id=1000, offsets={}, committed=False, planned_after=None))
     until(lambda: verdicts(watching, term)[0] is Verdict.DOWN)
+
+
+def test_a_runner_calls_silent_what_answers_nothing_for_a_reason_of_its_own(world: World, lookout: RunnerProbe) -> None:
+    until(lambda: lookout.probe_reports() != [])
+    assert not lookout.is_silent("east")
+    assert not lookout.is_silent("north"), "nobody looks at it"
+    world.dark = {("runner", "east")}
+    until(lambda: lookout.is_silent("east"))
+    world.trouble = "credential"
+    until(lambda: not lookout.is_silent("east"))
+    world.trouble = "silent"
+    until(lambda: lookout.is_silent("east"))
+    world.answered = (LayerPassed(layer=Layer.METADATA, ms=1.0),)
+    until(lambda: not lookout.is_silent("east"))
 
 
 def test_a_verdict_that_stays_is_rewritten_sometimes_and_not_every_tick(

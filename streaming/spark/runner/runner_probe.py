@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from state.errors import StoreError
-from state.model.cluster_status import ProbeReport
+from state.model.cluster_status import Fault, ProbeReport
 from state.settings.keys import Detection
 from state.store.runner_store import RunnerStore
 from streaming.clocks import Clocks, store_time
@@ -96,6 +96,14 @@ class RunnerProbe(BatchListener):
         newest = self._probers[cluster].window.newest
         trouble = newest.trouble if newest is not None else None
         return trouble.text if trouble is not None and trouble.kind == "identity" else None
+
+    def is_silent(self, cluster: str) -> bool:
+        """Whether the newest look was not answered, for a reason that is the cluster's."""
+        prober = self._probers.get(cluster)
+        newest = None if prober is None else prober.window.newest
+        if newest is None or newest.trouble is None:
+            return False
+        return newest.trouble.fault is Fault.THEIRS and newest.latency_ms is None
 
     def probe_reports(self) -> list[ProbeReport]:
         """What is seen now. Raises ``StoreError``: the times are on its clock."""

@@ -143,15 +143,16 @@ def run_runner(
     require_exclusive_create(session, settings, name, base)
     identities = Identities(settings)
     identities.learn(store)
+    own = [query for query, declared in settings.queries.items() if name in declared.runners]
+    lookout = RunnerProbe(name, instance, probes_on(settings, identities, own), store, settings.detection)
     tracker = Tracker(
         lambda cluster: Link(settings.clusters[cluster], name=cluster, identify=identities.of(cluster)),
         store,
         spool_folder(base, os.environ) / name,
         ForwardClock(),
         settings.timeline_of,
+        lookout.is_silent,
     )
-    own = [query for query, declared in settings.queries.items() if name in declared.runners]
-    lookout = RunnerProbe(name, instance, probes_on(settings, identities, own), store, settings.detection)
     hosting = Hosting(
         settings=settings,
         runner=name,

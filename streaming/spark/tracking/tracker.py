@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,7 +30,9 @@ from streaming.spark.tracking.spool import Spool, Spooled
 from streaming.spark.tracking.timeline_recorder import TimelineOf, TimelineRecorder
 from streaming.spark.tracking.track import RunProgress
 
-_ASK_SECONDS = 1.0
+_ASK_SECONDS, _ASK_SILENT_SECONDS = 1.0, 0.25
+"""How long a cluster is asked; shorter while this process sees by other means that it does not answer, for words of
+batches wait meanwhile, and so does who needs their positions."""
 _SAMPLE_SECONDS, _LONGEST_SAMPLE_SECONDS = 1.0, 5.0
 _SAMPLE_SHARE = 0.005
 """Of one core: a hundred partitions are sampled every second, a thousand about every third."""
@@ -81,7 +84,17 @@ _Word = _Seen | _Counted | _Over | _Needed
 class Tracker:
     """Hears of every batch of this runner and passes it to the thread of its cluster."""
 
-    def __init__(self, open_log: OpenLog, store: RunnerStore, folder: Path, now: Now, timeline_of: TimelineOf) -> None:
+    def __init__(
+        self,
+        open_log: OpenLog,
+        store: RunnerStore,
+        folder: Path,
+        now: Now,
+        timeline_of: TimelineOf,
+        is_silent: Callable[[str], bool] = lambda cluster: False,
+    ) -> None:
+        """``is_silent``: whether a cluster was seen not to answer, by whatever else looks at it here."""
+        self._is_silent = is_silent
         self._open_log = open_log
         self._store = store
         self._folder = folder
@@ -124,7 +137,8 @@ class Tracker:
             if cluster not in self._clusters:
                 spool = Spool(self._folder / f"{cluster}.spool")
                 recorder = TimelineRecorder(self._store, self._timeline_of, self._now)
-                each = ClusterTracker(cluster, self._open_log, self._store, spool, recorder, self._now)
+                silent = partial(self._is_silent, cluster)
+                each = ClusterTracker(cluster, self._open_log, self._store, spool, recorder, self._now, silent)
                 self._clusters[cluster] = each
                 each.start()
             return self._clusters[cluster]
@@ -134,8 +148,16 @@ class ClusterTracker(threading.Thread):
     """Tracks what is read from one cluster."""
 
     def __init__(
-        self, cluster: str, open_log: OpenLog, store: RunnerStore, spool: Spool, recorder: TimelineRecorder, now: Now
+        self,
+        cluster: str,
+        open_log: OpenLog,
+        store: RunnerStore,
+        spool: Spool,
+        recorder: TimelineRecorder,
+        now: Now,
+        is_silent: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_silent = is_silent
         super().__init__(name=f"track {cluster}", daemon=True)
         self._cluster = cluster
         self._open_log = open_log
@@ -176,7 +198,7 @@ class ClusterTracker(threading.Thread):
         self.tell(needed)
         while self.is_alive() and not (needed.stored.is_set() and self._kept.is_empty):
             looks = self._looking and self._kept.is_empty
-            patience = _ASK_SECONDS if self._reachable else _DEAD_LOOK_SECONDS
+            patience = self._ask_seconds if self._reachable else _DEAD_LOOK_SECONDS
             if time.monotonic() - began >= (min(patience, seconds) if looks else seconds):
                 return looks
             time.sleep(_LOOK_SECONDS)
@@ -255,7 +277,7 @@ class ClusterTracker(threading.Thread):
         began = time.thread_time()
         now = time.monotonic()
         if self._is_foreign and now >= self._read_at:
-            self._look(lambda: self._opened().names(timeout=_ASK_SECONDS))
+            self._look(lambda: self._opened().names(timeout=self._ask_seconds))
             self._read_at = now + _DEAD_PAUSE_SECONDS
         is_due = now >= self._read_at or (self._unasked and now >= self._store_at)
         if self._tracks and is_due:
@@ -300,7 +322,11 @@ class ClusterTracker(threading.Thread):
 
     def _read(self, tracks: Collection[RunProgress]) -> None:
         """Read the records before the ends that are new. Raises ``KafkaError``."""
-        read_ends(self._opened(), tracks, timeout=_ASK_SECONDS)
+        read_ends(self._opened(), tracks, timeout=self._ask_seconds)
+
+    @property
+    def _ask_seconds(self) -> float:
+        return _ASK_SILENT_SECONDS if self._is_silent() else _ASK_SECONDS
 
     def _opened(self) -> ClusterLog:
         if self._log is None:
@@ -315,7 +341,7 @@ class ClusterTracker(threading.Thread):
             return []
         began = time.thread_time()
         partitions = {each for track in self._tracks.values() for each in track.partitions()}
-        samples = self._sampler.sample(partitions, self._now(), timeout=_ASK_SECONDS)
+        samples = self._sampler.sample(partitions, self._now(), timeout=self._ask_seconds)
         pause = (time.thread_time() - began) / _SAMPLE_SHARE
         self._sample_at = now + min(max(pause, _SAMPLE_SECONDS), _LONGEST_SAMPLE_SECONDS)
         return samples
