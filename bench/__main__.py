@@ -19,6 +19,7 @@ from bench import (
     drill,
     environment,
     exact,
+    light,
     lookup,
     lookup_100k,
     size,
@@ -39,8 +40,8 @@ from reports.origin import origin
 from streaming import class_archive
 
 _MODULES = (
-    lookup, lookup_100k, exact, tracking, timeline, switch, switchover, drill, takeover, watch, desk, desk_size, size,
-    thousand,
+    lookup, lookup_100k, exact, tracking, timeline, switch, switchover, light, drill, takeover, watch, desk, desk_size,
+    size, thousand,
 )  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},

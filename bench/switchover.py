@@ -166,8 +166,8 @@ def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume
     traffic = on.start_traffic(here, RATE, 3600)
     await_running(on, runner, batches=_WARM_BATCHES, warm=True)
     for number in range(rounds):
-        _restart(on, places, taken)
-        _await_more(on, places)
+        taken.restarts += restart(on, places)
+        await_more(on, places)
         taken.ordinary += [gap for place in places.values() for gap in gaps(place, _BATCHES)]
         places = _switch_over(on, places, there, taken)
         _tell(on, f"round {number + 1} of {rounds}", taken, len(queries))
@@ -175,7 +175,7 @@ def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume
             break
         here, there = there, here
         traffic = _turn(on, traffic, here)
-        _await_more(on, places)
+        await_more(on, places)
     on.stop(runner)
     return taken
 
@@ -188,15 +188,14 @@ def _turn(on: Stage, traffic: "Popen[bytes]", cluster: str) -> "Popen[bytes]":
     return on.start_traffic(cluster, RATE, 3600)
 
 
-def _restart(on: Stage, places: Places, taken: Taken) -> None:
+def restart(on: Stage, places: Places) -> list[float]:
+    """Stop and start the queries the plain way; of each, the seconds from there to its first commit with data."""
     (on.directory / ASKED).touch()
     done = on.directory / DONE
     _await(on, done.exists, "the queries were not restarted")
     times = json.loads(done.read_text(encoding="ascii"))
     done.unlink()
-    taken.restarts += [
-        _await_data(on, place, after=-1, since=times["start"]) - times["stop"] for place in places.values()
-    ]
+    return [_await_data(on, place, after=-1, since=times["start"]) - times["stop"] for place in places.values()]
 
 
 def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
@@ -234,7 +233,7 @@ def _instant(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _await_more(on: Stage, places: Places) -> None:
+def await_more(on: Stage, places: Places) -> None:
     """Until each query has committed some batches more; by the files: a command's process costs what is measured."""
     reached = {place: max(commits(place), default=-1) + _BATCHES for place in places.values()}
     _await(on, lambda: all(max(commits(place), default=-1) >= each for place, each in reached.items()), "no batches")

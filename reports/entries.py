@@ -133,6 +133,11 @@ ENTRIES = (
         judges=("bench/samples.py",), unit="measurements", written="bench-switchover/report.md",
     ),
     Entry(
+        name="bench-light", title="Measurements of what settings of Spark cost a restart and a batch",
+        command=_bench("bench-light", "light"), minutes=15, judged=BY_FIGURES,
+        judges=("bench/samples.py",), unit="measurements", written="bench-light/report.md",
+    ),
+    Entry(
         name="bench-watch", title="Measurements of the controller's watch",
         command=_bench("bench-watch", "watch"), minutes=19, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-watch/report.md",

@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 
-from bench import drill, switchover
+from bench import drill, light, switchover
 
 
 def write(checkpoint: Path, log: str, batch: int, at: float, end: int = 0) -> None:
@@ -50,6 +51,29 @@ def test_the_figure_to_reach_is_a_multiple_of_what_is_measured_beside() -> None:
     assert switched.limit == pytest.approx(2.5)
     assert switched.met is True
     assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4])).met is None
+
+
+def test_a_batch_lasts_from_its_plan_to_its_commit(checkpoint: Path) -> None:
+    assert light.durations(checkpoint, 2) == pytest.approx([0.9, 0.9])
+    (checkpoint / "offsets" / "8").unlink()
+    assert light.durations(checkpoint, 2) == pytest.approx([0.9])
+
+
+def test_each_set_of_settings_stands_beside_the_one_that_is_set() -> None:
+    taken = {what: light.Taken([1.0, 2.0, 3.0], [0.5]) for what in light.VARIANTS}
+    found = {row.what: row for row in light.rows(taken)}
+    assert found[f"restart, {light.AS_SET}"].others == ()
+    assert [each.name for each in found["batch, RocksDB"].others] == [light.AS_SET]
+    assert len(found) == 2 * len(light.VARIANTS)
+
+
+def test_settings_are_declared_where_a_runner_reads_them(tmp_path: Path) -> None:
+    config = tmp_path / "tideover.yaml"
+    config.write_text("queries: {revenue: {sources: {orders: {topics: [orders]}}}}", encoding="utf-8")
+    light.declare(config, light.Settings({"spark.sql.shuffle.partitions": "1"}, {"minPartitions": "16"}))
+    query = yaml.safe_load(config.read_text(encoding="utf-8"))["queries"]["revenue"]
+    assert query["spark"] == {"spark.sql.shuffle.partitions": "1"}
+    assert query["sources"]["orders"] == {"topics": ["orders"], "options": {"minPartitions": "16"}}
 
 
 def test_steps_that_ended_are_timed() -> None:

@@ -1,0 +1,133 @@
+"""What settings of Spark cost a query with state: its own restart, and an ordinary batch.
+
+For each set of settings a world of its own: two clusters, load, and a runner with one query with state, warmed up. The
+query is restarted the plain way again and again (``bench.restarting_runner``). *Restart*: from the call of ``stop()``
+to the first batch with data that is committed behind ``start()``. *Batch*: from the plan of a batch to its commit, by
+the times of the files in ``offsets`` and ``commits``, while nothing is done. A checkpoint keeps most of these settings
+from its first start on, so each set begins with an empty one.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from bench.report import Other, Row
+from bench.restarting_runner import DOOR
+from bench.samples import Spread
+from bench.setting import Setting
+from bench.switchover import await_more, commits, leave_alone, restart
+from lab.scenario import Script, open_world
+from lab.stage import Stage, await_running, stage
+
+NAME = "light"
+ROUNDS = 6
+RATE = 2000
+QUERY = "revenue"
+_WARM_BATCHES = 20
+_BATCHES = 4
+_STATE = "spark.sql.streaming.stateStore"
+_ROCKSDB = {f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
+_CHANGELOG = f"{_STATE}.rocksdb.changelogCheckpointing.enabled"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What differs from what Tideover sets: settings of the session, and options of the source."""
+
+    spark: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+AS_SET = "as Tideover sets it: 4 shuffle partitions, HDFS-backed state"
+VARIANTS: Mapping[str, Settings] = {
+    AS_SET: Settings(),
+    "1 shuffle partition": Settings({"spark.sql.shuffle.partitions": "1"}),
+    "20 shuffle partitions": Settings({"spark.sql.shuffle.partitions": "20"}),
+    "200 shuffle partitions, Spark's default": Settings({"spark.sql.shuffle.partitions": "200"}),
+    "RocksDB": Settings({**_ROCKSDB, _CHANGELOG: "false"}),
+    "RocksDB with changelog": Settings({**_ROCKSDB, _CHANGELOG: "true"}),
+    "minPartitions 16 of 4 Kafka partitions": Settings(options={"minPartitions": "16"}),
+    "no batch without data": Settings({"spark.sql.streaming.noDataMicroBatches.enabled": "false"}),
+}
+
+
+@dataclass
+class Taken:
+    """What was measured with one set of settings, in seconds."""
+
+    restarts: list[float] = field(default_factory=list)
+    batches: list[float] = field(default_factory=list)
+
+
+def measure(setting: Setting) -> list[Row]:
+    """Of each set of settings. Raises BenchError."""
+    taken = {what: _play(setting, number, what, settings) for number, (what, settings) in enumerate(VARIANTS.items())}
+    return rows(taken)
+
+
+def rows(taken: Mapping[str, Taken]) -> list[Row]:
+    """A restart and a batch of each set, beside those of the first one."""
+    return [
+        *_rows("restart", {what: each.restarts for what, each in taken.items()}, _RESTART),
+        *_rows("batch", {what: each.batches for what, each in taken.items()}, _BATCH),
+    ]
+
+
+_RESTART = f"stop() to the first commit with data, under {RATE:,} records/s, in a JVM that is warm."
+_BATCH = "From the plan of a batch to its commit, when nothing is done."
+
+
+def _rows(kind: str, samples: Mapping[str, list[float]], note: str) -> list[Row]:
+    first = Other(name=AS_SET, spread=Spread.of(samples[AS_SET]))
+    return [
+        Row(
+            measurement=NAME, what=f"{kind}, {what}", unit="s", ours=Spread.of(each),
+            others=() if what == AS_SET else (first,), note=note,
+        )
+        for what, each in samples.items()
+    ]  # fmt: skip
+
+
+def durations(checkpoint: Path, count: int) -> list[float]:
+    """Of the newest batches that are committed, the seconds from plan to commit."""
+    found = []
+    for batch, at in sorted(commits(checkpoint).items())[-count:]:
+        with suppress(FileNotFoundError):  # Spark keeps the last hundred
+            found.append(at - (checkpoint / "offsets" / str(batch)).stat().st_mtime)
+    return found
+
+
+def declare(config: Path, settings: Settings) -> None:
+    """Give the query these settings."""
+    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
+    for query in declared["queries"].values():
+        query["spark"] = dict(settings.spark)
+        for source in query["sources"].values():
+            source["options"] = dict(settings.options)
+    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+
+
+def _play(setting: Setting, number: int, what: str, settings: Settings) -> Taken:
+    with stage(setting.directory / str(number), setting.say) as on:
+        return _restart_again_and_again(on, setting, what, settings)
+
+
+def _restart_again_and_again(on: Stage, setting: Setting, what: str, settings: Settings) -> Taken:
+    open_world(on, Script(base_port=setting.base_port))
+    places = leave_alone(on.config, (QUERY,))
+    declare(on.config, settings)
+    on.environment[DOOR] = str(on.directory)
+    runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
+    on.start_traffic("east", RATE, 3600)
+    await_running(on, runner, batches=_WARM_BATCHES, warm=True)
+    taken = Taken()
+    for _ in range(setting.count(ROUNDS)):
+        taken.restarts += restart(on, places)
+        await_more(on, places)
+        taken.batches += durations(places[QUERY], _BATCHES - 1)
+    on.say(f"{what}: restart {taken.restarts[-1]:.2f} s, batch {taken.batches[-1]:.2f} s")
+    on.stop(runner)
+    return taken
