@@ -158,6 +158,14 @@ def _active(seen: Seen) -> Rows:
                 yield (query.query, cluster), value
 
 
+def _unproven(query: QueryStatus, seen: Seen) -> float | None:
+    fact = query.readiness
+    if fact is None or fact.proven is None or fact.partitions is None:
+        return None
+    stands = seen.status.at - fact.sampled_at <= SAMPLE_STANDS
+    return float(fact.partitions - fact.proven) if stands else None
+
+
 def _gates(seen: Seen) -> Rows:
     for query in seen.status.queries:
         fact = query.readiness
@@ -346,6 +354,10 @@ _OF_QUERIES = (
     Exported(
         name="tideover_ready", labels=("query", "gate"), seen=_gates,
         meaning="1 if the gate would let a failover pass, 0 if it refuses or cannot tell; sampled alike",
+    ),
+    Exported(
+        name="tideover_unproven_resume_offsets", labels=("query",), seen=_each(_unproven),
+        meaning="Partitions whose resume offset on the standby is not exact; sampled alike",
     ),
     Exported(
         name="tideover_drill_last_success_timestamp_seconds", labels=("query",),

@@ -281,6 +281,8 @@ def readiness_json(fact: ReadinessFact | None) -> dict[str, object] | None:
         "ready": fact.ready,
         "since": iso(fact.since),
         "sampled_at": iso(fact.sampled_at),
+        "proven": fact.proven,
+        "partitions": fact.partitions,
         "refused": [dict(gate) for gate in fact.gates if not gate["ok"]],
     }
 

@@ -20,6 +20,10 @@ class ReadinessFact:
     """None: nothing refuses, but something could not be measured."""
     gates: tuple[Mapping[str, object], ...]
     """Each ``{"name", "ok", "measured", "limit", "text"}``."""
+    proven: int | None = None
+    """Of how many partitions the resume offset was exact; None where that was not looked for. Alike ``partitions``."""
+    partitions: int | None = None
+    """How many there are."""
     since: datetime
     """When this answer was first given; kept while it stays the same."""
     sampled_at: datetime

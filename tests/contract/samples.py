@@ -293,6 +293,8 @@ def readiness(**change: Any) -> ReadinessFact:
         "gates": (
             {"name": "standby-reachable", "ok": True, "measured": "12 ms", "limit": "2 s", "text": "it answers"},
         ),
+        "proven": 3,
+        "partitions": 4,
         "since": AT,
         "sampled_at": AT,
     }

@@ -24,7 +24,7 @@ from tests.contract.test_store_races import outputs, racer
 from tests.postgres import Postgres
 
 SHORT = timedelta(milliseconds=300)
-NEWEST = "0015: Whether a runner's Spark has the companion."
+NEWEST = "0016: Of how many partitions the last check of a query found the exact resume offset."
 
 
 @pytest.fixture

@@ -269,7 +269,9 @@ def test_a_check_tells_people_what_refuses_and_keeps_the_rest_for_details(
     _, shown = run_json(capsys, "check")
     assert isinstance(shown, list)
     gates = shown[0]["gates"]
-    assert line.startswith(f"revenue: ready ({len(gates)} of {len(gates)} gates pass); west is 10.0 s behind east")
+    said = f"revenue: ready ({len(gates)} of {len(gates)} gates pass); exact: 2 of 2 resume offsets proven; "
+    assert line.startswith(f"{said}west is 10.0 s behind east")
+    assert (shown[0]["proven"], shown[0]["partitions"]) == (2, 2)
     world.clusters["west"].reachable = False
     code, told, _ = run(capsys, "check")
     assert code == 1

@@ -527,6 +527,16 @@ def test_list_shows_the_sampled_readiness(world: World, capsys: pytest.CaptureFi
     assert "readiness   revenue could not fail over to west: standby-reachable: " in told
 
 
+def test_show_tells_how_many_resume_offsets_were_proven(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    term = lead(world)
+    made = Housekeeping(
+        world.store, world.settings, logs=world.clusters.__getitem__, term=lambda: term, actor="controller:one"
+    )
+    assert made.sample() == 1
+    made.close()
+    assert "\nresume      exact: 2 of 2 resume offsets proven 0 s ago\n" in run(capsys, "show", "revenue")[1]
+
+
 @pytest.mark.parametrize("silent", ["nobody", "east", "west"])
 def test_how_old_the_copies_are_is_shown_from_the_store_alone(
     world: World, capsys: pytest.CaptureFixture[str], silent: str

@@ -7,7 +7,7 @@ import click
 from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.selection import labels, select
-from orchestrator.decide.gates.readiness import Readiness
+from orchestrator.decide.gates.readiness import Readiness, proven_text
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_rows, replication_text
 from orchestrator.decide.status import Label, Status
@@ -89,7 +89,8 @@ def _in_short(found: Sequence[Readiness], status: Status) -> str:
         passed = f"{len(each.gates) - len(refused)} of {len(each.gates)} gates pass"
         alone, drill = f"; automatic failover: {shown[each.query].automatic}", shown[each.query].drill
         rehearsed = f"; last drill: {drill_text(drill)}" if drill is not None else ""
-        lines.append(f"{each.query}: {_ANSWERS[each.ready]} ({passed}){age}{alone}{rehearsed}")
+        exact = f"; {said}" if (said := proven_text(each)) is not None else ""
+        lines.append(f"{each.query}: {_ANSWERS[each.ready]} ({passed}){exact}{age}{alone}{rehearsed}")
         lines += [f"  {gate.name}: {gate.text} (measured {gate.measured}, limit {gate.limit})" for gate in refused]
     return "\n".join(lines)
 

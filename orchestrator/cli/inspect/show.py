@@ -8,7 +8,7 @@ from orchestrator.cli import context, render
 from orchestrator.cli.context import Context, pass_context
 from orchestrator.cli.inspect.list import QUERY_COLUMNS, table_columns, table_row
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
-from orchestrator.decide.gates.readiness import sentence
+from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.replication_age import replication_rows, replication_text
 from orchestrator.decide.times import iso, length
@@ -67,6 +67,8 @@ def show(ctx: Context, query: str, output: str) -> None:
         render.say(f"cool-down   {cooldown_text(shown.cooldown, query)} ({length(shown.cooldown.until - now)} left)")
     if sampled is not None:
         render.say(f"readiness   {sentence(sampled)} ({iso(sampled.sampled_at)})")
+        if (proven := proven_text(sampled)) is not None:
+            render.say(f"resume      {proven} {length(now - sampled.sampled_at)} ago")
     if shown.drill is not None:
         render.say(f"last drill  {drill_text(shown.drill)}")
     if replication is not None:

@@ -49,6 +49,9 @@ class Readiness:
     """Of all partitions together; None where one cannot tell."""
     exposure_seconds: float | None = None
     """Of the partition where it is most, of those that can tell."""
+    proven: int | None = None
+    """Of how many partitions the resume offset is exact; None where it was not looked for. Alike ``partitions``."""
+    partitions: int | None = None
 
     @property
     def ready(self) -> bool | None:
@@ -62,7 +65,14 @@ class Readiness:
         """One element of what ``check -o json`` prints (``docs/programs.md``)."""
         gates = [gate.as_json() for gate in self.gates]
         replication = replication_json(self.replication, now)
-        return {"query": self.query, "ready": self.ready, "gates": gates, "replication": replication}
+        return {
+            "query": self.query,
+            "ready": self.ready,
+            "gates": gates,
+            "proven": self.proven,
+            "partitions": self.partitions,
+            "replication": replication,
+        }
 
 
 def retention_reach(given: ReadinessFacts) -> Gate | None:
@@ -188,6 +198,8 @@ def judge_readiness(given: ReadinessFacts) -> Readiness:
         replication=given.replication,
         exposure_records=sum(known) if known and len(known) == len(records) else None,
         exposure_seconds=exposure_seconds(facts),
+        proven=sum(target.exact for target in targets) if targets else None,
+        partitions=len(targets) or None,
     )
 
 
@@ -242,6 +254,8 @@ def readiness_fact(found: Readiness, now: datetime) -> ReadinessFact:
         target=found.target,
         ready=found.ready,
         gates=tuple(gate.as_json() for gate in found.gates),
+        proven=found.proven,
+        partitions=found.partitions,
         since=now,
         sampled_at=now,
     )
@@ -275,6 +289,13 @@ def readiness_event(fact: ReadinessFact, *, actor: str) -> Event:
         text=sentence(fact),
         detail={"target": fact.target, "ready": fact.ready, "gates": [gate for gate in fact.gates if not gate["ok"]]},
     )
+
+
+def proven_text(found: Readiness | ReadinessFact) -> str | None:
+    """Of how many partitions it is proven by the records themselves where the query would go on; None: of none."""
+    if found.proven is None or found.partitions is None:
+        return None
+    return f"exact: {found.proven:,} of {found.partitions:,} resume offsets proven"
 
 
 def sentence(fact: ReadinessFact) -> str:

@@ -11,7 +11,7 @@ from orchestrator.decide.desk.lines import copy_age, phases_of, query_line
 from orchestrator.decide.desk.operation_lines import forecast_lines, gates_of, placed_lines, step_lines
 from orchestrator.decide.desk.query_lines import partition_lines, plots_of, plotted_from
 from orchestrator.decide.gates.automatic import cooldown_text, paused_text
-from orchestrator.decide.gates.readiness import sentence
+from orchestrator.decide.gates.readiness import proven_text, sentence
 from orchestrator.decide.operation.drill import drill_text
 from orchestrator.decide.operation.plan import headline
 from orchestrator.decide.status import QueryStatus, Status
@@ -63,6 +63,7 @@ class Details:
             query=shown,
             line=query_line(shown, status, None if sample is None else copy_age(name, sample)),
             verdict=None if shown.readiness is None else sentence(shown.readiness),
+            proven=None if shown.readiness is None else proven_text(shown.readiness),
             gates=[] if shown.readiness is None else sorted(shown.readiness.gates, key=lambda gate: bool(gate["ok"])),
             partitions=partitions[:WORST],
             count=len(partitions),

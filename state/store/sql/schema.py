@@ -357,6 +357,8 @@ readiness = sa.Table(
     sa.Column("target", Name, nullable=False),
     sa.Column("ready", sa.Boolean),
     sa.Column("gates", Objects, nullable=False),
+    sa.Column("proven", Big),
+    sa.Column("partitions", Big),
     sa.Column("since", Instant, nullable=False),
     sa.Column("sampled_at", Instant, nullable=False),
     sa.Column("replication", sa.LargeBinary),

@@ -162,18 +162,21 @@ def test_readiness_and_exposure_are_told_while_the_sample_is_young(shown: Shown)
     told = shown.read()
     assert told['tideover_ready{gate="replication-lag",query="revenue"}'] == 0
     assert told['tideover_ready{gate="assigned",query="revenue"}'] == 1
+    assert told['tideover_unproven_resume_offsets{query="revenue"}'] == 1, "3 of 4 are proven"
     assert told['tideover_exposure_records{query="revenue"}'] == 7
     assert told['tideover_exposure_seconds{query="revenue"}'] == 2.5
     shown.later(301)
-    assert not [name for name in shown.read() if name.startswith(("tideover_ready", "tideover_exposure_s"))]
+    assert not [
+        name for name in shown.read() if name.startswith(("tideover_ready", "tideover_exposure_s", "tideover_unp"))
+    ]
 
 
 def test_a_number_that_is_not_known_is_left_out(shown: Shown) -> None:
     term = run_query(shown.store, batch=None, progressed_at=None, offsets=None)
-    shown.store.keep_readiness(
-        samples.readiness(), term=term, event=samples.event(), replication=samples.replication()
-    )  # fmt: skip
+    fact = samples.readiness(proven=None, partitions=None)
+    shown.store.keep_readiness(fact, term=term, event=samples.event(), replication=samples.replication())
     told = shown.read()
+    assert 'tideover_unproven_resume_offsets{query="revenue"}' not in told
     unknown = ("batch", "tracked_batch", "progress_age_seconds", "lag_records", "dropped_late_rows")
     assert {f'tideover_query_{each}{{query="revenue"}}' for each in unknown} & told.keys() == set()
     assert 'tideover_exposure_records{query="revenue"}' not in told
