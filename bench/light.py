@@ -35,12 +35,18 @@ _CHANGELOG = f"{_STATE}.rocksdb.changelogCheckpointing.enabled"
 
 @dataclass(frozen=True)
 class Settings:
-    """What differs from what Tideover sets: settings of the session, and options of the source."""
+    """What differs from what Tideover sets: settings of the session, options of the source, how the query goes on."""
 
     spark: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    resume: str = "auto"
 
 
+_OWN_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+    )
+}
 AS_SET = "as Tideover sets it: 4 shuffle partitions, HDFS-backed state"
 VARIANTS: Mapping[str, Settings] = {
     AS_SET: Settings(),
@@ -50,6 +56,8 @@ VARIANTS: Mapping[str, Settings] = {
     "RocksDB": Settings({**_ROCKSDB, _CHANGELOG: "false"}),
     "RocksDB with changelog": Settings({**_ROCKSDB, _CHANGELOG: "true"}),
     "minPartitions 16 of 4 Kafka partitions": Settings(options={"minPartitions": "16"}),
+    "Spark's own source (resume: carry)": Settings(resume="carry"),
+    "Spark's own source and files, no companion": Settings(_OWN_FILES, resume="carry"),
     "no batch without data": Settings({"spark.sql.streaming.noDataMicroBatches.enabled": "false"}),
 }
 
@@ -105,6 +113,7 @@ def declare(config: Path, settings: Settings) -> None:
     declared = yaml.safe_load(config.read_text(encoding="utf-8"))
     for query in declared["queries"].values():
         query["spark"] = dict(settings.spark)
+        query["resume"] = settings.resume
         for source in query["sources"].values():
             source["options"] = dict(settings.options)
     config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")

@@ -72,7 +72,7 @@ def test_settings_are_declared_where_a_runner_reads_them(tmp_path: Path) -> None
     config.write_text("queries: {revenue: {sources: {orders: {topics: [orders]}}}}", encoding="utf-8")
     light.declare(config, light.Settings({"spark.sql.shuffle.partitions": "1"}, {"minPartitions": "16"}))
     query = yaml.safe_load(config.read_text(encoding="utf-8"))["queries"]["revenue"]
-    assert query["spark"] == {"spark.sql.shuffle.partitions": "1"}
+    assert (query["spark"], query["resume"]) == ({"spark.sql.shuffle.partitions": "1"}, "auto")
     assert query["sources"]["orders"] == {"topics": ["orders"], "options": {"minPartitions": "16"}}
 
 
