@@ -38,7 +38,7 @@ class Resume(StrEnum):
     """How a query goes on after a move."""
 
     AUTO = "auto"
-    """``switch`` where that can be, else ``carry``: it takes the companion in Spark, and topics that are named."""
+    """``switch`` where the companion is in Spark, else ``carry``."""
     SWITCH = "switch"
     """On the same checkpoint: the companion's source changes its cluster, and nothing is copied."""
     CARRY = "carry"
@@ -305,12 +305,7 @@ class Query(Settings):
         """How it goes on, with or without the companion in the Spark of whoever may run it; never ``AUTO``."""
         if self.resume is not Resume.AUTO:
             return self.resume
-        return Resume.SWITCH if companion and not self.patterned else Resume.CARRY
-
-    @property
-    def patterned(self) -> tuple[str, ...]:
-        """The sources that subscribe by a pattern."""
-        return tuple(name for name, source in self.sources.items() if source.pattern is not None)
+        return Resume.SWITCH if companion else Resume.CARRY
 
     @property
     def committed_only(self) -> frozenset[str]:

@@ -214,18 +214,11 @@ _FILE_ACCESS = (
 
 
 def _of_switch(queries: Mapping[str, object], conf: Mapping[str, object]) -> Iterator[str]:
-    """Its source is the companion's, and what was not proven with it is refused."""
+    """Its source is the companion's, without which it cannot read."""
     switched = [name for name, query in queries.items() if _mapping(query).get("resume") == "switch"]
     for key in _FILE_ACCESS:
         if switched and (key in conf or any(key in _mapping(_mapping(q).get("spark")) for q in queries.values())):
             yield f"queries.{switched[0]}.resume: switch needs the companion, and {key} keeps it out of Spark"
-    for name in switched:
-        for source, declared in _mapping(_mapping(queries[name]).get("sources")).items():
-            if _mapping(declared).get("pattern") is not None:
-                yield (
-                    f"queries.{name}.resume: source {source} subscribes by a pattern, which switch does not support; "
-                    "name its topics, or use carry"
-                )
 
 
 def _of_routes(routes: Iterable[object], clusters: Mapping[str, object]) -> Iterator[str]:

@@ -28,7 +28,7 @@ def with_topic(world: World, topic: str, *, begin: int = 0, records: int = 5) ->
     cluster.retain(topic, 0, begin)
 
 
-@pytest.mark.parametrize("resume", ["carry", "fresh"])
+@pytest.mark.parametrize("resume", ["carry", "switch", "fresh"])
 def test_a_topic_that_only_the_standby_has_is_read_from_its_begin_there(resume: str) -> None:
     world = World(settings(sources=PATTERN, resume=resume))
     with_topic(world, "orders-new", begin=3)

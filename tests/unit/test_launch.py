@@ -38,7 +38,7 @@ def test_only_own_code_and_the_file_sink_go_by_the_batch_id(
     [
         ({}, True),
         ({"resume": "switch"}, True),
-        ({"sources": {"orders": {"pattern": "orders-.*"}}}, False),
+        ({"sources": {"orders": {"pattern": "orders-.*"}}}, True),
         ({"resume": "carry"}, False),
         ({"resume": "fresh"}, False),
         ({"settings_by_cluster": {"west": {"table": "w"}}}, False),

@@ -35,7 +35,6 @@ def test_exposure_in_seconds_is_the_worst_of_all_partitions_or_unknown(
 
 A = replace(RUNNER, companion=True)
 B = replace(RUNNER, runner="b", companion=False)
-PATTERNED = query(sources={"s": {"pattern": "t.*"}})
 STAYS = "the checkpoint stays, and from now on only a Spark with the companion can go on from it"
 NEW = "a new checkpoint, from which any Spark can go on"
 
@@ -47,7 +46,6 @@ NEW = "a new checkpoint, from which any Spark can go on"
         ({"runners": (A, B)}, "carry", f"{NEW}; switch cannot be: no companion in the Spark of b"),
         ({"runners": ()}, "carry", f"{NEW}; switch cannot be: no runner is alive that could tell whether it has the"),
         ({"runners": None}, "carry", f"{NEW}; switch cannot be: no runner is alive that could tell whether it has the"),
-        ({"runners": (A,), "settings": PATTERNED}, "carry", f"{NEW}; switch cannot be: s subscribes by a pattern"),
         ({"runners": (A,), "settings": query(resume="carry")}, "carry", NEW),
         ({"runners": (B,), "settings": query(resume="switch")}, "switch", STAYS),
         ({"runners": (A,), "settings": query(resume="fresh")}, "fresh", "a new checkpoint, without the state"),

@@ -222,8 +222,6 @@ def resume_text(facts: MoveFacts) -> str:
     new = "a new checkpoint, from which any Spark can go on"
     if facts.settings.resume is not Resume.AUTO or facts.kind not in MOVES:
         return new
-    if facts.settings.patterned:
-        return f"{new}; switch cannot be: {', '.join(facts.settings.patterned)} subscribes by a pattern"
     if not facts.runners:
         return f"{new}; switch cannot be: no runner is alive that could tell whether it has the companion"
     return f"{new}; switch cannot be: no companion in the Spark of {', '.join(facts.without_companion)}"
