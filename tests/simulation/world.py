@@ -295,6 +295,8 @@ class FakeRunner:
     checkpoints: dict[str, Checkpoint]
     starts: list[Assignment]
     alive: bool = True
+    companion: bool = False
+    """Whether its Spark has it, as it registers next."""
     instance: str = "one"
     host: str = "h"
     evidence: Evidence | None = Evidence.RUNNER
@@ -365,7 +367,8 @@ class FakeRunner:
     def _fact(self) -> RunnerFact:
         return RunnerFact(
             runner=self.name, instance=self.instance, site="one", host=self.host, boot_id="b", pid=1, pid_started=1,
-            spark_master="local[*]", application_id=None, warm=True, started_at=START, seen_at=self.clock.now(),
+            spark_master="local[*]", application_id=None, companion=self.companion, warm=True, started_at=START,
+            seen_at=self.clock.now(),
         )  # fmt: skip
 
     def _answer(self, intent: Intent) -> None:

@@ -1,0 +1,33 @@
+"""``resume: auto``: what the runners of a query have in their Spark decides how it goes on."""
+
+import pytest
+
+from tests.simulation.world import QUERY, World, settings
+
+
+@pytest.mark.parametrize(
+    ("companions", "asked", "resume"),
+    [
+        ((True, True), "auto", "switch"),
+        ((True, False), "auto", "carry"),
+        ((False, True), "auto", "carry"),
+        ((False, False), "auto", "carry"),
+        ((True, True), "carry", "carry"),
+        ((False, False), "switch", "switch"),
+    ],
+)
+def test_a_query_keeps_its_checkpoint_where_all_its_runners_can(
+    companions: tuple[bool, bool], asked: str, resume: str
+) -> None:
+    world = World(settings(resume=asked))
+    world.other.alive = True
+    world.runner.companion, world.other.companion = companions
+    world.clock.wait(2.0)
+    operation = world.carry_out(world.request())
+    row = world.store.assignment(QUERY)
+    assert operation is not None
+    assert operation.outcome == "done"
+    assert operation.plan is not None
+    assert operation.plan["resume"] == resume
+    assert row is not None
+    assert (row.cluster, row.checkpoint == f"/cp/{QUERY}") == ("west", resume == "switch")
