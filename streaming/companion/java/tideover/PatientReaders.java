@@ -1,6 +1,13 @@
 package tideover;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.BooleanSupplier;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -24,11 +31,43 @@ record PatientReaders(PartitionReaderFactory kafka, Patience patience)
   public PartitionReader<InternalRow> createReader(InputPartition partition) {
     PartitionReader<InternalRow> reader = kafka.createReader(partition);
     TaskContext task = TaskContext.get();
-    return task.attemptNumber() == 0 ? new Patient(reader, patience, task) : reader;
+    return task.attemptNumber() == 0
+        ? new Patient(reader, patience, task.getLocalProperty(RUN), task::isInterrupted)
+        : reader;
   }
 
-  private record Patient(PartitionReader<InternalRow> kafka, Patience patience, TaskContext task)
-      implements PartitionReader<InternalRow> {
+  /**
+   * One reader. Kafka's consumer cannot be interrupted for as long as it asks, two seconds and
+   * more, and whoever stops a run waits for its tasks. So once a cluster is silent a thread of its
+   * own asks, for which a task that is stopped does not wait: that reads on, is heard by nobody,
+   * and closes the reader when it is done.
+   */
+  static final class Patient implements PartitionReader<InternalRow> {
+    private static final ExecutorService ASKING =
+        Executors.newCachedThreadPool(
+            asking -> {
+              Thread thread = new Thread(asking, "tideover reader");
+              thread.setDaemon(true);
+              return thread;
+            });
+
+    private final PartitionReader<InternalRow> kafka;
+    private final Patience patience;
+    private final String run;
+    private final BooleanSupplier isStopped;
+    private Future<Boolean> asked = CompletableFuture.completedFuture(false);
+
+    Patient(
+        PartitionReader<InternalRow> kafka,
+        Patience patience,
+        String run,
+        BooleanSupplier isStopped) {
+      this.kafka = kafka;
+      this.patience = patience;
+      this.run = run;
+      this.isStopped = isStopped;
+    }
+
     @Override
     public boolean next() throws IOException {
       try {
@@ -42,20 +81,23 @@ record PatientReaders(PartitionReaderFactory kafka, Patience patience)
     private boolean wait(Throwable first) {
       long since = System.nanoTime();
       Throwable failure = first;
-      Silence.Wait silence = Silence.begin(task.getLocalProperty(RUN), since);
+      Silence.Wait silence = Silence.begin(run, since);
       try {
-        while (Patience.isSilence(failure) && patience.lasts(since) && !task.isInterrupted()) {
+        while (Patience.isSilence(failure) && patience.lasts(since) && !isStopped.getAsBoolean()) {
+          asked = ASKING.submit(kafka::next);
           try {
-            return kafka.next();
-          } catch (Throwable again) {
-            failure = again;
+            return asked.get();
+          } catch (ExecutionException again) {
+            failure = again.getCause();
           }
         }
+      } catch (InterruptedException stopped) {
+        throw Companion.<RuntimeException>undeclared(stopped);
       } finally {
         silence.end();
       }
       throw Companion.<RuntimeException>undeclared(
-          task.isInterrupted() ? failure : patience.over(since, failure));
+          isStopped.getAsBoolean() ? failure : patience.over(since, failure));
     }
 
     @Override
@@ -70,7 +112,26 @@ record PatientReaders(PartitionReaderFactory kafka, Patience patience)
 
     @Override
     public void close() throws IOException {
-      kafka.close();
+      if (asked.isDone()) {
+        kafka.close();
+      } else {
+        Future<Boolean> last = asked;
+        ASKING.execute(() -> closeAfter(last));
+      }
+    }
+
+    /** A consumer is not to be given back while it asks: the next task would get it. */
+    private void closeAfter(Future<Boolean> last) {
+      try {
+        last.get();
+      } catch (InterruptedException | ExecutionException heardByNobody) {
+        // what it would have answered is of no use any more
+      }
+      try {
+        kafka.close();
+      } catch (IOException error) {
+        throw new UncheckedIOException(error);
+      }
     }
   }
 }
