@@ -116,7 +116,8 @@ def test_every_controller_serves_also_one_that_follows(folder: Path) -> None:
             told = [json.loads(asked(port, "/api/status"))["leader"] for port in ports]
             return [leader and leader["name"] for leader in told]
 
-        until(lambda: leaders() == ["one", "one"])
+        # Which of them leads may change where one was starved for as long as a lease lasts.
+        until(lambda: leaders() in (["one", "one"], ["two", "two"]))
         for process in processes:
             process.terminate()
         assert [process.wait(120) for process in processes] == [0, 0]

@@ -317,7 +317,9 @@ class FakeRunner:
     cleaned: list[str] = field(default_factory=list)
     cleans: CleanedFiles | str = field(default_factory=lambda: CleanedFiles(12, 3_000))
     """What it says of each checkpoint that it is to clean."""
-    announced: set[tuple[str, int, str]] = field(default_factory=set)
+    begun: dict[tuple[str, int, str], datetime] = field(default_factory=dict)
+    """By query, epoch and process, when a run was first told of."""
+    first_commits: dict[tuple[str, int, str], datetime] = field(default_factory=dict)
     _told: dict[str, tuple[object, float]] = field(default_factory=dict)
     """By query, what was reported last, and when."""
     _registered: tuple[tuple[str, str], float] = (("", ""), 0.0)
@@ -455,22 +457,22 @@ class FakeRunner:
         batch = checkpoint.batch + 3 if committed else checkpoint.batch
         failed, held = error is not None, bool(checkpoint.planted)
         moved = checkpoint.moved_on(self.store, assignment)
+        run, now = (assignment.query, assignment.epoch, self.instance), self.clock.now()
+        is_new = run not in self.begun
         fact = QueryFact(
             query=assignment.query, runner=self.name, instance=self.instance, host=self.host, boot_id="b", pid=1,
             pid_started=1, spark_master="local[*]", application_id=None, epoch=assignment.epoch,
             cluster=assignment.cluster, checkpoint=assignment.checkpoint,
             state=RunState.FAILED if failed else RunState.RUNNING, run_id="r", batch=batch,
-            offsets=checkpoint.offsets, started_at=self.clock.now(),
-            progressed_at=self.clock.now() if committed and (self.commits or self.idle) else None,
-            first_commit_at=self.clock.now() if committed and self.commits else None,
+            offsets=checkpoint.offsets, started_at=self.begun.setdefault(run, now),
+            progressed_at=now if committed and (self.commits or self.idle) else None,
+            first_commit_at=self.first_commits.setdefault(run, now) if committed and self.commits else None,
             input_rows=7, dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,
             error=error, held_by=checkpoint.holder if held else moved[1] if moved else None,
-            held_epoch=checkpoint.held_epoch if held else moved[0] if moved else None, reported_at=self.clock.now(),
+            held_epoch=checkpoint.held_epoch if held else moved[0] if moved else None, reported_at=now,
             retained_from=checkpoint.retained_from,
         )  # fmt: skip
-        run = (assignment.query, assignment.epoch, self.instance)
-        if run not in self.announced:
-            self.announced.add(run)
+        if is_new:
             self.store.report_query(replace(fact, state=RunState.STARTING, first_commit_at=None, progressed_at=None))
         self.store.report_query(fact)
 
