@@ -10,24 +10,18 @@ from its first start on, so each set begins with an empty one.
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-import yaml
-
 from bench.report import Other, Row
-from bench.restarting_runner import DOOR
 from bench.samples import Spread
 from bench.setting import Setting
-from bench.switchover import await_more, commits, leave_alone, restart
-from lab.scenario import Script, open_world
-from lab.stage import Stage, await_running, stage
+from bench.switchover import BATCHES, RATE, Declared, await_more, commits, open_restartable, restart
+from lab.stage import stage
 
 NAME = "light"
 ROUNDS = 6
-RATE = 2000
 QUERY = "revenue"
-_WARM_BATCHES = 20
-_BATCHES = 4
 _STATE = "spark.sql.streaming.stateStore"
 _ROCKSDB = {f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
 _CHANGELOG = f"{_STATE}.rocksdb.changelogCheckpointing.enabled"
@@ -108,35 +102,20 @@ def durations(checkpoint: Path, count: int) -> list[float]:
     return found
 
 
-def declare(config: Path, settings: Settings) -> None:
-    """Give the query these settings."""
-    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    for query in declared["queries"].values():
-        query["spark"] = dict(settings.spark)
-        query["resume"] = settings.resume
-        for source in query["sources"].values():
-            source["options"] = dict(settings.options)
-    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+def changed(query: Declared, settings: Settings) -> Declared:
+    """The query with these settings."""
+    sources = {name: {**source, "options": dict(settings.options)} for name, source in query["sources"].items()}
+    return {**query, "spark": dict(settings.spark), "resume": settings.resume, "sources": sources}
 
 
 def _play(setting: Setting, number: int, what: str, settings: Settings) -> Taken:
-    with stage(setting.directory / str(number), setting.say) as on:
-        return _restart_again_and_again(on, setting, what, settings)
-
-
-def _restart_again_and_again(on: Stage, setting: Setting, what: str, settings: Settings) -> Taken:
-    open_world(on, Script(base_port=setting.base_port))
-    places = leave_alone(on.config, (QUERY,))
-    declare(on.config, settings)
-    on.environment[DOOR] = str(on.directory)
-    runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
-    on.start_traffic("east", RATE, 3600)
-    await_running(on, runner, batches=_WARM_BATCHES, warm=True)
     taken = Taken()
-    for _ in range(setting.count(ROUNDS)):
-        taken.restarts += restart(on, places)
-        await_more(on, places)
-        taken.batches += durations(places[QUERY], _BATCHES - 1)
-    on.say(f"{what}: restart {taken.restarts[-1]:.2f} s, batch {taken.batches[-1]:.2f} s")
-    on.stop(runner)
+    with stage(setting.directory / str(number), setting.say) as on:
+        opened = open_restartable(on, setting.base_port, (QUERY,), partial(changed, settings=settings))
+        for _ in range(setting.count(ROUNDS)):
+            taken.restarts += restart(on, opened.places)
+            await_more(on, opened.places)
+            taken.batches += durations(opened.places[QUERY], BATCHES - 1)
+        on.say(f"{what}: restart {taken.restarts[-1]:.2f} s, batch {taken.batches[-1]:.2f} s")
+        on.stop(opened.runner)
     return taken

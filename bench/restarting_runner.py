@@ -38,12 +38,9 @@ _LOOK_SECONDS = 0.05
 class RestartableRun(Run):
     """A run whose query may be stopped and started again under it."""
 
-    def __init__(self, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> None:
-        news = follow(session)
-        super().__init__(session, writer.start(), gate, news)
-        self._restarting = False
-        self.build: Callable[[CallbackGate], tuple[SparkSession, DataStreamWriter]] | None = None
-        """Makes another writer of this query where it is now; a run may have changed its cluster."""
+    _restarting = False
+    build: Callable[[CallbackGate], tuple[SparkSession, DataStreamWriter]] | None = None
+    """Makes another writer of this query where it is now; a run may have changed its cluster."""
 
     @property
     def is_active(self) -> bool:
@@ -87,7 +84,7 @@ class Door:
         self._runs: list[RestartableRun] = []
 
     def start(self, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> RestartableRun:
-        run = RestartableRun(session, writer, gate)
+        run = RestartableRun.start(session, writer, gate)
         self._runs.append(run)
         return run
 

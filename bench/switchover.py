@@ -50,7 +50,7 @@ LATEST_BEGIN_SECONDS = 330.0
 ONE = ("revenue",)
 THREE = ("revenue", "orders", "archive")
 _WARM_BATCHES = 20
-_BATCHES = 4
+BATCHES = 4
 """Between one stop and the next."""
 _COMMIT_SECONDS = 60.0
 _COPIED_SECONDS = 2.0
@@ -89,18 +89,22 @@ def measure_carry(setting: Setting) -> list[Row]:
 
 def _measure(setting: Setting, name: str, what: str, queries: Sequence[str], resume: str = "auto") -> list[Row]:
     with stage(setting.directory, setting.say) as on:
-        return [row(name, what, _play(on, queries, setting.base_port, setting.count(ROUNDS), resume))]
+        taken = _play(on, queries, setting.base_port, setting.count(ROUNDS), resume)
+        return [row(name, what, taken, goes_on=resume != "carry")]
 
 
-def row(name: str, what: str, taken: Taken) -> Row:
-    """The measurement as a line of the report; the figure to reach is a multiple of the restart beside it."""
+def row(name: str, what: str, taken: Taken, *, goes_on: bool) -> Row:
+    """The measurement as a line of the report; the figure to reach is a multiple of one of those beside it.
+
+    ``goes_on``: the run is neither stopped nor started.
+    """
     restarts, ordinary = Spread.of(taken.restarts), Spread.of(taken.ordinary)
-    times, beside = (TIMES, restarts) if name == NAME_OF_CARRY else (TIMES_ORDINARY, ordinary)
-    reach = (
-        f"{TIMES:g} times Spark's own restart, from stop() to the first commit with data, in the same JVM"
-        if beside is restarts
-        else f"{TIMES_ORDINARY:g} times what passes between two commits when nothing is done, for the run goes on"
-    )
+    if goes_on:
+        times, beside = TIMES_ORDINARY, ordinary
+        reach = f"{times:g} times what passes between two commits when nothing is done, for the run goes on"
+    else:
+        times, beside = TIMES, restarts
+        reach = f"{times:g} times Spark's own restart, from stop() to the first commit with data, in the same JVM"
     return Row(
         measurement=name, what=f"pause, {what}", unit="s", ours=Spread.of(taken.pauses),
         limit=None if beside is None else times * beside.median,
@@ -149,26 +153,48 @@ def first_data(checkpoint: Path, *, after: int, since: float = 0.0) -> float | N
     return None
 
 
-def leave_alone(config: Path, queries: Sequence[str], resume: str = "auto") -> Places:
-    """Leave only these queries in a configuration; where their checkpoints begin."""
+Declared = Mapping[str, Any]
+"""A query, or what a query is changed into."""
+
+
+def leave_alone(config: Path, queries: Sequence[str], changed: Callable[[Declared], Declared] = dict) -> Places:
+    """Leave only these queries in a configuration, each as it is changed; where their checkpoints begin."""
     declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    declared["queries"] = {name: {**declared["queries"][name], "resume": resume} for name in queries}
+    declared["queries"] = {name: dict(changed(declared["queries"][name])) for name in queries}
     config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
     return {name: Path(query["checkpoint"]) for name, query in declared["queries"].items()}
 
 
-def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume: str) -> Taken:
+@dataclass(frozen=True)
+class Opened:
+    """Queries that run on east under load, in a runner that restarts them when it is asked."""
+
+    places: Places
+    runner: "Popen[bytes]"
+    traffic: "Popen[bytes]"
+
+
+def open_restartable(
+    on: Stage, base_port: int, queries: Sequence[str], changed: Callable[[Declared], Declared]
+) -> Opened:
+    """Begin a world with these queries alone, warmed up."""
     open_world(on, Script(base_port=base_port))
-    places = leave_alone(on.config, queries, resume)
+    places = leave_alone(on.config, queries, changed)
     on.environment[DOOR] = str(on.directory)
     runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
-    taken, here, there, began = Taken(), "east", "west", time.monotonic()
-    traffic = on.start_traffic(here, RATE, 3600)
+    traffic = on.start_traffic("east", RATE, 3600)
     await_running(on, runner, batches=_WARM_BATCHES, warm=True)
+    return Opened(places, runner, traffic)
+
+
+def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume: str) -> Taken:
+    taken, here, there, began = Taken(), "east", "west", time.monotonic()
+    opened = open_restartable(on, base_port, queries, lambda query: {**query, "resume": resume})
+    places, traffic = opened.places, opened.traffic
     for number in range(rounds):
         taken.restarts += restart(on, places)
         await_more(on, places)
-        taken.ordinary += [gap for place in places.values() for gap in gaps(place, _BATCHES)]
+        taken.ordinary += [gap for place in places.values() for gap in gaps(place, BATCHES)]
         places = _switch_over(on, places, there, taken)
         _tell(on, f"round {number + 1} of {rounds}", taken, len(queries))
         if number + 1 == rounds or time.monotonic() > began + LATEST_BEGIN_SECONDS:
@@ -176,7 +202,7 @@ def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume
         here, there = there, here
         traffic = _turn(on, traffic, here)
         await_more(on, places)
-    on.stop(runner)
+    on.stop(opened.runner)
     return taken
 
 
@@ -235,7 +261,7 @@ def _instant(text: str) -> datetime:
 
 def await_more(on: Stage, places: Places) -> None:
     """Until each query has committed some batches more; by the files: a command's process costs what is measured."""
-    reached = {place: max(commits(place), default=-1) + _BATCHES for place in places.values()}
+    reached = {place: max(commits(place), default=-1) + BATCHES for place in places.values()}
     _await(on, lambda: all(max(commits(place), default=-1) >= each for place, each in reached.items()), "no batches")
 
 

@@ -1,6 +1,7 @@
 """The pause of a switchover and the cost of a drill, as the bench reads them off a checkpoint."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -45,12 +46,12 @@ def test_the_newest_gaps_between_commits_are_told(checkpoint: Path) -> None:
 
 def test_the_figure_to_reach_is_a_multiple_of_what_is_measured_beside() -> None:
     taken = switchover.Taken(pauses=[1.4, 1.6, 9.0], restarts=[1.0, 2.0, 0.5], ordinary=[2.0])
-    carried, switched = (switchover.row(name, "one query", taken) for name in (switchover.NAME_OF_CARRY, "switchover"))
+    carried, switched = (switchover.row("s", "one query", taken, goes_on=goes_on) for goes_on in (False, True))
     assert carried.limit == pytest.approx(1.5)
     assert carried.met is False
     assert switched.limit == pytest.approx(2.5)
     assert switched.met is True
-    assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4])).met is None
+    assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4]), goes_on=True).met is None
 
 
 def test_a_batch_lasts_from_its_plan_to_its_commit(checkpoint: Path) -> None:
@@ -69,9 +70,13 @@ def test_each_set_of_settings_stands_beside_the_one_that_is_set() -> None:
 
 def test_settings_are_declared_where_a_runner_reads_them(tmp_path: Path) -> None:
     config = tmp_path / "tideover.yaml"
-    config.write_text("queries: {revenue: {sources: {orders: {topics: [orders]}}}}", encoding="utf-8")
-    light.declare(config, light.Settings({"spark.sql.shuffle.partitions": "1"}, {"minPartitions": "16"}))
-    query = yaml.safe_load(config.read_text(encoding="utf-8"))["queries"]["revenue"]
+    config.write_text(
+        "queries: {revenue: {checkpoint: /c, sources: {orders: {topics: [orders]}}}, other: {}}", encoding="utf-8"
+    )
+    settings = light.Settings({"spark.sql.shuffle.partitions": "1"}, {"minPartitions": "16"})
+    places = switchover.leave_alone(config, ["revenue"], partial(light.changed, settings=settings))
+    (query,) = yaml.safe_load(config.read_text(encoding="utf-8"))["queries"].values()
+    assert places == {"revenue": Path("/c")}
     assert (query["spark"], query["resume"]) == ({"spark.sql.shuffle.partitions": "1"}, "auto")
     assert query["sources"]["orders"] == {"topics": ["orders"], "options": {"minPartitions": "16"}}
 

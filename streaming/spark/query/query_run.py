@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import structlog
 from py4j.protocol import Py4JError
@@ -118,7 +118,7 @@ class Run:
         self.run_id = str(query.runId)
 
     @classmethod
-    def start(cls, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> "Run":
+    def start(cls, session: SparkSession, writer: DataStreamWriter, gate: CallbackGate) -> Self:
         """Start the writer. Raises whatever Spark refuses it for."""
         news = follow(session)
         try:
