@@ -19,7 +19,7 @@ from orchestrator.decide.status import SAMPLE_STANDS, SILENT, QueryStatus
 from orchestrator.http.figures import BUCKETS, FigureReader, Figures, Seen
 from state.model.cluster_status import Verdict
 from state.model.entities import RunState
-from state.model.maintenance import ReplicationSample
+from state.model.maintenance import ReadinessFact, ReplicationSample
 
 __all__ = ["CONTENT_TYPE", "DURATION", "METRICS", "MetricsPage", "exposition"]
 
@@ -158,20 +158,24 @@ def _active(seen: Seen) -> Rows:
                 yield (query.query, cluster), value
 
 
-def _unproven(query: QueryStatus, seen: Seen) -> float | None:
+def _checked(query: QueryStatus, seen: Seen) -> ReadinessFact | None:
+    """The last check of its standby, as long as it speaks of now."""
     fact = query.readiness
+    return fact if fact is not None and seen.status.at - fact.sampled_at <= SAMPLE_STANDS else None
+
+
+def _unproven(query: QueryStatus, seen: Seen) -> float | None:
+    fact = _checked(query, seen)
     if fact is None or fact.proven is None or fact.partitions is None:
         return None
-    stands = seen.status.at - fact.sampled_at <= SAMPLE_STANDS
-    return float(fact.partitions - fact.proven) if stands else None
+    return float(fact.partitions - fact.proven)
 
 
 def _gates(seen: Seen) -> Rows:
     for query in seen.status.queries:
-        fact = query.readiness
-        if fact is not None and seen.status.at - fact.sampled_at <= SAMPLE_STANDS:
-            for gate in fact.gates:
-                yield (query.query, str(gate["name"])), float(bool(gate["ok"]))
+        fact = _checked(query, seen)
+        for gate in fact.gates if fact is not None else ():
+            yield (query.query, str(gate["name"])), float(bool(gate["ok"]))
 
 
 def _sample(query: QueryStatus, seen: Seen) -> ReplicationSample | None:

@@ -94,12 +94,12 @@ class Tracker:
         is_silent: Callable[[str], bool] = lambda cluster: False,
     ) -> None:
         """``is_silent``: whether a cluster was seen not to answer, by whatever else looks at it here."""
-        self._is_silent = is_silent
         self._open_log = open_log
         self._store = store
         self._folder = folder
         self._now = now
         self._timeline_of = timeline_of
+        self._is_silent = is_silent
         self._lock = threading.Lock()
         self._clusters: dict[str, ClusterTracker] = {}
 
@@ -157,7 +157,6 @@ class ClusterTracker(threading.Thread):
         now: Now,
         is_silent: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._is_silent = is_silent
         super().__init__(name=f"track {cluster}", daemon=True)
         self._cluster = cluster
         self._open_log = open_log
@@ -165,6 +164,7 @@ class ClusterTracker(threading.Thread):
         self._spool = spool
         self._now = now
         self._recorder = recorder
+        self._is_silent = is_silent
         self._words: queue.SimpleQueue[_Word] = queue.SimpleQueue()
         self._over = threading.Event()
         self._tracks: dict[Subject, RunProgress] = {}

@@ -3,6 +3,8 @@ package tideover;
 import java.io.IOException;
 import java.nio.file.Paths;
 import java.util.Set;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
@@ -99,6 +101,16 @@ public final class Companion {
 
   private FileSystem systemOf(Path path) throws IOException {
     return path.getFileSystem(conf);
+  }
+
+  /** Threads of this name, as many as are needed, which keep no process alive. */
+  static ExecutorService daemons(String name) {
+    return Executors.newCachedThreadPool(
+        task -> {
+          Thread thread = new Thread(task, name);
+          thread.setDaemon(true);
+          return thread;
+        });
   }
 
   /** Throws a checked exception through a method of Scala, which declares none. */

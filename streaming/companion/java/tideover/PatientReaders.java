@@ -5,7 +5,6 @@ import java.io.UncheckedIOException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.BooleanSupplier;
 import org.apache.spark.TaskContext;
@@ -43,13 +42,7 @@ record PatientReaders(PartitionReaderFactory kafka, Patience patience)
    * and closes the reader when it is done.
    */
   static final class Patient implements PartitionReader<InternalRow> {
-    private static final ExecutorService ASKING =
-        Executors.newCachedThreadPool(
-            asking -> {
-              Thread thread = new Thread(asking, "tideover reader");
-              thread.setDaemon(true);
-              return thread;
-            });
+    private static final ExecutorService ASKING = Companion.daemons("tideover reader");
 
     private final PartitionReader<InternalRow> kafka;
     private final Patience patience;

@@ -5,7 +5,6 @@ import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -45,13 +44,7 @@ final class SwitchStream
   // Whoever begins on a cluster that is silent fails at once: a wrong address is silent as well.
   private volatile boolean answered;
   // Made when a call comes, by the query's own thread, so that they have its session.
-  private final ExecutorService workers =
-      Executors.newCachedThreadPool(
-          task -> {
-            Thread thread = new Thread(task, "tideover source");
-            thread.setDaemon(true);
-            return thread;
-          });
+  private final ExecutorService workers = Companion.daemons("tideover source");
 
   SwitchStream(Source source, Reading reading, Reading.Opener opener) {
     this.source = source;
