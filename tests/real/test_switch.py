@@ -20,7 +20,7 @@ from tests.world import running_clusters
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 QUERIES = ("rows", "sums")
-PATIENCE = "20s"
+PATIENCE = "40s"
 LATE = f"{ORDERS}-late"
 
 
@@ -248,7 +248,7 @@ def test_a_running_query_outlives_a_frozen_cluster_for_as_long_as_it_may(stage: 
 
 def test_a_running_query_outlives_a_restart_of_its_cluster(stage: Switched) -> None:
     here, _ = stage.gathered()
-    before = stage.run_id("rows")  # the other one's patience may end before a broker is up on a busy machine
+    before = stage.run_ids()
     stage.plan_batches(*QUERIES)
     stage.kill(here)
     for query in QUERIES:
@@ -259,7 +259,7 @@ def test_a_running_query_outlives_a_restart_of_its_cluster(stage: Switched) -> N
     stage.more(ORDERS)
     stage.await_all(ORDERS)
     stage.assert_all_once()
-    assert stage.run_id("rows") == before, "the run did not go on"
+    assert stage.run_ids() == before, "the runs did not go on"
 
 
 def test_a_batch_in_flight_runs_again_under_its_id_on_the_standby(stage: Switched) -> None:

@@ -59,6 +59,8 @@ class Run:
     """One run of a query in a driver."""
 
     row: Assignment
+    begun: float
+    """When it was asked for, in seconds of the world's clock."""
     due: float
     data_batch: int
     is_told_to_stop: bool = False
@@ -211,7 +213,7 @@ class Driver:
             return
         self.runs.pop(row.query, None)
         checkpoint = self.checkpoints[row.checkpoint]
-        run = Run(row=row, due=now + STAGE_SECONDS, data_batch=checkpoint.data_batch)
+        run = Run(row=row, begun=now, due=now + STAGE_SECONDS, data_batch=checkpoint.data_batch)
         if not self.store.report_query(self._query_fact(row.query, run, RunState.STARTING)):
             return
         if not may_run(self.name, self.store.assignment(row.query), row.epoch, known.epoch if known else None):
@@ -229,7 +231,9 @@ class Driver:
         why = action.why(bool(self.checkpoints[row.checkpoint].planted))
         if why not in self.said:
             self.said.append(why)
-        self._tell(row.query, Run(row=row, due=0.0, data_batch=0, error=why), RunState.FAILED)
+        self._tell(
+            row.query, Run(row=row, begun=self.world.clock.passed, due=0.0, data_batch=0, error=why), RunState.FAILED
+        )
 
     def _why_not(self, row: Assignment) -> str | None:
         self.checkpoints[row.checkpoint].begin(row)
@@ -341,8 +345,8 @@ class Driver:
             query=query, runner=self.name, instance=self.instance, host=self.host, boot_id="b", pid=1, pid_started=1,
             spark_master="local[*]", application_id=None, epoch=run.row.epoch, cluster=run.row.cluster,
             checkpoint=run.row.checkpoint, state=state, run_id="r", batch=checkpoint.batch,
-            offsets=checkpoint.offsets, started_at=clock.now(), error=run.error, held_by=held.holder if held else None,
-            held_epoch=held.held_epoch if held else None,
+            offsets=checkpoint.offsets, started_at=clock.at(run.begun), error=run.error,
+            held_by=held.holder if held else None, held_epoch=held.held_epoch if held else None,
             first_commit_at=None if starting or run.first_commit is None else clock.at(run.first_commit),
             progressed_at=None if starting or run.progressed is None else clock.at(run.progressed), input_rows=0,
             dropped_late_rows=0, stateful=bool(checkpoint.operators), deduplicates_ahead=False,

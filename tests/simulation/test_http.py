@@ -5,11 +5,14 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from state.store.sql.migrate import open_store
+from state.store.write_checks import CONTROLLER
 from tests.served import ENVIRONMENT, OPERATOR, VIEWER, Served, serving
 from tests.simulation.conftest import CONFIG
 from tests.simulation.test_cli import run_json
@@ -112,12 +115,16 @@ def test_every_controller_serves_also_one_that_follows(folder: Path) -> None:
             until(lambda heard=heard: "HTTP listens" in heard.read_text(encoding="utf-8"))  # type: ignore[misc]
         assert [asked(port, "/healthz") for port in ports] == ["the loop turns\n"] * 2
 
-        def leaders() -> list[str | None]:
+        def agree() -> bool:
+            """Both name whoever has the lease: the other one, where the first was starved for as long as it lasts."""
             told = [json.loads(asked(port, "/api/status"))["leader"] for port in ports]
-            return [leader and leader["name"] for leader in told]
+            lease, (first, second) = store.leader(CONTROLLER), told
+            if lease is None or first is None or first != second:
+                return False
+            return first["name"] in {"one", "two"} and first["holder"] == lease.holder
 
-        # Which of them leads may change where one was starved for as long as a lease lasts.
-        until(lambda: leaders() in (["one", "one"], ["two", "two"]))
+        with closing(open_store(f"sqlite:///{folder}/t.db")) as store:
+            until(agree)
         for process in processes:
             process.terminate()
         assert [process.wait(120) for process in processes] == [0, 0]

@@ -115,7 +115,7 @@ def hand() -> Hand:
 def test_a_second_run_of_a_query_is_seen(hand: Hand) -> None:
     other = hand.world.drivers["b"]
     other.frozen = True  # else it would see that the row is not its own
-    other.runs[QUERY] = Run(row=hand.row, due=0.0, data_batch=0)
+    other.runs[QUERY] = Run(row=hand.row, begun=0.0, due=0.0, data_batch=0)
     hand.world.clock.wait(1)
     hand.names("revenue runs under [1, 1]")
 
