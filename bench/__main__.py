@@ -23,6 +23,7 @@ from bench import (
     lookup,
     lookup_100k,
     size,
+    state,
     switch,
     switchover,
     takeover,
@@ -40,8 +41,8 @@ from reports.origin import origin
 from streaming import class_archive
 
 _MODULES = (
-    lookup, lookup_100k, exact, tracking, timeline, switch, switchover, light, drill, takeover, watch, desk, desk_size,
-    size, thousand,
+    lookup, lookup_100k, exact, tracking, timeline, switch, switchover, state, light, drill, takeover, watch, desk,
+    desk_size, size, thousand,
 )  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},

@@ -89,7 +89,9 @@ def measure_carry(setting: Setting) -> list[Row]:
 
 def _measure(setting: Setting, name: str, what: str, queries: Sequence[str], resume: str = "auto") -> list[Row]:
     with stage(setting.directory, setting.say) as on:
-        taken = _play(on, queries, setting.base_port, setting.count(ROUNDS), resume)
+        opened = open_restartable(on, setting.base_port, queries, lambda query: {**query, "resume": resume})
+        taken = play(on, opened, setting.count(ROUNDS))
+        on.stop(opened.runner)
         return [row(name, what, taken, goes_on=resume != "carry")]
 
 
@@ -155,11 +157,22 @@ def first_data(checkpoint: Path, *, after: int, since: float = 0.0) -> float | N
 
 Declared = Mapping[str, Any]
 """A query, or what a query is changed into."""
+NOTHING: Mapping[str, str] = {}
 
 
-def leave_alone(config: Path, queries: Sequence[str], changed: Callable[[Declared], Declared] = dict) -> Places:
-    """Leave only these queries in a configuration, each as it is changed; where their checkpoints begin."""
+def leave_alone(
+    config: Path,
+    queries: Sequence[str],
+    changed: Callable[[Declared], Declared] = dict,
+    conf: Mapping[str, str] = NOTHING,
+) -> Places:
+    """Leave only these queries in a configuration, each as it is changed; where their checkpoints begin.
+
+    ``conf``: settings of Spark, on top of those that are there.
+    """
     declared = yaml.safe_load(config.read_text(encoding="utf-8"))
+    if conf:
+        declared["spark"]["conf"] |= conf
     declared["queries"] = {name: dict(changed(declared["queries"][name])) for name in queries}
     config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
     return {name: Path(query["checkpoint"]) for name, query in declared["queries"].items()}
@@ -175,50 +188,55 @@ class Opened:
 
 
 def open_restartable(
-    on: Stage, base_port: int, queries: Sequence[str], changed: Callable[[Declared], Declared]
+    on: Stage,
+    base_port: int,
+    queries: Sequence[str],
+    changed: Callable[[Declared], Declared],
+    *,
+    rate: int = RATE,
+    conf: Mapping[str, str] = NOTHING,
 ) -> Opened:
     """Begin a world with these queries alone, warmed up."""
     open_world(on, Script(base_port=base_port))
-    places = leave_alone(on.config, queries, changed)
+    places = leave_alone(on.config, queries, changed, conf)
     on.environment[DOOR] = str(on.directory)
     runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
-    traffic = on.start_traffic("east", RATE, 3600)
+    traffic = on.start_traffic("east", rate, 3600)
     await_running(on, runner, batches=_WARM_BATCHES, warm=True)
     return Opened(places, runner, traffic)
 
 
-def _play(on: Stage, queries: Sequence[str], base_port: int, rounds: int, resume: str) -> Taken:
+def play(on: Stage, opened: Opened, rounds: int, *, rate: int = RATE) -> Taken:
+    """Restart the queries and switch them over, round by round. Raises BenchError."""
     taken, here, there, began = Taken(), "east", "west", time.monotonic()
-    opened = open_restartable(on, base_port, queries, lambda query: {**query, "resume": resume})
     places, traffic = opened.places, opened.traffic
     for number in range(rounds):
         taken.restarts += restart(on, places)
         await_more(on, places)
         taken.ordinary += [gap for place in places.values() for gap in gaps(place, BATCHES)]
         places = _switch_over(on, places, there, taken)
-        _tell(on, f"round {number + 1} of {rounds}", taken, len(queries))
+        _tell(on, f"round {number + 1} of {rounds}", taken, len(places))
         if number + 1 == rounds or time.monotonic() > began + LATEST_BEGIN_SECONDS:
             break
         here, there = there, here
-        traffic = _turn(on, traffic, here)
+        traffic = _turn(on, traffic, here, rate)
         await_more(on, places)
-    on.stop(opened.runner)
     return taken
 
 
-def _turn(on: Stage, traffic: "Popen[bytes]", cluster: str) -> "Popen[bytes]":
+def _turn(on: Stage, traffic: "Popen[bytes]", cluster: str, rate: int) -> "Popen[bytes]":
     """From now on records are written to this cluster, and copied to the other one."""
     on.stop(traffic)
     time.sleep(_COPIED_SECONDS)
     on.lab("turn")
-    return on.start_traffic(cluster, RATE, 3600)
+    return on.start_traffic(cluster, rate, 3600)
 
 
 def restart(on: Stage, places: Places) -> list[float]:
     """Stop and start the queries the plain way; of each, the seconds from there to its first commit with data."""
     (on.directory / ASKED).touch()
     done = on.directory / DONE
-    _await(on, done.exists, "the queries were not restarted")
+    await_until(on, done.exists, "the queries were not restarted")
     times = json.loads(done.read_text(encoding="ascii"))
     done.unlink()
     return [_await_data(on, place, after=-1, since=times["start"]) - times["stop"] for place in places.values()]
@@ -262,7 +280,9 @@ def _instant(text: str) -> datetime:
 def await_more(on: Stage, places: Places) -> None:
     """Until each query has committed some batches more; by the files: a command's process costs what is measured."""
     reached = {place: max(commits(place), default=-1) + BATCHES for place in places.values()}
-    _await(on, lambda: all(max(commits(place), default=-1) >= each for place, each in reached.items()), "no batches")
+    await_until(
+        on, lambda: all(max(commits(place), default=-1) >= each for place, each in reached.items()), "no batches"
+    )
 
 
 def _await_data(on: Stage, checkpoint: Path, *, after: int, since: float = 0.0) -> float:
@@ -273,15 +293,16 @@ def _await_data(on: Stage, checkpoint: Path, *, after: int, since: float = 0.0) 
         found.extend([] if at is None else [at])
         return bool(found)
 
-    _await(on, holds, f"no batch with data was committed in {checkpoint}")
+    await_until(on, holds, f"no batch with data was committed in {checkpoint}")
     return found[0]
 
 
-def _await(on: Stage, holds: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + _COMMIT_SECONDS
+def await_until(on: Stage, holds: Callable[[], bool], otherwise: str, seconds: float = _COMMIT_SECONDS) -> None:
+    """Look until it holds. Raises BenchError, which says what was not so."""
+    deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
-            raise BenchError(f"{otherwise} within {_COMMIT_SECONDS:g} s: see {on.directory}")
+            raise BenchError(f"{otherwise} within {seconds:g} s: see {on.directory}")
         time.sleep(_LOOK_SECONDS)
 
 

@@ -133,6 +133,11 @@ ENTRIES = (
         judges=("bench/samples.py",), unit="measurements", written="bench-switchover/report.md",
     ),
     Entry(
+        name="bench-state", title="Measurements of the pause with gigabytes of state",
+        command=_bench("bench-state", "state"), minutes=30, judged=BY_FIGURES,
+        judges=("bench/samples.py",), unit="measurements", written="bench-state/report.md",
+    ),
+    Entry(
         name="bench-light", title="Measurements of what settings of Spark cost a restart and a batch",
         command=_bench("bench-light", "light"), minutes=15, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-light/report.md",

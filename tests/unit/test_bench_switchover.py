@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench import drill, light, switchover
+from bench import drill, light, state, switchover
 
 
 def write(checkpoint: Path, log: str, batch: int, at: float, end: int = 0) -> None:
@@ -79,6 +79,29 @@ def test_settings_are_declared_where_a_runner_reads_them(tmp_path: Path) -> None
     assert places == {"revenue": Path("/c")}
     assert (query["spark"], query["resume"]) == ({"spark.sql.shuffle.partitions": "1"}, "auto")
     assert query["sources"]["orders"] == {"topics": ["orders"], "options": {"minPartitions": "16"}}
+
+
+def test_much_state_is_held_against_little_or_against_a_restart_that_loads_it() -> None:
+    little = switchover.Taken(pauses=[1.0], restarts=[0.5], ordinary=[1.0])
+    much = switchover.Taken(pauses=[1.3], restarts=[8.0], ordinary=[1.0])
+    switched, carried = (state.rows(resume, "5 MB", little, "5 GB", much) for resume in state.RESUMES)
+    assert [each.limit for each in switched] == [None, pytest.approx(1.2)]
+    assert [each.met for each in switched] == [None, False]
+    assert [each.limit for each in carried] == [None, pytest.approx(12.0)]
+    assert carried[1].met is True
+
+
+def test_the_records_that_make_the_state_are_as_many_as_its_size_takes() -> None:
+    little, much = state.ROCKSDB
+    assert (little.records, much.records) == (19, 19_531)
+
+
+def test_settings_of_spark_come_on_top_of_those_that_are_there(tmp_path: Path) -> None:
+    config = tmp_path / "tideover.yaml"
+    config.write_text("spark: {conf: {kept: 1}}\nqueries: {revenue: {checkpoint: /c}}", encoding="utf-8")
+    switchover.leave_alone(config, ["revenue"], conf={"spark.driver.memory": "8g"})
+    conf = yaml.safe_load(config.read_text(encoding="utf-8"))["spark"]["conf"]
+    assert conf == {"kept": 1, "spark.driver.memory": "8g"}
 
 
 def test_steps_that_ended_are_timed() -> None:
