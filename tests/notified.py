@@ -1,11 +1,36 @@
 """Receivers of notices, and lines of the history that they are told of."""
 
+import threading
+from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.notify.incidents import Notice
 from state.model.cluster_status import Verdict
 from state.model.entities import Event
 from state.settings.keys import NotifyTarget
 from tests.contract import samples
+
+
+@dataclass
+class Receiver:
+    """Takes notices, or says why not, or hangs until it is let go."""
+
+    error: str = ""
+    taken: list[Notice] = field(default_factory=list)
+    tries: int = 0
+    hold: threading.Event | None = None
+
+    def send(self, notice: Notice) -> str:
+        self.tries += 1
+        if self.hold is not None:
+            assert self.hold.wait(60)
+        if not self.error:
+            self.taken.append(notice)
+        return self.error
+
+    @property
+    def titles(self) -> list[str]:
+        return [notice.title for notice in self.taken]
 
 
 def target(**change: Any) -> NotifyTarget:

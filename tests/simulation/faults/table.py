@@ -34,7 +34,6 @@ class Row(NamedTuple):
 ROWS: dict[int, Row] = {}
 NOT_BUILT = {
     30: ("a hook fails or hangs", "Tideover runs no hooks: nothing of yours can hold a move up"),
-    31: ("the endpoint for notices is down", "Tideover sends no notices: `history -f` and exit codes are there"),
 }
 
 REAL = {
@@ -57,6 +56,7 @@ REAL = {
     26: "tests/long/test_watch_faults.py::test_a_primary_that_returns_in_the_middle_of_a_move_does_not_stop_it",
     27: "tests/long/test_watch_crashes.py::test_a_primary_that_returns_after_the_move_changes_nothing",
     28: "tests/real/test_chain.py::test_a_chain_moves_upstream_first_and_loses_and_repeats_nothing",
+    31: "tests/real/test_notices.py::test_a_cluster_that_is_down_is_told_once_whoever_leads",
     33: "tests/real/test_faults.py::test_the_same_failover_typed_twice_at_once_is_one_operation_and_one_move",
     36: "tests/real/test_replicator_returns.py::test_records_of_a_returning_replicator_are_forecast_and_counted",
     41: "tests/long/test_watch_crashes.py::test_a_runner_killed_with_its_cluster_is_proven_gone_by_its_successor",
@@ -67,6 +67,7 @@ REAL = {
 IN_PART = {
     20: "the query's row is put back, not the whole store",
     23: "the checkpoint only, without a supervisor",
+    31: "one receiver is down for good, and no query is moved",
 }
 """What the real test of a row leaves out."""
 

@@ -1,9 +1,11 @@
 """Faults of our own processes: controllers and runners that die, freeze, do not obey, or come back."""
 
+from orchestrator.notify.teller import Teller
 from orchestrator.operation.pauses import pause
 from state.model.automation import EVERY
 from state.model.cluster_status import Verdict
 from state.model.entities import Phase
+from tests.notified import Receiver, target
 from tests.simulation.control import controller, pass_time
 from tests.simulation.faults.scenes import (
     active,
@@ -60,6 +62,36 @@ def test_a_leader_that_thaws_writes_nothing_and_follows() -> LiveWorld:
     assert after is not None
     assert (after.term, after.holder) == (leader.term, leader.holder)
     assert operations(world) == [operation]
+    return world
+
+
+@fault(
+    31,
+    "the endpoint for notices is down",
+    verdict=Verdict.DOWN,
+    then="no move waits for it; each notice is tried again with growing pauses, and who takes them again gets each "
+    "incident as it stands then",
+)
+def test_a_receiver_that_is_down_delays_nothing_and_is_told_later() -> LiveWorld:
+    world, site = scene()
+    lead, receiver = site.controller.lead, Receiver(error="nobody there")
+    teller = Teller(world.store, target(severity="info"), receiver, lambda: lead.term)
+    due = [0.0]
+
+    def tell() -> None:
+        if world.clock.passed >= due[0]:
+            due[0] = world.clock.passed + teller.turn()
+
+    world.clock.lives.append(tell)
+    pass_time(world, 5, site)
+    world.clusters["east"].reachable = False
+    pass_time(world, 60, site)
+    assert_moved(world)
+    assert receiver.taken == []
+    assert 2 <= receiver.tries <= 6
+    receiver.error = ""
+    pass_time(world, 60, site)
+    assert receiver.titles == ["east is DOWN", "failover of revenue from east to west: done"]
     return world
 
 

@@ -2,12 +2,11 @@
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pytest
 
-from orchestrator.notify.incidents import Notice
 from orchestrator.notify.teller import GIVE_UP, LOOK_SECONDS, Notices, Teller
 from state.errors import StaleTerm
 from state.model.cluster_status import Verdict
@@ -15,32 +14,10 @@ from state.settings.keys import NotifyTarget
 from tests.contract import samples
 from tests.contract.samples import AT, term_of
 from tests.memory_store import MemoryStore
-from tests.notified import target, verdict
+from tests.notified import Receiver, target, verdict
 from tests.waiting import until
 
 HANGS = 0.05
-
-
-@dataclass
-class Receiver:
-    """Takes notices, or says why not, or hangs until it is let go."""
-
-    error: str = ""
-    taken: list[Notice] = field(default_factory=list)
-    tries: int = 0
-    hold: threading.Event | None = None
-
-    def send(self, notice: Notice) -> str:
-        self.tries += 1
-        if self.hold is not None:
-            assert self.hold.wait(60)
-        if not self.error:
-            self.taken.append(notice)
-        return self.error
-
-    @property
-    def titles(self) -> list[str]:
-        return [notice.title for notice in self.taken]
 
 
 @dataclass
