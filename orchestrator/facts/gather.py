@@ -30,6 +30,7 @@ from orchestrator.facts.source_cluster import (
 from state.messages import CheckpointReport
 from state.model.entities import Operation, OperationKind, RunnerFact
 from state.settings.keys import Resume, Route, Tideover
+from state.settings.topics import topics_of
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 from streaming.cluster_log import Logs
@@ -76,7 +77,7 @@ class FactGatherer:
         assignment = self._store.assignment(query)  # after the fact: else a move in between looks like an older store
         source = assignment.cluster if assignment else settings.clusters[0]
         route = self._settings.route(source, target)
-        names = {topic for declared in settings.sources.values() for topic in declared.topics}
+        names = {topic for topics in topics_of(self._settings, settings, source).values() for topic in topics}
         holder = held_by(assignment, fact)
         open_now = open_operation(self._store, query)
         facts = MoveFacts(
@@ -218,12 +219,11 @@ class FactGatherer:
         asked, answer = self._silences.get(operation.target, (-STANDBY_SECONDS, ""))
         if self._clock.monotonic() - asked < STANDBY_SECONDS:
             return answer
-        route = self._settings.route(operation.source, operation.target)
-        declared = self._settings.queries[operation.query].sources.values()
-        topics = {there for source in declared for name in source.topics if (there := _named(route, name))}
+        there = topics_of(self._settings, self._settings.queries[operation.query], operation.target)
+        topics = sorted({topic for topics in there.values() for topic in topics})
         answer = ""
         try:
-            self.logs(operation.target).describe(sorted(topics), timeout=DESCRIBE_SECONDS)
+            self.logs(operation.target).describe(topics, timeout=DESCRIBE_SECONDS)
         except KafkaError as error:
             answer = str(error)
         self._silences[operation.target] = (self._clock.monotonic(), answer)
@@ -274,10 +274,6 @@ class FactGatherer:
         with suppress(KafkaError):
             self.standby(facts)
             self._offsets.look_ahead(replace(facts, names=self._names(facts)), report)
-
-
-def _named(route: Route | None, topic: str) -> str | None:
-    return standby_topic(route, topic) if route is not None else topic
 
 
 def _keeps_names(route: Route, topics: Iterable[str] | None) -> bool:

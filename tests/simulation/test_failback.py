@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.decide.gates.preconditions import route_declared
+from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.tail import tail_of
 from state.model.entities import Operation, OperationKind
 from tests.simulation.test_cli import run, two
@@ -103,6 +105,22 @@ def refused(world: World) -> str:
     answered = world.store.request(request.id)
     assert answered is not None
     return answered.refused or ""
+
+
+def test_topics_that_are_called_otherwise_there_have_their_own_names_on_the_way_home() -> None:
+    mapped = [
+        {**ROUTES[0], "topics": {"orders": "orders-of-east"}},
+        {**ROUTES[1], "topics": {"orders-of-east": "orders"}},
+    ]
+    world, _ = away()
+    world.settings = settings(groups={"routes": mapped})
+    logs, there = world.clusters.__getitem__, world.clusters["west"].topics
+    there["orders-of-east"] = there.pop("orders")
+    gatherer = FactGatherer(store=world.store, settings=world.settings, logs=logs, clock=world.clock)
+    facts = gatherer.before(OperationKind.FAILBACK, QUERY, "east")
+    assert facts.topics == {"orders-of-east": "orders"}
+    declared = route_declared(facts)
+    assert declared.ok, declared.text
 
 
 def test_no_query_goes_home_while_both_directions_copy() -> None:
