@@ -171,6 +171,21 @@ def joined_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWrite
     return _dropping(pairs.select("asked.id"), Path(str(settings["sink"])), "append")
 
 
+def paired_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """Stateful, over one topic joined with itself: each id, once; a batch id that the sink has already is dropped."""
+    first, again = (_timed_ids(sources["orders"]).alias(name) for name in ("first", "again"))
+    in_time = functions.expr(
+        "again.timestamp BETWEEN first.timestamp - INTERVAL 1 MINUTE AND first.timestamp + INTERVAL 1 MINUTE"
+    )
+    pairs = first.join(again, functions.expr("first.id = again.id") & in_time)
+    return _dropping(pairs.select("first.id"), Path(str(settings["sink"])), "append")
+
+
+def files(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """Stateless: every id, into Parquet files of Spark's own sink."""
+    return _ids(sources).writeStream.format("parquet").option("path", str(settings["sink"]))
+
+
 def delta_ids(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
     """Stateless: every id, into a Delta table that knows by application and batch id what it has."""
     table = str(settings["sink"])

@@ -1,0 +1,138 @@
+"""Queries of many kinds move by ``resume: switch`` to a cluster that calls a topic otherwise, and back in one run.
+
+One reads under a rate limit, in more tasks than there are partitions, with headers; one joins a topic with itself, so
+that the source stands in the log twice; one writes Spark's own files; one reads a topic that is called otherwise there.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import pytest
+
+from lab.world import CLUSTERS
+from state.store.sql.migrate import open_store
+from tests.real.pipelines import kept
+from tests.real.sinks import FILES, delivered
+from tests.real.theatre import BATCH, ORDERS, PARCELS, Theatre, settings, sides_of
+from tests.scene import exactly
+from tests.world import running_clusters
+
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
+RENAMED = "parcels-of-east"
+LIMIT, TASKS = 40, 6
+
+
+class Kinds(Theatre):
+    """``limited``, ``paired`` and ``filed`` read orders, ``renamed`` reads parcels."""
+
+    def ids(self, query: str = "rows") -> Counter[int]:
+        if query == "filed":
+            return delivered(FILES, str(self.sink(query)), [], "")
+        rows = [row for each in kept(self.sink(query)) for row in each["rows"]]
+        return Counter(row[0] if isinstance(row, list) else row for row in rows)
+
+    def write(self, *names: str) -> int:
+        """The next ids of both topics to the clusters named, or to both; returns how many there are now."""
+        end = max(each.ends[ORDERS] for each in self.clusters.values()) + BATCH
+        for name in names or CLUSTERS:
+            self.clusters[name].extend(ORDERS, end)
+            self.clusters[name].extend(self.parcels(name), end)
+        return end
+
+    @staticmethod
+    def parcels(cluster: str) -> str:
+        return PARCELS if cluster == CLUSTERS[0] else RENAMED
+
+    def await_read(self, end: int) -> None:
+        """Each query has each id up to this one, once."""
+        for query in self.settings["queries"]:
+            self.until(f"{query} has {end}", partial(self._has, query, end))
+            assert self.ids(query) == exactly(range(end)), query
+        self.until("operations are closed", lambda: not self.store.operations(only_open=True))
+
+    def _has(self, query: str, end: int) -> bool:
+        return self.ids(query).keys() >= set(range(end))
+
+    def run_ids(self) -> dict[str, str | None]:
+        return {fact.query: fact.run_id for fact in self.store.query_facts()}
+
+    def move(self, verb: str, there: str, *more: str) -> dict[str, Any]:
+        """All queries, by switch; their plans."""
+        said = self.type(verb, "--all", "--to", there, *more, "--yes", "-o", "json").end()
+        assert said.code == 0, said.err + said.out
+        plans = {query: operation["plan"] for query, operation in said.operations.items()}
+        assert plans.keys() == self.settings["queries"].keys()
+        assert {plan["resume"] for plan in plans.values()} == {"switch"}
+        return plans
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
+    folder = tmp_path_factory.mktemp("kinds")
+    url = f"sqlite:///{folder / 'tideover.db'}"
+    east, west = CLUSTERS
+    with running_clusters(folder / "world") as world, closing(open_store(url)) as store:
+        told = settings(world, folder, url)
+        told["spark"]["master"] = "local[32]"
+        told["routes"] = [
+            {"from": east, "to": west, "topics": {ORDERS: ORDERS, PARCELS: RENAMED}},
+            {"from": west, "to": east, "topics": {ORDERS: ORDERS, RENAMED: PARCELS}},
+        ]
+        like = {**told["queries"]["rows"], "resume": "auto"}
+        options = {"maxOffsetsPerTrigger": LIMIT, "minPartitions": TASKS, "includeHeaders": True}
+        told["queries"] = {
+            name: {
+                **like,
+                "pipeline": f"tests.real.pipelines:{pipeline}",
+                "settings": {"sink": str(folder / "sinks" / name)},
+                "sources": {"orders": {"topics": [topic], "options": more}},
+                "checkpoint": str(folder / "checkpoints" / name),
+            }
+            for name, pipeline, topic, more in (
+                ("limited", "rows_by_batch", ORDERS, options),
+                ("paired", "paired_ids", ORDERS, {}),
+                ("filed", "files", ORDERS, {}),
+                ("renamed", "rows_by_batch", PARCELS, {}),
+            )
+        }
+        with closing(Kinds(folder, store, told, sides_of(world), world=world)) as stage:
+            stage.make(ORDERS)
+            stage.clusters[east].make(PARCELS, foreign=False)
+            stage.clusters[west].make(RENAMED, foreign=True)
+            end = stage.write()
+            stage.run("a")
+            stage.await_read(end)
+            yield stage
+
+
+def test_queries_of_many_kinds_leave_a_dead_cluster_and_come_back_in_one_run(stage: Kinds) -> None:
+    east, west = CLUSTERS
+    checkpoints = {row.query: row.checkpoint for row in stage.store.assignments()}
+    stage.kill(east)
+    plans = stage.move("failover", west)
+    assert plans["renamed"]["starting_offsets"].keys() == {RENAMED}
+    end = stage.write(west)
+    stage.await_read(end)
+    stage.start(east)
+    stage.clusters[east].extend(ORDERS, end)
+    stage.clusters[east].extend(PARCELS, end)
+    runs = stage.run_ids()
+    stage.move("switchover", east, "--consent", "replication")
+    end = stage.write()
+    stage.await_read(end)
+    assert stage.run_ids() == runs, "a run was started"
+    assert {row.query: row.checkpoint for row in stage.store.assignments()} == checkpoints
+
+
+def test_a_rate_limit_and_a_source_in_two_places_hold_there_as_here(stage: Kinds) -> None:
+    """What the sink and the log of the queries tell of the batches that were read on either cluster."""
+    limited = [each["rows"] for each in kept(stage.sink("limited")) if each["rows"]]
+    assert {len(rows) for rows in limited} <= set(range(1, LIMIT + 1))
+    assert sum(map(len, limited)) == sum(stage.ids("limited").values())
+    logs = sorted((stage.folder / "checkpoints" / "paired" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    newest = logs[-1].read_text(encoding="utf-8").splitlines()[2:]
+    assert len(newest) == 2, "the source stands in the log twice"
+    assert all("@east" in line for line in newest)
