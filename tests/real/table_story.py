@@ -1,9 +1,9 @@
-"""Moves a query that writes to Delta or Iceberg, with one batch in flight; prints what the table holds, as JSON.
+"""Moves a query that writes to Delta, Iceberg or files, with one batch in flight; prints what is there, as JSON.
 
 A process of its own, because the jars of a table format must be on the class path when the driver's JVM starts.
-Arguments: the format, bootstrap of the old and of the new cluster, a directory. For every treatment of the batch in
-flight, and for a sink that has that batch and one that has not, one topic is read on the old cluster until a batch
-fails, carried or switched, and read to the end on the new one.
+Arguments: the format (``parquet`` is Spark's own file sink), bootstrap of the old and of the new cluster, a directory.
+For every treatment of the batch in flight, and for a sink that has that batch and one that has not, one topic is read
+on the old cluster until a batch fails, carried or switched, and read to the end on the new one.
 """
 
 import json
@@ -52,6 +52,7 @@ SETTINGS: dict[str, dict[str, str | int | float | bool]] = {
         f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
         f"spark.sql.catalog.{CATALOG}.type": "hadoop",
     },
+    "parquet": {},
 }
 _SECONDS = 120
 
@@ -86,14 +87,19 @@ class DeltaSink:
 
 @dataclass
 class FormatSink:
-    """A table format's own sink, which drops a batch that the same query id wrote under the same batch id."""
+    """A format's own sink, which drops a batch that it has: by query id and batch id, or, for files, by batch id."""
 
     table: str
     format: str
     breaks: str | None = None
+    """``before``: the last of the batch in flight breaks its task, when most of the batch is written."""
 
     def writer(self, records: DataFrame) -> DataStreamWriter:
-        rows = records.select(f.col("value").cast("string").cast("int").alias("id"))
+        identity = f.col("value").cast("string").cast("int")
+        if self.breaks == "before":
+            broken = f.raise_error(f.lit("the sink broke")).cast("int")
+            identity = f.when(identity == IN_FLIGHT[-1], broken).otherwise(identity)
+        rows = records.select(identity.alias("id"))
         return rows.writeStream.format(self.format).option("path", self.table)
 
 
@@ -114,11 +120,14 @@ class Case:
         return f"{self.treatment.value}-{'has' if self.sink_has_it else 'has-not'}{sink}{way}"
 
 
-BY_FORMAT = [Case(UncommittedBatch.REPLAN, True, by_format=True, resume=resume) for resume in ("carry", "switch")]
+BY_FORMAT = [
+    Case(UncommittedBatch.REPLAN, has, by_format=True, resume=resume)
+    for resume, has in (("carry", True), ("switch", True), ("switch", False))
+]
 BY_APPLICATION = [
     Case(treatment, has) for treatment in (UncommittedBatch.REPLAN, UncommittedBatch.BRIDGE) for has in (True, False)
 ]
-CASES = {"delta": [*BY_FORMAT, *BY_APPLICATION], "iceberg": BY_FORMAT}
+CASES = {"delta": [*BY_FORMAT, *BY_APPLICATION], "iceberg": BY_FORMAT, "parquet": BY_FORMAT}
 """``foreachBatch`` has Delta's ``txnAppId``; Iceberg's writer has nothing like it."""
 
 
@@ -137,7 +146,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _table(session: SparkSession, kind: str, case: Case, directory: str) -> str:
     """What the format calls a table that is not there yet; Iceberg's sink wants one that is."""
-    if kind == "delta":
+    if kind != "iceberg":
         return str(Path(directory) / case.name / "table")
     name = f"{CATALOG}.db.`{case.name}`"
     session.sql(f"CREATE TABLE {name} (id INT) USING iceberg")
@@ -160,7 +169,7 @@ def _play(
     sink.breaks = "after" if case.sink_has_it else "before"
     _produce([*old, *new], topic, IN_FLIGHT)
     query = _start(session, old, topic, sink, first)
-    if case.by_format:
+    if case.by_format and case.sink_has_it:
         query.processAllAvailable()
         query.stop()
         uncommit(Path(first))  # as if the driver had died right before it wrote its commit
@@ -198,7 +207,8 @@ def _play(
 
 def _session(kind: str, directory: str) -> SparkSession:
     version = pyspark.__version__
-    jars = [*jar_paths(f"{kind}-{version}"), *connector_jars(Spark(), version)]
+    formats = [] if kind == "parquet" else jar_paths(f"{kind}-{version}")
+    jars = [*formats, *connector_jars(Spark(), version)]
     conf = SETTINGS[kind] | {"spark.jars": ",".join(str(jar) for jar in jars)}
     if kind == "iceberg":
         conf[f"spark.sql.catalog.{CATALOG}.warehouse"] = directory

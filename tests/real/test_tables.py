@@ -1,6 +1,7 @@
-"""Queries that write to Delta or Iceberg move with a batch in flight.
+"""Queries that write to Delta, to Iceberg or through Spark's file sink move with a batch in flight.
 
-Delta knows by ``txnVersion`` what it has of an application; the formats' own sinks know it by query id and batch id.
+Delta knows by ``txnVersion`` what it has of an application; the formats' own sinks know it by query id and batch id,
+and the file sink by its batch id alone.
 """
 
 import json
@@ -22,6 +23,9 @@ Story = Callable[[str], Told]
 DELTA = pytest.mark.jars("delta")
 BY_FORMAT = pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.jars(kind)) for kind in ("delta", "iceberg")]
+)
+ALL_FORMATS = pytest.mark.parametrize(
+    "kind", [*(pytest.param(kind, marks=pytest.mark.jars(kind)) for kind in ("delta", "iceberg")), "parquet"]
 )
 IN_FLIGHT = list(range(80, 120))
 
@@ -64,10 +68,11 @@ def test_a_bridge_repeats_exactly_the_batch_that_delta_already_had(told: Story) 
     assert (held["missing"], held["repeated"]) == ([], IN_FLIGHT)
 
 
-@BY_FORMAT
-def test_a_formats_own_sink_knows_the_batch_of_a_query_that_switches(told: Story, kind: str) -> None:
-    """The checkpoint is kept, and with it the query id."""
-    held = told(kind)["replan-has-by-format-switch"]
+@ALL_FORMATS
+@pytest.mark.parametrize("moment", ["has", "has-not"])
+def test_a_formats_own_sink_knows_the_batch_of_a_query_that_switches(told: Story, kind: str, moment: str) -> None:
+    """The checkpoint is kept, and with it the query id: the batch whose writing broke off is written, once."""
+    held = told(kind)[f"replan-{moment}-by-format-switch"]
     assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
     assert held["planned"] == held["batch"] + 1
 
@@ -78,6 +83,13 @@ def test_a_formats_own_sink_takes_the_batch_of_a_carry_twice(told: Story, kind: 
     held = told(kind)["replan-has-by-format"]
     assert (held["missing"], held["repeated"]) == ([], IN_FLIGHT)
     assert held["by_query_id"]
+
+
+def test_the_file_sink_knows_the_batch_of_a_carry_too(told: Story) -> None:
+    """It goes by the batch id alone, which a carry keeps."""
+    held = told("parquet")["replan-has-by-format"]
+    assert (held["missing"], held["repeated"], held["foreign"]) == ([], [], [])
+    assert not held["by_query_id"]
 
 
 @DELTA
