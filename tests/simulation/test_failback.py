@@ -107,7 +107,7 @@ def refused(world: World) -> str:
     return answered.refused or ""
 
 
-def test_topics_that_are_called_otherwise_there_have_their_own_names_on_the_way_home() -> None:
+def test_renamed_topics_have_their_own_names_on_the_way_home() -> None:
     mapped = [
         {**ROUTES[0], "topics": {"orders": "orders-of-east"}},
         {**ROUTES[1], "topics": {"orders-of-east": "orders"}},

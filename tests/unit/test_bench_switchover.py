@@ -81,7 +81,7 @@ def test_settings_are_declared_where_a_runner_reads_them(tmp_path: Path) -> None
     assert query["sources"]["orders"] == {"topics": ["orders"], "options": {"minPartitions": "16"}}
 
 
-def test_much_state_is_held_against_little_or_against_a_restart_that_loads_it() -> None:
+def test_much_state_is_held_against_little_or_against_a_restart() -> None:
     little = switchover.Taken(pauses=[1.0], restarts=[0.5], ordinary=[1.0])
     much = switchover.Taken(pauses=[1.3], restarts=[8.0], ordinary=[1.0])
     switched, carried = (state.rows(resume, "5 MB", little, "5 GB", much) for resume in state.RESUMES)
