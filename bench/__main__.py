@@ -48,6 +48,7 @@ MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},
     switchover.NAME_OF_THREE: switchover.measure_three,
     switchover.NAME_OF_CARRY: switchover.measure_carry,
+    switchover.NAME_OF_FOUR: switchover.measure_four,
 }
 
 

@@ -54,6 +54,27 @@ def test_the_figure_to_reach_is_a_multiple_of_what_is_measured_beside() -> None:
     assert switchover.row("switchover", "one query", switchover.Taken(pauses=[1.4]), goes_on=True).met is None
 
 
+def test_the_shortest_and_the_longest_pause_of_a_round_are_told() -> None:
+    taken = switchover.Taken(pauses=[1.0, 3.0, 2.0, 5.0, 4.0, 6.0], restarts=[0.5] * 6, ordinary=[1.0], queries=3)
+    shortest = switchover.shortest("s", "three", taken, goes_on=True)
+    longest = switchover.longest("s", "three", taken, goes_on=True)
+    assert shortest.ours is not None
+    assert longest.ours is not None
+    assert (shortest.ours.least, shortest.ours.most) == (1.0, 4.0)
+    assert (longest.ours.least, longest.ours.most) == (3.0, 6.0)
+
+
+def test_a_demanding_query_takes_the_place_of_an_example() -> None:
+    latest = {
+        "checkpoint": "/w/checkpoints/latest", "settings": {"sink": "/w/sinks/latest.db"}, "resume": "fresh",
+        "methods": ["timestamp"], "buffer": "2s", "runners": ["a"],
+    }  # fmt: skip
+    assert switchover.demanding(latest, "carry") == {
+        "checkpoint": "/w/checkpoints/latest", "settings": {"sink": "/w/sinks/latest-demanding"}, "resume": "carry",
+        "runners": ["a"], "pipeline": "bench.demanding:both", "sink": "batch-id",
+    }  # fmt: skip
+
+
 def test_a_batch_lasts_from_its_plan_to_its_commit(checkpoint: Path) -> None:
     assert light.durations(checkpoint, 2) == pytest.approx([0.9, 0.9])
     (checkpoint / "offsets" / "8").unlink()
