@@ -26,11 +26,9 @@ from streaming.spark.checkpoint.mapping import Left, Move, Place, write_move
 from streaming.spark.errors import PipelineRaised, RunFenced, SparkMissing
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.session import Liveness
-from streaming.spark.query.starts import Starts
 from streaming.spark.query.writers_ahead import ReadyWriter
 from streaming.spark.runner import supervisor as module
 from streaming.spark.runner.hosting import Hosting, NoListener
-from streaming.spark.runner.query_report import QueryReport
 from streaming.spark.runner.runner import Runner
 from streaming.spark.runner.supervisor import QuerySupervisor
 from tests.checkpoints import CheckpointFolder, orders
@@ -219,48 +217,6 @@ def test_a_start_takes_the_writer_that_was_built_ahead(stage: Stage, monkeypatch
     hosted.close()
     with pytest.raises(RunFenced):
         gate.watch(lambda *_: None)(cast(Any, None), 1)
-
-
-def test_a_start_waits_for_its_turn_and_gives_it_back_when_its_run_has_read(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reads, starts = threading.Event(), Starts(1, monotonic=lambda: 0.0)
-
-    def look(ledger: QueryReport) -> None:
-        if reads.is_set():
-            ledger.waiting()
-
-    monkeypatch.setattr(module, "RunMonitor", lambda *given: monitor(poll=lambda: look(given[4]), committed_any=False))
-    before = starts.take(0, lambda: False)
-    row = stage.hosted()._assignment
-    hosted = stage.all[-1] = QuerySupervisor(stage.hosting, row, (), None, starts)
-    hosted.begin()
-    until(lambda: stage.store.tries)
-    assert stage.runs == []
-    before.give()
-    until(lambda: stage.runs)
-    following = threading.Thread(target=lambda: starts.take(0, lambda: False), daemon=True)
-    following.start()
-    following.join(0.2)
-    assert following.is_alive(), "its run has not read yet"
-    reads.set()
-    following.join(60)
-    assert not following.is_alive()
-
-
-def test_a_start_that_fails_gives_its_turn_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = Starts(1, monotonic=lambda: 0.0)
-
-    def refuse(*_: object) -> None:
-        raise PipelineRaised("no such customer")
-
-    monkeypatch.setattr(module, "prepare_writer", refuse)
-    row = stage.hosted()._assignment
-    hosted = stage.all[-1] = QuerySupervisor(stage.hosting, row, (), None, starts)
-    hosted.begin()
-    until(lambda: stage.store.told and stage.store.told[-1] is RunState.FAILED)
-    hosted.close()
-    assert starts.take(0, lambda: False) is not None
 
 
 def test_log_lines_of_a_run_name_its_query_epoch_and_operation(stage: Stage) -> None:

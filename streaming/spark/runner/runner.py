@@ -21,7 +21,6 @@ from streaming.spark.errors import SparkMissing
 from streaming.spark.query.jvm import end_jvm, jvm_has_ended
 from streaming.spark.query.launch import FileSinks, changes_in_its_run
 from streaming.spark.query.session import Liveness
-from streaming.spark.query.starts import Starts
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.assignments import FenceWait, Skip, SkippedAssignments, Start, Stop, decide_runs
 from streaming.spark.runner.cleaning import CheckpointCleaner
@@ -68,7 +67,6 @@ class Runner:
         self._newest: dict[str, int] = {}
         self._strangers: set[str] = set()
         self._ahead = WritersAhead(hosting)
-        self._starts = Starts()
         self._errands = IntentWorker(hosting, self._all_of, sinks, self._ahead)
         self._cleaning = CheckpointCleaner(hosting, self._all_of)
         self._refraining = SkippedAssignments(
@@ -269,7 +267,7 @@ class Runner:
                 self._log.warning("query is assigned here but not in the configuration", **about(row))
             return
         before = [each for each in self._all_of(row.query) if each.is_alive]
-        hosted = QuerySupervisor(self._hosting, row, before, self._ahead, self._starts)
+        hosted = QuerySupervisor(self._hosting, row, before, self._ahead)
         with self._lock:
             self._hosted[row.query] = hosted
         hosted.begin()

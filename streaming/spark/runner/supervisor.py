@@ -34,7 +34,6 @@ from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import cause_of, detach, one_line
 from streaming.spark.query.launch import FileSink, file_sink, prepare_writer, switched_sources
 from streaming.spark.query.query_run import Run, RunMonitor
-from streaming.spark.query.starts import Starts, Turn
 from streaming.spark.query.writers_ahead import WritersAhead
 from streaming.spark.runner.assignments import may_run
 from streaming.spark.runner.hosting import Hosting, Subject
@@ -80,14 +79,10 @@ class QuerySupervisor:
         assignment: Assignment,
         before: Sequence["QuerySupervisor"] = (),
         ahead: WritersAhead | None = None,
-        starts: Starts | None = None,
     ) -> None:
         """``before``: what this process hosted of the query under earlier epochs and has not seen quiet yet."""
         self._hosting = hosting
         self._ahead = WritersAhead(hosting) if ahead is None else ahead
-        self._starts = Starts() if starts is None else starts
-        self._turn: Turn | None = None
-        """Of the start under way, until its run has read something, or found nothing to read."""
         self._assignment = assignment
         self._before = tuple(before)
         self._subject = Subject(
@@ -226,7 +221,6 @@ class QuerySupervisor:
                 run, follower = self._go_on() or self._start()
                 failures = 0 if self._watch(run, follower) else failures
                 if self._held.is_set():
-                    self._give_turn()
                     self._await_order(run)
                     break
                 error, trace = run.error() or "the query ended without saying why", run.trace()
@@ -240,8 +234,6 @@ class QuerySupervisor:
                 error = f"{failure} ({failure.hint})" if failure.hint else str(failure)
             except Exception as failure:  # noqa: BLE001 - a thread's edge: Spark and py4j raise what they like
                 error = cause_of(failure)
-            finally:
-                self._give_turn()
             if self._closing.is_set():
                 break
             failures += 1
@@ -344,7 +336,6 @@ class QuerySupervisor:
             self._runs = [run for run in self._runs if run.unrest() is not None]
             self._gate = gate
         self._detach()
-        self._turn = self._starts.take(self._hosting.query(assignment.query).priority, self._closing.is_set)
         self._require_cluster()
         self._require_row()  # asked before the work as well: a store that is away should not cost a session a try
         session, writer = (
@@ -359,11 +350,6 @@ class QuerySupervisor:
                 self._runs.append(run)
         self._begun(run, "query started")
         return run, follower
-
-    def _give_turn(self) -> None:
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            turn.give()
 
     def _open_checkpoint(self) -> Follower:
         """Make sure that the query goes on from this checkpoint here, let it, and follow it from where it stands.
@@ -429,8 +415,6 @@ class QuerySupervisor:
                 except (CheckpointError, Py4JError) as error:
                     self._log.warning("checkpoint cannot be followed", error=one_line(type(error).__name__, str(error)))
                     self._closing.wait(_STORE_PAUSE_SECONDS)
-                if self._ledger.has_progressed:
-                    self._give_turn()
                 if not active:
                     break
                 closely = self._holding or not self._ledger.first_commit_seen
