@@ -164,6 +164,7 @@ def test_a_standby_that_lost_the_topic_after_the_fence_gives_the_query_back(thea
         theatre.await_asked("boxed")
         admin = AdminClient({"bootstrap.servers": theatre.clusters[there].bootstrap})
         admin.delete_topics([PARCELS])[PARCELS].result(120)
+        time.sleep(STANDBY_SECONDS)  # so long stands what was seen and found there before
     said = typed.end()
     assert said.code == 1, said.err
     sentence = said.operations["boxed"]["sentence"]

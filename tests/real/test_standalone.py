@@ -172,9 +172,12 @@ def controlled(scene: Scene) -> Iterator[None]:
         controller.stop()
 
 
-def test_a_query_is_carried_on_a_standalone_cluster(story: Story) -> None:
+def test_a_query_keeps_its_checkpoint_when_it_moves_on_a_standalone_cluster(story: Story) -> None:
+    """From a cluster behind TLS to one behind passwords; its tasks and its state are on executors elsewhere."""
     scene, said = story.scene, story.said
     assert said.code == 0, said.err
+    assert {operation["plan"]["resume"] for operation in said.operations.values()} == {"switch"}
+    assert {Path(row.checkpoint).parent for row in scene.store.assignments()} == {scene.folder}
     runner = scene.store.runners()[0]
     assert runner.spark_master.startswith("spark://")
     assert runner.application_id, "the executors were the master's"

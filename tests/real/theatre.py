@@ -30,8 +30,9 @@ BATCH = 200
 class Theatre(Stage):
     """The scene of this page: ``rows`` and ``sums`` read orders, ``boxed`` reads parcels and ``copied`` letters.
 
-    The checkpoints of ``boxed`` lie on a small disk of their own, ``copied`` writes to Kafka. One runner hosts all of
-    them; which one, and on which cluster, depends on the tests that came before.
+    ``rows`` and ``copied`` keep their checkpoints, as is the default, the others are carried. The checkpoints of
+    ``boxed`` lie on a small disk of their own, ``copied`` writes to Kafka. One runner hosts all of them; which one, and
+    on which cluster, depends on the tests that came before.
     """
 
     @property
@@ -215,7 +216,6 @@ def settings(world: World, folder: Path, store_url: str) -> dict[str, Any]:
             "runners": ["a", "b"],
             "checkpoint": str(folder / "checkpoints" / name),
             "trigger": "200ms",
-            "resume": "carry",
             "sink": "batch-id",
             **more,
         }
@@ -229,8 +229,10 @@ def settings(world: World, folder: Path, store_url: str) -> dict[str, Any]:
         "spark": {"master": "local[16]", "conf": {"spark.sql.shuffle.partitions": 1}},
         "queries": {
             "rows": query("rows_by_batch", "rows", ORDERS),
-            "sums": query("sums_by_batch", "sums", ORDERS),
-            "boxed": query("rows_by_batch", "boxed", PARCELS, checkpoint=str(folder / "disk" / "boxed")),
+            "sums": query("sums_by_batch", "sums", ORDERS, resume="carry"),
+            "boxed": query(
+                "rows_by_batch", "boxed", PARCELS, checkpoint=str(folder / "disk" / "boxed"), resume="carry"
+            ),
             "copied": query(
                 "copies", "copied", LETTERS, sink="append", settings={}, output={"cluster": "active", "topic": COPIES}
             ),
