@@ -17,7 +17,7 @@ is held against the restart. ``switchover-four`` moves four that cost more (``be
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -68,6 +68,12 @@ Declared = Mapping[str, Any]
 NOTHING: Mapping[str, str] = {}
 
 
+def _parts(samples: Sequence[float], count: int) -> Iterator[Sequence[float]]:
+    """So many parts of equal length, one behind the other."""
+    length = len(samples) // count
+    return (samples[at : at + length] for at in range(0, length * count, length))
+
+
 @dataclass
 class Taken:
     """What was measured, in seconds, one for each query and round."""
@@ -82,12 +88,12 @@ class Taken:
     """That went at once: so many pauses, and so many restarts, are of one round."""
 
     def of_each_round(self, which: Callable[[Sequence[float]], float]) -> "Taken":
-        """One pause and one restart of each round."""
-        pauses, restarts = (
-            [which(each[at : at + self.queries]) for at in range(0, len(each), self.queries)]
-            for each in (self.pauses, self.restarts)
+        """One pause, one restart and one time between two commits of each round."""
+        rounds = len(self.pauses) // self.queries
+        pauses, restarts, ordinary = (
+            [which(part) for part in _parts(each, rounds)] for each in (self.pauses, self.restarts, self.ordinary)
         )
-        return replace(self, pauses=pauses, restarts=restarts)
+        return replace(self, pauses=pauses, restarts=restarts, ordinary=ordinary)
 
 
 def measure(setting: Setting) -> list[Row]:

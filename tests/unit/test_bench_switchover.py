@@ -55,13 +55,16 @@ def test_the_figure_to_reach_is_a_multiple_of_what_is_measured_beside() -> None:
 
 
 def test_the_shortest_and_the_longest_pause_of_a_round_are_told() -> None:
-    taken = switchover.Taken(pauses=[1.0, 3.0, 2.0, 5.0, 4.0, 6.0], restarts=[0.5] * 6, ordinary=[1.0], queries=3)
+    taken = switchover.Taken(
+        pauses=[1.0, 3.0, 2.0, 5.0, 4.0, 6.0], restarts=[0.5] * 6, ordinary=[1.0, 2.0, 3.0, 4.0], queries=3
+    )
     shortest = switchover.shortest("s", "three", taken, goes_on=True)
     longest = switchover.longest("s", "three", taken, goes_on=True)
     assert shortest.ours is not None
     assert longest.ours is not None
     assert (shortest.ours.least, shortest.ours.most) == (1.0, 4.0)
     assert (longest.ours.least, longest.ours.most) == (3.0, 6.0)
+    assert (shortest.limit, longest.limit) == (pytest.approx(2.5), pytest.approx(3.75))
 
 
 def test_a_demanding_query_takes_the_place_of_an_example() -> None:
