@@ -77,9 +77,10 @@ def main(checkpoint: str, epoch: str, sink: Path, conf: Mapping[str, str]) -> No
         "spark.sql.streaming.checkpointFileManagerClass": line.manager,
         "spark.tideover.query": "revenue",
         "spark.tideover.epoch": epoch,
+        "spark.master": "local[2]",
         **conf,
     }
-    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
+    session = SparkSession.builder.config(map={**settings}).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     rows = session.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("numPartitions", 1).load()
     writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)

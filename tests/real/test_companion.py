@@ -5,7 +5,7 @@ import signal
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from streaming.spark.query.jvm import java_query, root_cause
 from tests.jars import connector_jars
 from tests.races import Race, load_race
 from tests.real.stale_driver import Driver
+from tests.spark_cluster import standalone
 from tests.waiting import until
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix]
@@ -176,12 +177,22 @@ def test_a_checkpoint_goes_from_sparks_manager_to_ours_and_back(pipeline: Pipeli
     assert sorted(set(pipeline.got)) == list(range(max(pipeline.got) + 1))
 
 
+@pytest.fixture(params=["in the driver", "elsewhere"])
+def executors(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mapping[str, str]]:
+    """Settings of a session, by where its executors are."""
+    if request.param == "in the driver":
+        yield {}
+        return
+    with standalone(tmp_path / "spark") as master:
+        yield {"spark.master": master, "spark.cores.max": "2", "spark.executor.memory": "600m"}
+
+
 @pytest.fixture
-def drivers(tmp_path: Path) -> Iterator[Callable[[int, str], Driver]]:
+def drivers(tmp_path: Path, executors: Mapping[str, str]) -> Iterator[Callable[[int, str], Driver]]:
     begun: list[Driver] = []
 
     def begin(epoch: int, name: str) -> Driver:
-        begun.append(Driver(tmp_path, str(tmp_path / "checkpoint"), epoch, name))
+        begun.append(Driver(tmp_path, str(tmp_path / "checkpoint"), epoch, name, executors))
         return begun[-1]
 
     yield begin

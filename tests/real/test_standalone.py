@@ -4,34 +4,28 @@ East wants a client's certificate, west a password (SCRAM); each user has exactl
 """
 
 import json
-import os
 import shutil
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
-import pyspark
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from lab.ports import free_base_port
 from lab.world import CLUSTERS
 from state.store.controller_store import ControllerStore
 from state.store.sql.migrate import open_store
-from streaming.jars import java_home_binary
 from tests.certificates import make_certificates
 from tests.guarded import Guarded, behind_scram, behind_tls, documented
 from tests.real.pipelines import kept_sums, sums_of
 from tests.scene import Said, Scene
 from tests.secrecy import files_below, files_with, process_arguments
+from tests.spark_cluster import standalone
 from tests.streams import Cluster
-from tests.waiting import PROCESS_SECONDS, until
+from tests.waiting import PROCESS_SECONDS
 
 pytestmark = [pytest.mark.real, pytest.mark.shared]
 
@@ -257,58 +251,6 @@ def test_a_revoked_acl_is_named_everywhere_until_it_is_given_back(story: Story) 
         scene.until("west is well", lambda: verdict_on(scene, "west").startswith("west is UP"))
         assert scene.operations("sums")[0].id == before, "nothing was moved because of it"
         assert kept_sums(scene.folder / "sums") == sums_of(LATER)
-
-
-@contextmanager
-def standalone(folder: Path) -> Iterator[str]:
-    """A master and one worker of many slots, from pyspark's own jars; yields the master's address."""
-    folder.mkdir()
-    base = free_base_port()
-    port, page, worker_page = base, base + 1, base + 2
-    address = f"spark://127.0.0.1:{port}"
-    deploy = "org.apache.spark.deploy"
-    with (
-        spark_class(folder, "master", [f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port),
-                                       "--webui-port", str(page)]),
-        spark_class(folder, "worker", [f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--cores", "8", "--memory",
-                                       "2g", "--work-dir", str(folder / "work"), "--webui-port", str(worker_page),
-                                       address]),
-    ):  # fmt: skip
-        until(
-            lambda: has_worker(f"http://127.0.0.1:{page}/json/"), f"no worker, by {folder / 'master.log'}", seconds=240
-        )
-        yield address
-
-
-@contextmanager
-def spark_class(folder: Path, name: str, arguments: Sequence[str]) -> Iterator[None]:
-    home = Path(pyspark.__file__).parent
-    command = [str(home / "bin" / "spark-class"), *arguments]
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "JAVA_HOME": str(java_home_binary().resolve().parent.parent),
-    }
-    with (folder / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
-    try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(PROCESS_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def has_worker(page: str) -> bool:
-    try:
-        with urlopen(page, timeout=2) as answer:
-            return b'"aliveworkers" : 1' in answer.read()
-    except (URLError, OSError):
-        return False
 
 
 def copied(cluster: Cluster) -> int:
