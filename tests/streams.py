@@ -60,6 +60,10 @@ class Cluster:
         self._send(topic, ((number % 2, number) for number in range(self.ends[topic], end)))
         self.ends[topic] = end
 
+    def append(self, topic: str, partition: int, ids: Iterable[int]) -> None:
+        """Write ids to one partition, beside those that ``extend`` counts."""
+        self._send(topic, ((partition, number) for number in ids))
+
     def _send(self, topic: str, records: Iterable[tuple[int, int]]) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0, **self.security})
         for partition, number in records:
@@ -68,10 +72,17 @@ class Cluster:
         assert producer.flush(_SECONDS) == 0
 
 
-def read(session: SparkSession, cluster: Cluster, topic: str, **options: str) -> DataFrame:
+def read(
+    session: SparkSession,
+    cluster: Cluster,
+    topic: str,
+    *,
+    source: str = "kafka",
+    **options: str,
+) -> DataFrame:
     """The topic as ids, keys and event times."""
     place = {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
-    reader = session.readStream.format("kafka").options(**place | SHORT_WAIT | options)
+    reader = session.readStream.format(source).options(**place | SHORT_WAIT | options)
     value = functions.col("value").cast("string")
     number = functions.get_json_object(value, "$.id").cast("long").alias("id")
     at = functions.timestamp_millis(functions.get_json_object(value, "$.at_ms").cast("long")).alias("at")

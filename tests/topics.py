@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tests.waiting import PROCESS_SECONDS, until
 
@@ -43,7 +43,15 @@ def make_topic(settings: Mapping[str, str], topic: NewTopic) -> None:
         raise AssertionError(f"{error}; the last answers: {seen[-3:]}") from error
 
 
-def _is_led(settings: Mapping[str, str], topic: str, seen: list[str]) -> bool:
+def widen_topic(settings: Mapping[str, str], topic: str, partitions: int) -> None:
+    """Give a topic more partitions, of a broker that has answered."""
+    admin = AdminClient({**settings, "log_level": 0})
+    for future in admin.create_partitions([NewPartitions(topic, partitions)]).values():
+        future.result(_SECONDS)
+    until(lambda: _is_led(settings, topic, [], partitions), f"{topic} has {partitions} partitions with leaders")
+
+
+def _is_led(settings: Mapping[str, str], topic: str, seen: list[str], least: int = 1) -> bool:
     """Whether the broker knows the topic and its leaders: its controller answers before the broker has heard of it.
 
     Each look has a client of its own, for the same reason as above; ``seen`` gets what it said.
@@ -54,7 +62,7 @@ def _is_led(settings: Mapping[str, str], topic: str, seen: list[str]) -> bool:
         seen.append(str(error))
         return False
     seen.append(f"{found.error}, leaders {[each.leader for each in found.partitions.values()]}")
-    return bool(found.partitions) and all(each.leader >= 0 for each in found.partitions.values())
+    return len(found.partitions) >= least and all(each.leader >= 0 for each in found.partitions.values())
 
 
 def read_whole(bootstrap: str, topic: str) -> Iterator[tuple[int, int, bytes | None, bytes]]:

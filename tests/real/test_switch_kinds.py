@@ -1,7 +1,8 @@
 """Queries of many kinds move by ``resume: switch`` to a cluster that calls a topic otherwise, and back in one run.
 
 One reads under a rate limit, in more tasks than there are partitions, with headers; one joins a topic with itself, so
-that the source stands in the log twice; one writes Spark's own files; one reads a topic that is called otherwise there.
+that the source stands in the log twice; one writes Spark's own files; one reads a topic that is called otherwise there;
+and of one the topic has a partition more there.
 """
 
 from collections import Counter
@@ -16,17 +17,22 @@ from lab.world import CLUSTERS
 from state.store.sql.migrate import open_store
 from tests.real.pipelines import kept
 from tests.real.sinks import FILES, delivered
-from tests.real.theatre import BATCH, ORDERS, PARCELS, Theatre, settings, sides_of
+from tests.real.theatre import BATCH, LETTERS, ORDERS, PARCELS, Theatre, settings, sides_of
 from tests.scene import exactly
+from tests.topics import widen_topic
 from tests.world import running_clusters
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 RENAMED = "parcels-of-east"
+LATE = range(10_000, 10_040)
+"""Ids in the third partition of the letters, which the home cluster gets last."""
 LIMIT, TASKS = 40, 6
 
 
 class Kinds(Theatre):
-    """``limited``, ``paired`` and ``filed`` read orders, ``renamed`` reads parcels."""
+    """``limited``, ``paired`` and ``filed`` read orders, ``renamed`` reads parcels and ``grown`` letters."""
+
+    late: range = range(0)
 
     def ids(self, query: str = "rows") -> Counter[int]:
         if query == "filed":
@@ -40,6 +46,7 @@ class Kinds(Theatre):
         for name in names or CLUSTERS:
             self.clusters[name].extend(ORDERS, end)
             self.clusters[name].extend(self.parcels(name), end)
+            self.clusters[name].extend(LETTERS, end)
         return end
 
     @staticmethod
@@ -49,12 +56,20 @@ class Kinds(Theatre):
     def await_read(self, end: int) -> None:
         """Each query has each id up to this one, once."""
         for query in self.settings["queries"]:
-            self.until(f"{query} has {end}", partial(self._has, query, end))
-            assert self.ids(query) == exactly(range(end)), query
+            wanted = exactly([*range(end), *(self.late if query == "grown" else ())])
+            self.until(f"{query} has {end}", partial(self._has, query, wanted))
+            assert self.ids(query) == wanted, query
         self.until("operations are closed", lambda: not self.store.operations(only_open=True))
 
-    def _has(self, query: str, end: int) -> bool:
-        return self.ids(query).keys() >= set(range(end))
+    def _has(self, query: str, wanted: Counter[int]) -> bool:
+        return self.ids(query).keys() >= wanted.keys()
+
+    def widen(self, cluster: str) -> None:
+        """A third partition of the letters, with records of its own."""
+        there = self.clusters[cluster]
+        widen_topic({"bootstrap.servers": there.bootstrap}, LETTERS, 3)
+        there.append(LETTERS, 2, LATE)
+        self.late = LATE
 
     def run_ids(self) -> dict[str, str | None]:
         return {fact.query: fact.run_id for fact in self.store.query_facts()}
@@ -78,8 +93,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
         told = settings(world, folder, url)
         told["spark"]["master"] = "local[32]"
         told["routes"] = [
-            {"from": east, "to": west, "topics": {ORDERS: ORDERS, PARCELS: RENAMED}},
-            {"from": west, "to": east, "topics": {ORDERS: ORDERS, RENAMED: PARCELS}},
+            {"from": east, "to": west, "topics": {ORDERS: ORDERS, LETTERS: LETTERS, PARCELS: RENAMED}},
+            {"from": west, "to": east, "topics": {ORDERS: ORDERS, LETTERS: LETTERS, RENAMED: PARCELS}},
         ]
         like = {**told["queries"]["rows"], "resume": "auto"}
         options = {"maxOffsetsPerTrigger": LIMIT, "minPartitions": TASKS, "includeHeaders": True}
@@ -96,10 +111,11 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinds]:
                 ("paired", "paired_ids", ORDERS, {}),
                 ("filed", "files", ORDERS, {}),
                 ("renamed", "rows_by_batch", PARCELS, {}),
+                ("grown", "rows_by_batch", LETTERS, {}),
             )
         }
         with closing(Kinds(folder, store, told, sides_of(world), world=world)) as stage:
-            stage.make(ORDERS)
+            stage.make(ORDERS, LETTERS)
             stage.clusters[east].make(PARCELS, foreign=False)
             stage.clusters[west].make(RENAMED, foreign=True)
             end = stage.write()
@@ -112,13 +128,17 @@ def test_queries_of_many_kinds_leave_a_dead_cluster_and_come_back_in_one_run(sta
     east, west = CLUSTERS
     checkpoints = {row.query: row.checkpoint for row in stage.store.assignments()}
     stage.kill(east)
+    stage.widen(west)
     plans = stage.move("failover", west)
     assert plans["renamed"]["starting_offsets"].keys() == {RENAMED}
+    assert plans["grown"]["starting_offsets"][LETTERS]["2"] == 0
     end = stage.write(west)
     stage.await_read(end)
     stage.start(east)
     stage.clusters[east].extend(ORDERS, end)
     stage.clusters[east].extend(PARCELS, end)
+    stage.clusters[east].extend(LETTERS, end)
+    stage.widen(east)
     runs = stage.run_ids()
     stage.move("switchover", east, "--consent", "replication")
     end = stage.write()

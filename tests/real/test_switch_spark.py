@@ -1,0 +1,119 @@
+"""A query that ends by itself goes on from its own checkpoint on another cluster: every record once, under its id."""
+
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from lab.world import CLUSTERS, World
+from state.messages import PrepareRequest, UncommittedBatch
+from streaming.spark.checkpoint.carry import Placed, prepare
+from streaming.spark.checkpoint.hadoop_files import HadoopFiles
+from streaming.spark.checkpoint.log_fence import plant, unplant
+from streaming.spark.query.kafka_options import SWITCHING, switching_options
+from tests.jars import connector_jars
+from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Ledger, Move, position, read
+
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
+LIMIT = 16
+"""Records of a batch, from both partitions."""
+FIRST = 20
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": connector_jars(),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    }
+    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def move(spark: SparkSession, pair: World, tmp_path: Path) -> Move:
+    east, west = (Cluster(pair.bootstrap(name)[0]) for name in CLUSTERS)
+    topic = f"orders-{uuid.uuid4().hex[:8]}"
+    east.make(topic, foreign=False)
+    west.make(topic, foreign=True)
+    west.extend(topic, ALL)
+    session = spark.newSession()
+    return Move(session, HadoopFiles(session), east, west, tmp_path, topic, "move")
+
+
+def records(move: Move, cluster: str, placed: int) -> DataFrame:
+    """The topic on a cluster, by the companion's source."""
+    side = move.east if cluster == "east" else move.west
+    ours = switching_options(cluster, placed, timedelta())
+    return read(move.session, side, move.topic, source=SWITCHING, maxOffsetsPerTrigger=str(LIMIT), **ours)
+
+
+def end(writer: DataStreamWriter, trigger: str, checkpoint: str) -> str:
+    """Run a query until it has ended by itself; its id."""
+    ends = writer.trigger(availableNow=True) if trigger == "availableNow" else writer.trigger(once=True)
+    query = ends.option("checkpointLocation", checkpoint).start()
+    assert query.awaitTermination(120), "it did not end"
+    return str(query.id)
+
+
+def switch(move: Move) -> None:
+    """Fence it, and write beside its checkpoint where it goes on; the batch in flight is planned again."""
+    plant(move.files, move.old, operation=move.operation, epoch=2, knows=lambda _: True)
+    report = move.inspect()
+    assert report.planned is not None
+    request = PrepareRequest(
+        checkpoint=move.old,
+        target=move.old,
+        operation=move.operation,
+        epoch=2,
+        resume="switch",
+        cluster="west",
+        batch=report.batch,
+        offsets=report.offsets,
+        target_offsets={"orders": position(COMMITTED, topic=move.topic, shifted=True)},
+        treatment=UncommittedBatch.REPLAN,
+        planned_target_offsets={"orders": position(PLANNED, topic=move.topic, shifted=True)},
+    )
+    prepare(move.files, request, {"orders": (move.topic,)}, placed=Placed("east", 1))
+    unplant(move.files, move.old, move.operation)
+
+
+@pytest.mark.parametrize(("trigger", "version"), [("availableNow", 2), ("once", 1)])
+def test_a_query_that_ends_by_itself_goes_on_elsewhere_with_each_record_once(
+    move: Move, trigger: str, version: int
+) -> None:
+    move.with_settings({"spark.sql.streaming.offsetLog.formatVersion": str(version)})
+    sink = Ledger()
+    for written in (FIRST, COMMITTED):  # a second run: of the first one Spark 4.2.0 cannot replay a batch by log v2
+        move.east.extend(move.topic, written)
+        at_home = end(sink.writer(records(move, "east", 1)), "availableNow", move.old)
+    assert len(sink.batches) == -(-FIRST // LIMIT) - (-(COMMITTED - FIRST) // LIMIT), "the rate limit holds"
+    assert sink.rows == Ledger.truth(COMMITTED)
+    move.east.extend(move.topic, PLANNED)
+    sink.failing = "after"
+    with pytest.raises(StreamingQueryException, match="the driver is gone"):
+        end(sink.writer(records(move, "east", 1)), trigger, move.old)
+    sink.failing = None
+    switch(move)
+    flying = sink.batches[-1]
+    sink.batches.clear()
+    assert end(sink.writer(records(move, "west", 2)), trigger, move.old) == at_home
+    assert sink.batches[0] == flying, "the batch in flight has its id"
+    if trigger == "once":
+        end(sink.writer(records(move, "west", 2)), trigger, move.old)
+    assert sink.rows == Ledger.truth(ALL)
+    newest = max(Path(move.old).joinpath("offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    first, *_, last = newest.read_text(encoding="utf-8").splitlines()
+    assert (first, "@west" in last) == (f"v{version}", True)
