@@ -9,6 +9,7 @@ A restart, by Spark or by ``carry``, loads the state from the checkpoint; a run 
 """
 
 import json
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ _AT_ONCE = 1000
 _BEHIND_SECONDS = 3.0
 _FILL_SECONDS = 900.0
 _STORE = "spark.sql.streaming.stateStore"
+_ROOM = {"spark.sql.streaming.minBatchesToRetain": "2", f"{_STORE}.maintenanceInterval": "10s"}
+"""While the state is made RocksDB writes it several times over, and Spark would keep the files of a hundred batches."""
 _ROCKSDB = {f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
 
 
@@ -109,11 +112,12 @@ def _play(setting: Setting, kind: Kind, resume: str) -> Taken:
         on.say(f"{kind.what}, resume: {resume}")
         opened = open_restartable(
             on, setting.base_port, (QUERY,), partial(changed, kind=kind, resume=resume),
-            rate=RATE, conf={"spark.driver.memory": kind.memory},
+            rate=RATE, conf={"spark.driver.memory": kind.memory, **_ROOM},
         )  # fmt: skip
         _await_filled(on, kind, opened)
         taken = play(on, opened, setting.count(ROUNDS), rate=RATE)
         on.stop(opened.runner)
+        shutil.rmtree(on.world / "checkpoints")
     return taken
 
 
