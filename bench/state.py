@@ -29,7 +29,7 @@ from streaming.spark.checkpoint.log_text import parse_offset_entry
 NAME = "state"
 QUERY = "revenue"
 ROUNDS = 4
-RATE = 500
+RATE = 250
 TIMES = 1.2
 """The pause of a run that goes on may be this many times the one with little state."""
 TIMES_RESTART = 1.5
