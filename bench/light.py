@@ -41,6 +41,8 @@ _OWN_FILES = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
     )
 }
+_BASE = {"spark.sql.shuffle.partitions": "4"}
+"""What Tideover sets; a lab has fewer."""
 AS_SET = "as Tideover sets it: 4 shuffle partitions, HDFS-backed state"
 VARIANTS: Mapping[str, Settings] = {
     AS_SET: Settings(),
@@ -105,7 +107,7 @@ def durations(checkpoint: Path, count: int) -> list[float]:
 def changed(query: Declared, settings: Settings) -> Declared:
     """The query with these settings."""
     sources = {name: {**source, "options": dict(settings.options)} for name, source in query["sources"].items()}
-    return {**query, "spark": dict(settings.spark), "resume": settings.resume, "sources": sources}
+    return {**query, "spark": {**_BASE, **settings.spark}, "resume": settings.resume, "sources": sources}
 
 
 def _play(setting: Setting, number: int, what: str, settings: Settings) -> Taken:

@@ -97,11 +97,16 @@ def test_settings_are_declared_where_a_runner_reads_them(tmp_path: Path) -> None
     config.write_text(
         "queries: {revenue: {checkpoint: /c, sources: {orders: {topics: [orders]}}}, other: {}}", encoding="utf-8"
     )
-    settings = light.Settings({"spark.sql.shuffle.partitions": "1"}, {"minPartitions": "16"})
+    settings = light.Settings({"spark.sql.streaming.noDataMicroBatches.enabled": "false"}, {"minPartitions": "16"})
     places = switchover.leave_alone(config, ["revenue"], partial(light.changed, settings=settings))
     (query,) = yaml.safe_load(config.read_text(encoding="utf-8"))["queries"].values()
     assert places == {"revenue": Path("/c")}
-    assert (query["spark"], query["resume"]) == ({"spark.sql.shuffle.partitions": "1"}, "auto")
+    assert query["spark"] == {
+        "spark.sql.shuffle.partitions": "4", "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    }  # fmt: skip
+    assert query["resume"] == "auto"
+    fewer = light.changed(query, light.VARIANTS["1 shuffle partition"])
+    assert fewer["spark"] == {"spark.sql.shuffle.partitions": "1"}
     assert query["sources"]["orders"] == {"topics": ["orders"], "options": {"minPartitions": "16"}}
 
 
