@@ -1,5 +1,6 @@
 """Readiness samples and pruning: by hand on a clock that jumps, and by the scheduler in real, short intervals."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -534,7 +535,9 @@ def test_show_tells_how_many_resume_offsets_were_proven(world: World, capsys: py
     )
     assert made.sample() == 1
     made.close()
-    assert "\nresume      exact: 2 of 2 resume offsets proven 0 s ago\n" in run(capsys, "show", "revenue")[1]
+    told = run(capsys, "show", "revenue")[1]
+    (age,) = re.findall(r"\nresume      exact: 2 of 2 resume offsets proven (\d+) s ago\n", told)
+    assert int(age) < 30, "by the store's own clock, which goes on while a busy machine stands still"
 
 
 @pytest.mark.parametrize("silent", ["nobody", "east", "west"])
