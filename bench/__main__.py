@@ -26,6 +26,7 @@ from bench import (
     state,
     switch,
     switchover,
+    switchover_four,
     takeover,
     thousand,
     timeline,
@@ -41,14 +42,13 @@ from reports.origin import origin
 from streaming import class_archive
 
 _MODULES = (
-    lookup, lookup_100k, exact, tracking, timeline, switch, switchover, state, light, drill, takeover, watch, desk,
-    desk_size, size, thousand,
+    lookup, lookup_100k, exact, tracking, timeline, switch, switchover, switchover_four, state, light, drill, takeover,
+    watch, desk, desk_size, size, thousand,
 )  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},
     switchover.NAME_OF_THREE: switchover.measure_three,
     switchover.NAME_OF_CARRY: switchover.measure_carry,
-    switchover.NAME_OF_FOUR: switchover.measure_four,
 }
 
 

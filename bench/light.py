@@ -23,7 +23,7 @@ NAME = "light"
 ROUNDS = 6
 QUERY = "revenue"
 _STATE = "spark.sql.streaming.stateStore"
-_ROCKSDB = {f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
+ROCKSDB = {f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
 _CHANGELOG = f"{_STATE}.rocksdb.changelogCheckpointing.enabled"
 
 
@@ -49,8 +49,8 @@ VARIANTS: Mapping[str, Settings] = {
     "1 shuffle partition": Settings({"spark.sql.shuffle.partitions": "1"}),
     "20 shuffle partitions": Settings({"spark.sql.shuffle.partitions": "20"}),
     "200 shuffle partitions, Spark's default": Settings({"spark.sql.shuffle.partitions": "200"}),
-    "RocksDB": Settings({**_ROCKSDB, _CHANGELOG: "false"}),
-    "RocksDB with changelog": Settings({**_ROCKSDB, _CHANGELOG: "true"}),
+    "RocksDB": Settings({**ROCKSDB, _CHANGELOG: "false"}),
+    "RocksDB with changelog": Settings({**ROCKSDB, _CHANGELOG: "true"}),
     "minPartitions 16 of 4 Kafka partitions": Settings(options={"minPartitions": "16"}),
     "Spark's own source (resume: carry)": Settings(resume="carry"),
     "Spark's own source and files, no companion": Settings(_OWN_FILES, resume="carry"),

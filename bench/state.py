@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from bench.light import ROCKSDB
 from bench.report import Other, Row
 from bench.samples import Spread
 from bench.setting import Setting
@@ -40,7 +41,6 @@ _FILL_SECONDS = 900.0
 _STORE = "spark.sql.streaming.stateStore"
 _ROOM = {"spark.sql.streaming.minBatchesToRetain": "2", f"{_STORE}.maintenanceInterval": "10s"}
 """While the state is made RocksDB writes it several times over, and Spark would keep the files of a hundred batches."""
-_ROCKSDB = {f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Kind:
         return self.megabytes * 1_000_000 // (ROW_BYTES * ROWS_EACH)
 
 
-ROCKSDB = (Kind("5 MB in RocksDB", 5, _ROCKSDB), Kind("5 GB in RocksDB", 5000, _ROCKSDB))
+IN_ROCKSDB = (Kind("5 MB in RocksDB", 5, ROCKSDB), Kind("5 GB in RocksDB", 5000, ROCKSDB))
 HDFS_BACKED = (Kind("5 MB, HDFS-backed", 5, memory="8g"), Kind("1 GB, HDFS-backed", 1000, memory="8g"))
 RESUMES = ("switch", "carry")
 
@@ -69,7 +69,7 @@ def measure(setting: Setting) -> list[Row]:
     """Of each kind of state. Raises BenchError."""
     return [
         row
-        for little, much in (ROCKSDB, HDFS_BACKED)
+        for little, much in (IN_ROCKSDB, HDFS_BACKED)
         for resume in RESUMES
         for row in rows(resume, little.what, _play(setting, little, resume), much.what, _play(setting, much, resume))
     ]

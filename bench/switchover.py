@@ -12,7 +12,7 @@ triggers is in the pause, and not in the restart.
 
 Beside both stands what passes between two commits when nothing is done. The pause of a move by ``switch`` is held
 against that, for it neither stops nor starts anything; ``switchover-carry`` moves one query by ``carry``, and its pause
-is held against the restart. ``switchover-four`` moves four that cost more (``bench.demanding``), in both ways.
+is held against the restart.
 """
 
 import json
@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -40,7 +39,6 @@ from lab.stage import Stage, await_running, stage
 from streaming.spark.checkpoint.log_text import parse_offset_entry
 
 NAME, NAME_OF_THREE, NAME_OF_CARRY = "switchover", "switchover-three", "switchover-carry"
-NAME_OF_FOUR = "switchover-four"
 TIMES = 1.5
 """The pause may be this many times the restart, where a run is stopped and another one started."""
 TIMES_ORDINARY = 1.25
@@ -51,9 +49,6 @@ LATEST_BEGIN_SECONDS = 330.0
 """So long after the start of the runner no round is begun any more: all of it stays within minutes."""
 ONE = ("revenue",)
 THREE = ("revenue", "orders", "archive")
-DEMANDING = {"revenue": "joined", "orders": "sessions", "archive": "sliding", "latest": "both"}
-"""By query of the examples, the one of ``bench.demanding`` that takes its place."""
-FOUR_ROUNDS = 6
 _WARM_BATCHES = 20
 BATCHES = 4
 """Between one stop and the next."""
@@ -111,46 +106,12 @@ def measure_carry(setting: Setting) -> list[Row]:
     return _measure(setting, NAME_OF_CARRY, "one query, resume: carry", ONE, resume="carry")
 
 
-def measure_four(setting: Setting) -> list[Row]:
-    """Of four demanding queries that go at once, by ``auto`` and by ``carry``. Raises BenchError."""
-    rows: list[Row] = []
-    for resume in ("auto", "carry"):
-        with stage(setting.directory / resume, setting.say) as on:
-            opened = open_restartable(on, setting.base_port, tuple(DEMANDING), partial(demanding, resume=resume))
-            taken = play(on, opened, setting.count(FOUR_ROUNDS))
-            on.stop(opened.runner)
-        what = f"four demanding queries at once, resume: {resume}"
-        rows += (each(NAME_OF_FOUR, what, taken, goes_on=resume != "carry") for each in (row, shortest, longest))
-    return rows
-
-
-def demanding(query: Declared, resume: str) -> Declared:
-    """A query of the examples with a pipeline that costs more."""
-    name = Path(str(query["checkpoint"])).name
-    plain = {key: value for key, value in query.items() if key not in {"methods", "buffer"}}
-    folder = Path(str(query["settings"]["sink"])).with_name(f"{name}-demanding")
-    return {
-        **plain, "pipeline": f"bench.demanding:{DEMANDING[name]}", "settings": {"sink": str(folder)},
-        "sink": "batch-id", "resume": resume,
-    }  # fmt: skip
-
-
 def _measure(setting: Setting, name: str, what: str, queries: Sequence[str], resume: str = "auto") -> list[Row]:
     with stage(setting.directory, setting.say) as on:
         opened = open_restartable(on, setting.base_port, queries, lambda query: {**query, "resume": resume})
         taken = play(on, opened, setting.count(ROUNDS))
         on.stop(opened.runner)
         return [row(name, what, taken, goes_on=resume != "carry")]
-
-
-def shortest(name: str, what: str, taken: Taken, *, goes_on: bool) -> Row:
-    """The same of the shortest pause of each round, beside the shortest restart."""
-    return row(name, f"the shortest of {what}", taken.of_each_round(min), goes_on=goes_on)
-
-
-def longest(name: str, what: str, taken: Taken, *, goes_on: bool) -> Row:
-    """The same of the longest."""
-    return row(name, f"the longest of {what}", taken.of_each_round(max), goes_on=goes_on)
 
 
 def row(name: str, what: str, taken: Taken, *, goes_on: bool) -> Row:

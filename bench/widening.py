@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from bench.demanding import nowhere
 from lab.ledger import IDS_PER_RUN
 
 ROWS_EACH = 250
@@ -29,8 +30,4 @@ def widened(sources: Mapping[str, DataFrame], settings: Mapping[str, object]) ->
     digests = [f.unhex(f.sha2(f.concat_ws("-", "id", "row", f.lit(part)), 512)) for part in range(_DIGESTS)]
     key = f.when(fills, f.col("id")).otherwise(f.col("id") % _KEYS)
     padded = wide.select(key.alias("key"), "row", f.when(fills, f.concat(*digests)).alias("padding"))
-
-    def write(batch: DataFrame, _: int) -> None:
-        batch.write.format("noop").mode("overwrite").save()
-
-    return padded.groupBy("key", "row", "padding").count().writeStream.outputMode("update").foreachBatch(write)
+    return nowhere(padded.groupBy("key", "row", "padding").count()).outputMode("update")

@@ -1,10 +1,14 @@
-"""The connector's jars for tests that open a Spark session of their own.
+"""The connector's jars, and sessions of Spark, for tests that open one of their own.
 
 The JVM of the first session stays for the whole test process, and jars are taken only when it starts: so every test's
 session names them, whether it needs them or not.
 """
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
 import pyspark
+from pyspark.sql import SparkSession
 
 from streaming.companion.jar import companion_jar
 from streaming.jars import jar_paths, set_names
@@ -14,3 +18,18 @@ def connector_jars() -> str:
     """The value of ``spark.jars`` for the installed pyspark, with the companion's jar and, where there is one, S3's."""
     sets = [name for kind in ("spark", "s3a") if (name := f"{kind}-{pyspark.__version__}") in set_names()]
     return ",".join(str(path) for path in [*(jar for name in sets for jar in jar_paths(name)), companion_jar()])
+
+
+@contextmanager
+def local_spark(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A quiet session of two slots in this process, with these settings beside its own; it ends with the block."""
+    own = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": connector_jars(),
+    }
+    session = SparkSession.builder.master("local[2]").config(map={**own, **settings}).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

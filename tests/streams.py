@@ -1,11 +1,12 @@
 """Two real clusters with shifted offsets, and queries whose output shows every record lost or read twice."""
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
@@ -16,9 +17,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from examples.orders import id_hash
 from lab.judge import weigh, weight
 from state.messages import CheckpointReport, PrepareRequest, UncommittedBatch
-from streaming.spark.checkpoint.carry import prepare
+from streaming.spark.checkpoint.carry import Placed, prepare
 from streaming.spark.checkpoint.hadoop_files import HadoopFiles
-from streaming.spark.checkpoint.log_fence import plant
+from streaming.spark.checkpoint.log_fence import plant, unplant
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.query.kafka_options import SHORT_WAIT
 from tests.topics import make_topic
@@ -204,6 +205,15 @@ class Move:
     topic: str
     operation: str
 
+    @classmethod
+    def between(cls, east: Cluster, west: Cluster, session: SparkSession, folder: Path) -> Self:
+        """Of a new topic that east is yet to get, and of which west has all."""
+        topic = f"orders-{uuid.uuid4().hex[:8]}"
+        east.make(topic, foreign=False)
+        west.make(topic, foreign=True)
+        west.extend(topic, ALL)
+        return cls(session, HadoopFiles(session), east, west, folder, topic, "move")
+
     @property
     def old(self) -> str:
         return str(self.folder / "checkpoint")
@@ -220,13 +230,30 @@ class Move:
         sink = None if file_sink is None else str(file_sink)
         return read_checkpoint(self.files, self.old, {"orders": [self.topic]}, file_sink=sink)
 
+    def fence(self) -> None:
+        """Plant the entries that hold the checkpoint."""
+        plant(self.files, self.old, operation=self.operation, epoch=2, knows=lambda _: True)
+
     def carry(self, treatment: UncommittedBatch, report: CheckpointReport) -> int:
         """Fence and prepare at the very offsets of the standby; returns the first batch with new data."""
-        plant(self.files, self.old, operation=self.operation, epoch=2, knows=lambda _: True)
+        self.fence()
+        return prepare(self.files, self._request(treatment, report, self.new), {"orders": [self.topic]}).data_batch
+
+    def switch(self) -> None:
+        """Fence it, and write beside its checkpoint where it goes on; the batch in flight is planned again."""
+        self.fence()
+        report = self.inspect()
+        assert report.planned is not None
+        request = self._request(UncommittedBatch.REPLAN, report, self.old)
+        keeps = request.model_copy(update={"resume": "switch", "cluster": "west"})
+        prepare(self.files, keeps, {"orders": (self.topic,)}, placed=Placed("east", 1))
+        unplant(self.files, self.old, self.operation)
+
+    def _request(self, treatment: UncommittedBatch, report: CheckpointReport, target: str) -> PrepareRequest:
         end = PLANNED if treatment is UncommittedBatch.PROMOTE else COMMITTED
-        request = PrepareRequest(
+        return PrepareRequest(
             checkpoint=self.old,
-            target=self.new,
+            target=target,
             operation=self.operation,
             epoch=2,
             resume="carry",
@@ -238,7 +265,6 @@ class Move:
             if treatment is UncommittedBatch.REPLAN
             else None,
         )
-        return prepare(self.files, request, {"orders": [self.topic]}).data_batch
 
     def commits(self) -> list[int]:
         return sorted(int(path.name) for path in (Path(self.new) / "commits").iterdir() if path.name.isdigit())

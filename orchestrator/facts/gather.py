@@ -30,7 +30,7 @@ from orchestrator.facts.source_cluster import (
 from state.messages import CheckpointReport
 from state.model.entities import Operation, OperationKind, RunnerFact
 from state.settings.keys import Resume, Route, Tideover
-from state.settings.topics import topics_of
+from state.settings.topics import all_topics_of
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock
 from streaming.cluster_log import Logs
@@ -77,7 +77,7 @@ class FactGatherer:
         assignment = self._store.assignment(query)  # after the fact: else a move in between looks like an older store
         source = assignment.cluster if assignment else settings.clusters[0]
         route = self._settings.route(source, target)
-        names = {topic for topics in topics_of(self._settings, settings, source).values() for topic in topics}
+        names = all_topics_of(self._settings, settings, source)
         holder = held_by(assignment, fact)
         open_now = open_operation(self._store, query)
         facts = MoveFacts(
@@ -219,8 +219,7 @@ class FactGatherer:
         asked, answer = self._silences.get(operation.target, (-STANDBY_SECONDS, ""))
         if self._clock.monotonic() - asked < STANDBY_SECONDS:
             return answer
-        there = topics_of(self._settings, self._settings.queries[operation.query], operation.target)
-        topics = sorted({topic for topics in there.values() for topic in topics})
+        topics = sorted(all_topics_of(self._settings, self._settings.queries[operation.query], operation.target))
         answer = ""
         try:
             self.logs(operation.target).describe(topics, timeout=DESCRIBE_SECONDS)

@@ -18,7 +18,7 @@ from state.model.cluster_status import ClusterStatus
 from state.model.entities import OperationKind, QueryFact, TopicPartition
 from state.model.maintenance import ReplicationSample
 from state.settings.keys import Tideover
-from state.settings.topics import topics_of
+from state.settings.topics import all_topics_of
 from state.store.controller_store import ControllerStore
 from streaming.clocks import Clock, Deadline
 from streaming.cluster_log import Logs, TopicFacts
@@ -87,8 +87,8 @@ def check_queries(
     for name in names:
         query, assignment = settings.queries[name], store.assignment(name)
         active[name] = assignment.cluster if assignment else query.clusters[0]
-        read = topics_of(settings, query, active[name]).values()
-        topics[active[name]] = topics.get(active[name], frozenset()).union(*read)
+        read = all_topics_of(settings, query, active[name])
+        topics[active[name]] = topics.get(active[name], frozenset()) | read
     described = _describe(logs, {cluster: names for cluster, names in topics.items() if cluster in settings.clusters})
     gatherer = FactGatherer(store=store, settings=settings, logs=logs, clock=clock)
     now = store.now()

@@ -55,6 +55,11 @@ def topics_of(settings: Tideover, query: Query, cluster: str) -> dict[str, tuple
     return {name: tuple(rename(topic) for topic in source.topics) for name, source in query.sources.items()}
 
 
+def all_topics_of(settings: Tideover, query: Query, cluster: str) -> frozenset[str]:
+    """The same of all its sources together."""
+    return frozenset(topic for topics in topics_of(settings, query, cluster).values() for topic in topics)
+
+
 def pattern_of(settings: Tideover, query: Query, source: Source, cluster: str) -> str | None:
     """The source's ``subscribePattern`` on ``cluster``.
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from state.model.cluster_status import Fault, Layer
 from state.model.entities import TopicPartition
 from state.settings.keys import Cluster, Tideover
-from state.settings.topics import topics_of
+from state.settings.topics import all_topics_of
 from streaming.clocks import Deadline
 from streaming.cluster_log import PartitionError, Spec
 from streaming.errors import CredentialRefused, KafkaError, WrongCluster
@@ -333,8 +333,7 @@ def probes_on(
     topics: dict[str, set[str]] = {cluster: set() for cluster in settings.clusters} if queries is None else {}
     for name in settings.queries if queries is None else queries:
         for cluster in settings.queries[name].clusters:
-            named = topics_of(settings, settings.queries[name], cluster).values()
-            topics.setdefault(cluster, set()).update(topic for source in named for topic in source)
+            topics.setdefault(cluster, set()).update(all_topics_of(settings, settings.queries[name], cluster))
     return {cluster: _opening(settings, identities, cluster, topics[cluster]) for cluster in sorted(topics)}
 
 

@@ -2,7 +2,6 @@
 
 import json
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
@@ -20,7 +19,7 @@ from streaming.spark.checkpoint.log_fence import plant, release
 from streaming.spark.checkpoint.operators import UNNAMED
 from streaming.spark.checkpoint.read import read_checkpoint
 from streaming.spark.checkpoint.retained import read_retained
-from tests.jars import connector_jars
+from tests.jars import local_spark
 from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Files, Ledger, Move, Parquet, position, read, run, uncommit
 from tests.waiting import PROCESS_SECONDS, until
 
@@ -52,31 +51,19 @@ def clusters(pair: World) -> tuple[Cluster, Cluster]:
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": connector_jars(),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         f"{_STORE}.maintenanceInterval": "500ms",
         f"{_STORE}.minDeltasForSnapshot": "2",
     }
-    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with local_spark(settings) as session:
+        yield session
 
 
 @pytest.fixture
 def move(spark: SparkSession, clusters: tuple[Cluster, Cluster], tmp_path: Path) -> Move:
-    east, west = clusters
-    topic = f"orders-{uuid.uuid4().hex[:8]}"
-    east.make(topic, foreign=False)
-    west.make(topic, foreign=True)
-    west.extend(topic, ALL)
-    session = spark.newSession()
-    return Move(session, HadoopFiles(session), east, west, tmp_path, topic, "move")
+    return Move.between(*clusters, spark.newSession(), tmp_path)
 
 
 def committed_twice(move: Move, sink: Ledger | Parquet, **options: str) -> None:

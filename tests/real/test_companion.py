@@ -22,7 +22,7 @@ from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import plant, plant_epoch, release
 from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.query.jvm import java_query, root_cause
-from tests.jars import connector_jars
+from tests.jars import local_spark
 from tests.races import Race, load_race
 from tests.real.stale_driver import Driver
 from tests.spark_cluster import standalone
@@ -40,17 +40,8 @@ MOST_ROUNDS = 6000
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": connector_jars(),
-        "spark.sql.shuffle.partitions": "2",
-    }
-    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with local_spark({"spark.sql.shuffle.partitions": "2"}) as session:
+        yield session
 
 
 @dataclass

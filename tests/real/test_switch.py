@@ -101,12 +101,6 @@ class Switched(Theatre):
         """Whether it has committed all that it has planned."""
         return self.offsets(query)[-1] == newest_commit(LocalFiles(), str(self.checkpoint(query)))
 
-    def move(self, verb: str, there: str, *more: str) -> dict[str, Any]:
-        """Both queries; how their operations went."""
-        said = self.type(verb, "--all", "--to", there, *more, "--yes", "-o", "json").end()
-        assert said.code == 0, said.err + said.out
-        return said.operations
-
     def assert_same(self, before: dict[str, str]) -> None:
         """Nothing was copied: each query has its checkpoint and its id, and both sinks have each record once."""
         self.assert_all_once()

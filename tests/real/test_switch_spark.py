@@ -1,6 +1,5 @@
 """A query that ends by itself goes on from its own checkpoint on another cluster: every record once, under its id."""
 
-import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,13 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from lab.world import CLUSTERS, World
-from state.messages import PrepareRequest, UncommittedBatch
-from streaming.spark.checkpoint.carry import Placed, prepare
-from streaming.spark.checkpoint.hadoop_files import HadoopFiles
-from streaming.spark.checkpoint.log_fence import plant, unplant
 from streaming.spark.query.kafka_options import SWITCHING, switching_options
-from tests.jars import connector_jars
-from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Ledger, Move, position, read
+from tests.jars import local_spark
+from tests.streams import ALL, COMMITTED, PLANNED, Cluster, Ledger, Move, read
 
 pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
 LIMIT = 16
@@ -28,29 +23,18 @@ FIRST = 20
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.jars": connector_jars(),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }
-    session = SparkSession.builder.master("local[2]").config(map={**settings}).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    with local_spark(settings) as session:
+        yield session
 
 
 @pytest.fixture
 def move(spark: SparkSession, pair: World, tmp_path: Path) -> Move:
     east, west = (Cluster(pair.bootstrap(name)[0]) for name in CLUSTERS)
-    topic = f"orders-{uuid.uuid4().hex[:8]}"
-    east.make(topic, foreign=False)
-    west.make(topic, foreign=True)
-    west.extend(topic, ALL)
-    session = spark.newSession()
-    return Move(session, HadoopFiles(session), east, west, tmp_path, topic, "move")
+    return Move.between(east, west, spark.newSession(), tmp_path)
 
 
 def records(move: Move, cluster: str, placed: int) -> DataFrame:
@@ -66,28 +50,6 @@ def end(writer: DataStreamWriter, trigger: str, checkpoint: str) -> str:
     query = ends.option("checkpointLocation", checkpoint).start()
     assert query.awaitTermination(120), "it did not end"
     return str(query.id)
-
-
-def switch(move: Move) -> None:
-    """Fence it, and write beside its checkpoint where it goes on; the batch in flight is planned again."""
-    plant(move.files, move.old, operation=move.operation, epoch=2, knows=lambda _: True)
-    report = move.inspect()
-    assert report.planned is not None
-    request = PrepareRequest(
-        checkpoint=move.old,
-        target=move.old,
-        operation=move.operation,
-        epoch=2,
-        resume="switch",
-        cluster="west",
-        batch=report.batch,
-        offsets=report.offsets,
-        target_offsets={"orders": position(COMMITTED, topic=move.topic, shifted=True)},
-        treatment=UncommittedBatch.REPLAN,
-        planned_target_offsets={"orders": position(PLANNED, topic=move.topic, shifted=True)},
-    )
-    prepare(move.files, request, {"orders": (move.topic,)}, placed=Placed("east", 1))
-    unplant(move.files, move.old, move.operation)
 
 
 @pytest.mark.parametrize(("trigger", "version"), [("availableNow", 2), ("once", 1)])
@@ -106,7 +68,7 @@ def test_a_query_that_ends_by_itself_goes_on_elsewhere_with_each_record_once(
     with pytest.raises(StreamingQueryException, match="the driver is gone"):
         end(sink.writer(records(move, "east", 1)), trigger, move.old)
     sink.failing = None
-    switch(move)
+    move.switch()
     flying = sink.batches[-1]
     sink.batches.clear()
     assert end(sink.writer(records(move, "west", 2)), trigger, move.old) == at_home

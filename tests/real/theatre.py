@@ -73,6 +73,12 @@ class Theatre(Stage):
             assert said.code == 0, said.err
         return here, there
 
+    def move(self, verb: str, there: str, *more: str) -> dict[str, Any]:
+        """Type it for all queries; how their operations went."""
+        said = self.type(verb, "--all", "--to", there, *more, "--yes", "-o", "json").end()
+        assert said.code == 0, said.err + said.out
+        return said.operations
+
     def ids(self, query: str = "rows") -> Counter[int]:
         return kept_ids(self.sink(query))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench import drill, light, state, switchover
+from bench import drill, light, state, switchover, switchover_four
 
 
 def write(checkpoint: Path, log: str, batch: int, at: float, end: int = 0) -> None:
@@ -58,8 +58,8 @@ def test_the_shortest_and_the_longest_pause_of_a_round_are_told() -> None:
     taken = switchover.Taken(
         pauses=[1.0, 3.0, 2.0, 5.0, 4.0, 6.0], restarts=[0.5] * 6, ordinary=[1.0, 2.0, 3.0, 4.0], queries=3
     )
-    shortest = switchover.shortest("s", "three", taken, goes_on=True)
-    longest = switchover.longest("s", "three", taken, goes_on=True)
+    shortest = switchover_four.shortest("s", "three", taken, goes_on=True)
+    longest = switchover_four.longest("s", "three", taken, goes_on=True)
     assert shortest.ours is not None
     assert longest.ours is not None
     assert (shortest.ours.least, shortest.ours.most) == (1.0, 4.0)
@@ -72,7 +72,7 @@ def test_a_demanding_query_takes_the_place_of_an_example() -> None:
         "checkpoint": "/w/checkpoints/latest", "settings": {"sink": "/w/sinks/latest.db"}, "resume": "fresh",
         "methods": ["timestamp"], "buffer": "2s", "runners": ["a"],
     }  # fmt: skip
-    assert switchover.demanding(latest, "carry") == {
+    assert switchover_four.demanding(latest, "carry") == {
         "checkpoint": "/w/checkpoints/latest", "settings": {"sink": "/w/sinks/latest-demanding"}, "resume": "carry",
         "runners": ["a"], "pipeline": "bench.demanding:both", "sink": "batch-id",
     }  # fmt: skip
@@ -121,7 +121,7 @@ def test_much_state_is_held_against_little_or_against_a_restart() -> None:
 
 
 def test_the_records_that_make_the_state_are_as_many_as_its_size_takes() -> None:
-    little, much = state.ROCKSDB
+    little, much = state.IN_ROCKSDB
     assert (little.records, much.records) == (19, 19_531)
 
 

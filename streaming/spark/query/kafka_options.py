@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from pyspark.sql import DataFrame, SparkSession
 
 from state.settings.keys import Cluster, Query, Sasl, Security, Source, Tideover
-from state.settings.topics import pattern_of, topics_of
+from state.settings.topics import all_topics_of, pattern_of, topics_of
 from streaming.cluster_log import ClusterLog, TopicFacts
 from streaming.errors import CredentialRefused, KafkaError
 from streaming.secrets import Broken, reveal
@@ -64,8 +64,7 @@ def _topics(settings: Tideover, runner: str, cluster: str) -> set[str]:
         topic
         for query in settings.queries.values()
         if runner in query.runners
-        for topics in topics_of(settings, query, cluster).values()
-        for topic in topics
+        for topic in all_topics_of(settings, query, cluster)
     }
 
 
