@@ -66,6 +66,8 @@ class Planned(Message):
     sink: SinkState
     others_read: bool = False
     """It reads from a source other than Kafka too: how many rows is unknown."""
+    held: bool = False
+    """Its run is held in the middle of it, and can go on there if every record lies as far from its begin elsewhere."""
 
 
 class StateOperator(Message):

@@ -47,6 +47,8 @@ class Cluster:
     ends: dict[str, int] = field(default_factory=dict)
     security: dict[str, str] = field(default_factory=dict)
     """What a client must say to be let in, beside the address."""
+    batch: int = 10_000
+    """Most records that a producer sends as one batch, which a consumer fetches as a whole."""
 
     def make(self, topic: str, *, foreign: bool) -> None:
         """Make a topic of two partitions; with ``foreign`` records of somebody else come first."""
@@ -61,12 +63,29 @@ class Cluster:
         self._send(topic, ((number % 2, number) for number in range(self.ends[topic], end)))
         self.ends[topic] = end
 
+    def extend_in_transactions(self, topic: str, end: int, *, each: int) -> None:
+        """The same, in committed transactions of so many records; a marker follows each in either partition."""
+        producer = self._producer(**{"transactional.id": topic})
+        producer.init_transactions(_SECONDS)
+        for first in range(self.ends[topic], end, each):
+            producer.begin_transaction()
+            self._produce(producer, topic, ((number % 2, number) for number in range(first, min(first + each, end))))
+            producer.commit_transaction(_SECONDS)
+        self.ends[topic] = end
+
     def append(self, topic: str, partition: int, ids: Iterable[int]) -> None:
         """Write ids to one partition, beside those that ``extend`` counts."""
         self._send(topic, ((partition, number) for number in ids))
 
     def _send(self, topic: str, records: Iterable[tuple[int, int]]) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "log_level": 0, **self.security})
+        self._produce(self._producer(), topic, records)
+
+    def _producer(self, **more: str) -> Producer:
+        ours = {"linger.ms": 5, "batch.num.messages": self.batch, "log_level": 0}
+        return Producer({"bootstrap.servers": self.bootstrap, **ours, **self.security, **more})
+
+    @staticmethod
+    def _produce(producer: Producer, topic: str, records: Iterable[tuple[int, int]]) -> None:
         for partition, number in records:
             value = json.dumps({"id": number, "at_ms": _T0_MS + number * 1000})
             producer.produce(topic, value=value, key=f"k{number % 3}", partition=partition, timestamp=_T0_MS + number)

@@ -42,6 +42,9 @@ def choose_treatment(
     A batch planned again over the same records ends right in a sink that overwrites or drops what it has already. One
     that appends keeps both: there promoting goes first, and else the batch's records are the possible repeat.
     ``keeps_query_id``: the query goes on from the same checkpoint, so that a sink which knows batches knows this one.
+
+    A batch whose run is held in the middle of it goes on there, and any sink gets it once, if its records lie one for
+    one in both logs. Else that run cannot go on (``Shift.java``).
     """
     planned = report.planned
     if planned is None:
@@ -51,6 +54,12 @@ def choose_treatment(
     promoted = planned.sink is SinkState.HAS and not report.stateful
     promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
     same = planned_resolution is not None and _same_records(resolution, planned_resolution)
+    if same and planned.held and _is_one_for_one(resolution, planned_resolution):
+        return BatchChoice(
+            treatment=UncommittedBatch.REPLAN,
+            repeats=0,
+            text=f"batch {planned.batch} goes on in its run, with the next record that each task comes to",
+        )
     if same and not (appends and promoted):
         return BatchChoice(
             treatment=UncommittedBatch.REPLAN,
@@ -138,6 +147,15 @@ def _same_records(first: Resolution, second: Resolution) -> bool:
         if end.offset > start.offset and end.target_offset == start.target_offset:
             return False
     return True
+
+
+def _is_one_for_one(first: Resolution, second: Resolution | None) -> bool:
+    """Whether each partition of the batch spans as many offsets there as here."""
+    starts, ends = _by_key(first.targets), _by_key(second.targets if second is not None else ())
+    return all(
+        (end.target_offset or 0) - (starts[key].target_offset or 0) == end.offset - starts[key].offset
+        for key, end in ends.items()
+    )
 
 
 def _records_between(offsets: Offsets, planned: Planned) -> int | None:

@@ -72,6 +72,27 @@ def copies(sources: Sources) -> DataStreamWriter:
     return sources["orders"].select("key", "value").writeStream
 
 
+def slow_rows_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """``rows_by_batch``, in batches that last."""
+    return rows_by_batch(_slowly(sources), settings)
+
+
+def slow_sums_by_batch(sources: Sources, settings: Mapping[str, Any]) -> DataStreamWriter:
+    """``sums_by_batch``, in batches that last."""
+    return sums_by_batch(_slowly(sources), settings)
+
+
+def slow_copies(sources: Sources) -> DataStreamWriter:
+    """``copies``, in batches that last."""
+    return copies(_slowly(sources))
+
+
+def _slowly(sources: Sources) -> Sources:
+    """A task rests behind each record, and so comes to the next one when its cluster may be gone."""
+    rests = "java_method('java.lang.Thread', 'sleep', 8L) <> ''"
+    return {name: frame.where(rests) for name, frame in sources.items()}
+
+
 def _ids(sources: Sources) -> DataFrame:
     text = functions.col("value").cast("string")
     number = functions.get_json_object(text, "$.id").cast("long").alias("id")

@@ -165,9 +165,14 @@ class HoldableRun:
     is_quiet = False
     closed = False
 
-    def __init__(self, looks: int, *, can_be_held: bool = True) -> None:
+    def __init__(
+        self, looks: int, *, can_be_held: bool = True, keeps_after: int = 1_000_000, silent: bool = False
+    ) -> None:
         self._looks = looks
         self._can_be_held = can_be_held
+        self._keeps_after = keeps_after
+        self.waits_for_cluster = silent
+        self.is_kept_in_batch = False
         self.asked = 0
         self._kept = False
 
@@ -183,6 +188,11 @@ class HoldableRun:
         self.asked += 1
         return self._can_be_held
 
+    def keep_in_batch(self) -> bool:
+        self._keeps_after -= 1
+        self.is_kept_in_batch = self._keeps_after < 0
+        return self.is_kept_in_batch
+
     def keep_held(self) -> None:
         self._kept = True
 
@@ -191,7 +201,7 @@ class HoldableRun:
 
     def unrest(self) -> str | None:
         self._looks -= 1
-        return None if self.closed or self._looks < 0 else "its batch is not finished"
+        return None if self.closed or self._looks < 0 or self.is_kept_in_batch else "its batch is not finished"
 
     def sink_state(self, _batch: int) -> SinkState:
         return SinkState.UNKNOWN
@@ -224,6 +234,26 @@ def test_a_run_that_cannot_be_held_or_does_not_rest_is_stopped(folder: Path, run
     report = held(folder, run)
     assert run.closed
     assert report.detail == "stopped here: no task, no callback and no batch of it is running"
+
+
+def test_a_run_is_held_in_its_batch_where_all_of_its_tasks_wait(folder: Path) -> None:
+    CheckpointFolder(folder).plan(2)
+    run = HoldableRun(looks=1_000_000, keeps_after=2)
+    report = held(folder, run)
+    assert report.evidence is Evidence.RUNNER
+    text = "held here in the middle of a batch: all of its tasks wait for records, and it publishes nothing"
+    assert report.detail == text
+    assert not run.closed
+    stopped = held(folder, HoldableRun(looks=1_000_000))
+    assert [each.checkpoint.planned and each.checkpoint.planned.held for each in (report, stopped)] == [True, False]
+
+
+def test_a_run_of_which_a_part_waits_is_given_time_for_the_rest(folder: Path) -> None:
+    """At a look every 20 ms the tenth is later than what one gets that is busy."""
+    silent, busy = (HoldableRun(looks=1_000_000, keeps_after=10, silent=each) for each in (True, False))
+    held(folder, silent)
+    held(folder, busy)
+    assert (silent.closed, busy.closed) == (False, True)
 
 
 def test_one_of_two_runs_that_are_not_quiet_is_not_held(folder: Path) -> None:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -83,7 +83,17 @@ class FakeRun:
     looks = 0
     holding = False
     on_hold = False
+    can_go_on = True
+    is_kept_in_batch = False
+    silent_for: timedelta | None = None
     went_on: tuple[int, object] | None = None
+
+    def silence(self) -> timedelta | None:
+        return self.silent_for
+
+    def keep_in_batch(self) -> bool:
+        self.is_kept_in_batch = self.holding
+        return self.holding
 
     def hold(self) -> None:
         self.holding = True
@@ -91,9 +101,10 @@ class FakeRun:
     def unrest_on_hold(self) -> str | None:
         return None if self.holding and self.on_hold else "its batch is not finished"
 
-    def go_on(self, epoch: int, sources: object) -> None:
-        self.holding = False
+    def go_on(self, epoch: int, sources: object) -> bool:
         self.went_on = (epoch, sources)
+        self.holding = not self.can_go_on
+        return self.can_go_on
 
     def begin_stop(self) -> None:
         self.told = True
@@ -314,6 +325,32 @@ def test_a_held_run_is_ended_and_started_again_where_it_cannot_go_on(stage: Stag
     stage.strange = None
     until(lambda: len(stage.runs) == 2)
     assert stage.runs[0].went_on is None
+
+
+def test_a_batch_whose_middle_is_not_found_there_is_run_again(stage: Stage, first: QuerySupervisor) -> None:
+    stage.runs[0].can_go_on = False
+    stage.runs[0].resting = True
+    following(stage, first)
+    until(lambda: len(stage.runs) == 2)
+    assert stage.runs[0].went_on == (2, {"orders": {"cluster": "west"}})
+    assert stage.runs[0].told, "it is still held"
+    until(lambda: stage.store.fact.state is RunState.RUNNING)
+    assert stage.store.fact.error is None
+
+
+def test_only_a_run_that_is_to_be_held_is_kept_in_its_batch(stage: Stage) -> None:
+    hosted = holdable(stage)
+    assert not hosted.keep_in_batch()
+    assert hosted.hold()
+    assert hosted.keep_in_batch()
+    assert hosted.is_kept_in_batch
+
+
+def test_a_query_waits_for_its_cluster_as_soon_as_a_part_of_its_run_does(stage: Stage) -> None:
+    hosted = holdable(stage)
+    assert not hosted.waits_for_cluster
+    stage.runs[0].silent_for = timedelta(milliseconds=1)
+    assert hosted.waits_for_cluster
 
 
 def test_a_held_run_that_is_closed_is_stopped(stage: Stage, first: QuerySupervisor) -> None:

@@ -131,15 +131,28 @@ def test_nothing_is_proven_where_the_application_has_ended() -> None:
 class Holding:
     """The companion's answer."""
 
-    def __init__(self, *, waits: bool) -> None:
+    def __init__(self, *, waits: bool, tasks: int = 0, goes_on: bool = True) -> None:
         self.waits = waits
+        self.tasks = tasks
+        self.goes_on = goes_on
         self.told: list[tuple[object, ...]] = []
 
     def begin(self, *told: object) -> None:
         self.told.append(("begin", *told))
 
-    def end(self, *told: object) -> None:
+    def end(self, *told: object) -> bool:
         self.told.append(("end", *told))
+        return self.goes_on
+
+    def keepInBatch(self, *told: object) -> None:  # noqa: N802 - the companion's name
+        self.told.append(("keep", *told))
+
+    def leaveBatch(self, *told: object) -> None:  # noqa: N802 - as above
+        self.told.append(("leave", *told))
+
+    def waitingTasks(self, follower: str) -> int:  # noqa: N802 - as above
+        assert self.told[-1] == ("keep", follower), "counted while tasks could go on"
+        return self.tasks
 
     def isWaiting(self, follower: str) -> bool:  # noqa: N802 - the companion's name
         assert follower == "f"
@@ -193,6 +206,45 @@ def test_a_held_run_is_told_where_each_source_goes_on() -> None:
     known.go_on(5, None)
     there = '{"orders": {"tideover.cluster": "west"}}'
     assert holding.told == [("begin", "f"), ("end", "f", 4, there), ("end", "f", 5, None)]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "root", "is_kept"),
+    [
+        (3, pool(task_set(1), task_set(2), task_set(9, "another")), True),
+        (2, pool(task_set(1), task_set(2)), False),
+        (0, pool(task_set(0)), False),
+        (0, pool(), False),
+    ],
+)
+def test_a_run_is_kept_in_its_batch_only_if_all_of_its_tasks_wait(waiting: int, root: Any, is_kept: bool) -> None:
+    holding = Holding(waits=False, tasks=waiting)
+    gate, said = CallbackGate(), []
+    known = held(Query(IN_BATCH, active=True), holding, root, gate)
+    assert known.keep_in_batch() is is_kept
+    assert known.is_kept_in_batch is is_kept
+    assert holding.told == [("keep", "f"), *([] if is_kept else [("leave", "f")])]
+    gate.watch(lambda _frame, _batch: said.append(known.unrest_on_hold()))(cast(Any, None), 1)
+    assert said == [None if is_kept else "1 foreachBatch callback is still running"]
+
+
+def test_a_run_that_is_kept_in_its_batch_is_not_quiet_once_it_has_ended() -> None:
+    query = Query(IN_BATCH, active=True)
+    known = held(query, Holding(waits=False, tasks=1), pool(task_set(1)))
+    assert known.keep_in_batch()
+    query.isActive = False
+    assert known.unrest_on_hold() == "it has ended"
+
+
+def test_a_run_says_whether_it_goes_on_from_the_middle_of_its_batch() -> None:
+    holding = Holding(waits=False, tasks=1, goes_on=False)
+    known = held(Query(IN_BATCH, active=True), holding, pool(task_set(1)))
+    assert known.keep_in_batch()
+    assert not known.go_on(4, {})
+    assert known.is_kept_in_batch
+    holding.goes_on = True
+    assert known.go_on(4, {})
+    assert not known.is_kept_in_batch
 
 
 def test_a_run_that_nobody_follows_cannot_be_held() -> None:

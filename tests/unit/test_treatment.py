@@ -31,8 +31,10 @@ def report(
     keeps_ids: bool = False,
     by_query_id: bool = False,
     others_read: bool = False,
+    held: bool = False,
 ) -> CheckpointReport:
-    planned = Planned(batch=8, offsets={"s": {"t": {"0": END}}}, sink=sink, others_read=others_read) if sink else None
+    more = {"others_read": others_read, "held": held}
+    planned = Planned(batch=8, offsets={"s": {"t": {"0": END}}}, sink=sink, **more) if sink else None
     operators = (StateOperator(id=0, name="stateStoreSave", partitions=2),) if stateful else ()
     return CheckpointReport(
         checkpoint="/c", batch=7, offsets={"s": {"t": {"0": START}}}, planned=planned, operators=operators,
@@ -96,7 +98,26 @@ APPENDING = [
     ("it has it, and state of it is missing", report(SinkState.HAS, stateful=True), UncommittedBatch.REPLAN, 4),
     ("it has it not", report(SinkState.HAS_NOT), UncommittedBatch.REPLAN, 0),
     ("it is Spark's file sink, and drops what it has", report(keeps_ids=True), UncommittedBatch.REPLAN, 0),
+    ("it gets the batch once, from the run that is held in it", report(held=True), UncommittedBatch.REPLAN, 0),
 ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "treatment"),
+    [
+        (EXACT, at(END, 46), UncommittedBatch.REPLAN),
+        (EXACT, at(END, 48), UncommittedBatch.BRIDGE),
+        (LOOSE, at(END, 47), UncommittedBatch.BRIDGE),
+        (EXACT, None, UncommittedBatch.BRIDGE),
+    ],
+)
+def test_a_batch_that_is_held_goes_on_only_where_its_records_lie_one_for_one(
+    first: Resolution, second: Resolution | None, treatment: UncommittedBatch
+) -> None:
+    there = choose_treatment(report(held=True), EXACT, at(END, 47), Sink.APPEND)
+    assert there.text == "batch 8 goes on in its run, with the next record that each task comes to"
+    choice = choose_treatment(report(held=True), first, second, Sink.APPEND)
+    assert (choice.treatment, choice.repeats) == (treatment, 4)
 
 
 @pytest.mark.parametrize(("why", "checkpoint", "treatment", "repeats"), APPENDING)

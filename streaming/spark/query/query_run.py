@@ -66,11 +66,23 @@ def unfinished(session: SparkSession, run_id: str) -> str | None:
         raise SparkMissing("the Spark application has ended, and it is unknown whether its executors still run")
     if run_id in str(getattr(events.eventProcessLoop(), _EVENTS)()):
         return "Spark has not cancelled its jobs yet"
-    ours = [each for each in _task_sets(scheduler.rootPool()) if _group_of(each) == run_id]
+    ours = _task_sets_of(scheduler, run_id)
     if not ours:
         return None
     tasks = sum(each.runningTasks() for each in ours)
     return f"{tasks} tasks of its job group are still active" if tasks else "its job group has tasks yet to run"
+
+
+def running_tasks(session: SparkSession, run_id: str) -> int:
+    """How many tasks of a run are running, wherever. Raises ``SparkMissing`` without a scheduler."""
+    scheduler = java_context(session).taskScheduler()
+    if scheduler is None:
+        raise SparkMissing("the Spark application has ended, and it is unknown whether its executors still run")
+    return sum(each.runningTasks() for each in _task_sets_of(scheduler, run_id))
+
+
+def _task_sets_of(scheduler: JavaObject, run_id: str) -> list[JavaObject]:
+    return [each for each in _task_sets(scheduler.rootPool()) if _group_of(each) == run_id]
 
 
 def _task_sets(schedulable: JavaObject) -> Iterator[JavaObject]:
@@ -98,7 +110,7 @@ _STILL_ASKING = "latestOffset"
 """A frame inside ``constructNextBatch`` from before the offset log entry: nothing is planned yet."""
 
 
-_SILENT_MILLISECONDS = 3000
+_SILENT = timedelta(seconds=3)
 """A cluster that takes longer for an answer is told of; on a busy machine one takes a second."""
 
 
@@ -115,6 +127,7 @@ class Run:
         self._gate = gate
         self._stopping = threading.Lock()
         self._told = False
+        self._kept_in_batch = False
         self.run_id = str(query.runId)
 
     @classmethod
@@ -168,20 +181,44 @@ class Run:
         if self.news is None:
             return None
         milliseconds = int(java_view(self._session).tideover.Silence.milliseconds(self.run_id))
-        return timedelta(milliseconds=milliseconds) if milliseconds >= _SILENT_MILLISECONDS else None
+        return timedelta(milliseconds=milliseconds) if milliseconds > 0 else None
 
     def hold(self) -> None:
         """Let it plan no further batch, and leave it alive; only the companion's source can. Raises py4j's errors."""
         follower = self._follower
         self._holding.begin(follower)
 
+    def keep_in_batch(self) -> bool:
+        """Hold it in the middle of its batch, where every task that runs waits for its cluster; False, and nothing is
+        changed, where one does something else. Raises ``SparkMissing`` and py4j's errors.
+
+        Tasks are counted once none that waits can go on. One on another host is no task that the hold knows.
+        """
+        follower = self._follower
+        self._holding.keepInBatch(follower)
+        waiting = int(self._holding.waitingTasks(follower))
+        self._kept_in_batch = 0 < waiting == running_tasks(self._session, self.run_id)
+        if not self._kept_in_batch:
+            self._holding.leaveBatch(follower)
+        return self._kept_in_batch
+
+    @property
+    def is_kept_in_batch(self) -> bool:
+        """Whether it is held in the middle of its batch."""
+        return self._kept_in_batch
+
     def unrest_on_hold(self) -> str | None:
         """What keeps a run that is held from being quiet; None once it waits in the hold, or for a trigger behind which
         the hold is. Raises ``SparkMissing`` and py4j's errors.
 
+        One that is kept in its batch is quiet: its tasks get no record, so whoever waits for them gets no answer, and
+        it publishes nothing.
+
         A run that has only begun may owe a batch that was planned before, for which no source is asked: it has not
         come to a trigger yet.
         """
+        if self._kept_in_batch and self.is_active:
+            return None
         if self._gate.running:
             return f"{self._gate.running} foreachBatch callback is still running"
         if not self.is_active:
@@ -190,13 +227,18 @@ class Run:
             return "its batch is not finished"
         return unfinished(self._session, self.run_id)
 
-    def go_on(self, epoch: int, sources: Mapping[str, Mapping[str, str]] | None) -> None:
+    def go_on(self, epoch: int, sources: Mapping[str, Mapping[str, str]] | None) -> bool:
         """End the hold: the same run goes on under a newer epoch. Raises py4j's errors.
+
+        False where it cannot: it is in the middle of a batch whose records have no offset there that follows from
+        theirs here. Then it stays held.
 
         ``sources``: by declared source, its options on the cluster that it reads from now on; None: it stays.
         """
         options = None if sources is None else json.dumps({name: dict(own) for name, own in sources.items()})
-        self._holding.end(self._follower, epoch, options)
+        goes_on = bool(self._holding.end(self._follower, epoch, options))
+        self._kept_in_batch = self._kept_in_batch and not goes_on
+        return goes_on
 
     @property
     def _holding(self) -> JavaObject:
@@ -326,7 +368,8 @@ class RunMonitor:
         if is_waiting:
             self._ledger.waiting()
         if due or is_waiting:
-            self._ledger.waits(self._run.silence())
+            silence = self._run.silence()
+            self._ledger.waits(silence if silence is not None and silence >= _SILENT else None)
             self._inspect()
             self._tell_retained()
             self._ledger.report()

@@ -29,7 +29,16 @@ _NEXT_SECONDS = 1.2
 _HOLD_SECONDS = 0.1
 """How long the batch under way may take to finish before a run is stopped instead of held, where its cluster is down:
 then it waits for records that do not come. A run that waits for what is new is in the hold within a fifth of that."""
+_SILENT_SECONDS = 3.0
+"""How long, where a part of the run waits for its cluster already: the others come to that as soon as Kafka's consumer
+gives up asking (``kafkaConsumer.pollTimeoutMs``, then ``kafka.default.api.timeout.ms``), which no stop shortens."""
 _MASTER_SECONDS = 2.0
+
+_HELD = {
+    False: "held here between two batches: no task and no callback of it is running",
+    True: "held here in the middle of a batch: all of its tasks wait for records, and it publishes nothing",
+}
+"""By whether its run is kept in its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +63,21 @@ class FenceContext:
 def hold(request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> bool:
     """Keep the query's run alive between two batches, so that it can go on elsewhere; whether it is quiet there.
 
-    It stays where it is while the move finds its place: that costs no start, and its batch is finished first. What does
-    not come to rest in time is left for ``fence`` to stop.
+    It stays where it is while the move finds its place: that costs no start, and its batch is finished first, or kept
+    where it is if all its tasks wait for a silent cluster. What does not come to rest in time is left for ``fence`` to
+    stop.
     """
     running = [one for one in hosted if not one.is_quiet]
     if len(running) != 1 or not (running[0].is_held or running[0].hold()):
         return False
     (one,) = running
-    deadline = time.monotonic() + (request.finish_seconds or _HOLD_SECONDS)
-    while (is_restless := one.unrest() is not None) and time.monotonic() < deadline:
+    began = time.monotonic()
+    while one.unrest() is not None and not one.keep_in_batch():
+        patience = max(request.finish_seconds or _HOLD_SECONDS, _SILENT_SECONDS if one.waits_for_cluster else 0.0)
+        if time.monotonic() - began >= patience:
+            return False
         time.sleep(_LOOK_SECONDS)
-    if not is_restless:
-        one.keep_held()
+    one.keep_held()
     return one.is_held
 
 
@@ -144,12 +156,14 @@ def _plant(guard: FenceContext, request: FenceRequest) -> tuple[int, ...]:
 
 
 def _with_callbacks(report: CheckpointReport, hosted: Sequence[QuerySupervisor]) -> CheckpointReport:
-    """The report, with what the callbacks know of a planned batch where the files cannot tell."""
+    """The report, with what the run knows of a planned batch where the files cannot tell."""
     planned = report.planned
-    if planned is None or planned.sink is not SinkState.UNKNOWN or not hosted:
+    if planned is None or not hosted:
         return report
-    told = hosted[-1].sink_state(planned.batch)
-    return report.model_copy(update={"planned": planned.model_copy(update={"sink": told})})
+    newest = hosted[-1]
+    told = newest.sink_state(planned.batch) if planned.sink is SinkState.UNKNOWN else planned.sink
+    held = newest.is_held and newest.is_kept_in_batch
+    return report.model_copy(update={"planned": planned.model_copy(update={"sink": told, "held": held})})
 
 
 def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QuerySupervisor]) -> FenceProof:
@@ -160,8 +174,8 @@ def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QueryS
         return FenceProof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
     if hosting.instance == guard.instance:
         stopped = "stopped here: no task, no callback and no batch of it is running"
-        held = "held here between two batches: no task and no callback of it is running"
-        return FenceProof(Evidence.RUNNER, held if any(one.is_held for one in hosted) else stopped)
+        held = next((one for one in hosted if one.is_held), None)
+        return FenceProof(Evidence.RUNNER, stopped if held is None else _HELD[held.is_kept_in_batch])
     who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"
     if hosting.stopped:
         return FenceProof(

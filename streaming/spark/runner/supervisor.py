@@ -174,6 +174,25 @@ class QuerySupervisor:
         run.hold()
         return True
 
+    def keep_in_batch(self) -> bool:
+        """Hold its run in the middle of the batch, which waits for a silent cluster; False where it does not."""
+        with self._lock:
+            runs = list(self._runs)
+        return self._holding and len(runs) == 1 and runs[0].keep_in_batch()
+
+    @property
+    def is_kept_in_batch(self) -> bool:
+        """Whether its run is held in the middle of a batch."""
+        with self._lock:
+            return any(run.is_kept_in_batch for run in self._runs)
+
+    @property
+    def waits_for_cluster(self) -> bool:
+        """Whether its run, or a task of it, waits for an answer of a silent cluster."""
+        with self._lock:
+            runs = list(self._runs)
+        return any(run.silence() is not None for run in runs)
+
     def keep_held(self) -> None:
         """Its run was seen to be quiet in the hold: follow it no more, until somebody takes it over or ends it."""
         self._held.set()
@@ -274,7 +293,8 @@ class QuerySupervisor:
                 run.news.close()
 
     def _go_on(self) -> tuple[Run, Follower] | None:
-        """Let a run go on that was held for the move to this row; None where there is none: it is started then."""
+        """Let a run go on that was held for the move to this row; None where there is none, or where it cannot go on
+        from the middle of its batch: it is started then, and the batch runs again."""
         with self._beginning():
             held = self._take_held()
         if held is None:
@@ -287,10 +307,14 @@ class QuerySupervisor:
             sources = None if held.cluster == row.cluster else switched_sources(self._hosting, row)
             follower = self._open_checkpoint()
             with self._beginning():
-                held.run.go_on(row.epoch, sources)
+                goes_on = held.run.go_on(row.epoch, sources)
         except BaseException:
             held.run.begin_stop()
             raise
+        if not goes_on:
+            held.run.begin_stop()
+            self._log.info("the batch under way is run again", run_id=held.run.run_id)
+            return None
         self._begun(held.run, "query goes on")
         return held.run, follower
 

@@ -3,16 +3,20 @@ package tideover;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.hadoop.conf.Configuration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -67,6 +71,114 @@ final class HoldTest {
     Hold.begin("b");
     Hold.end("b", 6, null);
     assertEquals(new Hold.Place(OptionalLong.of(6), there), Hold.of("b").place());
+  }
+
+  /** A source of which the batch under way can, or cannot, go on elsewhere. */
+  private record Prepared(boolean isFound, AtomicReference<Hold.Place> asked)
+      implements Hold.Source {
+    Prepared(boolean isFound) {
+      this(isFound, new AtomicReference<>());
+    }
+
+    @Override
+    public boolean prepare(Hold.Place there) {
+      asked.set(there);
+      return isFound;
+    }
+
+    @Override
+    public Optional<Elsewhere> elsewhere() {
+      return Optional.empty();
+    }
+  }
+
+  @Test
+  void aRunThatIsHeldInItsBatchGoesOnWhereEverySourceFindsItsRecords() throws Exception {
+    Hold.follow("g");
+    Hold hold = Hold.of("g");
+    Prepared found = new Prepared(true);
+    hold.join("0", found);
+    Hold.begin("g");
+    assertTrue(Hold.end("g", 4, WEST));
+    assertNull(found.asked().get(), "between two batches nobody has to find anything");
+    hold.join("1", new Prepared(false));
+    Hold.begin("g");
+    Hold.keepInBatch("g");
+    assertFalse(Hold.end("g", 5, WEST));
+    assertTrue(hold.isInBatch());
+    assertEquals(OptionalLong.of(4), hold.place().epoch());
+    hold.leave("1");
+    assertTrue(Hold.end("g", 5, WEST));
+    assertSame(found.asked().get(), hold.place());
+    assertFalse(hold.isInBatch());
+  }
+
+  @Test
+  void aRunThatIsHeldInItsBatchAndStaysWhereItIsHasNothingToFind() throws Exception {
+    Hold.follow("h");
+    Hold.of("h").join("0", new Prepared(false));
+    Hold.begin("h");
+    Hold.keepInBatch("h");
+    assertTrue(Hold.end("h", 4, null));
+  }
+
+  @Test
+  void noTaskThatWaitsGoesOnWhileItsRunIsHeldInItsBatch() throws Exception {
+    Hold.follow("i");
+    Hold hold = Hold.of("i");
+    hold.taskWaits();
+    assertEquals(1, Hold.waitingTasks("i"));
+    Hold.begin("i");
+    Hold.keepInBatch("i");
+    CountDownLatch wentOn = new CountDownLatch(1);
+    Thread task =
+        new Thread(
+            () -> {
+              try {
+                hold.taskGoesOn();
+                wentOn.countDown();
+              } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+              }
+            });
+    task.start();
+    assertFalse(wentOn.await(100, TimeUnit.MILLISECONDS));
+    assertEquals(1, Hold.waitingTasks("i"));
+    Hold.leaveBatch("i");
+    task.join();
+    assertEquals(0, wentOn.getCount());
+    assertEquals(0, Hold.waitingTasks("i"));
+  }
+
+  @Test
+  void noEntryIsPublishedWhileItsRunIsHeldInItsBatch(@TempDir Path folder) throws Exception {
+    Configuration conf = new Configuration(false);
+    conf.set(BatchNews.FOLLOWER, "j");
+    BatchNews.follow("j");
+    Fence fence = new Fence(conf);
+    Hold.begin("j");
+    LogEntry commit =
+        LogEntry.of(new org.apache.hadoop.fs.Path(folder.resolve("commits/7").toUri()))
+            .orElseThrow();
+    fence.requireEntry(
+        commit); // a run that is to be held between two batches ends the one under way
+    Hold.keepInBatch("j");
+    CountDownLatch published = new CountDownLatch(1);
+    Thread run =
+        new Thread(
+            () -> {
+              try {
+                fence.requireEntry(commit);
+                published.countDown();
+              } catch (IOException refused) {
+                throw new AssertionError(refused);
+              }
+            });
+    run.start();
+    assertFalse(published.await(100, TimeUnit.MILLISECONDS));
+    Hold.end("j", 4, null);
+    run.join();
+    assertEquals(0, published.getCount());
   }
 
   @Test

@@ -1,11 +1,17 @@
 package tideover;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -13,7 +19,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -53,8 +63,191 @@ final class PatientReadersTest {
     }
   }
 
+  private static final Cluster EAST = new Cluster("east", SwitchOffset.HOME);
+  private static final Cluster WEST = new Cluster("west", 4);
+  private static final KafkaRange RANGE = new KafkaRange("orders", 0, 5, 8);
+  private static final Shift SHIFT =
+      new Shift(Map.of("orders", "orders"), Map.of("orders", Map.of(0, 12L)));
+
   private static PatientReaders.Patient patient(Silent kafka, AtomicBoolean isStopped) {
-    return new PatientReaders.Patient(kafka, PATIENCE, "run", isStopped::get);
+    return patient(kafka, new Hold(), isStopped);
+  }
+
+  private static PatientReaders.Patient patient(
+      PartitionReader<InternalRow> kafka, Hold hold, AtomicBoolean isStopped) {
+    Leg first =
+        new Leg(
+            EAST,
+            PATIENCE,
+            Records.opening(List.of(kafka)),
+            Records.partitions(1),
+            Optional.of(RANGE),
+            null);
+    return new PatientReaders.Patient(first, "0", hold, "run", isStopped::get);
+  }
+
+  /** Spark's Kafka source of the other cluster: it has these records, and keeps what was asked. */
+  private record There(List<String> asked, Records.Reader reader) implements MicroBatchStream {
+    There(InternalRow... rows) {
+      this(new ArrayList<>(), new Records.Reader(false, rows));
+    }
+
+    @Override
+    public Offset deserializeOffset(String text) {
+      asked.add(text);
+      return null;
+    }
+
+    @Override
+    public InputPartition[] planInputPartitions(Offset start, Offset end) {
+      return new InputPartition[] {KafkaRangeTest.planned(RANGE.shifted("orders", 12))};
+    }
+
+    @Override
+    public PartitionReaderFactory createReaderFactory() {
+      return Records.opening(List.of(reader));
+    }
+
+    @Override
+    public Offset latestOffset() {
+      throw new AssertionError("a task asks nothing of the kind");
+    }
+
+    @Override
+    public Offset initialOffset() {
+      throw new AssertionError("a task asks nothing of the kind");
+    }
+
+    @Override
+    public void commit(Offset end) {
+      throw new AssertionError("a task commits nothing");
+    }
+
+    @Override
+    public void stop() {}
+
+    /** The source of a run that is sent there once it is told where. */
+    Hold.Source source(Hold hold) {
+      Mappings mappings =
+          Mappings.of(List.of(new Mapping(EAST, WEST, "op", Map.of())), WEST.name(), WEST.epoch());
+      Reading reading = new Reading(this, mappings, PATIENCE);
+      return new Hold.Source() {
+        @Override
+        public boolean prepare(Hold.Place there) {
+          return true;
+        }
+
+        @Override
+        public Optional<Elsewhere> elsewhere() {
+          return hold.place() == Hold.Place.START
+              ? Optional.empty()
+              : Optional.of(new Elsewhere(hold.place(), reading, SHIFT));
+        }
+      };
+    }
+  }
+
+  /** Reads all that a task gets, in a thread of its own, as a task does. */
+  private static CompletableFuture<String> all(PatientReaders.Patient patient) {
+    return CompletableFuture.supplyAsync(
+        () -> {
+          StringBuilder read = new StringBuilder();
+          try {
+            while (patient.next()) {
+              read.append(Records.value(patient.get()));
+            }
+            patient.close();
+          } catch (IOException failure) {
+            throw new AssertionError(failure);
+          }
+          return read.toString();
+        });
+  }
+
+  private static void awaitWaiting(Hold hold) {
+    while (hold.waitingTasks() == 0) {
+      Thread.onSpinWait();
+    }
+  }
+
+  @Test
+  void aTaskWhoseRunIsSentElsewhereGoesOnWithTheNextRecord() throws Exception {
+    Hold hold = new Hold();
+    There there = new There(Records.row(18, "b"), Records.row(19, "c"));
+    hold.join("0", there.source(hold));
+    Records.Reader here = new Records.Reader(true, Records.row(5, "a"), Records.row(6, "b"));
+    CompletableFuture<String> read = all(patient(here, hold, new AtomicBoolean()));
+    awaitWaiting(hold);
+    hold.hold();
+    hold.setInBatch(true);
+    assertThrows(
+        java.util.concurrent.TimeoutException.class, () -> read.get(100, TimeUnit.MILLISECONDS));
+    assertTrue(hold.release(4, Map.of()));
+    assertEquals("abc", read.get());
+    assertEquals(List.of("{\"orders\":{\"0\":18}}", "{\"orders\":{\"0\":20}}"), there.asked());
+    here.closed.await();
+    assertEquals(0, there.reader().closed.getCount());
+    assertEquals(0, hold.waitingTasks());
+  }
+
+  @Test
+  void aTaskThatHasNoRecordYetGoesOnWithTheFirst() throws Exception {
+    Hold hold = new Hold();
+    There there = new There(Records.row(17, "a"), Records.row(18, "b"), Records.row(19, "c"));
+    hold.join("0", there.source(hold));
+    CompletableFuture<String> read =
+        all(patient(new Records.Reader(true), hold, new AtomicBoolean()));
+    awaitWaiting(hold);
+    hold.setInBatch(true);
+    assertTrue(hold.release(4, Map.of()));
+    assertEquals("abc", read.get());
+    assertEquals(List.of("{\"orders\":{\"0\":17}}", "{\"orders\":{\"0\":20}}"), there.asked());
+  }
+
+  @Test
+  void aTaskThatIsStoppedWhileItsRunIsHeldInItsBatchEnds() throws Exception {
+    Hold hold = new Hold();
+    PatientReaders.Patient patient = patient(new Records.Reader(true), hold, new AtomicBoolean());
+    AtomicReference<Throwable> ended = new AtomicReference<>();
+    Thread task =
+        new Thread(
+            () -> {
+              try {
+                patient.next();
+              } catch (Throwable failure) {
+                ended.set(failure);
+              }
+            });
+    task.start();
+    awaitWaiting(hold);
+    hold.setInBatch(true);
+    task.interrupt();
+    task.join();
+    assertInstanceOf(InterruptedException.class, ended.get());
+    assertEquals(0, hold.waitingTasks());
+  }
+
+  @Test
+  void aTaskThatWaitsGetsNoRecordWhileItsRunIsHeldInItsBatch() throws Exception {
+    Hold hold = new Hold();
+    Silent kafka = new Silent();
+    PatientReaders.Patient patient = patient(kafka, hold, new AtomicBoolean());
+    CompletableFuture<Boolean> next =
+        CompletableFuture.supplyAsync(
+            () -> {
+              try {
+                return patient.next();
+              } catch (IOException failure) {
+                throw new AssertionError(failure);
+              }
+            });
+    kafka.asking.await();
+    hold.setInBatch(true);
+    kafka.answer.countDown();
+    assertThrows(
+        java.util.concurrent.TimeoutException.class, () -> next.get(100, TimeUnit.MILLISECONDS));
+    assertTrue(hold.release(4, null));
+    assertTrue(next.get(), "the cluster has answered, and the run stayed there");
   }
 
   @Test

@@ -39,8 +39,13 @@ final class Fence {
     checkpoint.getFileSystem(conf).mkdirs(new Path(checkpoint, PlantedEpoch.FOLDER));
   }
 
-  /** Before an entry is published. */
+  /** Before an entry is published; none is while the run is held in its batch. */
   void requireEntry(LogEntry entry) throws IOException {
+    try {
+      hold.passInBatch();
+    } catch (InterruptedException stopped) {
+      throw Companion.<RuntimeException>undeclared(stopped);
+    }
     require(entry.checkpoint(), entry.name() + " is not written");
   }
 

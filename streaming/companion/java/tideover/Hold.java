@@ -3,8 +3,11 @@ package tideover;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -16,13 +19,20 @@ import java.util.concurrent.ConcurrentMap;
  * <p>Spark asks each source of a run, one after the other, what is new, and plans a batch of the
  * answers. Who is asked first waits here, so that no answer of the cluster that is left gets into a
  * batch. A run is known by its setting {@link BatchNews#FOLLOWER}.
+ *
+ * <p>A run whose tasks all wait for a silent cluster does not come to the end of its batch. It can
+ * be held in the middle: then no task of it gets another record, and nothing is published, until
+ * the hold ends. Only tasks of this JVM are known, and go on elsewhere.
  */
 public final class Hold {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final ConcurrentMap<String, Hold> RUNS = new ConcurrentHashMap<>();
 
   private final Set<String> answered = new HashSet<>();
+  private final Map<String, Source> sources = new HashMap<>();
   private boolean held;
+  private boolean inBatch;
+  private int waitingTasks;
   private boolean waiting;
   private Place place = Place.START;
 
@@ -32,6 +42,15 @@ public final class Hold {
    */
   record Place(OptionalLong epoch, Map<String, Map<String, String>> options) {
     static final Place START = new Place(OptionalLong.empty(), Map.of());
+  }
+
+  /** A source of the run, as far as a batch under way is concerned. */
+  interface Source {
+    /** Whether the batch under way can go on there, every task with the record it comes to next. */
+    boolean prepare(Place there);
+
+    /** Where it goes on, once it was sent there. */
+    Optional<Elsewhere> elsewhere();
   }
 
   Hold() {}
@@ -61,16 +80,34 @@ public final class Hold {
   }
 
   /**
-   * Lets the run go on under an epoch.
+   * Holds a run that is to be held where it is, in its batch. It is quiet if all of its tasks wait:
+   * count those that run after this.
+   */
+  public static void keepInBatch(String follower) {
+    of(follower).setInBatch(true);
+  }
+
+  /** Lets the batch of a run that is held go on to its end. */
+  public static void leaveBatch(String follower) {
+    of(follower).setInBatch(false);
+  }
+
+  /** How many tasks of the run wait for a record of a silent cluster. */
+  public static int waitingTasks(String follower) {
+    return of(follower).waitingTasks();
+  }
+
+  /**
+   * Lets the run go on under an epoch. False where it cannot, because it was held in a batch of
+   * which a source does not find each record there: then it stays held.
    *
    * @param options as in {@link Place}, as JSON; null: it stays where it is
    */
-  public static void end(String follower, long epoch, String options)
+  public static boolean end(String follower, long epoch, String options)
       throws JsonProcessingException {
-    Hold hold = of(follower);
     Map<String, Map<String, String>> there =
         options == null ? null : JSON.readValue(options, new TypeReference<>() {});
-    hold.release(epoch, there);
+    return of(follower).release(epoch, there);
   }
 
   static void forget(String follower) {
@@ -94,10 +131,81 @@ public final class Hold {
     return place;
   }
 
-  synchronized void release(long epoch, Map<String, Map<String, String>> options) {
-    place = new Place(OptionalLong.of(epoch), options == null ? place.options() : options);
-    held = false;
+  boolean release(long epoch, Map<String, Map<String, String>> options) {
+    Place next = new Place(OptionalLong.of(epoch), options == null ? place().options() : options);
+    if (options != null && !isPrepared(next)) {
+      return false;
+    }
+    synchronized (this) {
+      place = next;
+      held = false;
+      inBatch = false;
+      notifyAll();
+    }
+    return true;
+  }
+
+  private boolean isPrepared(Place next) {
+    List<Source> asked;
+    synchronized (this) {
+      asked = inBatch ? List.copyOf(sources.values()) : List.of();
+    }
+    return asked.stream().allMatch(each -> each.prepare(next));
+  }
+
+  synchronized void setInBatch(boolean kept) {
+    inBatch = kept;
     notifyAll();
+  }
+
+  synchronized int waitingTasks() {
+    return waitingTasks;
+  }
+
+  /** A task begins to wait. */
+  synchronized void taskWaits() {
+    waitingTasks++;
+  }
+
+  /** It goes on with a record; not before a hold in its batch has ended. */
+  synchronized void taskGoesOn() throws InterruptedException {
+    passInBatch();
+    waitingTasks--;
+  }
+
+  /** It was stopped, or has failed: it goes on with nothing, and waits for no hold. */
+  synchronized void taskEnds() {
+    waitingTasks--;
+  }
+
+  /** Waits while the run is held in its batch. */
+  synchronized void passInBatch() throws InterruptedException {
+    while (inBatch) {
+      wait();
+    }
+  }
+
+  synchronized boolean isInBatch() {
+    return inBatch;
+  }
+
+  synchronized void join(String key, Source source) {
+    sources.put(key, source);
+  }
+
+  synchronized void leave(String key) {
+    sources.remove(key);
+  }
+
+  /** Where a source's tasks go on that were planned on this cluster; empty: where they are. */
+  Optional<Elsewhere> elsewhere(String key, Cluster planned) {
+    Source source;
+    synchronized (this) {
+      source = sources.get(key);
+    }
+    return Optional.ofNullable(source)
+        .flatMap(Source::elsewhere)
+        .filter(there -> !there.cluster().equals(planned));
   }
 
   /** Whether a source is the first to be asked for the next batch. */

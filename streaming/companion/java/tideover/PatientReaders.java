@@ -1,11 +1,16 @@
 package tideover;
 
 import java.io.IOException;
+import java.io.Serializable;
 import java.io.UncheckedIOException;
+import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -16,47 +21,76 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 
 /**
  * Readers of Kafka's partitions whose tasks wait while their cluster is silent, and go on where
- * they were when it answers again.
+ * they were when it answers again, or with the same record on the cluster to which their run was
+ * sent meanwhile.
  *
  * <p>Of a task the first attempt alone waits: a job fails when four attempts have failed, and
  * together they are to wait no longer than one.
  */
-record PatientReaders(PartitionReaderFactory kafka, Patience patience)
+record PatientReaders(PartitionReaderFactory kafka, Origin origin)
     implements PartitionReaderFactory {
   /** Of the runs, and of jobs: a run's id is the group of its jobs, in executors as well. */
   static final String RUN = "spark.jobGroup.id";
 
+  /**
+   * For whom they read.
+   *
+   * @param cluster on which the batch was planned
+   * @param source the key by which the log names it
+   * @param follower as in {@link Hold}; null where nobody follows
+   */
+  record Origin(Cluster cluster, String source, String follower, Patience patience)
+      implements Serializable {}
+
   @Override
   public PartitionReader<InternalRow> createReader(InputPartition partition) {
-    PartitionReader<InternalRow> reader = kafka.createReader(partition);
     TaskContext task = TaskContext.get();
+    Hold hold = Hold.of(origin.follower());
+    try {
+      hold.passInBatch();
+    } catch (InterruptedException stopped) {
+      throw Companion.<RuntimeException>undeclared(stopped);
+    }
+    Optional<KafkaRange> range = KafkaRange.of(partition);
+    Leg first =
+        hold.elsewhere(origin.source(), origin.cluster())
+            .map(there -> there.leg(range, null))
+            .orElseGet(
+                () ->
+                    new Leg(
+                        origin.cluster(),
+                        origin.patience(),
+                        kafka,
+                        List.of(partition),
+                        range,
+                        null));
     return task.attemptNumber() == 0
-        ? new Patient(reader, patience, task.getLocalProperty(RUN), task::isInterrupted)
-        : reader;
+        ? new Patient(first, origin.source(), hold, task.getLocalProperty(RUN), task::isInterrupted)
+        : first;
   }
 
   /**
    * One reader. Kafka's consumer cannot be interrupted for as long as it asks, two seconds and
    * more, and whoever stops a run waits for its tasks. So once a cluster is silent a thread of its
-   * own asks, for which a task that is stopped does not wait: that reads on, is heard by nobody,
-   * and closes the reader when it is done.
+   * own asks, for which a task that is stopped does not wait, nor one that goes on elsewhere: that
+   * reads on, is heard by nobody, and closes the reader when it is done.
    */
   static final class Patient implements PartitionReader<InternalRow> {
     private static final ExecutorService ASKING = Companion.daemons("tideover reader");
+    private static final Future<Boolean> NOBODY = CompletableFuture.completedFuture(false);
+    private static final long LOOK_MILLISECONDS = 20;
 
-    private final PartitionReader<InternalRow> kafka;
-    private final Patience patience;
+    private final String source;
+    private final Hold hold;
     private final String run;
     private final BooleanSupplier isStopped;
-    private Future<Boolean> asked = CompletableFuture.completedFuture(false);
+    private Leg leg;
+    private Future<Boolean> asked = NOBODY;
 
-    Patient(
-        PartitionReader<InternalRow> kafka,
-        Patience patience,
-        String run,
-        BooleanSupplier isStopped) {
-      this.kafka = kafka;
-      this.patience = patience;
+    Patient(Leg first, String source, Hold hold, String run, BooleanSupplier isStopped) {
+      this.leg = first;
+      this.source = source;
+      this.hold = hold;
       this.run = run;
       this.isStopped = isStopped;
     }
@@ -64,64 +98,114 @@ record PatientReaders(PartitionReaderFactory kafka, Patience patience)
     @Override
     public boolean next() throws IOException {
       try {
-        return kafka.next();
+        return leg.next();
       } catch (Throwable failure) { // Scala declares none of what it throws
         return wait(failure);
       }
     }
 
-    /** Each try lasts for a second or more, for so long Kafka's clients wait themselves. */
-    private boolean wait(Throwable first) {
-      long since = System.nanoTime();
-      Throwable failure = first;
-      Silence.Wait silence = Silence.begin(run, since);
+    private boolean wait(Throwable failure) throws IOException {
+      InternalRow given = leg.given(); // whoever asks meanwhile may be given the next one
+      Optional<KafkaRange> rest = leg.rest();
+      Boolean answer;
       try {
-        while (Patience.isSilence(failure) && patience.lasts(since) && !isStopped.getAsBoolean()) {
-          asked = ASKING.submit(kafka::next);
-          try {
-            return asked.get();
-          } catch (ExecutionException again) {
-            failure = again.getCause();
-          }
-        }
+        answer = answerAfter(failure);
       } catch (InterruptedException stopped) {
         throw Companion.<RuntimeException>undeclared(stopped);
+      }
+      if (answer != null) {
+        return answer;
+      }
+      Leg before = leg;
+      leg = elsewhere().orElseThrow().leg(rest, given);
+      close(before, asked);
+      asked = NOBODY;
+      return next();
+    }
+
+    /** Null when the run was sent elsewhere before anybody answered. */
+    private Boolean answerAfter(Throwable failure) throws InterruptedException {
+      Silence.Wait silence = Silence.begin(run, System.nanoTime());
+      hold.taskWaits();
+      try {
+        Boolean answer = askAfter(failure);
+        hold.taskGoesOn();
+        return answer;
+      } catch (Throwable ended) {
+        hold.taskEnds();
+        throw ended;
       } finally {
         silence.end();
       }
-      throw Companion.<RuntimeException>undeclared(
-          isStopped.getAsBoolean() ? failure : patience.over(since, failure));
+    }
+
+    /** Each try lasts for a second or more, for so long Kafka's clients wait themselves. */
+    private Boolean askAfter(Throwable first) throws InterruptedException {
+      Throwable failure = first;
+      long since = System.nanoTime();
+      while (true) {
+        if (hold.isInBatch()) {
+          hold.passInBatch();
+          since = System.nanoTime(); // nobody expected an answer meanwhile
+        }
+        if (elsewhere().isPresent()) {
+          return null;
+        }
+        if (asked.isDone()) {
+          if (isStopped.getAsBoolean() || !Patience.isSilence(failure)) {
+            throw Companion.<RuntimeException>undeclared(failure);
+          }
+          if (!leg.patience().lasts(since)) {
+            throw Companion.<RuntimeException>undeclared(leg.patience().over(since, failure));
+          }
+          asked = ASKING.submit(leg::next);
+        }
+        try {
+          return asked.get(LOOK_MILLISECONDS, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException notYet) {
+          // the run may have been sent elsewhere
+        } catch (ExecutionException again) {
+          failure = again.getCause();
+        }
+      }
+    }
+
+    private Optional<Elsewhere> elsewhere() {
+      return hold.elsewhere(source, leg.cluster());
     }
 
     @Override
     public InternalRow get() {
-      return kafka.get();
+      return leg.get();
     }
 
     @Override
     public CustomTaskMetric[] currentMetricsValues() {
-      return kafka.currentMetricsValues();
+      return leg.currentMetricsValues();
     }
 
     @Override
     public void close() throws IOException {
-      if (asked.isDone()) {
-        kafka.close();
-      } else {
-        Future<Boolean> last = asked;
-        ASKING.execute(() -> closeAfter(last));
-      }
+      close(leg, asked);
     }
 
     /** A consumer is not to be given back while it asks: the next task would get it. */
-    private void closeAfter(Future<Boolean> last) {
+    private static void close(Leg leg, Future<Boolean> asked) throws IOException {
+      if (asked.isDone()) {
+        leg.close();
+      } else {
+        ASKING.execute(() -> closeAfter(asked, leg));
+      }
+    }
+
+    private static void closeAfter(Future<Boolean> last, Leg leg) {
       try {
         last.get();
       } catch (InterruptedException | ExecutionException heardByNobody) {
         // what it would have answered is of no use any more
       }
       try {
-        kafka.close();
+        leg.close();
       } catch (IOException error) {
         throw new UncheckedIOException(error);
       }

@@ -22,13 +22,14 @@ import org.apache.spark.sql.internal.SQLConf;
 /**
  * Spark's Kafka source of the cluster that a query reads now, behind offsets that may be of a
  * cluster that it read before: those are translated, end for end, and what has no translation is
- * refused. A run that was held between two batches may go on with that of another cluster.
+ * refused. A run that was held may go on with that of another cluster: between two batches, or in
+ * the middle of one whose tasks wait.
  *
  * <p>What asks the cluster runs in a thread of its own. A stop interrupts whoever waits for it, and
  * nobody waits for a client of a dead cluster to close.
  */
 final class SwitchStream
-    implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+    implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics, Hold.Source {
   private static final long PAUSE_MILLISECONDS = 100;
   private static final long LOOK_MILLISECONDS = 20;
 
@@ -37,8 +38,11 @@ final class SwitchStream
 
   private final Source source;
   private final Reading.Opener opener;
-  private final Hold hold = Hold.of(SQLConf.get().getConfString(BatchNews.FOLLOWER, null));
+  private final String follower = SQLConf.get().getConfString(BatchNews.FOLLOWER, null);
+  private final Hold hold = Hold.of(follower);
   private volatile Reading reading;
+  private volatile Batch batch;
+  private volatile Elsewhere elsewhere;
   private Hold.Place place = Hold.Place.START;
   private final String run = SparkContext.getOrCreate().getLocalProperty(PatientReaders.RUN);
   // Whoever begins on a cluster that is silent fails at once: a wrong address is silent as well.
@@ -46,10 +50,18 @@ final class SwitchStream
   // Made when a call comes, by the query's own thread, so that they have its session.
   private final ExecutorService workers = Companion.daemons("tideover source");
 
+  /** What was planned last, in the offsets of the cluster on which it was planned. */
+  private record Batch(SwitchOffset start, SwitchOffset end) {
+    Shift.Ends on(Mappings mappings, String source) {
+      return new Shift.Ends(mappings.onActive(source, start), mappings.onActive(source, end));
+    }
+  }
+
   SwitchStream(Source source, Reading reading, Reading.Opener opener) {
     this.source = source;
     this.reading = reading;
     this.opener = opener;
+    hold.join(source.key(), this);
   }
 
   /** Waits for the answer of a cluster that has answered before. */
@@ -124,13 +136,44 @@ final class SwitchStream
     Map<String, String> options = now.options().get(source.declared());
     if (options != null && !options.equals(place.options().get(source.declared()))) {
       Reading before = reading;
-      reading = opener.open(options);
+      reading = elsewhere().map(Elsewhere::reading).orElseGet(() -> opener.open(options));
       answered = false;
       workers.execute(before.kafka()::stop);
     }
+    elsewhere = null;
     // What the user's own code asks for: this thread has the session of the run.
     SQLConf.get().setConfString(RunName.EPOCH, Long.toString(now.epoch().orElseThrow()));
     place = now;
+  }
+
+  /** Its tasks have records of one cluster; of a batch that moved already they may have of two. */
+  @Override
+  public boolean prepare(Hold.Place there) {
+    Map<String, String> options = there.options().get(source.declared());
+    Batch under = batch;
+    if (options == null || under == null || elsewhere != null) {
+      return false;
+    }
+    Reading next = opener.open(options);
+    Optional<Shift> shift = shiftOf(under, next);
+    shift.ifPresentOrElse(
+        known -> elsewhere = new Elsewhere(there, next, known), () -> next.kafka().stop());
+    return shift.isPresent();
+  }
+
+  private Optional<Shift> shiftOf(Batch under, Reading next) {
+    try {
+      return Shift.between(
+          under.on(reading.mappings(), source.key()), under.on(next.mappings(), source.key()));
+    } catch (IllegalStateException noPlaceForIt) {
+      return Optional.empty();
+    }
+  }
+
+  @Override
+  public Optional<Elsewhere> elsewhere() {
+    return Optional.ofNullable(elsewhere)
+        .filter(known -> known.place().options().equals(hold.place().options()));
   }
 
   private Offset marked(Offset offset) {
@@ -197,6 +240,7 @@ final class SwitchStream
   /** A batch that was planned on another cluster is planned again on this one, by both its ends. */
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
+    batch = new Batch(SwitchOffset.parse(start.json()), SwitchOffset.parse(end.json()));
     Offset from = unmarked(start);
     Offset to = unmarked(end);
     return ask(() -> reading.kafka().planInputPartitions(from, to));
@@ -204,7 +248,10 @@ final class SwitchStream
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new PatientReaders(reading.kafka().createReaderFactory(), reading.patience());
+    Reading now = reading;
+    return new PatientReaders(
+        now.kafka().createReaderFactory(),
+        new PatientReaders.Origin(now.mappings().active(), source.key(), follower, now.patience()));
   }
 
   @Override
@@ -231,7 +278,9 @@ final class SwitchStream
 
   @Override
   public void stop() {
+    hold.leave(source.key());
     workers.execute(reading.kafka()::stop);
+    Optional.ofNullable(elsewhere).ifPresent(each -> workers.execute(each.reading().kafka()::stop));
     workers.shutdown();
   }
 

@@ -1,0 +1,156 @@
+"""A cluster freezes while tasks read: they go on with the next record of the other one, in the same run and batch."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from lab.world import CLUSTERS
+from state.store.sql.migrate import open_store
+from tests.real.theatre import COPIES, ORDERS, Theatre, read_ids, settings, sides_of
+from tests.scene import exactly
+from tests.world import running_clusters
+
+pytestmark = [pytest.mark.real, pytest.mark.matrix, pytest.mark.shared]
+EAST, WEST = CLUSTERS
+FETCHED, COUNT = 50, 3000
+"""Records of a partition that a consumer fetches at once, and how many there are in all."""
+
+
+class InBatch(Theatre):
+    """``rows`` and ``sums`` read orders slowly, and ``copied`` writes them to a topic of the west."""
+
+    def copies(self) -> Counter[int]:
+        return Counter(read_ids(self.clusters[WEST].bootstrap, COPIES))
+
+    def begun(self) -> int:
+        """How many records were sent to the topic of copies, asked quickly."""
+        watching = Consumer({"bootstrap.servers": self.clusters[WEST].bootstrap, "group.id": "watch", "log_level": 0})
+        try:
+            return sum(watching.get_watermark_offsets(TopicPartition(COPIES, number))[1] for number in range(2))
+        finally:
+            watching.close()
+
+    def run_ids(self) -> dict[str, str | None]:
+        return {fact.query: fact.run_id for fact in self.store.query_facts()}
+
+    def await_read(self, end: int) -> None:
+        """All three have each order, once."""
+        self.await_all(ORDERS)
+        self.until("all is copied", lambda: self.copies().keys() >= set(range(end)))
+        self.assert_all_once()
+        assert self.copies() == exactly(range(end))
+
+    def freeze_in_batch(self, *, in_transactions: bool = False, lacking: int = 0) -> int:
+        """Write orders, and freeze the east when each query is in the middle of them, and the store knows where its
+        batch and the topic end; how many there are now, of which the standby lacks some."""
+        begun, end = self.begun(), self.clusters[EAST].ends[ORDERS] + COUNT
+        self.clusters[WEST].extend(ORDERS, end - lacking)
+        if in_transactions:
+            self.clusters[EAST].extend_in_transactions(ORDERS, end, each=2 * FETCHED)
+        else:
+            self.clusters[EAST].extend(ORDERS, end)
+        self.until("some of them are copied", lambda: self.begun() > begun + FETCHED)
+        self.until("the ends of the topic are sampled", lambda: self.sampled() >= end)
+        for query in self.settings["queries"]:
+            self.until(f"{query} is in a long batch", partial(self.is_in_long_batch, query))
+        self.freeze(EAST)
+        self.until("all are silent", lambda: all(each.silent_since is not None for each in self.store.query_facts()))
+        assert self.copies().total() < end, "nothing was left to read"
+        return end
+
+    def sampled(self) -> int:
+        return sum(each.end for each in self.store.ends(EAST, topics=frozenset({ORDERS})).values())
+
+    def is_in_long_batch(self, query: str) -> bool:
+        planned = self.newest("offsets", query)
+        ends = [sum(each.offset for each in self.store.positions(query, batch=planned - back)) for back in (1, 0)]
+        return planned > self.newest("commits", query) and 0 < ends[0] < ends[1] - COUNT // 3
+
+    def newest(self, log: str, query: str) -> int:
+        """The newest batch of one of the checkpoint's logs."""
+        return max(int(each.name) for each in (self.folder / "checkpoints" / query / log).glob("[0-9]*"))
+
+    def fence_text(self, operation: str) -> str:
+        """What the fence of an operation found."""
+        found = [each.detail["detail"] for each in self.store.steps(operation) if "evidence" in each.detail]
+        return str(found[-1])
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[InBatch]:
+    folder = tmp_path
+    url = f"sqlite:///{folder / 'tideover.db'}"
+    with running_clusters(folder / "world") as world, closing(open_store(url)) as store:
+        told = settings(world, folder, url)
+        del told["queries"]["boxed"]
+        told["policy"] = {"max_exposure": "1s"}
+        few: dict[str, Any] = {"kafka.max.partition.fetch.bytes": 1, "kafka.max.poll.records": FETCHED}
+        for name, pipeline, more in (
+            ("rows", "slow_rows_by_batch", {"minPartitions": 4}),
+            ("sums", "slow_sums_by_batch", {}),
+            ("copied", "slow_copies", {}),
+        ):
+            told["queries"][name] |= {
+                "pipeline": f"tests.real.pipelines:{pipeline}",
+                "sources": {"orders": {"topics": [ORDERS], "options": {**few, **more}}},
+                "resume": "switch",
+            }
+        told["queries"]["copied"]["output"]["cluster"] = WEST
+        sides = {name: replace(each, batch=FETCHED) for name, each in sides_of(world).items()}
+        with closing(InBatch(folder, store, told, sides, world=world)) as stage:
+            stage.make(ORDERS, COPIES)
+            stage.more(ORDERS)
+            stage.run("a")
+            stage.await_read(stage.more(ORDERS))
+            yield stage
+
+
+def test_tasks_that_wait_go_on_with_the_next_record_of_the_other_cluster(stage: InBatch) -> None:
+    runs = stage.run_ids()
+    end = stage.freeze_in_batch()
+    done = stage.move("failover", WEST)
+    for operation in done.values():
+        assert "held here in the middle of a batch" in stage.fence_text(operation["id"])
+        totals = operation["plan"]["totals"]
+        assert totals["replay_records"] == totals["possible_replay_records"] == 0
+    stage.await_read(end)
+    assert stage.run_ids() == runs, "a run was started"
+    stage.thaw(EAST)
+    stage.await_read(stage.more(ORDERS))
+
+
+def test_a_batch_that_has_other_offsets_there_is_read_again_under_its_id(stage: InBatch) -> None:
+    """At home transactions ended among its records, whose markers take offsets."""
+    runs = stage.run_ids()
+    stage.freeze_in_batch(in_transactions=True)
+    done = stage.move("failover", WEST, "--consent", "loss")  # markers look like records that the standby lacks
+    for query, operation in done.items():
+        assert "held here in the middle of a batch" in stage.fence_text(operation["id"])
+        assert operation["plan"]["uncommitted_batch"] == "replan"
+        assert (operation["plan"]["totals"]["possible_replay_records"] > 0) is (query == "copied"), query
+    stage.await_all(ORDERS)
+    stage.assert_all_once()
+    assert all(run != runs[query] for query, run in stage.run_ids().items()), "a run went on"
+
+
+def test_a_batch_whose_move_is_refused_goes_on_where_it_was(stage: InBatch) -> None:
+    runs = stage.run_ids()
+    end = stage.freeze_in_batch(lacking=COUNT)
+    said = stage.type("failover", "--all", "--to", WEST, "--yes", "-o", "json").end()
+    assert said.code == 1, said.err
+    for query in runs:
+        operation = stage.operations(query)[0]
+        assert "held here in the middle of a batch" in stage.fence_text(operation.id)
+        assert operation.sentence.startswith("exposure")
+    stage.thaw(EAST)
+    stage.extend(ORDERS, end)
+    stage.await_read(end)
+    assert stage.run_ids() == runs, "a run was started"
+    assert {row.cluster for row in stage.store.assignments()} == {EAST}
