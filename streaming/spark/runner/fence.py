@@ -34,11 +34,9 @@ _SILENT_SECONDS = 3.0
 gives up asking (``kafkaConsumer.pollTimeoutMs``, then ``kafka.default.api.timeout.ms``), which no stop shortens."""
 _MASTER_SECONDS = 2.0
 
-_HELD = {
-    False: "held here between two batches: no task and no callback of it is running",
-    True: "held here in the middle of a batch: all of its tasks wait for records, and it publishes nothing",
-}
-"""By whether its run is kept in its batch."""
+_STOPPED = "stopped here: no task, no callback and no batch of it is running"
+_HELD = "held here between two batches: no task and no callback of it is running"
+_HELD_IN_BATCH = "held here in the middle of a batch: all of its tasks wait for records, and it publishes nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +171,10 @@ def _prove(guard: FenceContext, hosting: Process | None, hosted: Sequence[QueryS
     if hosting is None:
         return FenceProof(Evidence.RUNNER, "no other process ever hosted it, and it does not run here")
     if hosting.instance == guard.instance:
-        stopped = "stopped here: no task, no callback and no batch of it is running"
         held = next((one for one in hosted if one.is_held), None)
-        return FenceProof(Evidence.RUNNER, stopped if held is None else _HELD[held.is_kept_in_batch])
+        if held is None:
+            return FenceProof(Evidence.RUNNER, _STOPPED)
+        return FenceProof(Evidence.RUNNER, _HELD_IN_BATCH if held.is_kept_in_batch else _HELD)
     who = f"runner {hosting.runner} (pid {hosting.pid} on {hosting.host})"
     if hosting.stopped:
         return FenceProof(
