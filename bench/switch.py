@@ -1,9 +1,9 @@
 """From the decision to the first batch committed on the standby: by a warmed and by a cold runner, and naively.
 
-Three worlds per sample, each with two clusters, MirrorMaker 2, load, and one stateful query: hosted by a runner that is
-warmed up and has run for a while, as one in service has, once by ``carry`` and once by ``switch``; and by one that
+Four worlds per sample, each with two clusters, MirrorMaker 2, load, and one stateful query: hosted by a runner that is
+warmed up and has run for a while, as one in service has, once by ``carry`` and twice by ``switch``; and by one that
 never was warmed up (its first move, all classes of the move still to be loaded), by ``carry``.
-The primary is killed, and the query is failed over. Then the runner is stopped
+The primary is killed, or frozen once with ``switch``, and the query is failed over. Then the runner is stopped
 and the naive way is taken on the same standby: a new driver process with ``startingOffsetsByTimestamp`` from five
 seconds before the kill and a new checkpoint, the same pipeline and session settings.
 
@@ -37,13 +37,20 @@ WARM_SECONDS = 1.2
 COLD_SECONDS = 2.0
 QUERY = "revenue"
 RATE = 2000
-_BATCHES = {"warm": 60, "kept": 60, "cold": 10}
-"""Committed by the query before the primary is killed."""
-_DECIDE_SECONDS = 1.0
+_BATCHES = {"warm": 60, "kept": 60, "frozen": 60, "cold": 10}
+"""Committed by the query before the primary is struck."""
+_DECIDE_SECONDS, _FROZEN_SECONDS = 1.0, 3.0
+"""From the fault to the command. A cluster that freezes is not called DOWN sooner, and until then tasks ask on."""
 _RUNNING_SECONDS = 400.0
 _RUNNER = "a"
-_PROGRAMS = {"warm": "orchestrator", "kept": "orchestrator", "cold": "bench.cold_runner"}
-_WORDS = {"warm": "carry, warm runner", "kept": "switch, warm runner", "cold": "carry, cold runner"}
+_PROGRAMS = {"warm": "orchestrator", "kept": "orchestrator", "frozen": "orchestrator", "cold": "bench.cold_runner"}
+_WORDS = {
+    "warm": "carry, warm runner",
+    "kept": "switch, warm runner",
+    "frozen": "switch, warm runner, primary frozen",
+    "cold": "carry, cold runner",
+}
+_BY_SWITCH = {"kept", "frozen"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +80,13 @@ def measure(setting: Setting) -> list[Row]:
 
 def _move(on: Stage, base_port: int, program: str, kind: str) -> Moved:
     open_world(on, Script(base_port=base_port))
-    _declare_alone(on.config, "switch" if kind == "kept" else "carry")
+    _declare_alone(on.config, "switch" if kind in _BY_SWITCH else "carry")
     runner = on.start("runner", program, "-c", str(on.config), "run", "--name", _RUNNER)
     traffic = on.start_traffic("east", RATE, 600)
     _await_running(on, runner, _BATCHES[kind], warm=kind != "cold")
-    on.lab("kill", "east")
+    on.lab("freeze" if kind == "frozen" else "kill", "east")
     (on.directory / "struck").write_text(str(time.time()), encoding="ascii")
-    time.sleep(_DECIDE_SECONDS)
+    time.sleep(_FROZEN_SECONDS if kind == "frozen" else _DECIDE_SECONDS)
     moved = _fail_over(on)
     for process in (traffic, runner):
         on.stop(process)
@@ -127,7 +134,8 @@ def _rows(moves: Mapping[str, list[Moved]], naive: list[float]) -> list[Row]:
         "on the standby, look-up, fence and state included; naive from process start to its first commit."
     )
     rows = []
-    for kind, limit in (("warm", WARM_SECONDS), ("kept", WARM_SECONDS), ("cold", COLD_SECONDS)):
+    for kind in _PROGRAMS:
+        limit = COLD_SECONDS if kind == "cold" else WARM_SECONDS
         for what, limited, samples in (
             ("decision to first committed batch", limit, [moved.switch for moved in moves[kind]]),
             ("the same, typed", None, [moved.typed for moved in moves[kind]]),
