@@ -18,6 +18,8 @@ from lab import cluster, mirror, topics
 from lab.ports import free_base_port
 from lab.world import CLUSTERS, REPLICATOR, Options, World
 from state.store.sql.migrate import open_store
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.read import newest_commit
 from tests.kafka_tools import Copier, Producer
 from tests.real.pipelines import kept
 from tests.scene import Stage
@@ -157,7 +159,7 @@ def _is_remembered(stage: Stage, query: str) -> bool:
     A cluster that dies before they were read leaves a gap that cannot be counted over among transactions: its records
     are read again, as the plan forecasts. That is no fault of the place, which this story is about.
     """
-    committed = max(int(each.name) for each in (stage.folder / "checkpoints" / query / "commits").glob("[0-9]*"))
+    committed = newest_commit(LocalFiles(), str(stage.folder / "checkpoints" / query))
     newest = stage.store.positions(query, batch=committed)
     return len(newest) == PARTITIONS and all(each.ring for each in newest)
 

@@ -53,14 +53,13 @@ def choose_treatment(
     repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
     promoted = planned.sink is SinkState.HAS and not report.stateful
     promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
-    same = planned_resolution is not None and _same_records(resolution, planned_resolution)
-    if same and planned.held and _is_one_for_one(resolution, planned_resolution):
+    if planned.held and _same_records(resolution, planned_resolution, one_for_one=True):
         return BatchChoice(
             treatment=UncommittedBatch.REPLAN,
             repeats=0,
             text=f"batch {planned.batch} goes on in its run, with the next record that each task comes to",
         )
-    if same and not (appends and promoted):
+    if _same_records(resolution, planned_resolution) and not (appends and promoted):
         return BatchChoice(
             treatment=UncommittedBatch.REPLAN,
             repeats=repeats if appends else 0,
@@ -127,13 +126,14 @@ def _by_key(targets: Iterable[Target]) -> dict[Key, Target]:
     return {(target.source, target.topic, target.partition): target for target in targets}
 
 
-def _same_records(first: Resolution, second: Resolution) -> bool:
+def _same_records(first: Resolution, second: Resolution | None, *, one_for_one: bool = False) -> bool:
     """Whether both ends of the batch are proven and nothing was sent again between them.
 
     Order is kept, so between two exact places lie the same records; a replicator's re-sent copies would make the
-    standby's range longer than the old one. Transaction markers and compaction may make it shorter.
+    standby's range longer than the old one. Transaction markers and compaction may make it shorter, which
+    ``one_for_one`` rules out.
     """
-    starts, ends = _by_key(first.targets), _by_key(second.targets)
+    starts, ends = _by_key(first.targets), _by_key(second.targets if second is not None else ())
     if not ends or set(starts) != set(ends):
         return False
     for key, end in ends.items():
@@ -142,20 +142,12 @@ def _same_records(first: Resolution, second: Resolution) -> bool:
             return False
         if start.target_partition != end.target_partition or start.target_topic != end.target_topic:
             return False
-        if not 0 <= end.target_offset - start.target_offset <= end.offset - start.offset:
+        span = end.offset - start.offset
+        if not (span if one_for_one else 0) <= end.target_offset - start.target_offset <= span:
             return False
         if end.offset > start.offset and end.target_offset == start.target_offset:
             return False
     return True
-
-
-def _is_one_for_one(first: Resolution, second: Resolution | None) -> bool:
-    """Whether each partition of the batch spans as many offsets there as here."""
-    starts, ends = _by_key(first.targets), _by_key(second.targets if second is not None else ())
-    return all(
-        (end.target_offset or 0) - (starts[key].target_offset or 0) == end.offset - starts[key].offset
-        for key, end in ends.items()
-    )
 
 
 def _records_between(offsets: Offsets, planned: Planned) -> int | None:

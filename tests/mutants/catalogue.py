@@ -173,8 +173,8 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/move_facts.py",
-        "if not 0 <= end.target_offset - start.target_offset <= end.offset - start.offset:",
-        "if not 0 <= end.target_offset - start.target_offset:",
+        "<= end.target_offset - start.target_offset <= span:",
+        "<= end.target_offset - start.target_offset:",
         ("tests/unit/test_treatment.py",),
         "replan though re-sent copies lie in the range of N+1",
     ),
@@ -503,8 +503,8 @@ CATALOGUE = (
     ),
     Mistake(
         "orchestrator/decide/move_facts.py",
-        "planned.held and _is_one_for_one(resolution, planned_resolution)",
-        "planned.held",
+        "_same_records(resolution, planned_resolution, one_for_one=True)",
+        "_same_records(resolution, planned_resolution)",
         ("tests/unit/test_treatment.py",),
         "choose: a batch goes on in its middle though the standby spans fewer offsets",
     ),

@@ -55,16 +55,8 @@ class Switched(Theatre):
     def run_id(self, query: str) -> str | None:
         return next(fact.run_id for fact in self.store.query_facts() if fact.query == query)
 
-    def run_ids(self) -> dict[str, str | None]:
-        return {query: self.run_id(query) for query in QUERIES}
-
     def query_ids(self) -> dict[str, str]:
         return {query: self.query_id(query) for query in QUERIES}
-
-    def fence_text(self, operation: str) -> str:
-        """What the fence of an operation found."""
-        found = [each.detail["detail"] for each in self.store.steps(operation) if "evidence" in each.detail]
-        return str(found[-1])
 
     def epochs_in_sink(self, query: str) -> int:
         """The epoch under which the sink was called last."""

@@ -13,6 +13,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from lab.world import CLUSTERS
 from state.store.sql.migrate import open_store
+from streaming.spark.checkpoint.files import LocalFiles
+from streaming.spark.checkpoint.read import batch_ids
 from tests.real.theatre import COPIES, ORDERS, Theatre, read_ids, settings, sides_of
 from tests.scene import exactly
 from tests.world import running_clusters
@@ -36,9 +38,6 @@ class InBatch(Theatre):
             return sum(watching.get_watermark_offsets(TopicPartition(COPIES, number))[1] for number in range(2))
         finally:
             watching.close()
-
-    def run_ids(self) -> dict[str, str | None]:
-        return {fact.query: fact.run_id for fact in self.store.query_facts()}
 
     def await_read(self, end: int) -> None:
         """All three have each order, once."""
@@ -75,12 +74,7 @@ class InBatch(Theatre):
 
     def newest(self, log: str, query: str) -> int:
         """The newest batch of one of the checkpoint's logs."""
-        return max(int(each.name) for each in (self.folder / "checkpoints" / query / log).glob("[0-9]*"))
-
-    def fence_text(self, operation: str) -> str:
-        """What the fence of an operation found."""
-        found = [each.detail["detail"] for each in self.store.steps(operation) if "evidence" in each.detail]
-        return str(found[-1])
+        return max(batch_ids(LocalFiles(), str(self.folder / "checkpoints" / query), log))
 
 
 @pytest.fixture

@@ -71,9 +71,6 @@ class Kinds(Theatre):
         there.append(LETTERS, 2, LATE)
         self.late = LATE
 
-    def run_ids(self) -> dict[str, str | None]:
-        return {fact.query: fact.run_id for fact in self.store.query_facts()}
-
     def switch(self, verb: str, there: str, *more: str) -> dict[str, Any]:
         """All queries; their plans."""
         plans = {query: operation["plan"] for query, operation in self.move(verb, there, *more).items()}

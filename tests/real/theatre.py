@@ -140,6 +140,15 @@ class Theatre(Stage):
         batches = [each["batch"] for each in kept(self.sink(query))]
         assert batches == list(range(len(batches))), query
 
+    def run_ids(self) -> dict[str, str | None]:
+        """By query the run that its runner reported last."""
+        return {fact.query: fact.run_id for fact in self.store.query_facts()}
+
+    def fence_text(self, operation: str) -> str:
+        """What the fence of an operation found."""
+        found = [each.detail["detail"] for each in self.store.steps(operation) if "evidence" in each.detail]
+        return str(found[-1])
+
     def freeze_host(self) -> Driver:
         """The runner stands still, but not in a transaction: the lock of a SQLite file would stand still with it."""
         host = self.host

@@ -8,7 +8,6 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -19,22 +18,23 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.hadoop.conf.Configuration;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 final class HoldTest {
   private static final String WEST = "{\"orders\":{\"tideover.cluster\":\"west\"}}";
 
-  /** A thread that comes to the hold; the latch falls when it has passed. */
-  private static CountDownLatch comer(Hold hold) {
+  /** A thread that comes to something; the latch falls when it has passed. */
+  private static CountDownLatch comer(Executable passing) {
     CountDownLatch passed = new CountDownLatch(1);
     Thread thread =
         new Thread(
             () -> {
               try {
-                hold.await();
+                passing.execute();
                 passed.countDown();
-              } catch (InterruptedException stopped) {
-                Thread.currentThread().interrupt();
+              } catch (Throwable failure) {
+                throw new AssertionError(failure);
               }
             });
     thread.setDaemon(true);
@@ -45,10 +45,10 @@ final class HoldTest {
   @Test
   void whoComesToAHoldWaitsUntilItEnds() throws Exception {
     Hold.follow("a");
-    assertTrue(comer(Hold.of("a")).await(60, TimeUnit.SECONDS));
+    assertTrue(comer(Hold.of("a")::await).await(60, TimeUnit.SECONDS));
     Hold.begin("a");
     assertFalse(Hold.isWaiting("a"));
-    CountDownLatch passed = comer(Hold.of("a"));
+    CountDownLatch passed = comer(Hold.of("a")::await);
     while (!Hold.isWaiting("a")) {
       Thread.onSpinWait();
     }
@@ -130,23 +130,11 @@ final class HoldTest {
     assertEquals(1, Hold.waitingTasks("i"));
     Hold.begin("i");
     Hold.keepInBatch("i");
-    CountDownLatch wentOn = new CountDownLatch(1);
-    Thread task =
-        new Thread(
-            () -> {
-              try {
-                hold.taskGoesOn();
-                wentOn.countDown();
-              } catch (InterruptedException stopped) {
-                Thread.currentThread().interrupt();
-              }
-            });
-    task.start();
+    CountDownLatch wentOn = comer(hold::taskGoesOn);
     assertFalse(wentOn.await(100, TimeUnit.MILLISECONDS));
     assertEquals(1, Hold.waitingTasks("i"));
     Hold.leaveBatch("i");
-    task.join();
-    assertEquals(0, wentOn.getCount());
+    assertTrue(wentOn.await(60, TimeUnit.SECONDS));
     assertEquals(0, Hold.waitingTasks("i"));
   }
 
@@ -160,25 +148,13 @@ final class HoldTest {
     LogEntry commit =
         LogEntry.of(new org.apache.hadoop.fs.Path(folder.resolve("commits/7").toUri()))
             .orElseThrow();
-    fence.requireEntry(
-        commit); // a run that is to be held between two batches ends the one under way
+    // A run that is to be held between two batches ends the one under way.
+    fence.requireEntry(commit);
     Hold.keepInBatch("j");
-    CountDownLatch published = new CountDownLatch(1);
-    Thread run =
-        new Thread(
-            () -> {
-              try {
-                fence.requireEntry(commit);
-                published.countDown();
-              } catch (IOException refused) {
-                throw new AssertionError(refused);
-              }
-            });
-    run.start();
+    CountDownLatch published = comer(() -> fence.requireEntry(commit));
     assertFalse(published.await(100, TimeUnit.MILLISECONDS));
     Hold.end("j", 4, null);
-    run.join();
-    assertEquals(0, published.getCount());
+    assertTrue(published.await(60, TimeUnit.SECONDS));
   }
 
   @Test

@@ -26,7 +26,7 @@ final class LegTest {
         new Patience("west", 0),
         Records.opening(readers),
         Records.partitions(readers.size()),
-        Optional.of(RANGE),
+        () -> Optional.of(RANGE),
         given);
   }
 

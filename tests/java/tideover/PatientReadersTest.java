@@ -81,7 +81,7 @@ final class PatientReadersTest {
             PATIENCE,
             Records.opening(List.of(kafka)),
             Records.partitions(1),
-            Optional.of(RANGE),
+            () -> Optional.of(RANGE),
             null);
     return new PatientReaders.Patient(first, "0", hold, "run", isStopped::get);
   }
@@ -164,6 +164,21 @@ final class PatientReadersTest {
         });
   }
 
+  /** Asks for one record, in a thread that can be stopped as a task is. */
+  private static Thread task(PatientReaders.Patient patient, AtomicReference<Throwable> ended) {
+    Thread task =
+        new Thread(
+            () -> {
+              try {
+                patient.next();
+              } catch (Throwable failure) {
+                ended.set(failure);
+              }
+            });
+    task.start();
+    return task;
+  }
+
   private static void awaitWaiting(Hold hold) {
     while (hold.waitingTasks() == 0) {
       Thread.onSpinWait();
@@ -209,16 +224,7 @@ final class PatientReadersTest {
     Hold hold = new Hold();
     PatientReaders.Patient patient = patient(new Records.Reader(true), hold, new AtomicBoolean());
     AtomicReference<Throwable> ended = new AtomicReference<>();
-    Thread task =
-        new Thread(
-            () -> {
-              try {
-                patient.next();
-              } catch (Throwable failure) {
-                ended.set(failure);
-              }
-            });
-    task.start();
+    Thread task = task(patient, ended);
     awaitWaiting(hold);
     hold.setInBatch(true);
     task.interrupt();
@@ -265,16 +271,7 @@ final class PatientReadersTest {
     Silent kafka = new Silent();
     PatientReaders.Patient patient = patient(kafka, new AtomicBoolean());
     AtomicReference<Throwable> ended = new AtomicReference<>();
-    Thread task =
-        new Thread(
-            () -> {
-              try {
-                patient.next();
-              } catch (Throwable failure) {
-                ended.set(failure);
-              }
-            });
-    task.start();
+    Thread task = task(patient, ended);
     kafka.asking.await();
     task.interrupt();
     task.join();

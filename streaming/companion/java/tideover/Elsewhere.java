@@ -46,7 +46,7 @@ record Elsewhere(Hold.Place place, Reading reading, Shift shift) {
         reading.patience(),
         kafka.createReaderFactory(),
         pieces,
-        Optional.of(there),
+        () -> Optional.of(there),
         given);
   }
 }

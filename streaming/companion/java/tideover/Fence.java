@@ -41,11 +41,7 @@ final class Fence {
 
   /** Before an entry is published; none is while the run is held in its batch. */
   void requireEntry(LogEntry entry) throws IOException {
-    try {
-      hold.passInBatch();
-    } catch (InterruptedException stopped) {
-      throw Companion.<RuntimeException>undeclared(stopped);
-    }
+    hold.passInBatch();
     require(entry.checkpoint(), entry.name() + " is not written");
   }
 

@@ -168,7 +168,7 @@ public final class Hold {
   }
 
   /** It goes on with a record; not before a hold in its batch has ended. */
-  synchronized void taskGoesOn() throws InterruptedException {
+  synchronized void taskGoesOn() {
     passInBatch();
     waitingTasks--;
   }
@@ -178,10 +178,18 @@ public final class Hold {
     waitingTasks--;
   }
 
-  /** Waits while the run is held in its batch. */
-  synchronized void passInBatch() throws InterruptedException {
+  /** Waits while the run is held in its batch; a stop interrupts that, undeclared. */
+  synchronized void passInBatch() {
     while (inBatch) {
+      rest();
+    }
+  }
+
+  private void rest() {
+    try {
       wait();
+    } catch (InterruptedException stopped) {
+      throw Companion.<RuntimeException>undeclared(stopped);
     }
   }
 
@@ -221,12 +229,12 @@ public final class Hold {
     answered.add(source);
   }
 
-  /** Waits while the run is held. */
-  synchronized void await() throws InterruptedException {
+  /** Waits while the run is held; a stop interrupts that, undeclared. */
+  synchronized void await() {
     waiting = true;
     try {
       while (held) {
-        wait();
+        rest();
       }
     } finally {
       waiting = false;

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -26,7 +27,7 @@ final class Leg implements PartitionReader<InternalRow> {
 
   private final Cluster cluster;
   private final Patience patience;
-  private final Optional<KafkaRange> range;
+  private final Supplier<Optional<KafkaRange>> range;
   private final Iterator<PartitionReader<InternalRow>> readers;
   private PartitionReader<InternalRow> kafka;
   private InternalRow given;
@@ -35,7 +36,7 @@ final class Leg implements PartitionReader<InternalRow> {
   /**
    * Opens a leg.
    *
-   * @param range where known, what the partitions are of
+   * @param range what the partitions are of, where that is known; asked only when a task waits
    * @param partitions in their order; each is opened when its turn comes
    * @param given the record that stands at its begin; null: it begins behind what was given
    */
@@ -44,7 +45,7 @@ final class Leg implements PartitionReader<InternalRow> {
       Patience patience,
       PartitionReaderFactory factory,
       List<InputPartition> partitions,
-      Optional<KafkaRange> range,
+      Supplier<Optional<KafkaRange>> range,
       InternalRow given) {
     this.cluster = cluster;
     this.patience = patience;
@@ -85,7 +86,7 @@ final class Leg implements PartitionReader<InternalRow> {
 
   private void requireSame(InternalRow found) {
     if (found == null
-        || found.getLong(OFFSET) != range.orElseThrow().from()
+        || found.getLong(OFFSET) != range.get().orElseThrow().from()
         || !Arrays.equals(binary(given, KEY), binary(found, KEY))
         || !Arrays.equals(binary(given, VALUE), binary(found, VALUE))
         || (isByProducer(given)
@@ -94,7 +95,7 @@ final class Leg implements PartitionReader<InternalRow> {
       throw new IllegalStateException(
           cluster.name()
               + " does not hold the record that was read last at "
-              + range.orElseThrow().start()
+              + range.get().orElseThrow().start()
               + ": the batch is read again");
     }
   }
@@ -114,7 +115,8 @@ final class Leg implements PartitionReader<InternalRow> {
 
   /** What is left of the range, with that record; empty where nobody knows. */
   Optional<KafkaRange> rest() {
-    return hasRow ? range.map(each -> each.beginningAt(kafka.get().getLong(OFFSET))) : range;
+    Optional<KafkaRange> whole = range.get();
+    return hasRow ? whole.map(each -> each.beginningAt(kafka.get().getLong(OFFSET))) : whole;
   }
 
   @Override

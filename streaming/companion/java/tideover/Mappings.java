@@ -146,7 +146,8 @@ final class Mappings {
     return at.toString();
   }
 
-  private static JsonNode parsed(String kafka) {
+  /** What Kafka's source writes. */
+  static JsonNode parsed(String kafka) {
     try {
       return JSON.readTree(kafka);
     } catch (JsonProcessingException error) {

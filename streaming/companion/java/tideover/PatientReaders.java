@@ -12,6 +12,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -46,15 +47,11 @@ record PatientReaders(PartitionReaderFactory kafka, Origin origin)
   public PartitionReader<InternalRow> createReader(InputPartition partition) {
     TaskContext task = TaskContext.get();
     Hold hold = Hold.of(origin.follower());
-    try {
-      hold.passInBatch();
-    } catch (InterruptedException stopped) {
-      throw Companion.<RuntimeException>undeclared(stopped);
-    }
-    Optional<KafkaRange> range = KafkaRange.of(partition);
+    hold.passInBatch();
+    Supplier<Optional<KafkaRange>> range = () -> KafkaRange.of(partition);
     Leg first =
         hold.elsewhere(origin.source(), origin.cluster())
-            .map(there -> there.leg(range, null))
+            .map(there -> there.leg(range.get(), null))
             .orElseGet(
                 () ->
                     new Leg(

@@ -1,8 +1,6 @@
 package tideover;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -18,8 +16,6 @@ import java.util.Set;
  * @param by by topic and partition, what is added to an offset
  */
 record Shift(Map<String, String> topics, Map<String, Map<Integer, Long>> by) {
-  private static final ObjectMapper JSON = new ObjectMapper();
-
   /** A batch by its two ends, as Kafka's source writes offsets. */
   record Ends(String start, String end) {}
 
@@ -29,10 +25,10 @@ record Shift(Map<String, String> topics, Map<String, Map<Integer, Long>> by) {
    * read.
    */
   static Optional<Shift> between(Ends here, Ends there) {
-    JsonNode start = parsed(here.start());
-    JsonNode end = parsed(here.end());
-    JsonNode startThere = parsed(there.start());
-    JsonNode endThere = parsed(there.end());
+    JsonNode start = Mappings.parsed(here.start());
+    JsonNode end = Mappings.parsed(here.end());
+    JsonNode startThere = Mappings.parsed(there.start());
+    JsonNode endThere = Mappings.parsed(there.end());
     Map<String, String> topics = names(end, endThere);
     Map<String, Map<Integer, Long>> by = new HashMap<>();
     for (Map.Entry<String, String> topic : topics.entrySet()) {
@@ -83,14 +79,6 @@ record Shift(Map<String, String> topics, Map<String, Map<Integer, Long>> by) {
     Set<String> names = new HashSet<>();
     of.fieldNames().forEachRemaining(names::add);
     return names;
-  }
-
-  private static JsonNode parsed(String kafka) {
-    try {
-      return JSON.readTree(kafka);
-    } catch (JsonProcessingException error) {
-      throw new IllegalArgumentException(kafka + " is no offset of a Kafka source", error);
-    }
   }
 
   /** The same records there; empty for a partition that the batch does not read. */

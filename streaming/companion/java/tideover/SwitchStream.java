@@ -123,11 +123,7 @@ final class SwitchStream
   /** Waits while the run is held, and goes on where it is sent. */
   private void heed(boolean first) {
     if (first) {
-      try {
-        hold.await();
-      } catch (InterruptedException stopped) {
-        throw Companion.<RuntimeException>undeclared(stopped);
-      }
+      hold.await();
     }
     Hold.Place now = hold.place();
     if (now == place) {
