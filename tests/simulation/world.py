@@ -324,6 +324,8 @@ class FakeRunner:
     """By query, what was reported last, and when."""
     _registered: tuple[tuple[str, str], float] = (("", ""), 0.0)
     """As whom, and when."""
+    _turn: threading.RLock = field(default_factory=threading.RLock, repr=False)
+    """One step at a time, whichever thread takes it."""
 
     def stop(self) -> None:
         """SIGTERM: its queries are quiet and say so, and the name is given back."""
@@ -333,9 +335,19 @@ class FakeRunner:
         self.store.unregister(self.name, self.instance)
         self.alive = False
 
+    def read(self, query: str, offsets: dict[str, dict[str, dict[str, int]]]) -> None:
+        """The query reads this far, and says so now and from now on."""
+        with self._turn:
+            assignment = self.runs[query]
+            self.checkpoints[assignment.checkpoint].offsets = offsets
+            self._report(assignment, committed=True)
+
     def live(self) -> None:
-        if not self.alive:
-            return
+        if self.alive:
+            with self._turn:
+                self._step()
+
+    def _step(self) -> None:
         self._register()
         if self.answers:
             begun = {intent.id: intent for intent in (*self.stuck, *self.store.pending_intents(self.name))}
