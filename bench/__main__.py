@@ -31,6 +31,7 @@ from bench import (
     thousand,
     timeline,
     tracking,
+    tracking_cost,
     watch,
 )
 from bench.report import Report, Row, to_page, write
@@ -42,8 +43,8 @@ from reports.origin import origin
 from streaming import class_archive
 
 _MODULES = (
-    lookup, lookup_100k, exact, tracking, timeline, switch, switchover, switchover_four, state, light, drill, takeover,
-    watch, desk, desk_size, size, thousand,
+    lookup, lookup_100k, exact, tracking, tracking_cost, timeline, switch, switchover, switchover_four, state, light,
+    drill, takeover, watch, desk, desk_size, size, thousand,
 )  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},

@@ -19,7 +19,7 @@ import yaml
 from bench import environment
 from bench.errors import BenchError
 from bench.report import Other, Row
-from bench.samples import Spread
+from bench.samples import Spread, multiple
 from bench.setting import Setting
 from bench.switchover import leave_alone
 from lab.scenario import Script, open_world
@@ -138,7 +138,7 @@ def _rows(taken: Taken) -> list[Row]:
     return [
         Row(
             measurement=NAME, what=f"decision to first commit, {PAGES} pages open", unit="s",
-            ours=Spread.of(taken.switches["with"]), limit=None if without is None else TIMES * without.median,
+            ours=Spread.of(taken.switches["with"]), limit=multiple(TIMES, without),
             others=(Other(name="no page open", spread=without),), note=note,
         ),
         Row(

@@ -50,6 +50,11 @@ def ratio(ours: Spread | None, theirs: Spread | None) -> float | None:
     return theirs.median / ours.median
 
 
+def multiple(times: float, of: Spread | None) -> float | None:
+    """The limit that is so many times another's median; None where that was not measured."""
+    return None if of is None else times * of.median
+
+
 def is_met(ours: Spread | None, limit: float | None) -> bool | None:
     """Whether the median keeps the limit; None when there is no limit, or nothing was measured."""
     if ours is None or limit is None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.light import ROCKSDB
 from bench.report import Other, Row
-from bench.samples import Spread
+from bench.samples import Spread, multiple
 from bench.setting import Setting
 from bench.switchover import Declared, Opened, Taken, await_until, commits, open_restartable, play
 from bench.widening import ROW_BYTES, ROWS_EACH
@@ -77,18 +77,11 @@ def measure(setting: Setting) -> list[Row]:
 
 def rows(resume: str, little: str, with_little: Taken, much: str, with_much: Taken) -> Sequence[Row]:
     """One way to go on, with little state and with much."""
+    times, of = (TIMES, with_little.pauses) if resume == "switch" else (TIMES_RESTART, with_much.restarts)
     return [
         _row(f"pause by {resume}, {little}", with_little, None),
-        _row(
-            f"pause by {resume}, {much}", with_much,
-            _times(TIMES, with_little.pauses) if resume == "switch" else _times(TIMES_RESTART, with_much.restarts),
-        ),
-    ]  # fmt: skip
-
-
-def _times(times: float, seconds: Sequence[float]) -> float | None:
-    spread = Spread.of(seconds)
-    return None if spread is None else times * spread.median
+        _row(f"pause by {resume}, {much}", with_much, multiple(times, Spread.of(of))),
+    ]
 
 
 def _row(what: str, taken: Taken, limit: float | None) -> Row:

@@ -32,7 +32,7 @@ import yaml
 from bench.errors import BenchError
 from bench.report import STEPS, Other, Row
 from bench.restarting_runner import ASKED, DONE, DOOR
-from bench.samples import Spread
+from bench.samples import Spread, multiple
 from bench.setting import Setting
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
@@ -128,7 +128,7 @@ def row(name: str, what: str, taken: Taken, *, goes_on: bool) -> Row:
         reach = f"{times:g} times Spark's own restart, from stop() to the first commit with data, in the same JVM"
     return Row(
         measurement=name, what=f"pause, {what}", unit="s", ours=Spread.of(taken.pauses),
-        limit=None if beside is None else times * beside.median,
+        limit=multiple(times, beside),
         others=(
             Other(name="stop() and start() of the same queries", spread=restarts),
             Other(name="between two commits, when nothing is done", spread=ordinary),

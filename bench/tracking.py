@@ -119,7 +119,7 @@ def _alternate(query: StreamingQuery, tracking: "_Tracking", batches: int, secon
     return taken
 
 
-def _adopt(store: RunnerStore, checkpoint: str) -> None:
+def adopt(store: RunnerStore, checkpoint: str) -> None:
     """The row without which no position of the query is stored."""
     row = Assignment(
         query="bench",
@@ -176,13 +176,13 @@ def _tracking(
     before = {thread.ident for thread in threading.enumerate()}
     subject = Subject("bench", 1, "bench", str(directory / "checkpoint"))
     store = open_store(f"sqlite:///{directory / 'positions.db'}")
-    _adopt(store, subject.checkpoint)
+    adopt(store, subject.checkpoint)
     with Link(cluster, name="bench") as link:
         tracker = Tracker(lambda _: link, store, directory / "spool", lambda: datetime.now(UTC), lambda _: Timeline())
         run = Run(session, query, CallbackGate())
         files, declared = HadoopFiles(session), {"orders": (_topic(count),)}
         tracking = _Tracking(
-            run, tracker, subject, lambda: Follower(files, subject.checkpoint, declared), _ThreadClock(before)
+            run, tracker, subject, lambda: Follower(files, subject.checkpoint, declared), ThreadClock(before)
         )
         try:
             yield tracking
@@ -202,7 +202,7 @@ class _Tracking:
         tracker: Tracker,
         subject: Subject,
         new_follower: Callable[[], Follower],
-        cpu_seconds: "_ThreadClock",
+        cpu_seconds: "ThreadClock",
     ) -> None:
         self._run = run
         self._tracker = tracker
@@ -240,7 +240,7 @@ class _Tracking:
                 offsets = {batch: each for batch, each in offsets.items() if batch > counted}
 
 
-class _ThreadClock:
+class ThreadClock:
     """Processor time of the threads of this process that were not there before; called, it gives seconds.
 
     The Python side of Spark's own callbacks runs in such threads too; they are known by py4j's names and left out.

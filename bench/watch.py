@@ -33,9 +33,9 @@ from orchestrator.decide.gates.readiness import SAMPLE_LONGEST
 
 NAME = "watch"
 ROUNDS = 10
-DOWN_SECONDS = {"kill": 2.0, "freeze": 3.0}
-REST_MEGABYTES = 150.0
-REST_PERCENT = 3.0
+DOWN_SECONDS = {"kill": 1.5, "freeze": 2.5}
+REST_MEGABYTES = 120.0
+REST_PERCENT = 2.0
 _SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP}
 _BACK = {"kill": "start", "freeze": "thaw"}
 _WIDE_TOPIC = "wide"

@@ -118,7 +118,7 @@ ENTRIES = (
     ),
     Entry(
         name="bench-places", title="Measurements of many partitions",
-        command=_bench("bench-places", "exact", "many"), minutes=4, judged=BY_FIGURES,
+        command=_bench("bench-places", "exact", "many", "tracking-cost"), minutes=6, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-places/report.md",
     ),
     Entry(
