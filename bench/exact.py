@@ -12,8 +12,10 @@ finds it; beside it stands a look-up by time alone, with the records that it wou
 import gc
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any, cast
 
 from confluent_kafka import Producer
 
@@ -26,6 +28,7 @@ from bench.setting import Setting
 from state.model.entities import TopicPartition
 from state.model.fingerprints import LIMIT
 from state.settings.keys import Cluster, MethodName
+from streaming.cluster_log import ClusterLog
 from streaming.kafka.last_records import LastRecords, read_last_records
 from streaming.kafka.link import Link
 from streaming.resolve.resolver import resolve
@@ -39,6 +42,7 @@ FOREIGN = 37
 ROUNDS = 9
 TIMES = 4.0
 """To reach, of the time that librdkafka takes for one look-up by time of the same partitions."""
+ASKED, READ, DECIDED = "the topic, ends, begins and times", "the records around each place", "deciding"
 _BASE_MS = 1_700_000_000_000
 _PER_MS = 5
 _SECONDS = 60.0
@@ -50,6 +54,7 @@ def measure(setting: Setting) -> list[Row]:
     chance = random.Random(7)
     positions = {TopicPartition(OLD, number): chance.randint(300, RECORDS) for number in range(PARTITIONS)}
     milliseconds: dict[str, list[float]] = {}
+    parts: list[dict[str, float]] = []
     setting.say(f"one broker, {PARTITIONS} partitions of {RECORDS} records, twice")
     with broker(setting) as bootstrap:
         make_topics(bootstrap, {OLD: PARTITIONS, NEW: PARTITIONS})
@@ -64,6 +69,7 @@ def measure(setting: Setting) -> list[Row]:
             clients: dict[str, Callable[[], object]] = {
                 "tails": lambda: _tails(link, positions),
                 "warm": lambda: _places(link, wants),
+                "parts": lambda: parts.append(_parts(link, wants)),
                 "cold": lambda: _cold(cluster, wants),
                 "time": lambda: theirs.ask_each(times),
             }
@@ -77,7 +83,7 @@ def measure(setting: Setting) -> list[Row]:
                 for key, offset in theirs.ask_each(times).items()
             )
             theirs.close()
-    return _rows(milliseconds, repeats)
+    return _rows(milliseconds, parts, repeats)
 
 
 def _took(ask: Callable[[], object]) -> float:
@@ -113,12 +119,37 @@ def _wants(positions: Mapping[TopicPartition, int], tails: Mapping[TopicPartitio
     ]
 
 
-def _places(link: Link, wants: Sequence[Want]) -> None:
+def _places(log: ClusterLog, wants: Sequence[Want]) -> None:
     """Resolve, and require of each partition the one right answer."""
-    found = resolve(link, wants, RULES, old_ends={}, now=datetime.now(UTC), timeout=_SECONDS)
+    found = resolve(log, wants, RULES, old_ends={}, now=datetime.now(UTC), timeout=_SECONDS)
     wrong = [each for each in found.targets if each.target_offset != each.offset + FOREIGN or not each.exact]
     if wrong or len(found.targets) != len(wants):
         raise BenchError(f"{len(wrong)} places are not exact, first {wrong[:1]}")
+
+
+class _Timed:
+    """A log, and how long was waited for its answers, by what was asked."""
+
+    def __init__(self, log: ClusterLog) -> None:
+        self._log = log
+        self.seconds: dict[str, float] = defaultdict(float)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def ask(*questions: Any, **more: Any) -> Any:
+            began = time.perf_counter()
+            answer = getattr(self._log, name)(*questions, **more)
+            self.seconds[name] += time.perf_counter() - began
+            return answer
+
+        return ask
+
+
+def _parts(link: Link, wants: Sequence[Want]) -> dict[str, float]:
+    """Milliseconds of one look-up, warm, by what they went into."""
+    log = _Timed(link)
+    whole = _took(lambda: _places(cast(ClusterLog, log), wants))
+    asked, read = (1000 * sum(log.seconds[name] for name in names) for names in (("describe", "offsets"), ("fetch",)))
+    return {ASKED: asked, READ: read, DECIDED: whole - asked - read}
 
 
 def _cold(cluster: Cluster, wants: Sequence[Want]) -> None:
@@ -159,7 +190,7 @@ def _fill(bootstrap: str) -> None:
         raise BenchError(f"the records were not written: {refused[:1] or 'two minutes passed'}")
 
 
-def _rows(milliseconds: Mapping[str, Sequence[float]], repeats: int) -> list[Row]:
+def _rows(milliseconds: Mapping[str, Sequence[float]], parts: Sequence[Mapping[str, float]], repeats: int) -> list[Row]:
     by_time = Other(
         name=f"confluent-kafka offsets_for_times at T, repeating {repeats:,} records",
         spread=Spread.of(milliseconds["time"]),
@@ -180,6 +211,15 @@ def _rows(milliseconds: Mapping[str, Sequence[float]], repeats: int) -> list[Row
                 note=note,
             )
             for state in ("warm", "cold")
+        ),
+        *(
+            Row(
+                measurement=NAME,
+                what=f"of these, warm: {part}",
+                unit="ms",
+                ours=Spread.of(each[part] for each in parts[1:]),  # the first warms up
+            )
+            for part in (ASKED, READ, DECIDED)
         ),
         Row(
             measurement=NAME,

@@ -31,6 +31,8 @@ from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
 
 _LARGE = 2000
+_RECORDS_EACH = 32
+"""Records that a partition's answer holds, about."""
 
 
 class Collector:
@@ -128,8 +130,9 @@ class Link:
 
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
-        question = fetch.partition_request(starts, until or {}, read_committed=read_committed)
-        return self._partitions.ask(question, starts, Deadline.after(timeout))
+        with Collector.held_back(_RECORDS_EACH * len(starts)):
+            question = fetch.partition_request(starts, until or {}, read_committed=read_committed)
+            return self._partitions.ask(question, starts, Deadline.after(timeout))
 
     def segments(
         self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float

@@ -101,6 +101,8 @@ FIRST_BYTES = 64 << 10
 MOST_BYTES = 4 << 20
 FIRST_RECORDS = 24
 """How many records from the lower bound on are read at first."""
+NEAR_RECORDS = 128
+"""So near the end all of it is read at first: behind the place it is looked through anyway for what was sent again."""
 _GROWTH = 4
 SCAN_RECORDS = 200_000
 """Records of one partition after which the search is given up."""
@@ -153,7 +155,8 @@ class Scan:
         doubtful = self.ring.may_be_unread(self.begin_ms, append_time=self.append_time)
         from_begin = 0 < self.begin < lo and (doubtful or lo - self.begin <= self.ring.unbroken)
         self.start = self.next = self.begin if from_begin else max(self.begin, lo - back)
-        self.ahead = min(lo - self.start, LOOK_AHEAD) + FIRST_RECORDS
+        left = self.end - lo
+        self.ahead = min(lo - self.start, LOOK_AHEAD) + (left if left <= NEAR_RECORDS else FIRST_RECORDS)
         cut = self.start == self.begin > 0
         if self.read is None:
             self.search = Search(self.ring, lo=lo, end=self.end, compacted=self.compacted, cut=cut)

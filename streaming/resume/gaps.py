@@ -76,6 +76,8 @@ TAIL = 32
 
 def committed(want: Want) -> tuple[int, ...]:
     """Indices of the remembered records that were committed; empty where that makes no difference."""
+    if not want.uncommitted:
+        return ()
     known = tuple(i for i, record in enumerate(want.ring) if record.offset not in want.uncommitted)
     return known if len(known) < len(want.ring) else ()
 

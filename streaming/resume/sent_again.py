@@ -229,7 +229,9 @@ class Awaited:
 
 def remembered(want: Want, missing: int | None) -> tuple[Fingerprint, ...]:
     """Of the ``missing`` offsets before the wanted one, those whose records the ring holds."""
-    ring = tuple(each for each in want.ring if each.offset < want.offset)
     gap = max(0, want.offset - want.ring_offset) if want.ring_offset is not None else 0
     count = (missing or 0) - gap  # records of the gap were counted, never read: nothing is known of them
+    if count <= 0:
+        return ()
+    ring = tuple(each for each in want.ring if each.offset < want.offset)
     return tuple(each for each in ring if each.offset > ring[-1].offset - count)

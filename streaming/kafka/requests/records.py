@@ -145,8 +145,8 @@ def _read(
     """Append the records whose offset is wanted; those before are stepped over unread, those after are not reached.
 
     Of the ``batch``: base offset, first time, the broker's own time if that counts, leader epoch. The one loop that
-    costs: a tracker reads thousands of records per batch of its query. Deltas are mostly below 64 and lengths below
-    8192, so one byte or two, and those are looked at here; a call for each would take as long as all the rest.
+    costs: a tracker reads thousands of records per batch of its query. Deltas and lengths are mostly below 8192, so one
+    byte or two, and those are looked at here; a call for each would take as long as all the rest.
     """
     base, first_time, stamp, epoch = batch
     first, last = wanted.start - base, wanted.stop - base
@@ -164,11 +164,16 @@ def _read(
         byte = body[position + 1]  # behind the attributes, which no broker uses
         if byte < 0x80:
             time, position = (byte >> 1) ^ -(byte & 1), position + 2
+        elif (second := body[position + 2]) < 0x80:
+            raw = (byte & 0x7F) | second << 7
+            time, position = (raw >> 1) ^ -(raw & 1), position + 3
         else:
             time, position = _varint(body, position + 1)
         byte = body[position]
         if byte < 0x80:
             delta, position = byte >> 1, position + 1  # never negative
+        elif (second := body[position + 1]) < 0x80:
+            delta, position = ((byte & 0x7F) | second << 7) >> 1, position + 2
         else:
             delta, position = _varint(body, position)
         if delta >= last:

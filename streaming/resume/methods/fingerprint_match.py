@@ -73,8 +73,15 @@ class FingerprintMatcher:
         self.is_whole = self.last.offset == len(self.records) - 1
         """Whether it holds every record of the partition up to its last one, from offset 0 on."""
         self._is_first = self.records[0].offset <= begin
-        self._top_ms = max(record.timestamp_ms for record in self.records)
-        self._young_ms = median_low(record.timestamp_ms for record in self.records) - disorder_ms
+
+    @cached_property
+    def _top_ms(self) -> int:
+        return max(record.timestamp_ms for record in self.records)
+
+    @cached_property
+    def _young_ms(self) -> int:
+        """From when on a record is not older than half of these, the disorder taken off."""
+        return median_low(record.timestamp_ms for record in self.records) - self._asked[-1]
 
     def holding(self, records: Sequence[Fingerprint]) -> "FingerprintMatcher":
         """The same with other records."""

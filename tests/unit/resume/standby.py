@@ -136,11 +136,10 @@ class Standby:
         out = {}
         for key, (offset, _) in starts.items():
             slot = self.slots[key]
-            some = [record for record in slot.answers if record.offset >= offset][: self.per_fetch]
             assert slot.end is not None
-            reached = some[-1].offset + 1 if some else slot.end
-            if some and some[-1] is slot.answers[-1]:
-                reached = slot.end
+            last = (until or {}).get(key, slot.end)
+            some = [record for record in slot.answers if offset <= record.offset < last][: self.per_fetch]
+            reached = some[-1].offset + 1 if len(some) == self.per_fetch else max(offset, min(slot.end, last))
             out[key] = Fetched(
                 records=tuple(some),
                 next_offset=reached,

@@ -144,6 +144,13 @@ def test_a_place_with_copies_behind_it_is_proven_all_the_same() -> None:
     assert not one(standby(Slot(copied([*OLD, *OLD]))), want(OLD), rules(MethodName.TIMESTAMP)).is_proven
 
 
+def test_a_place_near_the_end_is_read_with_what_lies_behind_it_in_one_look() -> None:
+    for unread, looks in ((100, 1), (1_000, 2)):
+        log = standby(Slot(copied([*OLD, *stream(600, unread)])), per_fetch=5_000)
+        shows(one(log, want(OLD)), target_offset=600, exact=True, replay_records=0)
+        assert log.fetched == looks
+
+
 def test_records_past_the_end_are_not_fetched() -> None:
     log = standby(Slot(copied(OLD)), per_fetch=100)
     one(log, want(OLD))
