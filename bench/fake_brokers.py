@@ -64,7 +64,7 @@ class FakeBrokers:
         self._topics = {topic_name(number): uuid.uuid4() for number in range(topics)}
         self._partitions = partitions
         self._versions = {key: span for key, span in BrokerVersionData((4, 0)).api_versions.items() if key in _SPOKEN}
-        self._kept: dict[tuple[int, bytes, bytes], bytes] = {}
+        self._kept: dict[tuple[int | None, bytes, bytes], bytes] = {}
         self._listeners = [socket.create_server(("127.0.0.1", 0), backlog=64) for _ in range(brokers)]
         self.ports = [listener.getsockname()[1] for listener in self._listeners]
         for listener in self._listeners:
@@ -88,7 +88,9 @@ class FakeBrokers:
                 connection.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
 
     def _answer(self, node: int, frame: bytes) -> bytes:
-        question = node, frame[:4], frame[8:]
+        # only offsets are a leader's own: whoever is asked first for metadata must not pay for each broker's first time
+        (key,) = struct.unpack_from(">h", frame)
+        question = node if key == ListOffsetsRequest.API_KEY else None, frame[:4], frame[8:]
         if question not in self._kept:
             self._kept[question] = self._encoded(node, frame)
         return self._kept[question]

@@ -25,6 +25,7 @@ from streaming.spark.checkpoint.log_text import Fence
 from streaming.spark.checkpoint.mapping import Left, Move, Place, write_move
 from streaming.spark.errors import PipelineRaised, RunFenced, SparkMissing
 from streaming.spark.query.callbacks import CallbackGate
+from streaming.spark.query.permission import Permission
 from streaming.spark.query.session import Liveness
 from streaming.spark.query.writers_ahead import ReadyWriter
 from streaming.spark.runner import supervisor as module
@@ -693,7 +694,7 @@ def test_every_log_line_about_a_query_names_its_epoch_and_operation(
         runner._obey([held, stranger])
         until(lambda: is_said(lines, "query stopped"))
         monkeypatch.setattr(module, "prepare_writer", raises)
-        monkeypatch.setattr(QuerySupervisor, "_require_row", lambda _: None)
+        monkeypatch.setattr(Permission, "require_row", lambda _: None)
         runner._obey([fails])
         until(lambda: is_said(lines, "query failed"))
         runner._obey([replace(fails, epoch=4, desired=Desired.HELD, operation="op-5")])

@@ -12,7 +12,7 @@ from streaming.spark.checkpoint.carry import Placed, prepare
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Follower
 from streaming.spark.checkpoint.log_fence import (
-    moved_on_by,
+    kept_by,
     plant,
     plant_epoch,
     planted_epochs,
@@ -324,8 +324,8 @@ def test_a_move_that_the_store_does_not_know_is_told_of(checkpoint: CheckpointFo
 
     required(1)
     moved(checkpoint)
-    assert moved_on_by(FILES, path, 1) == Fence(2, "move")
-    assert moved_on_by(FILES, path, 2) is None
+    assert kept_by(FILES, path, 1) == Fence(2, "move")
+    assert kept_by(FILES, path, 2) is None
     required(2)
     required(1, "move")  # it was given up, and could not take its mapping away
     with pytest.raises(HeldByStranger, match=r"moved to west by operation move of epoch 2, which this store"):

@@ -19,10 +19,11 @@ from streaming.spark.checkpoint.batch_news import PublishedEntry, read_news
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.follower import Batch, Follower
 from streaming.spark.errors import RunFenced
-from streaming.spark.query import query_run
+from streaming.spark.query import run_monitor
 from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.kafka_options import cluster_options, overridden, source_options
-from streaming.spark.query.query_run import RunMonitor, in_batch
+from streaming.spark.query.query_run import in_batch
+from streaming.spark.query.run_monitor import RunMonitor
 from streaming.spark.runner.hosting import Subject, absolute
 from streaming.spark.runner.query_report import Totals, rows_by_source
 from tests.checkpoints import CheckpointFolder, orders
@@ -447,7 +448,7 @@ def test_a_batch_is_counted_once_spark_reports_it(monkeypatch: pytest.MonkeyPatc
     inspected: list[str] = []
     monitor = monitoring(watched, counted, inspected)
     monitor.poll()
-    monkeypatch.setattr(query_run, "_REPORT_SECONDS", 3600.0)  # from here on it counts for a reason only
+    monkeypatch.setattr(run_monitor, "_REPORT_SECONDS", 3600.0)  # from here on it counts for a reason only
     watched.commit(0)
     monitor.poll()
     assert (counted, inspected) == ([], []), "Spark reports it a moment later"

@@ -141,7 +141,13 @@ def unplant(files: CheckpointFiles, checkpoint: str, operation: str) -> tuple[in
     return ours
 
 
-def moved_on_by(files: CheckpointFiles, checkpoint: str, placed: int) -> Fence | None:
+def kept_by(files: CheckpointFiles, checkpoint: str, placed: int) -> Fence | None:
+    """What keeps a query that came here under epoch ``placed`` from going on: entries that hold the checkpoint, or a
+    later mapping."""
+    return holder(files, checkpoint) or _moved_on_by(files, checkpoint, placed)
+
+
+def _moved_on_by(files: CheckpointFiles, checkpoint: str, placed: int) -> Fence | None:
     """The newest operation that mapped the query to another cluster since it came, as a row says, to where it is.
 
     It was given up, or it was committed, and the store is an older copy.

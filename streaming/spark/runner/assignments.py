@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from state.errors import StoreError
 from state.messages import FINISH_SECONDS
 from state.model.entities import Assignment, Desired, Operation, OperationKind
-from streaming.spark.checkpoint.log_fence import holder, moved_on_by
+from streaming.spark.checkpoint.log_fence import kept_by
 from streaming.spark.errors import AssignmentMoved, CheckpointError
 from streaming.spark.runner.hosting import Hosting
 from streaming.spark.runner.query_report import QueryReport, about, logger_about
@@ -179,8 +179,7 @@ class SkippedAssignments:
     def _tell(self, refrain: Skip) -> None:
         row = refrain.assignment
         try:
-            files = self._hosting.files
-            held = holder(files, row.checkpoint) or moved_on_by(files, row.checkpoint, row.placed_epoch)
+            held = kept_by(self._hosting.files, row.checkpoint, row.placed_epoch)
         except (CheckpointError, Py4JError):
             return  # said when it can be read
         why = refrain.why(held is not None)

@@ -19,9 +19,6 @@ from state.errors import StoreError, TideoverError
 from state.messages import SinkState
 from state.model.entities import Assignment
 from streaming.spark.checkpoint.follower import Follower
-from streaming.spark.checkpoint.log_fence import holder, moved_on_by, require_unmoved, unplant
-from streaming.spark.checkpoint.log_text import Fence
-from streaming.spark.checkpoint.mapping import read_moves
 from streaming.spark.errors import (
     AssignmentMoved,
     CheckpointError,
@@ -33,9 +30,10 @@ from streaming.spark.errors import (
 from streaming.spark.query.callbacks import CallbackGate
 from streaming.spark.query.jvm import cause_of, detach, one_line
 from streaming.spark.query.launch import FileSink, file_sink, prepare_writer, switched_sources
-from streaming.spark.query.query_run import Run, RunMonitor
+from streaming.spark.query.permission import Permission
+from streaming.spark.query.query_run import Run
+from streaming.spark.query.run_monitor import RunMonitor
 from streaming.spark.query.writers_ahead import WritersAhead
-from streaming.spark.runner.assignments import may_run
 from streaming.spark.runner.hosting import Hosting, Subject
 from streaming.spark.runner.query_report import QueryReport, about, logger_about
 
@@ -95,6 +93,7 @@ class QuerySupervisor:
         )
         self._ledger = QueryReport(hosting, assignment)
         self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
+        self._permission = Permission(hosting, assignment)
         self.sink: FileSink | None = None
         """Whether and where the query writes through Spark's file sink; None before its writer was first built."""
         self._lock = threading.Lock()
@@ -259,7 +258,7 @@ class QuerySupervisor:
             pause = pause_seconds(failures)
             more = {} if trace is None else {"trace": trace}
             self._log.warning("query failed", error=error, failures=failures, again_in_seconds=pause, **more)
-            self._ledger.failed(error, self._holder())
+            self._ledger.failed(error, self._permission.holder())
             self._closing.wait(pause)
         self._hosting.listener.forget(self._subject)
         self._settle()
@@ -302,10 +301,10 @@ class QuerySupervisor:
         row = self._assignment
         self._ahead.forget(row.query)
         try:
-            self._require_cluster()
-            self._require_row()
+            self._permission.require_cluster()
+            self._permission.require_row()
             sources = None if held.cluster == row.cluster else switched_sources(self._hosting, row)
-            follower = self._open_checkpoint()
+            follower = self._permission.open_checkpoint()
             with self._beginning():
                 goes_on = held.run.go_on(row.epoch, sources)
         except BaseException:
@@ -360,14 +359,14 @@ class QuerySupervisor:
             self._runs = [run for run in self._runs if run.unrest() is not None]
             self._gate = gate
         self._detach()
-        self._require_cluster()
-        self._require_row()  # asked before the work as well: a store that is away should not cost a session a try
+        self._permission.require_cluster()
+        self._permission.require_row()  # before the work as well: a store that is away should not cost a session a try
         session, writer = (
             prepare_writer(self._hosting, assignment, gate) if ready is None else (ready.session, ready.writer)
         )
         self._session = session
         self.sink = file_sink(self._hosting.query(assignment.query), writer)
-        follower = self._open_checkpoint()
+        follower = self._permission.open_checkpoint()
         with self._beginning():
             run = Run.start(session, writer, gate)
             with self._lock:
@@ -375,61 +374,13 @@ class QuerySupervisor:
         self._begun(run, "query started")
         return run, follower
 
-    def _open_checkpoint(self) -> Follower:
-        """Make sure that the query goes on from this checkpoint here, let it, and follow it from where it stands.
-
-        Where a move keeps the checkpoint, the entries by which that very move held it are in the way of the run that it
-        has committed. They are taken away when the row asks for the run, which is what was recorded: whoever has the
-        row next does it again. Runs of older epochs stay held by the epoch that was planted beside them. Asked last
-        whether cluster and row are still those. Raises ``CheckpointError``, ``StoreError``, ``OtherCluster`` and
-        ``AssignmentMoved``.
-        """
-        row, files, store = self._assignment, self._hosting.files, self._hosting.store
-        require_unmoved(
-            files,
-            row.checkpoint,
-            placed=row.placed_epoch,
-            operation=None,
-            knows=lambda operation: store.operation(operation) is not None,
-        )
-        chain = read_moves(files, row.checkpoint, row.placed_epoch).chain
-        if chain and chain[-1].operation == row.operation and unplant(files, row.checkpoint, row.operation):
-            self._log.info("fence removed", operation=row.operation, checkpoint=row.checkpoint)
-        follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), row.placed_epoch)
-        self._require_cluster()
-        self._require_row()
-        return follower
-
-    def _require_row(self) -> None:
-        """Nothing is started that the row does not ask for, and nothing once another process has our name.
-
-        Raises ``AssignmentMoved`` and ``StoreError``.
-        """
-        query, epoch, runner = self._assignment.query, self._assignment.epoch, self._hosting.runner
-        store = self._hosting.store
-        reported = next((fact.epoch for fact in store.query_facts() if fact.query == query), None)
-        if not may_run(runner, store.assignment(query), epoch, reported):
-            raise AssignmentMoved(f"{query}: the assignment has moved on from epoch {epoch}")
-        registered = {fact.runner: fact.instance for fact in store.runners()}
-        if registered.get(runner) != self._hosting.instance:
-            raise AssignmentMoved(f"{query}: this process does not hold the name {runner}")
-
-    def _require_cluster(self) -> None:
-        """Nothing is read from another cluster than the one that the checkpoint's offsets are of.
-
-        Raises ``OtherCluster``.
-        """
-        why = self._hosting.stranger(self._assignment)
-        if why is not None:
-            raise OtherCluster(why)
-
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Follow the run until it ends or is told to; whether it committed anything. Raises ``OtherCluster``."""
         watch = RunMonitor(self._hosting, self._subject, run, follower, self._ledger, self._log)
         try:
             while not (self._closing.is_set() or self._held.is_set()):
                 try:
-                    self._require_cluster()
+                    self._permission.require_cluster()
                 except OtherCluster:
                     run.begin_stop()  # what it commits from here on is not recorded
                     raise
@@ -449,14 +400,6 @@ class QuerySupervisor:
             if not self._held.is_set():
                 watch.close()
         return watch.committed_any
-
-    def _holder(self) -> Fence | None:
-        """Whose entries keep the checkpoint from being run, where that can be told."""
-        try:
-            files, row = self._hosting.files, self._assignment
-            return holder(files, row.checkpoint) or moved_on_by(files, row.checkpoint, row.placed_epoch)
-        except (CheckpointError, Py4JError):
-            return None
 
     def _settle(self) -> None:
         """Say when nothing of the query runs here any more, however long that takes; a fence waits for it."""

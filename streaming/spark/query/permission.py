@@ -1,0 +1,81 @@
+"""Whether this process may run a query by its row: by the row, by the cluster, and by the checkpoint.
+
+Asked anew before each step after which the query could write, for each of the three can change meanwhile.
+"""
+
+from py4j.protocol import Py4JError
+
+from state.model.entities import Assignment
+from streaming.spark.checkpoint.follower import Follower
+from streaming.spark.checkpoint.log_fence import kept_by, require_unmoved, unplant
+from streaming.spark.checkpoint.log_text import Fence
+from streaming.spark.checkpoint.mapping import read_moves
+from streaming.spark.errors import AssignmentMoved, CheckpointError, OtherCluster
+from streaming.spark.runner.assignments import may_run
+from streaming.spark.runner.hosting import Hosting
+from streaming.spark.runner.query_report import about, logger_about
+
+
+class Permission:
+    """Of one query under one row."""
+
+    def __init__(self, hosting: Hosting, assignment: Assignment) -> None:
+        self._hosting = hosting
+        self._assignment = assignment
+        self._log = logger_about({**about(assignment), "cluster": assignment.cluster})
+
+    def require_row(self) -> None:
+        """Nothing is started that the row does not ask for, and nothing once another process has our name.
+
+        Raises ``AssignmentMoved`` and ``StoreError``.
+        """
+        query, epoch, runner = self._assignment.query, self._assignment.epoch, self._hosting.runner
+        store = self._hosting.store
+        reported = next((fact.epoch for fact in store.query_facts() if fact.query == query), None)
+        if not may_run(runner, store.assignment(query), epoch, reported):
+            raise AssignmentMoved(f"{query}: the assignment has moved on from epoch {epoch}")
+        registered = {fact.runner: fact.instance for fact in store.runners()}
+        if registered.get(runner) != self._hosting.instance:
+            raise AssignmentMoved(f"{query}: this process does not hold the name {runner}")
+
+    def require_cluster(self) -> None:
+        """Nothing is read from another cluster than the one that the checkpoint's offsets are of.
+
+        Raises ``OtherCluster``.
+        """
+        why = self._hosting.stranger(self._assignment)
+        if why is not None:
+            raise OtherCluster(why)
+
+    def open_checkpoint(self) -> Follower:
+        """Make sure that the query goes on from this checkpoint here, let it, and follow it from where it stands.
+
+        Where a move keeps the checkpoint, the entries by which that very move held it are in the way of the run that it
+        has committed. They are taken away when the row asks for the run, which is what was recorded: whoever has the
+        row next does it again. Runs of older epochs stay held by the epoch that was planted beside them. Asked last
+        whether cluster and row are still those. Raises ``CheckpointError``, ``StoreError``, ``OtherCluster`` and
+        ``AssignmentMoved``.
+        """
+        row, files, store = self._assignment, self._hosting.files, self._hosting.store
+        require_unmoved(
+            files,
+            row.checkpoint,
+            placed=row.placed_epoch,
+            operation=None,
+            knows=lambda operation: store.operation(operation) is not None,
+        )
+        chain = read_moves(files, row.checkpoint, row.placed_epoch).chain
+        if chain and chain[-1].operation == row.operation and unplant(files, row.checkpoint, row.operation):
+            self._log.info("fence removed", operation=row.operation, checkpoint=row.checkpoint)
+        follower = Follower(files, row.checkpoint, self._hosting.declared(row.query, row.cluster), row.placed_epoch)
+        self.require_cluster()
+        self.require_row()
+        return follower
+
+    def holder(self) -> Fence | None:
+        """Whose entries keep the checkpoint from being run, where that can be told."""
+        try:
+            files, row = self._hosting.files, self._assignment
+            return kept_by(files, row.checkpoint, row.placed_epoch)
+        except (CheckpointError, Py4JError):
+            return None
