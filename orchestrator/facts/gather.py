@@ -15,9 +15,8 @@ from orchestrator.decide.move_facts import (
     MoveFacts,
     NamedCluster,
     StandbyAnswer,
-    choose_fresh,
-    choose_treatment,
 )
+from orchestrator.decide.operation.uncommitted_batch import choose_fresh, choose_treatment
 from orchestrator.decide.reconcile import held_by
 from orchestrator.facts.current import alive_runners, latest_fact, open_operation
 from orchestrator.facts.resume_offsets import RESOLVE_SECONDS, STANDBY_SECONDS, ResumeOffsets

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from orchestrator.decide.move_facts import MoveFacts, Rewind, choose_rewound, to_time_ms_of
+from orchestrator.decide.move_facts import MoveFacts, Rewind, to_time_ms_of
+from orchestrator.decide.operation.uncommitted_batch import choose_rewound
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import Position, TopicPartition
 from state.model.timeline import Stretch
@@ -94,7 +95,7 @@ def with_rewound(
     }
     resolution = Resolution(targets=targets, asked_at=now, seconds=time.monotonic() - began)
     facts = replace(facts, rewind=replace(rewind, earliest=earliest), resolution=resolution)
-    return replace(facts, choice=choose_rewound(facts, report))
+    return replace(facts, choice=choose_rewound(report, fresh=facts.fresh, stateful=facts.stateful))
 
 
 def _wanted(facts: MoveFacts, stretch: Stretch | None, tracked: Iterable[Position]) -> Offsets | None:

@@ -34,6 +34,7 @@ AREAS = (
         "steps",
         ("orchestrator/decide/operation/step.py", "orchestrator/decide/operation/intents.py",
          "orchestrator/decide/operation/post_commit.py", "orchestrator/decide/operation/snapshot.py",
+         "orchestrator/decide/operation/uncommitted_batch.py",
          "orchestrator/decide/gates/gate.py", "orchestrator/decide/move_facts.py"),
         ("tests/unit/test_phases_decided.py", "tests/unit/test_situation.py", "tests/unit/test_treatment.py",
          "tests/simulation/test_landing.py", "tests/simulation/test_consents.py"),

@@ -172,7 +172,7 @@ CATALOGUE = (
         "carry: the new checkpoint is not read back",
     ),
     Mistake(
-        "orchestrator/decide/move_facts.py",
+        "orchestrator/decide/operation/uncommitted_batch.py",
         "<= end.target_offset - start.target_offset <= span:",
         "<= end.target_offset - start.target_offset:",
         ("tests/unit/test_treatment.py",),
@@ -502,7 +502,7 @@ CATALOGUE = (
         "hold: a run that cannot go on from the middle of its batch is waited for",
     ),
     Mistake(
-        "orchestrator/decide/move_facts.py",
+        "orchestrator/decide/operation/uncommitted_batch.py",
         "_same_records(resolution, planned_resolution, one_for_one=True)",
         "_same_records(resolution, planned_resolution)",
         ("tests/unit/test_treatment.py",),

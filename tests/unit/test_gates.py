@@ -11,7 +11,8 @@ from orchestrator.decide.gates import loss
 from orchestrator.decide.gates.checks import GATES, judge_move, refusal
 from orchestrator.decide.gates.gate import Gate
 from orchestrator.decide.gates.preconditions import choose_runner, named_cluster
-from orchestrator.decide.move_facts import BatchChoice, MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
+from orchestrator.decide.move_facts import MoveFacts, NamedCluster, Replicating, Reset, StandbyAnswer
+from orchestrator.decide.operation.uncommitted_batch import BatchChoice
 from state.messages import CheckpointReport, StateOperator, UncommittedBatch
 from state.model.entities import Assignment, Desired, OperationKind, RunnerFact, TopicPartition
 from state.model.pins import Placement

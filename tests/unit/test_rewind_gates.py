@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from orchestrator.decide.gates.checks import REWIND_GATES, judge_move, refusal
 from orchestrator.decide.gates.gate import Gate
-from orchestrator.decide.move_facts import MoveFacts, Rewind, choose_rewound, to_time_ms_of
+from orchestrator.decide.move_facts import MoveFacts, Rewind, to_time_ms_of
 from orchestrator.decide.operation.plan import headline, prepare_request
+from orchestrator.decide.operation.uncommitted_batch import choose_rewound
 from state.messages import Planned, RetainedBatch, SinkState, UncommittedBatch
 from state.model.entities import OperationKind, TopicPartition
 from state.settings.keys import Resume
@@ -157,9 +159,10 @@ def test_the_batch_in_flight_keeps_its_id_to_itself(
     facts: MoveFacts, sink: SinkState, treatment: UncommittedBatch, repeats: int
 ) -> None:
     planned = Planned(batch=8, offsets={"s": {"t": {"0": 15}}}, sink=sink)
-    choice = choose_rewound(facts, REPORT.model_copy(update={"planned": planned}))
+    choose = partial(choose_rewound, fresh=facts.fresh, stateful=facts.stateful)
+    choice = choose(REPORT.model_copy(update={"planned": planned}))
     assert (choice.treatment, choice.repeats) == (treatment, repeats)
-    assert choose_rewound(facts, REPORT).repeats == 0
+    assert choose(REPORT).repeats == 0
 
 
 def test_the_checkpoint_is_made_at_the_retained_batch() -> None:

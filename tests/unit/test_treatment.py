@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.decide.move_facts import choose_fresh, choose_treatment
+from orchestrator.decide.operation.uncommitted_batch import choose_fresh, choose_treatment
 from state.messages import CheckpointReport, Planned, SinkState, StateOperator, UncommittedBatch
 from state.settings.keys import Sink
 from streaming.resume.model import Resolution, Target

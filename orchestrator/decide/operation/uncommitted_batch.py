@@ -1,0 +1,161 @@
+"""What becomes of the batch that was planned and not committed when a query is moved."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from state.messages import CheckpointReport, Offsets, Planned, SinkState, UncommittedBatch
+from state.settings.keys import Sink
+from streaming.resume.model import Resolution, Target
+
+Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchChoice:
+    """The treatment, and how many records it may hand to the sink a second time."""
+
+    treatment: UncommittedBatch
+    repeats: int | None
+    """0 when proven to be none; None when it cannot be told."""
+    text: str
+
+
+_NOTHING_IN_FLIGHT = BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="no batch was in flight")
+
+
+def choose_treatment(
+    report: CheckpointReport,
+    resolution: Resolution,
+    planned_resolution: Resolution | None,
+    sink: Sink,
+    *,
+    keeps_query_id: bool = False,
+) -> BatchChoice:
+    """First that holds: nothing planned, replan, promote, bridge.
+
+    A batch planned again over the same records ends right in a sink that overwrites or drops what it has already. One
+    that appends keeps both: there promoting goes first, and else the batch's records are the possible repeat.
+    ``keeps_query_id``: the query goes on from the same checkpoint, so that a sink which knows batches knows this one.
+
+    A batch whose run is held in the middle of it goes on there, and any sink gets it once, if its records lie one for
+    one in both logs. Else that run cannot go on (``Shift.java``).
+    """
+    planned = report.planned
+    if planned is None:
+        return _NOTHING_IN_FLIGHT
+    appends = _appends(report, sink, keeps_query_id=keeps_query_id)
+    repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
+    promoted = planned.sink is SinkState.HAS and not report.stateful
+    promoted = promoted and planned_resolution is not None and planned_resolution.is_complete
+    if planned.held and _same_records(resolution, planned_resolution, one_for_one=True):
+        return BatchChoice(
+            treatment=UncommittedBatch.REPLAN,
+            repeats=0,
+            text=f"batch {planned.batch} goes on in its run, with the next record that each task comes to",
+        )
+    if _same_records(resolution, planned_resolution) and not (appends and promoted):
+        return BatchChoice(
+            treatment=UncommittedBatch.REPLAN,
+            repeats=repeats if appends else 0,
+            text=f"batch {planned.batch} runs again over the same records on the standby"
+            + _of_sink(report, sink, keeps_query_id=keeps_query_id),
+        )
+    if promoted:
+        return BatchChoice(
+            treatment=UncommittedBatch.PROMOTE,
+            repeats=0,
+            text=f"the sink already has batch {planned.batch}: it counts as read",
+        )
+    text = f"batch {planned.batch} is replaced by an empty batch, so that its id is never used for other records"
+    text += _of_sink(report, sink, keeps_query_id=keeps_query_id)
+    return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text)
+
+
+def _appends(report: CheckpointReport, sink: Sink, *, keeps_query_id: bool) -> bool:
+    """Whether a batch that runs a second time stays in the sink twice.
+
+    Delta's and Iceberg's own sinks know a batch by query id and batch id. A carried checkpoint has a new query id, so
+    for them no batch is one that they have (Spark's migration guide for 4.2; SPARK-55058).
+    """
+    if sink is Sink.BATCH_ID:
+        return report.sink_by_query_id and not keeps_query_id
+    return sink is Sink.APPEND and not report.sink_keeps_batch_ids
+
+
+def _of_sink(report: CheckpointReport, sink: Sink, *, keeps_query_id: bool) -> str:
+    if sink is Sink.BATCH_ID and report.sink_by_query_id and not keeps_query_id:
+        return (
+            "; its sink knows batches by query id and batch id, and the query id changes, so it may "
+            "write that batch twice"
+        )
+    return ""
+
+
+def choose_fresh(report: CheckpointReport) -> BatchChoice:
+    """A fresh start reads the planned batch again, and the sink gets it twice if it has it already."""
+    planned = report.planned
+    if planned is None or planned.sink is SinkState.HAS_NOT:
+        return BatchChoice(treatment=UncommittedBatch.NONE, repeats=0, text="a fresh start begins with new batch ids")
+    text = f"a fresh start reads batch {planned.batch} again; the sink may already have it"
+    return BatchChoice(treatment=UncommittedBatch.NONE, repeats=_records_between(report.offsets, planned), text=text)
+
+
+def choose_rewound(report: CheckpointReport, *, fresh: bool, stateful: bool | None) -> BatchChoice:
+    """Going back takes nothing from the batch in flight: its records are read again, and its id gets no others.
+
+    With state its id comes again with all that are after the retained batch, which is what ``sink-takes-batches`` says.
+    """
+    if fresh:
+        return choose_fresh(report)
+    if report.planned is None:
+        return _NOTHING_IN_FLIGHT
+    planned = report.planned
+    repeats = 0 if planned.sink is SinkState.HAS_NOT else _records_between(report.offsets, planned)
+    if stateful:
+        text = f"batch {planned.batch} is left behind with the others after the batch that the state goes back to"
+        return BatchChoice(treatment=UncommittedBatch.NONE, repeats=repeats, text=text)
+    text = f"batch {planned.batch} is replaced by an empty batch, and its records are read again"
+    return BatchChoice(treatment=UncommittedBatch.BRIDGE, repeats=repeats, text=text)
+
+
+def _by_key(targets: Iterable[Target]) -> dict[Key, Target]:
+    return {(target.source, target.topic, target.partition): target for target in targets}
+
+
+def _same_records(first: Resolution, second: Resolution | None, *, one_for_one: bool = False) -> bool:
+    """Whether both ends of the batch are proven and nothing was sent again between them.
+
+    Order is kept, so between two exact places lie the same records; a replicator's re-sent copies would make the
+    standby's range longer than the old one. Transaction markers and compaction may make it shorter, which
+    ``one_for_one`` rules out.
+    """
+    starts, ends = _by_key(first.targets), _by_key(second.targets if second is not None else ())
+    if not ends or set(starts) != set(ends):
+        return False
+    for key, end in ends.items():
+        start = starts[key]
+        if not (start.is_proven and end.is_proven) or start.target_offset is None or end.target_offset is None:
+            return False
+        if start.target_partition != end.target_partition or start.target_topic != end.target_topic:
+            return False
+        span = end.offset - start.offset
+        if not (span if one_for_one else 0) <= end.target_offset - start.target_offset <= span:
+            return False
+        if end.offset > start.offset and end.target_offset == start.target_offset:
+            return False
+    return True
+
+
+def _records_between(offsets: Offsets, planned: Planned) -> int | None:
+    """Upper bound of the records of the planned batch: offsets between its ends. None where other sources were read."""
+    if planned.others_read:
+        return None
+    total = 0
+    for source, topics in planned.offsets.items():
+        for topic, partitions in topics.items():
+            for partition, end in partitions.items():
+                start = offsets.get(source, {}).get(topic, {}).get(partition)
+                if start is None:
+                    return None
+                total += max(0, end - start)
+    return total
