@@ -213,7 +213,7 @@ class Search:
         """Whether an equal record that came earlier, without its context, may be the true copy: never step over it."""
         if self._rejected is None:
             return False
-        return self.matcher.holed or (self.matcher.last_is_unique and not record.append_time)
+        return self.matcher.holed or self.matcher.last_is_unique(append_time=record.append_time)
 
     def _accepted(self, record: LogRecord, walk: Walk) -> Found:
         back, open_ended = self.matcher.twins(walk, append_time=record.append_time)

