@@ -62,7 +62,7 @@ def test_a_hole_is_no_room_for_a_record_later_than_all_that_was_read(filler: int
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_a_record_fills_a_hole_only_where_all_that_is_remembered_came_in_order(in_order: bool) -> None:
+def test_a_hole_is_filled_only_if_all_that_is_remembered_came_in_order(in_order: bool) -> None:
     """Offset 38 was aborted. Where the order was changed, 41, which nobody read, may lie in its place."""
     old = [(offset, T0, value) for offset, _, value in OLD]
     read = [record for record in old[:40] if record[0] != 38]
