@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import (
+    crowd,
     desk,
     desk_size,
     drill,
@@ -44,7 +45,7 @@ from streaming import class_archive
 
 _MODULES = (
     lookup, lookup_100k, exact, tracking, tracking_cost, timeline, switch, switchover, switchover_four, state, light,
-    drill, takeover, watch, desk, desk_size, size, thousand,
+    drill, takeover, watch, desk, desk_size, size, thousand, crowd,
 )  # fmt: skip
 MEASUREMENTS: Mapping[str, Callable[[Setting], list[Row]]] = {
     **{module.NAME: module.measure for module in _MODULES},

@@ -44,7 +44,8 @@ class RestartableRun(Run):
 
     @property
     def is_active(self) -> bool:
-        return self._restarting or super().is_active
+        # asked again: between two looks it may have been stopped, and started again
+        return super().is_active or self._restarting or super().is_active
 
     def writer(self) -> DataStreamWriter:
         """Of this query, followed from its start on. Raises what ``prepare_writer`` does."""

@@ -212,7 +212,11 @@ def open_restartable(
 ) -> Opened:
     """Begin a world with these queries alone, warmed up."""
     open_world(on, Script(base_port=base_port))
-    places = leave_alone(on.config, queries, changed, conf)
+    return run_restartable(on, leave_alone(on.config, queries, changed, conf), rate=rate)
+
+
+def run_restartable(on: Stage, places: Places, *, rate: int) -> Opened:
+    """Start a runner that restarts its queries when it is asked, and the load; returns once all is warmed up."""
     on.environment[DOOR] = str(on.directory)
     runner = on.start("runner-a", "bench.restarting_runner", "-c", str(on.config), "run", "--name", "a")
     traffic = on.start_traffic("east", rate, 3600)

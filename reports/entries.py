@@ -155,7 +155,7 @@ ENTRIES = (
     ),
     Entry(
         name="bench-size", title="Measurements of 25, 50, 100 and 1,000 queries that leave a dead cluster at once",
-        command=_bench("bench-size", "size", "thousand"), minutes=20, judged=BY_FIGURES,
+        command=_bench("bench-size", "size", "thousand", "crowd"), minutes=25, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-size/report.md",
     ),
     Entry(

@@ -1,0 +1,113 @@
+"""Twenty-five light queries in one driver that leave a dead cluster at once, by one command.
+
+One world of two clusters, MirrorMaker 2 and load, and one runner, warmed up, with 25 queries that read the same topic
+and keep nothing. First all of them are restarted the plain way (``bench.restarting_runner``): from the first ``stop()``
+to the first batch with data of each, on the living cluster. Then the primary is killed, and a second later
+``tideover failover --all`` is typed: from the first operation's record to the first batch that each committed on the
+standby. A query that was not moved, or not to an exact place, fails the measurement.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from bench.demanding import Sources, nowhere
+from bench.errors import BenchError
+from bench.report import Other, Row
+from bench.samples import Spread, multiple
+from bench.setting import Setting
+from bench.switchover import Places, await_more, restart, run_restartable
+from lab.scenario import Script, open_world
+from lab.stage import Stage, stage
+
+NAME = "crowd"
+QUERIES = tuple(f"light-{number:02}" for number in range(1, 26))
+TIMES = 1.25
+"""To reach, of Spark's own restart of all."""
+RATE = 500
+_DEAD_SECONDS = 1.0
+_TRIGGER = "2s"
+_SLOTS = 2 * 4 * len(QUERIES)
+"""Two for every partition of every query: what waits for a dead cluster holds its own."""
+
+
+def light(sources: Sources, _: Mapping[str, object]) -> DataStreamWriter:
+    """Read the orders of one topic, and keep nothing of them."""
+    return nowhere(sources["orders"].select("timestamp", "value"))
+
+
+def measure(setting: Setting) -> list[Row]:
+    """One crowd, moved once. Raises BenchError."""
+    with stage(setting.directory, setting.say) as on:
+        open_world(on, Script(base_port=setting.base_port))
+        opened = run_restartable(on, declare(on.config), rate=RATE)
+        setting.say("all run: restarted the plain way")
+        restarts = restart(on, opened.places)
+        await_more(on, opened.places)
+        setting.say("the primary is killed")
+        on.lab("kill", "east")
+        time.sleep(_DEAD_SECONDS)
+        switches = _moved(on)
+        on.stop(opened.traffic)
+        on.stop(opened.runner)
+    beside = Spread.of(restarts)
+    return [
+        Row(
+            measurement=NAME, what=f"{len(QUERIES)} queries of one driver: decision to the first commit of each",
+            unit="s", ours=Spread.of(switches), limit=multiple(TIMES, beside),
+            others=(Other(name="stop() and start() of all of them", spread=beside),),
+            note=(
+                f"The primary is killed, and one command moves all. {RATE:,} records/s, a batch every {_TRIGGER}."
+                f" Reach: {TIMES:g} times Spark's own restart of all, one after the other."
+            ),
+        )
+    ]  # fmt: skip
+
+
+def declare(config: Path) -> Places:
+    """Have these queries in the configuration instead of the examples; where their checkpoints begin."""
+    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
+    model, checkpoints = declared["queries"]["archive"], config.parent / "checkpoints"
+    declared["queries"] = {
+        name: {
+            **model, "pipeline": "bench.crowd:light", "settings": {}, "trigger": _TRIGGER,
+            "checkpoint": str(checkpoints / name),
+        }
+        for name in QUERIES
+    }  # fmt: skip
+    spark = declared["spark"]
+    spark["master"], spark["conf"]["spark.kafka.consumer.cache.capacity"] = f"local[{_SLOTS}]", _SLOTS
+    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+    return {name: checkpoints / name for name in QUERIES}
+
+
+def _moved(on: Stage) -> list[float]:
+    """Of each query, the seconds from the first decision to its first commit on the standby."""
+    words = ("failover", "--all", "--to", "west", "--yes", "--reason", "bench", "-o", "json")
+    code, printed = on.tideover(*words, check=False)
+    operations = json.loads(printed)
+    if code or {each["query"] for each in operations} != set(QUERIES):
+        raise BenchError(f"not every query was moved: exit code {code}, see {on.directory / 'commands.log'}")
+    inexact = [
+        each["query"] for each in operations if each["measured"]["first_commit_at"] is None or not is_exact(each)
+    ]
+    if inexact:
+        raise BenchError(f"{len(inexact)} queries did not go on from exact places, first {inexact[0]}")
+    decided = min(_instant(each["started_at"]) for each in operations)
+    return [(_instant(each["measured"]["first_commit_at"]) - decided).total_seconds() for each in operations]
+
+
+def is_exact(operation: Mapping[str, Any]) -> bool:
+    """Whether the query went on from places found by content, and reads nothing twice."""
+    plan = operation["plan"]
+    return plan["totals"]["replay_records"] == 0 and all(row["method"] == "exact" for row in plan["partitions"])
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
