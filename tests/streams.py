@@ -50,10 +50,10 @@ class Cluster:
     batch: int = 10_000
     """Most records that a producer sends as one batch, which a consumer fetches as a whole."""
 
-    def make(self, topic: str, *, foreign: bool) -> None:
-        """Make a topic of two partitions; with ``foreign`` records of somebody else come first."""
+    def make(self, topic: str, *, foreign: bool, partitions: int = 2) -> None:
+        """Make a topic; with ``foreign`` records of somebody else come first."""
         keep = {"retention.ms": "-1"}  # the records' times are long past
-        make_topic({"bootstrap.servers": self.bootstrap, **self.security}, NewTopic(topic, 2, 1, config=keep))
+        make_topic({"bootstrap.servers": self.bootstrap, **self.security}, NewTopic(topic, partitions, 1, config=keep))
         self.ends[topic] = 0
         if foreign:
             self._send(topic, ((int(key), -1) for key, count in SHIFT.items() for _ in range(count)))

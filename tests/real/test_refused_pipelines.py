@@ -104,7 +104,7 @@ def prepared(known: Hosting) -> None:
         starting_offsets=None, operation=None, changed_at=datetime(2026, 3, 1, tzinfo=UTC),
     )  # fmt: skip
     prepare_writer(known, row, CallbackGate())
-    dry_writer(known, "q", "west", {}, {})
+    dry_writer(known, "q", "west", dict, {})
 
 
 @pytest.mark.parametrize("function", ["both", "itself", "synchronous"])

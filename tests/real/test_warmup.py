@@ -16,6 +16,7 @@ from state.model.entities import Assignment, Desired
 from state.settings.keys import Tideover
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.query import launch
+from streaming.spark.query.kafka_options import overridden
 from streaming.spark.query.launch import FileSinks, dry_writer
 from streaming.spark.query.warmup import _FEW, rehearse, run_once, warm_up
 from streaming.spark.runner.hosting import Hosting
@@ -184,7 +185,9 @@ def test_a_pipeline_that_cannot_go_on_from_its_checkpoint_is_told_in_advance(
 ) -> None:
     one, told = only(hosting, "deduplicated"), Heard()
     in_use = (tmp_path / "deduplicated").as_uri()
-    run_once(dry_writer(one, "deduplicated", "west", _FEW, {})[0], in_use, threading.Event())
+    run_once(
+        dry_writer(one, "deduplicated", "west", lambda own: overridden(own, _FEW), {})[0], in_use, threading.Event()
+    )
     rehearse(only(hosting, "deduplicated", **change), Standby(), FileSinks(one), told, threading.Event(), {})
     assert trouble in told.plans["deduplicated"]
     assert bool(told.plans["deduplicated"]) is bool(change)
@@ -207,6 +210,21 @@ def row(query: str) -> Assignment:
 
 def unasked(name: str) -> object:
     raise AssertionError(f"{name} was asked")
+
+
+def test_of_a_wide_topic_a_few_partitions_are_read(hosting: Hosting, clusters: tuple[Cluster, Cluster]) -> None:
+    """Each is a task, and Spark takes a record of each however few it may take in all."""
+    topic, west = f"wide-{uuid.uuid4().hex[:8]}", clusters[1]
+    west.make(topic, foreign=False, partitions=80)
+    for partition in range(80):
+        west.append(topic, partition, range(4))
+    plain = hosting.settings.model_dump(by_alias=True)
+    plain["queries"] = {"noted": plain["queries"]["noted"] | {"sources": {"orders": {"topics": [topic]}}}}
+    wide = replace(hosting, settings=Tideover.model_validate(plain))
+    assert warm_up(wide, threading.Event()) == (32, 32)
+    rehearsed: dict[str, int] = {}
+    assert rehearse(wide, Standby(), FileSinks(wide), Heard(), threading.Event(), rehearsed) == 0
+    assert rehearsed == {"noted": 32}
 
 
 def test_the_throw_away_query_reads_in_both_of_its_runs(hosting: Hosting) -> None:

@@ -1,5 +1,6 @@
 """A runner says that it is warm once a throw-away query has been through it, and tries again where that failed."""
 
+import json
 import threading
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -10,8 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.spark.query import warmup
 from streaming.spark.query.launch import FileSinks
-from streaming.spark.query.warmup import QueryHosts, WarmupListener, await_batch, begin_warmup
+from streaming.spark.query.warmup import QueryHosts, WarmupListener, await_batch, begin_warmup, few
 from streaming.spark.runner.hosting import Hosting
+from tests.memory_log import MemoryCluster
 
 
 @dataclass
@@ -84,6 +86,21 @@ def warmed(monkeypatch: pytest.MonkeyPatch, tries: Tries, over: threading.Event)
 
 def waited(query: FakeQuery, seconds: float) -> int:
     return await_batch(cast(StreamingQuery, query), Hurried(), seconds)
+
+
+def test_of_wide_topics_a_few_partitions_are_named_and_of_others_none() -> None:
+    west = MemoryCluster("west")
+    west.create("wide", 200)
+    west.create("slim", 4)
+    for untouched in ({"subscribe": "slim"}, {"subscribe": "nowhere"}, {"subscribePattern": "wide.*"}):
+        changed = few(west, untouched)
+        assert changed.items() >= untouched.items()
+        assert changed["maxOffsetsPerTrigger"] == "40"
+        assert "assign" not in changed
+    changed = few(west, {"subscribe": "wide,slim", "kafka.bootstrap.servers": "west:9092"})
+    assert json.loads(changed["assign"]) == {"wide": [*range(16)], "slim": [0, 1, 2, 3]}
+    assert "subscribe" not in changed
+    assert changed["kafka.bootstrap.servers"] == "west:9092"
 
 
 def test_a_batch_that_is_through_tells_how_much_it_read() -> None:

@@ -18,6 +18,7 @@ from streaming.spark.errors import CompanionMissing
 from streaming.spark.query.callbacks import CallbackGate, gated
 from streaming.spark.query.kafka_options import (
     SWITCHING,
+    Options,
     cluster_options,
     overridden,
     read_source,
@@ -153,13 +154,14 @@ class FileSinks:
 
 
 def dry_writer(
-    hosting: Hosting, name: str, cluster: str, options: Mapping[str, str], pinned: Mapping[str, str]
+    hosting: Hosting, name: str, cluster: str, changed: Callable[[Options], Options], pinned: Mapping[str, str]
 ) -> tuple[DataStreamWriter, FileSink]:
     """A writer of the query's own plan on a cluster, through which no record goes, and which writes nowhere.
 
-    The source reads by ``options`` on top of the query's own, and hands nothing on: the pipeline's function is called,
-    and what it built is planned, compiled and run, but no user's code meets a record. ``pinned`` are the settings that
-    its checkpoint would hold it to. Also what its real sink is. Raises ``PipelineError`` and what Spark raises.
+    Each source reads by the query's own options as they are ``changed``, and hands nothing on: the pipeline's function
+    is called, and what it built is planned, compiled and run, but no user's code meets a record. ``pinned`` are the
+    settings that its checkpoint would hold it to. Also what its real sink is. Raises ``PipelineError``, what Spark
+    raises, and what ``changed`` does.
     """
     query = hosting.query(name)
     session = query_session(hosting.session, name, query, 0)
@@ -170,7 +172,7 @@ def dry_writer(
     def read(source: str) -> DataFrame:
         ours = source_options(hosting.settings, query, source, cluster, None)
         # Spark cannot know that there is no such offset, so it plans and runs all that comes after.
-        return read_source(session, overridden(ours, options)).where("offset < 0")
+        return read_source(session, changed(ours)).where("offset < 0")
 
     writer = _built(query, cluster, read, CallbackGate())
     check_mode(query.pipeline, writer)

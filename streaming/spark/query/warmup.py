@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +33,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.settings.keys import Tideover
+from streaming.cluster_log import ClusterLog
+from streaming.kafka.link import Link
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.operators import UNNAMED, Operator, read_operators
 from streaming.spark.checkpoint.read import newest_commit, read_log_end
@@ -136,6 +139,25 @@ _FEW = {
     "kafka.default.api.timeout.ms": "20000", "kafka.request.timeout.ms": "10000",
 }  # fmt: skip
 """A few records; and a cold JVM is what this is for: nobody waits for it, so it may be slow."""
+_MOST_PARTITIONS = 32
+"""That are read of all topics of a source: Spark takes a record of each, in a task of its own, and thousands of tasks
+would keep the slots from what runs."""
+_DESCRIBE_SECONDS = 10.0
+
+
+def few(log: ClusterLog, options: Options) -> Options:
+    """The same source, of which a few records of a few partitions are read.
+
+    A pattern's topics are read as they are. Raises ``ClusterUnreachable``.
+    """
+    changed = overridden(options, _FEW)
+    topics = changed.pop("subscribe", "").split(",")
+    facts = log.describe(topics, timeout=_DESCRIBE_SECONDS) if topics != [""] else {}
+    if sum(len(topic.partitions) for topic in facts.values()) <= _MOST_PARTITIONS:
+        return overridden(options, _FEW)
+    each = max(1, _MOST_PARTITIONS // len(topics))
+    chosen = {name: sorted(topic.partitions)[:each] for name, topic in facts.items() if topic.partitions}
+    return {**changed, "assign": json.dumps(chosen)}
 
 
 class QueryHosts(Protocol):
@@ -205,14 +227,16 @@ def _settled(host: QueryHosts, over: threading.Event) -> bool:
 def warm_up(hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
     """Run the throw-away query on the standby of one query of this runner; how many records each run of it read.
 
-    None when no query has a standby, and when it was given up. Raises what ended the query, and ``TimeoutError``.
+    None when no query has a standby, and when it was given up. Raises what ended the query, ``TimeoutError`` and
+    ``ClusterUnreachable``.
     """
     place = next(standing_by(hosting.settings, hosting.runner), None)
     if place is None:
         return None
     name, cluster = place
     query = hosting.query(name)
-    options = overridden(source_options(hosting.settings, query, next(iter(query.sources)), cluster, None), _FEW)
+    with _link(hosting, cluster) as log:
+        options = few(log, source_options(hosting.settings, query, next(iter(query.sources)), cluster, None))
     session = hosting.session.newSession()
     with _checkpoint(hosting, name) as checkpoint:
         runs = [_throw_away(session, options, checkpoint, over) for _ in range(_CYCLES)]
@@ -240,7 +264,8 @@ def rehearse(
             continue
         try:
             used = _checkpoint_in_use(hosting, name)
-            writer, sink = dry_writer(hosting, name, cluster, _FEW, pinned(hosting.files, used))
+            with _link(hosting, cluster) as log:
+                writer, sink = dry_writer(hosting, name, cluster, partial(few, log), pinned(hosting.files, used))
             sinks.remember(name, sink)
             with _checkpoint(hosting, name) as checkpoint:
                 records = run_once(writer, checkpoint, over)
@@ -270,6 +295,10 @@ def standing_by(settings: Tideover, runner: str) -> Iterator[tuple[str, str]]:
 def _checkpoint_in_use(hosting: Hosting, query: str) -> str:
     row = hosting.store.assignment(query)
     return row.checkpoint if row is not None else absolute(hosting.query(query).checkpoint, hosting.base)
+
+
+def _link(hosting: Hosting, cluster: str) -> Link:
+    return Link(hosting.settings.clusters[cluster], name=cluster)
 
 
 @contextlib.contextmanager
