@@ -262,12 +262,7 @@ def restart(on: Stage, places: Places) -> list[float]:
 
 def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
     """Move the queries; where their checkpoints are then."""
-    words = ("switchover", *places, "--to", to, "--yes", "--reason", "bench", "-o", "json")
-    code, printed = on.tideover(*words, check=False)
-    told = json.loads(printed)
-    operations = {each["query"]: each for each in (told if isinstance(told, list) else [told])}
-    if code or operations.keys() != places.keys():
-        raise BenchError(f"not every query was switched over: exit code {code}, see {on.directory / 'commands.log'}")
+    operations = moved(on, places, "switchover", *places, "--to", to)
     after = {query: _made(operation) for query, operation in operations.items()}
     for query, place in places.items():
         last = operations[query]["plan"]["batch"]
@@ -275,6 +270,16 @@ def _switch_over(on: Stage, places: Places, to: str, taken: Taken) -> Places:
         for name, seconds in parts(operations[query]).items():
             taken.parts.setdefault(name, []).append(seconds)
     return after
+
+
+def moved(on: Stage, places: Places, *words: str) -> Mapping[str, Mapping[str, Any]]:
+    """Type what moves these queries; by query the operation that did. Raises BenchError where one was not moved."""
+    code, printed = on.tideover(*words, "--yes", "--reason", "bench", "-o", "json", check=False)
+    told = json.loads(printed)
+    operations = {each["query"]: each for each in (told if isinstance(told, list) else [told])}
+    if code or operations.keys() != places.keys():
+        raise BenchError(f"not every query was moved: exit code {code}, see {on.directory / 'commands.log'}")
+    return operations
 
 
 def _made(operation: Mapping[str, Any]) -> Path:

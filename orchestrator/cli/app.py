@@ -60,7 +60,7 @@ class Verbs(click.Group):
 
 _SWITCH_SECONDS = 0.0005
 """How long one thread computes while another waits to. With Python's own 5 ms an operation pays that at each of its
-hundred steps in the store while others move beside it: of 25 that moved at once the last one began 0.5 s later."""
+hundred steps in the store while others move: the last of 25 was through 0.5 s later (``bench.crowd``)."""
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

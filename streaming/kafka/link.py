@@ -3,17 +3,10 @@
 It is built on the library's protocol and network layer, not on its consumer and admin clients: those answer "no
 record" for a partition without a leader, lose all answers over one partition's error, may create topics, and may wait
 for ever.
-
-Holds Python's cyclic garbage collector back while a large answer is taken apart.
-
-Decoding 100,000 partitions makes half a million objects that all live to the end; the collector would walk them
-again and again and double the time. Small answers do not pay for the switch.
 """
 
-import gc
 import threading
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -24,43 +17,11 @@ from streaming.cluster_log import Entries, EpochEnd, Fetched, OffsetAnswer, Segm
 from streaming.errors import ClusterUndeclared
 from streaming.kafka.metadata import AnyBroker, Metadata
 from streaming.kafka.network import Network
-from streaming.kafka.partitions import Partitions
+from streaming.kafka.partitions import Collector, Partitions
 from streaming.kafka.requests import epochs as leader_epochs
 from streaming.kafka.requests import fetch, list_offsets
 from streaming.kafka.security import Credentials, library_settings
 from streaming.probe.identities import Identify, Identities, anyone
-
-_LARGE = 2000
-_RECORDS_EACH = 32
-"""Records that a partition's answer holds, about."""
-
-
-class Collector:
-    """The one switch of this process: held back while any thread has a large answer at hand."""
-
-    _lock = threading.Lock()
-    _holders = 0
-    _was_enabled = False
-
-    @classmethod
-    @contextmanager
-    def held_back(cls, size: int) -> Iterator[None]:
-        """Keep the collector off during the block if ``size`` answers are worth it."""
-        if size < _LARGE:
-            yield
-            return
-        with cls._lock:
-            if not cls._holders:
-                cls._was_enabled = gc.isenabled()
-                gc.disable()
-            cls._holders += 1
-        try:
-            yield
-        finally:
-            with cls._lock:
-                cls._holders -= 1
-                if not cls._holders and cls._was_enabled:
-                    gc.enable()
 
 
 class Link:
@@ -130,9 +91,8 @@ class Link:
 
         Raises ClusterUnreachable and CredentialRefused when the leaders cannot even be named.
         """
-        with Collector.held_back(_RECORDS_EACH * len(starts)):
-            question = fetch.partition_request(starts, until or {}, read_committed=read_committed)
-            return self._partitions.ask(question, starts, Deadline.after(timeout))
+        question = fetch.partition_request(starts, until or {}, read_committed=read_committed)
+        return self._partitions.ask(question, starts, Deadline.after(timeout))
 
     def segments(
         self, times: Mapping[TopicPartition, int], *, limit: int = 1, timeout: float

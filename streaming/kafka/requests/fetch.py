@@ -19,6 +19,7 @@ from streaming.kafka.requests.records import decode, in_full
 _REQUEST_BYTES = 32 << 20
 _GROWTH = 4
 _MOST_BYTES = 128 << 20
+_RECORDS_EACH = 32
 _OLDEST_VERSION = 4  # the first that can carry record batches with headers and transactions
 _NEWEST_VERSION = 12
 
@@ -39,6 +40,7 @@ def partition_request(
         request=lambda partitions: _request(partitions, starts, read_committed=read_committed),
         replies=lambda response: _replies(response, read),
         failure=lambda partition, error: _failure(starts[partition][0], error),
+        objects=_RECORDS_EACH,
         needs=READ,
     )
 

@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -34,7 +35,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from state.settings.keys import Tideover
 from streaming.cluster_log import ClusterLog
-from streaming.kafka.link import Link
+from streaming.kafka.link import Links
+from streaming.probe.identities import Identities
 from streaming.spark.checkpoint.files import CheckpointFiles, join
 from streaming.spark.checkpoint.operators import UNNAMED, Operator, read_operators
 from streaming.spark.checkpoint.read import newest_commit, read_log_end
@@ -151,11 +153,13 @@ def few(log: ClusterLog, options: Options) -> Options:
     A pattern's topics are read as they are. Raises ``ClusterUnreachable``.
     """
     changed = overridden(options, _FEW)
-    topics = changed.pop("subscribe", "").split(",")
-    facts = log.describe(topics, timeout=_DESCRIBE_SECONDS) if topics != [""] else {}
+    if "subscribe" not in changed:
+        return changed
+    facts = log.describe(changed["subscribe"].split(","), timeout=_DESCRIBE_SECONDS)
     if sum(len(topic.partitions) for topic in facts.values()) <= _MOST_PARTITIONS:
-        return overridden(options, _FEW)
-    each = max(1, _MOST_PARTITIONS // len(topics))
+        return changed
+    del changed["subscribe"]
+    each = max(1, _MOST_PARTITIONS // len(facts))
     chosen = {name: sorted(topic.partitions)[:each] for name, topic in facts.items() if topic.partitions}
     return {**changed, "assign": json.dumps(chosen)}
 
@@ -235,8 +239,8 @@ def warm_up(hosting: Hosting, over: threading.Event) -> tuple[int, ...] | None:
         return None
     name, cluster = place
     query = hosting.query(name)
-    with _link(hosting, cluster) as log:
-        options = few(log, source_options(hosting.settings, query, next(iter(query.sources)), cluster, None))
+    with closing(_links(hosting)) as logs:
+        options = few(logs(cluster), source_options(hosting.settings, query, next(iter(query.sources)), cluster, None))
     session = hosting.session.newSession()
     with _checkpoint(hosting, name) as checkpoint:
         runs = [_throw_away(session, options, checkpoint, over) for _ in range(_CYCLES)]
@@ -259,29 +263,35 @@ def rehearse(
     log says why, which is mostly why the query could not be taken over either.
     """
     failures = 0
-    for name, cluster in standing_by(hosting.settings, hosting.runner):
-        if name in rehearsed or not _settled(host, over) or host.hosts(name):
-            continue
-        try:
-            used = _checkpoint_in_use(hosting, name)
-            with _link(hosting, cluster) as log:
-                writer, sink = dry_writer(hosting, name, cluster, partial(few, log), pinned(hosting.files, used))
-            sinks.remember(name, sink)
-            with _checkpoint(hosting, name) as checkpoint:
-                records = run_once(writer, checkpoint, over)
-                trouble = misfit(hosting.files, used, checkpoint) or ""
-            if trouble:
-                raise PlanMisfit(trouble)
-            told.set_plan(name, "")
-            rehearsed[name] = records
-        except (PipelineError, AnalysisException) as error:
-            trouble = str(error) if isinstance(error, PipelineError) else cause_of(error)
-            told.set_plan(name, trouble)
-            logger_about({"runner": hosting.runner, "query": name}).warning("query could not take over", error=trouble)
-            failures += 1
-        except Exception as error:  # noqa: BLE001 - the user's code and Spark's analysis raise what they like
-            logger_about({"runner": hosting.runner, "query": name}).warning("query stays cold", error=cause_of(error))
-            failures += 1
+    with closing(_links(hosting)) as logs:
+        for name, cluster in standing_by(hosting.settings, hosting.runner):
+            if name in rehearsed or not _settled(host, over) or host.hosts(name):
+                continue
+            try:
+                used = _checkpoint_in_use(hosting, name)
+                writer, sink = dry_writer(
+                    hosting, name, cluster, partial(few, logs(cluster)), pinned(hosting.files, used)
+                )
+                sinks.remember(name, sink)
+                with _checkpoint(hosting, name) as checkpoint:
+                    records = run_once(writer, checkpoint, over)
+                    trouble = misfit(hosting.files, used, checkpoint) or ""
+                if trouble:
+                    raise PlanMisfit(trouble)
+                told.set_plan(name, "")
+                rehearsed[name] = records
+            except (PipelineError, AnalysisException) as error:
+                trouble = str(error) if isinstance(error, PipelineError) else cause_of(error)
+                told.set_plan(name, trouble)
+                logger_about({"runner": hosting.runner, "query": name}).warning(
+                    "query could not take over", error=trouble
+                )
+                failures += 1
+            except Exception as error:  # noqa: BLE001 - the user's code and Spark's analysis raise what they like
+                logger_about({"runner": hosting.runner, "query": name}).warning(
+                    "query stays cold", error=cause_of(error)
+                )
+                failures += 1
     return failures
 
 
@@ -297,8 +307,8 @@ def _checkpoint_in_use(hosting: Hosting, query: str) -> str:
     return row.checkpoint if row is not None else absolute(hosting.query(query).checkpoint, hosting.base)
 
 
-def _link(hosting: Hosting, cluster: str) -> Link:
-    return Link(hosting.settings.clusters[cluster], name=cluster)
+def _links(hosting: Hosting) -> Links:
+    return Links(hosting.settings, Identities(hosting.settings))
 
 
 @contextlib.contextmanager
