@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bench.errors import BenchError
+from lab.configuration import declaration
 from lab.stage import Stage
 from lab.world import TOPIC
 
@@ -22,8 +21,7 @@ def start_anew(on: Stage, query: str, struck_at: float) -> float:
     """Seconds from the start of a new driver to the commit of its first batch, by the commit file's own time."""
     folder = on.config.parent
     checkpoint = folder / "naive-checkpoint"
-    declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-    wanted = naive_settings(declared, query, folder, struck_at)
+    wanted = naive_settings(declaration(on.config), query, folder, struck_at)
     started_at = time.time()
     process = on.start("naive", "bench.baseline_driver", json.dumps(wanted))
     commit, deadline = checkpoint / "commits" / "0", time.monotonic() + _NAIVE_SECONDS
@@ -36,16 +34,16 @@ def start_anew(on: Stage, query: str, struck_at: float) -> float:
     return took
 
 
-def naive_settings(declared: Mapping[str, Any], query: str, folder: Path, struck_at: float) -> dict[str, Any]:
+def naive_settings(configuration: Mapping[str, Any], query: str, folder: Path, struck_at: float) -> dict[str, Any]:
     """What ``bench.baseline_driver`` gets: the query as declared, from a guessed time, with nothing kept."""
-    told = declared["queries"][query]
+    told, spark = configuration["queries"][query], configuration["spark"]
     return {
-        "bootstrap": declared["clusters"]["west"]["bootstrap"][0],
+        "bootstrap": configuration["clusters"]["west"]["bootstrap"][0],
         "topic": TOPIC,
         "partitions": 4,
         "time_ms": int((struck_at - _GUESS_SECONDS) * 1000),
         "checkpoint": str(folder / "naive-checkpoint"),
         "pipeline": told["pipeline"],
         "settings": {**told["settings"], "sink": str(folder / "naive.db")},
-        "conf": {**declared["spark"]["conf"], "spark.master": declared["spark"]["master"], "spark.ui.enabled": "false"},
+        "conf": {**spark["conf"], "spark.master": spark["master"], "spark.ui.enabled": "false"},
     }

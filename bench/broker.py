@@ -1,20 +1,26 @@
-"""One real Kafka broker for the measurements that need no second cluster: the primary of a world, alone.
+"""One real Kafka broker for the measurements that need no second cluster: the primary of a world, alone; its topics
+and what is in them.
 
 `python -m lab up` would bring two clusters and a replicator, whose threads would take part in every figure.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from bench.errors import BenchError
 from bench.setting import Setting
 from lab import cluster
 from lab.world import PRIMARY, Options, World
 
 _END_SECONDS = 30.0
 _TOPICS_SECONDS = 120.0
+_WRITTEN_SECONDS = 600.0
+_MOST_WAITING = 1_000_000
 
 
 @contextmanager
@@ -40,3 +46,31 @@ def make_topics(bootstrap: str, topics: dict[str, int]) -> None:
     made = admin.create_topics(wanted, request_timeout=_TOPICS_SECONDS)
     for future in made.values():
         future.result(_TOPICS_SECONDS)
+
+
+class Put(Protocol):
+    """Write one record."""
+
+    def __call__(self, topic: str, partition: int, value: bytes, at_ms: int = 0) -> None:
+        """``at_ms`` is its time; 0: now."""
+
+
+@contextmanager
+def writing(bootstrap: str) -> Iterator[Put]:
+    """Write records in a block, each once; at its end the broker has them all. Raises BenchError."""
+    refused: list[str] = []
+    more = {"linger.ms": 50, "queue.buffering.max.messages": _MOST_WAITING, "log_level": 0}
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **more})
+
+    def answered(error: object, _: object) -> None:
+        if error is not None:
+            refused.append(str(error))
+
+    def put(topic: str, partition: int, value: bytes, at_ms: int = 0) -> None:
+        producer.produce(topic, partition=partition, value=value, timestamp=at_ms, on_delivery=answered)
+        producer.poll(0)
+
+    yield put
+    waiting = producer.flush(_WRITTEN_SECONDS)
+    if waiting or refused:
+        raise BenchError(f"{waiting} records had no answer in {_WRITTEN_SECONDS:g} s, refused: {refused[:1] or 'none'}")

@@ -13,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from bench.demanding import Sources, nowhere
@@ -22,6 +21,7 @@ from bench.report import Other, Row
 from bench.samples import Spread, multiple
 from bench.setting import Setting
 from bench.switchover import Places, await_more, moved, restart, run_restartable
+from lab.configuration import changing
 from lab.scenario import Script, open_world
 from lab.stage import stage
 
@@ -71,19 +71,13 @@ def measure(setting: Setting) -> list[Row]:
 
 def declare(config: Path) -> Places:
     """Have these queries in the configuration instead of the examples; where their checkpoints begin."""
-    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    model, checkpoints = declared["queries"]["archive"], config.parent / "checkpoints"
-    declared["queries"] = {
-        name: {
-            **model, "pipeline": "bench.crowd:light", "settings": {}, "trigger": _TRIGGER,
-            "checkpoint": str(checkpoints / name),
-        }
-        for name in QUERIES
-    }  # fmt: skip
-    spark = declared["spark"]
-    spark["master"], spark["conf"]["spark.kafka.consumer.cache.capacity"] = f"local[{_SLOTS}]", _SLOTS
-    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
-    return {name: checkpoints / name for name in QUERIES}
+    checkpoints = {name: config.parent / "checkpoints" / name for name in QUERIES}
+    with changing(config) as declared:
+        light = {**declared["queries"]["archive"], "pipeline": "bench.crowd:light", "settings": {}, "trigger": _TRIGGER}
+        declared["queries"] = {name: {**light, "checkpoint": str(path)} for name, path in checkpoints.items()}
+        spark = declared["spark"]
+        spark["master"], spark["conf"]["spark.kafka.consumer.cache.capacity"] = f"local[{_SLOTS}]", _SLOTS
+    return checkpoints
 
 
 def _taken(operations: Collection[Mapping[str, Any]]) -> list[float]:

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
 
-import yaml
-
 from bench import environment
 from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.samples import Spread, multiple
 from bench.setting import Setting
 from bench.switchover import leave_alone
+from lab.configuration import declaration
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_batches, await_running, stage
 
@@ -66,7 +65,7 @@ def measure(setting: Setting) -> list[Row]:
 def _play(on: Stage, base_port: int, rounds: int) -> Taken:
     open_world(on, Script(base_port=base_port))
     leave_alone(on.config, (QUERY,))
-    port = int(yaml.safe_load(on.config.read_text(encoding="utf-8"))["http"]["listen"].rpartition(":")[2])
+    port = int(declaration(on.config)["http"]["listen"].rpartition(":")[2])
     runner, controller = on.start_runner(), on.start_controller()
     taken, here, there = Taken(), "east", "west"
     traffic = on.start_traffic(here, RATE, 3600)

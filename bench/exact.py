@@ -17,9 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from confluent_kafka import Producer
-
-from bench.broker import broker, make_topics
+from bench.broker import broker, make_topics, writing
 from bench.errors import BenchError
 from bench.librdkafka_lookup import TheirLookup
 from bench.report import Other, Row
@@ -158,36 +156,14 @@ def _cold(cluster: Cluster, wants: Sequence[Want]) -> None:
 
 
 def _fill(bootstrap: str) -> None:
-    refused: list[str] = []
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "linger.ms": 50,
-            "log_level": 0,
-            "enable.idempotence": True,
-            "queue.buffering.max.messages": 1_000_000,
-        }
-    )
-
-    def put(topic: str, partition: int, value: bytes, at_ms: int) -> None:
-        producer.produce(
-            topic,
-            partition=partition,
-            value=value,
-            timestamp=at_ms,
-            on_delivery=lambda error, _: refused.append(str(error)) if error else None,
-        )
-
-    for partition in range(PARTITIONS):
-        for number in range(FOREIGN):
-            put(NEW, partition, b"somebody else's %d" % number, _BASE_MS - 1_000)
-        for number in range(RECORDS):
-            value = b"record %d of %d, " % (number, partition) + b"x" * 60
-            for topic in (OLD, NEW):
-                put(topic, partition, value, _BASE_MS + number // _PER_MS)
-        producer.poll(0)
-    if producer.flush(120) or refused:
-        raise BenchError(f"the records were not written: {refused[:1] or 'two minutes passed'}")
+    with writing(bootstrap) as put:
+        for partition in range(PARTITIONS):
+            for number in range(FOREIGN):
+                put(NEW, partition, b"somebody else's %d" % number, _BASE_MS - 1_000)
+            for number in range(RECORDS):
+                value = b"record %d of %d, " % (number, partition) + b"x" * 60
+                for topic in (OLD, NEW):
+                    put(topic, partition, value, _BASE_MS + number // _PER_MS)
 
 
 def _rows(milliseconds: Mapping[str, Sequence[float]], parts: Sequence[Mapping[str, float]], repeats: int) -> list[Row]:

@@ -15,9 +15,7 @@ import re
 import subprocess
 from collections.abc import Callable
 
-from confluent_kafka import Producer
-
-from bench.broker import broker, make_topics
+from bench.broker import broker, make_topics, writing
 from bench.errors import BenchError
 from bench.librdkafka_lookup import TheirLookup
 from bench.link_lookup import OurLookup
@@ -99,17 +97,11 @@ def _shell(bootstrap: str) -> Answers:
 
 def _fill(bootstrap: str) -> None:
     """Eight records for every partition in two batches, exactly once; the record looked for is inside the second."""
-    refused: list[str] = []
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 200, "log_level": 0, "enable.idempotence": True})
     for numbers in (range(_RECORDS // 2), range(_RECORDS // 2, _RECORDS)):
-        for topic, partition in PARTITIONS:
-            for number in numbers:
-                producer.produce(
-                    topic, partition=partition, value=b"x" * 64, timestamp=_BASE_MS + number * _STEP_MS,
-                    on_delivery=lambda error, _: refused.append(str(error)) if error else None,
-                )  # fmt: skip
-        if producer.flush(120) or refused:
-            raise BenchError(f"the records for the look-up were not written: {refused[:1] or 'two minutes passed'}")
+        with writing(bootstrap) as put:
+            for topic, partition in PARTITIONS:
+                for number in numbers:
+                    put(topic, partition, b"x" * 64, _BASE_MS + number * _STEP_MS)
 
 
 def _rows(timings: Timings) -> list[Row]:

@@ -20,10 +20,9 @@ from typing import Any
 
 import psycopg
 import yaml
-from confluent_kafka import Producer
 
 from bench import environment
-from bench.broker import make_topics
+from bench.broker import make_topics, writing
 from bench.errors import BenchError
 from bench.report import Row
 from bench.samples import Spread
@@ -121,29 +120,13 @@ def _topic(number: int) -> str:
 
 
 def _fill(bootstrap: str, topics: Mapping[str, int], begun_ms: int, *, foreign: int) -> None:
-    refused: list[str] = []
-    producer = Producer(
-        {"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": 100, "queue.buffering.max.messages": 1_000_000}
-    )
-
-    def put(topic: str, partition: int, value: bytes, at_ms: int) -> None:
-        producer.produce(
-            topic,
-            partition=partition,
-            value=value,
-            timestamp=at_ms,
-            on_delivery=lambda error, _: refused.append(str(error)) if error else None,
-        )
-
-    for topic, partitions in topics.items():
-        for partition in range(partitions):
-            for number in range(foreign):
-                put(topic, partition, b"foreign %d" % number, begun_ms - 1000)
-            for number in range(RECORDS):
-                put(topic, partition, b"%d of %d in %s" % (number, partition, topic.encode()), begun_ms + number)
-        producer.flush(_SETTLE_SECONDS)
-    if producer.flush(_SETTLE_SECONDS) or refused:
-        raise BenchError(f"{len(refused)} records were not written, first: {refused[:1]}")
+    for topic, partitions in topics.items():  # each is there before the next is written
+        with writing(bootstrap) as put:
+            for partition in range(partitions):
+                for number in range(foreign):
+                    put(topic, partition, b"foreign %d" % number, begun_ms - 1000)
+                for number in range(RECORDS):
+                    put(topic, partition, b"%d of %d in %s" % (number, partition, topic.encode()), begun_ms + number)
 
 
 def _round(setting: Setting, world: World, server: Postgres, on: Stage, size: int) -> Moved:

@@ -22,13 +22,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import yaml
-
 from bench.baseline_restart import WHAT, start_anew
 from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.samples import Spread
 from bench.setting import Setting
+from lab.configuration import changing
 from lab.scenario import Script, open_world
 from lab.stage import Stage, is_warm, stage
 
@@ -95,10 +94,9 @@ def _move(on: Stage, base_port: int, program: str, kind: str) -> Moved:
 
 def _declare_alone(config: Path, resume: str) -> None:
     """Leave only the query that is measured."""
-    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    declared["queries"] = {QUERY: {**declared["queries"][QUERY], "runners": [_RUNNER], "resume": resume}}
-    declared["runners"] = {_RUNNER: {"site": "bench"}}
-    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+    with changing(config) as declared:
+        declared["queries"] = {QUERY: {**declared["queries"][QUERY], "runners": [_RUNNER], "resume": resume}}
+        declared["runners"] = {_RUNNER: {"site": "bench"}}
 
 
 def _await_running(on: Stage, runner: subprocess.Popen[bytes], batches: int, *, warm: bool) -> None:

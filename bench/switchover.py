@@ -27,13 +27,12 @@ from statistics import median
 from subprocess import Popen
 from typing import Any
 
-import yaml
-
 from bench.errors import BenchError
 from bench.report import STEPS, Other, Row
 from bench.restarting_runner import ASKED, DONE, DOOR
 from bench.samples import Spread, multiple
 from bench.setting import Setting
+from lab.configuration import changing
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
 from streaming.spark.checkpoint.log_text import parse_offset_entry
@@ -184,11 +183,9 @@ def leave_alone(
 
     ``conf``: settings of Spark, on top of those that are there.
     """
-    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    if conf:
+    with changing(config) as declared:
         declared["spark"]["conf"] |= conf
-    declared["queries"] = {name: dict(changed(declared["queries"][name])) for name in queries}
-    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+        declared["queries"] = {name: dict(changed(declared["queries"][name])) for name in queries}
     return {name: Path(query["checkpoint"]) for name, query in declared["queries"].items()}
 
 

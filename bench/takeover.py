@@ -28,6 +28,7 @@ from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.samples import Spread
 from bench.setting import Setting
+from lab.configuration import declaration
 from lab.scenario import Script, open_world
 from lab.stage import Stage, stage
 
@@ -67,7 +68,7 @@ def measure(setting: Setting) -> list[Row]:
     naive: list[float] = []
     with stage(setting.directory, setting.say) as on:
         open_world(on, Script(base_port=setting.base_port))
-        declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
+        declared = declaration(on.config)
         for number in range(runs):
             if not may_begin(number, time.monotonic() - began):
                 setting.say(f"{runs - number} rounds left out: {LATEST_BEGIN_SECONDS:g} s are over")

@@ -11,9 +11,7 @@ import threading
 import time
 from datetime import UTC, datetime
 
-from confluent_kafka import Producer
-
-from bench.broker import broker, make_topics
+from bench.broker import broker, make_topics, writing
 from bench.errors import BenchError
 from bench.report import Row
 from bench.samples import Spread
@@ -58,7 +56,6 @@ def _taken(setting: Setting, bootstrap: str, count: int) -> list[float]:
     folder.mkdir(parents=True, exist_ok=True)
     subject = Subject("bench", 1, "bench", str(folder / "checkpoint"))
     before = {thread.ident for thread in threading.enumerate()}
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0})
     store = open_store(f"sqlite:///{folder / 'positions.db'}")
     adopt(store, subject.checkpoint)
     with Link(Cluster(bootstrap=(bootstrap,)), name="bench") as link:
@@ -66,7 +63,7 @@ def _taken(setting: Setting, bootstrap: str, count: int) -> list[float]:
         spent, ends, milliseconds = ThreadClock(before), [0] * count, []
         try:
             for number in range(_WARM_BATCHES + BATCHES):
-                _write(producer, count, ends)
+                _write(bootstrap, count, ends)
                 time.sleep(_REST_SECONDS)
                 began = spent()
                 _tell(tracker, subject, number, ends)
@@ -78,18 +75,13 @@ def _taken(setting: Setting, bootstrap: str, count: int) -> list[float]:
     return milliseconds[_WARM_BATCHES:]
 
 
-def _write(producer: Producer, count: int, ends: list[int]) -> None:
+def _write(bootstrap: str, count: int, ends: list[int]) -> None:
     """The records of one batch, for all partitions in turn; ``ends`` moves on with them."""
-    refused: list[str] = []
-    for number in range(max(BATCH_RECORDS, count)):
-        partition = number % count
-        producer.produce(
-            _topic(count), partition=partition, value=b"%096d" % ends[partition],
-            on_delivery=lambda error, _: refused.append(str(error)) if error else None,
-        )  # fmt: skip
-        ends[partition] += 1
-    if producer.flush(_STORED_SECONDS) or refused:
-        raise BenchError(f"a batch's records were not written: {refused[:1] or f'{_STORED_SECONDS:g} s passed'}")
+    with writing(bootstrap) as put:
+        for number in range(max(BATCH_RECORDS, count)):
+            partition = number % count
+            put(_topic(count), partition, b"%096d" % ends[partition])
+            ends[partition] += 1
 
 
 def _tell(tracker: Tracker, subject: Subject, number: int, ends: list[int]) -> None:

@@ -17,16 +17,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import yaml
-from confluent_kafka import Producer
-
 from bench import environment
-from bench.broker import make_topics
+from bench.broker import make_topics, writing
 from bench.errors import BenchError
 from bench.report import Other, Row
 from bench.samples import Spread
 from bench.setting import Setting
 from lab import topics
+from lab.configuration import changing, declaration
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, await_verdicts, stage
 from orchestrator.decide.gates.readiness import SAMPLE_LONGEST
@@ -74,11 +72,9 @@ def measure(setting: Setting) -> list[Row]:
 
 def _declare_wide(on: Stage) -> None:
     """One query that reads a topic of many partitions, and records in it on both clusters."""
-    declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-    addresses = {name: cluster["bootstrap"] for name, cluster in declared["clusters"].items()}
+    addresses = {name: cluster["bootstrap"] for name, cluster in declaration(on.config)["clusters"].items()}
     for bootstrap in addresses.values():
         make_topics(bootstrap[0], {_WIDE_TOPIC: _WIDE_PARTITIONS})
-    name, query = next(iter(declared["queries"].items()))
     # 3,500 partitions of one broker on few cores: some answers take longer than a query in production should wait
     patient = {
         "kafkaConsumer.pollTimeoutMs": "20000",
@@ -86,9 +82,10 @@ def _declare_wide(on: Stage) -> None:
         "kafka.default.api.timeout.ms": "30000",
     }
     source = {"topics": [_WIDE_TOPIC], "options": patient, "starting": "latest"}  # all would take minutes
-    declared["queries"] = {name: {**query, "sources": {"orders": source}, "trigger": "10s"}}
-    declared["spark"]["master"] = "local[2]"  # a slot for each partition would let readers wait for each other too long
-    on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+    with changing(on.config) as declared:
+        name, query = next(iter(declared["queries"].items()))
+        declared["queries"] = {name: {**query, "sources": {"orders": source}, "trigger": "10s"}}
+        declared["spark"]["master"] = "local[2]"  # a slot each would let readers wait for each other too long
     _fill(addresses["east"][0])
     deadline = time.monotonic() + _WIDE_SECONDS
     while (there := sum(topics.ends(addresses["west"], _WIDE_TOPIC).values())) < _WIDE_PARTITIONS * _WIDE_RECORDS:
@@ -98,15 +95,12 @@ def _declare_wide(on: Stage) -> None:
 
 
 def _fill(bootstrap: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, "queue.buffering.max.messages": 200_000})
     begun_ms = int(time.time() * 1000)
-    for turn in range(_WIDE_RECORDS):
-        for partition in range(_WIDE_PARTITIONS):
-            number = turn * _WIDE_PARTITIONS + partition
-            order = {"id": number, "amount": 100, "at_ms": begun_ms + turn}
-            producer.produce(_WIDE_TOPIC, json.dumps(order), partition=partition, timestamp=begun_ms + turn)
-    if producer.flush(_WIDE_SECONDS):
-        raise BenchError(f"the records of {_WIDE_TOPIC} were not taken within {_WIDE_SECONDS:g} s")
+    with writing(bootstrap) as put:
+        for turn in range(_WIDE_RECORDS):
+            for partition in range(_WIDE_PARTITIONS):
+                order = {"id": turn * _WIDE_PARTITIONS + partition, "amount": 100, "at_ms": begun_ms + turn}
+                put(_WIDE_TOPIC, partition, json.dumps(order).encode(), begun_ms + turn)
 
 
 def _await_ready(on: Stage) -> None:

@@ -1,5 +1,8 @@
 """The product's configuration for a world, with the four example queries, ready to use."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -51,6 +54,20 @@ def write(world: World) -> None:
     text = yaml.safe_dump(compose(world), sort_keys=False, width=120)
     header = _HEADER.format(path=world.configuration, runner=RUNNER)
     world.configuration.write_text(header + text, encoding="utf-8")
+
+
+def declaration(configuration: Path) -> dict[str, Any]:
+    """What a configuration says, as plain data."""
+    found: dict[str, Any] = yaml.safe_load(configuration.read_text(encoding="utf-8"))
+    return found
+
+
+@contextmanager
+def changing(configuration: Path) -> Iterator[dict[str, Any]]:
+    """What a configuration says, to be changed in a block and written at its end; a block that fails writes nothing."""
+    changed = declaration(configuration)
+    yield changed
+    configuration.write_text(yaml.safe_dump(changed, sort_keys=False), encoding="utf-8")
 
 
 def _cluster(world: World, cluster: str) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-import yaml
 
+from lab.configuration import declaration
 from lab.homecoming import Homecoming
 from lab.scenario import Script, Story, tell
 from lab.stage import Say, Stage, StoryFailed
@@ -70,7 +70,7 @@ def _publish(story: Story, directory: Path) -> None:
 
 def keep(on: Stage, say: Say, seconds: float = KEPT_SECONDS) -> None:
     """Leave the world up under a light load, until Ctrl-C, SIGTERM, or for so long."""
-    http = yaml.safe_load(on.config.read_text(encoding="utf-8"))["http"]
+    http = declaration(on.config)["http"]
     token = (on.world / "desk.token").read_text(encoding="ascii").strip()
     on.start_traffic("west", KEPT_RATE, seconds)
     say(f"all of it stays up, for {seconds / 3600:g} hours at most. Ctrl-C ends it")

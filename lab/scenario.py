@@ -15,8 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
+from lab.configuration import changing
 from lab.homecoming import Homecoming, carried_of, come_home
 from lab.stage import GRACE_SECONDS, Say, Stage, StoryFailed, await_running, await_spare, await_verdicts, stage
 
@@ -202,16 +201,15 @@ def _watch_it(on: Stage, _: Script, struck_at: float) -> tuple[int, list[str]]:
 
 def declare(config: Path, script: Script) -> None:
     """Let the configuration say what the script wants otherwise than the lab."""
-    declared = yaml.safe_load(config.read_text(encoding="utf-8"))
-    if script.automatic:
-        declared["policy"] = {"automatic": True}
-    for query in declared["queries"].values():
-        query.setdefault("resume", script.resume)
-    if script.loses_driver:
-        declared["runners"][SPARE] = {"site": "lab"}
+    with changing(config) as declared:
+        if script.automatic:
+            declared["policy"] = {"automatic": True}
         for query in declared["queries"].values():
-            query["runners"].append(SPARE)
-    config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+            query.setdefault("resume", script.resume)
+        if script.loses_driver:
+            declared["runners"][SPARE] = {"site": "lab"}
+            for query in declared["queries"].values():
+                query["runners"].append(SPARE)
 
 
 def give_token(on: Stage) -> str:
@@ -219,9 +217,8 @@ def give_token(on: Stage) -> str:
     token, file = secrets.token_hex(24), on.world / "desk.token"
     file.write_text(token + "\n", encoding="ascii")
     file.chmod(0o600)
-    declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-    declared["http"]["tokens"] = [{"name": "demo", "role": "operator", "token": f"file:{file}"}]
-    on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+    with changing(on.config) as declared:
+        declared["http"]["tokens"] = [{"name": "demo", "role": "operator", "token": f"file:{file}"}]
     return f"http://{declared['http']['listen']}/ (log in with {token})"
 
 

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 import yaml
 
+from lab.configuration import changing, declaration
 from lab.ports import free_base_port
 from lab.postgres import Postgres, as_server_user
 from lab.scenario import Script, open_world
@@ -54,7 +55,7 @@ class Night:
 
     @property
     def declared(self) -> Any:
-        return yaml.safe_load(self.on.config.read_text(encoding="utf-8"))
+        return declaration(self.on.config)
 
     @property
     def database(self) -> str:
@@ -108,10 +109,9 @@ def night(tmp_path: Path) -> Iterator[Night]:
         upgrade_store(url)
         on = stack.enter_context(stage(tmp_path / "night", print))
         open_world(on, Script(base_port=free_base_port()))
-        declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-        declared["queries"] = {QUERY: declared["queries"][QUERY]}
-        declared |= {"store": url, "policy": {"max_exposure": "5s"}}
-        on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+        with changing(on.config) as declared:
+            declared["queries"] = {QUERY: declared["queries"][QUERY]}
+            declared |= {"store": url, "policy": {"max_exposure": "5s"}}
         store = stack.enter_context(closing(open_store(url)))
         made = Night(on, server, url, store)
         stack.callback(made.runner.stop)

@@ -10,8 +10,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-import yaml
 
+from lab.configuration import declaration
 from lab.stage import Stage
 from state.model.entities import Phase
 from state.store.controller_store import ControllerStore
@@ -252,4 +252,4 @@ def doubted(world: Unattended) -> set[str]:
 
 
 def store_of(on: Stage) -> str:
-    return str(yaml.safe_load(on.config.read_text(encoding="utf-8"))["store"])
+    return str(declaration(on.config)["store"])

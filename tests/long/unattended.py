@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from lab.configuration import changing, declaration
 from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
@@ -150,7 +149,7 @@ class Unattended:
         return found
 
     def _declared(self) -> Mapping[str, Mapping[str, Any]]:
-        found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(self.on.config.read_text(encoding="utf-8"))["queries"]
+        found: Mapping[str, Mapping[str, Any]] = declaration(self.on.config)["queries"]
         return found
 
 
@@ -175,14 +174,14 @@ def unattended(
     """
     with stage(directory, print) as on:
         open_world(on, Script(base_port=free_base_port(), brokers=brokers, secured=secured))
-        declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-        declared |= {"policy": {"automatic": True}, **(changes or {})}
-        if prepare is not None:
-            prepare(World.load(on.world), declared)
-        if helped:
-            declared["runners"] = {name: dict(declared["runners"]["a"]) for name in ("a", "b")}
-            declared["queries"] = {name: told | {"runners": ["a", "b"]} for name, told in declared["queries"].items()}
-        on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+        with changing(on.config) as declared:
+            declared |= {"policy": {"automatic": True}, **(changes or {})}
+            if prepare is not None:
+                prepare(World.load(on.world), declared)
+            if helped:
+                declared["runners"] = {name: dict(declared["runners"]["a"]) for name in ("a", "b")}
+                for query in declared["queries"].values():
+                    query["runners"] = ["a", "b"]
         runner = on.start_runner(inside=inside)
         world = Unattended(on, runner, {name: on.start_controller(name) for name in controllers}, rate=rate)
         world.load("east")
@@ -206,7 +205,7 @@ def cut_off(world: Unattended, controllers: Sequence[str] = ("one",)) -> Iterato
 
     For a world without controllers; ends them, before the cables are taken away.
     """
-    declared = yaml.safe_load(world.on.config.read_text(encoding="utf-8"))["clusters"]
+    declared = declaration(world.on.config)["clusters"]
     ports = {name: [int(each.split(":")[1]) for each in told["bootstrap"]] for name, told in declared.items()}
     with cabled(ports) as cables:
         for name in controllers:

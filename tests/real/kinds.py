@@ -17,10 +17,10 @@ from typing import Any
 
 import pyarrow.parquet
 import pyspark
-import yaml
 from confluent_kafka import Producer
 
 from lab import topics
+from lab.configuration import changing, declaration
 from lab.log import read_on
 from lab.stage import Stage
 from lab.world import CLUSTERS
@@ -52,16 +52,14 @@ Place = tuple[str, int, int]
 
 def declare(on: Stage, *names: str, alone: bool = False) -> None:
     """Add these queries to the configuration of a world, or put them in the place of its own; make their topics."""
-    declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-    example = next(iter(declared["queries"].values()))
-    added = {
-        name: {**_told(on, name), "clusters": example["clusters"], "runners": example["runners"]} for name in names
-    }
-    declared["queries"] = added if alone else {**declared["queries"], **added}
-    if DELTA in names:
-        jars = ",".join(map(str, jar_paths(f"delta-{pyspark.__version__}")))
-        declared["spark"]["conf"] |= {**DELTA_CONF, "spark.jars": jars}
-    on.config.write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
+    with changing(on.config) as declared:
+        example = next(iter(declared["queries"].values()))
+        common = {"clusters": example["clusters"], "runners": example["runners"]}
+        added = {name: {**_told(on, name), **common} for name in names}
+        declared["queries"] = added if alone else {**declared["queries"], **added}
+        if DELTA in names:
+            jars = ",".join(map(str, jar_paths(f"delta-{pyspark.__version__}")))
+            declared["spark"]["conf"] |= {**DELTA_CONF, "spark.jars": jars}
     home, away = CLUSTERS
     for topic in (ASKED, PAID, COPIES, HANDS):
         topics.create(bootstrap(on, away), topic, PARTITIONS, 1)
@@ -93,8 +91,7 @@ def sink(on: Stage, name: str) -> Path:
 
 def bootstrap(on: Stage, cluster: str) -> Sequence[str]:
     """Where a cluster listens."""
-    declared = yaml.safe_load(on.config.read_text(encoding="utf-8"))
-    return list(declared["clusters"][cluster]["bootstrap"])
+    return list(declaration(on.config)["clusters"][cluster]["bootstrap"])
 
 
 class Pairs:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from lab.configuration import declaration
 from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import Stage, await_running, stage
@@ -27,7 +27,7 @@ STEPS = ["resolve", "copy", "build", "start", "batch", "stop", "clean"]
 def test_drills_under_load_touch_nothing_and_no_failover_waits_for_one(tmp_path: Path) -> None:
     with stage(tmp_path / "story", print) as on:
         open_world(on, Script(base_port=free_base_port()))
-        declared = yaml.safe_load(on.config.read_text())["queries"]
+        declared = declaration(on.config)["queries"]
         checkpoints = [Path(declared[name]["checkpoint"]) for name in REHEARSED]
         runner = on.start_runner()
         traffic = on.start_traffic("east", 1000, 600)

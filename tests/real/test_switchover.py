@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
+from lab.configuration import changing, declaration
 from lab.ports import free_base_port
 from lab.scenario import Script, open_world
 from lab.stage import await_running, stage
@@ -23,7 +23,7 @@ def test_a_switchover_under_load_loses_and_repeats_nothing(tmp_path: Path) -> No
         open_world(on, Script(base_port=free_base_port()))
         runner = on.start_runner()
         await_running(on, runner)
-        queries = yaml.safe_load(on.config.read_text())["queries"]
+        queries = declaration(on.config)["queries"]
         carried = [name for name, query in queries.items() if query.get("resume") != "fresh"]
         traffic = on.start_traffic("east", 2000, 600)
         await_running(on, runner, batches=3)
@@ -60,9 +60,8 @@ def test_a_switchover_under_load_loses_and_repeats_nothing(tmp_path: Path) -> No
 def test_a_switchover_without_its_replicator_goes_back(tmp_path: Path) -> None:
     with stage(tmp_path / "story", print) as on:
         open_world(on, Script(base_port=free_base_port()))
-        config = yaml.safe_load(on.config.read_text())
-        config["policy"] = {"catch_up": "5s"}
-        on.config.write_text(yaml.safe_dump(config, sort_keys=False))
+        with changing(on.config) as config:
+            config["policy"] = {"catch_up": "5s"}
         name = next(each for each, query in config["queries"].items() if query.get("resume") != "fresh")
         runner = on.start_runner()
         await_running(on, runner)

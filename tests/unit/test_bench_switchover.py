@@ -95,7 +95,8 @@ def test_each_set_of_settings_stands_beside_the_one_that_is_set() -> None:
 def test_settings_are_declared_where_a_runner_reads_them(tmp_path: Path) -> None:
     config = tmp_path / "tideover.yaml"
     config.write_text(
-        "queries: {revenue: {checkpoint: /c, sources: {orders: {topics: [orders]}}}, other: {}}", encoding="utf-8"
+        "{spark: {conf: {}}, queries: {revenue: {checkpoint: /c, sources: {orders: {topics: [orders]}}}, other: {}}}",
+        encoding="utf-8",
     )
     settings = light.Settings({"spark.sql.streaming.noDataMicroBatches.enabled": "false"}, {"minPartitions": "16"})
     places = switchover.leave_alone(config, ["revenue"], partial(light.changed, settings=settings))
