@@ -3,7 +3,9 @@
 Two topics on one broker stand for the two clusters: the old one, and its copy behind records of somebody else, so that
 no offset agrees. Several records share each millisecond, so a time cannot name a place. What is remembered is read from
 the old topic by the tracker's own reader (its time is a row of its own) and the resolver is asked for all partitions
-at once: topics, ends, begins, times, records. *warm*: by a client that is connected; *cold*: from making it on.
+at once: topics, ends, begins, times, records. *warm*: by a client that is connected; *cold*: from making it on. *From
+the store*: as an operation does it, from the rows of a query whose last twelve batches are tracked with all that is
+remembered, to the offsets at which it goes on.
 
 Every place is checked against the one that was written: one too late or inexact fails the measurement. No one else
 finds it; beside it stands a look-up by time alone, with the records that it would repeat.
@@ -14,7 +16,9 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 from bench.broker import broker, make_topics, writing
@@ -23,16 +27,22 @@ from bench.librdkafka_lookup import TheirLookup
 from bench.report import Other, Row
 from bench.samples import Spread, multiple
 from bench.setting import Setting
-from state.model.entities import TopicPartition
-from state.model.fingerprints import LIMIT
-from state.settings.keys import Cluster, MethodName
+from orchestrator.facts.gather import FactGatherer
+from state.messages import CheckpointReport
+from state.model.entities import Assignment, Desired, OperationKind, Position, TopicPartition
+from state.model.fingerprints import LIMIT, Fingerprints
+from state.settings.keys import Cluster, MethodName, Tideover
+from state.store.sql.migrate import open_store
+from state.store.write_checks import KEPT_BATCHES
+from streaming.clocks import SystemClock
 from streaming.cluster_log import ClusterLog
 from streaming.kafka.last_records import LastRecords, read_last_records
 from streaming.kafka.link import Link
 from streaming.resolve.resolver import resolve
-from streaming.resume.model import Rules, Want
+from streaming.resume.model import Resolution, Rules, Want
 
-NAME = "exact"
+NAME = QUERY = SOURCE = "exact"
+HERE, THERE = "here", "there"
 OLD, NEW = "exact-old", "exact-new"
 PARTITIONS = 500
 RECORDS = 400
@@ -40,9 +50,11 @@ FOREIGN = 37
 ROUNDS = 9
 TIMES = 4.0
 """To reach, of the time that librdkafka takes for one look-up by time of the same partitions."""
+STORED = "from the store to the offsets"
 ASKED, READ, DECIDED = "the topic, ends, begins and times", "the records around each place", "deciding"
 _BASE_MS = 1_700_000_000_000
 _PER_MS = 5
+_PER_BATCH = 4
 _SECONDS = 60.0
 RULES = Rules(methods=(MethodName.EXACT, MethodName.TIMESTAMP), buffer_ms=0)
 
@@ -62,10 +74,12 @@ def measure(setting: Setting) -> list[Row]:
         with Link(cluster, name="bench") as link:
             tails = _tails(link, positions)
             wants = _wants(positions, tails)
+            tracked = _Tracked(setting.directory / "exact", bootstrap, link, positions, tails)
             times = {TopicPartition(NEW, want.partition): want.timestamp_ms or 0 for want in wants}
             theirs = TheirLookup(bootstrap)
             clients: dict[str, Callable[[], object]] = {
                 "tails": lambda: _tails(link, positions),
+                STORED: tracked.places,
                 "warm": lambda: _places(link, wants),
                 "parts": lambda: parts.append(_parts(link, wants)),
                 "cold": lambda: _cold(cluster, wants),
@@ -81,6 +95,7 @@ def measure(setting: Setting) -> list[Row]:
                 for key, offset in theirs.ask_each(times).items()
             )
             theirs.close()
+            tracked.close()
     return _rows(milliseconds, parts, repeats)
 
 
@@ -102,12 +117,12 @@ def _tails(link: Link, positions: Mapping[TopicPartition, int]) -> Mapping[Topic
 def _wants(positions: Mapping[TopicPartition, int], tails: Mapping[TopicPartition, LastRecords]) -> list[Want]:
     return [
         Want(
-            source="bench",
+            source=SOURCE,
             topic=OLD,
             partition=key.partition,
             target_topic=NEW,
             offset=position,
-            ring=tuple(tails[key].records),
+            ring=tails[key].records,
             ring_offset=position,
             dense=None,
             begin_known=0,
@@ -119,10 +134,84 @@ def _wants(positions: Mapping[TopicPartition, int], tails: Mapping[TopicPartitio
 
 def _places(log: ClusterLog, wants: Sequence[Want]) -> None:
     """Resolve, and require of each partition the one right answer."""
-    found = resolve(log, wants, RULES, old_ends={}, now=datetime.now(UTC), timeout=_SECONDS)
-    wrong = [each for each in found.targets if each.target_offset != each.offset + FOREIGN or not each.exact]
-    if wrong or len(found.targets) != len(wants):
-        raise BenchError(f"{len(wrong)} places are not exact, first {wrong[:1]}")
+    _require_exact(resolve(log, wants, RULES, old_ends={}, now=datetime.now(UTC), timeout=_SECONDS))
+
+
+def _require_exact(found: Resolution | None) -> None:
+    targets = () if found is None else found.targets
+    wrong = [each for each in targets if each.target_offset != each.offset + FOREIGN or not each.exact]
+    if wrong or len(targets) != PARTITIONS:
+        raise BenchError(f"{len(wrong)} of {len(targets)} places are not exact, first {wrong[:1]}")
+
+
+class _Tracked:
+    """The rows of one query in a store of its own, and the operation's way from them to offsets."""
+
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap: str,
+        link: Link,
+        positions: Mapping[TopicPartition, int],
+        tails: Mapping[TopicPartition, LastRecords],
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._link = link
+        self._settings = _settings(folder, bootstrap)
+        self._store = open_store(self._settings.store.get_secret_value())
+        self._report = CheckpointReport(
+            checkpoint=str(folder / "checkpoint"),
+            batch=KEPT_BATCHES - 1,
+            offsets={SOURCE: {OLD: {str(key.partition): offset for key, offset in positions.items()}}},
+        )
+        self._store.adopt(
+            Assignment(
+                query=QUERY, epoch=1, placed_epoch=1, desired=Desired.RUNNING, cluster=HERE, runner=QUERY,
+                checkpoint=self._report.checkpoint, starting_offsets=None, operation=None, changed_at=datetime.now(UTC),
+            )
+        )  # fmt: skip
+        for batch in range(KEPT_BATCHES):
+            behind = (KEPT_BATCHES - 1 - batch) * _PER_BATCH
+            rows = (_row(key, batch, offset - behind, tails[key].records) for key, offset in positions.items())
+            self._store.save_positions(rows)
+
+    def places(self) -> None:
+        """Look up, as a failover from a cluster that is gone, and require of each partition the one right answer."""
+        gatherer = FactGatherer(store=self._store, settings=self._settings, logs=self._log, clock=SystemClock())
+        facts = gatherer.before(OperationKind.FAILOVER, QUERY, THERE)
+        _require_exact(gatherer.after(replace(facts, standings=()), self._report, stateful=False).resolution)
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _log(self, cluster: str) -> Link:
+        return self._link
+
+
+def _settings(folder: Path, bootstrap: str) -> Tideover:
+    query = {
+        "pipeline": "bench.exact:none", "sources": {SOURCE: {"topics": [OLD]}}, "clusters": [HERE, THERE],
+        "runners": [QUERY], "checkpoint": str(folder / "checkpoint"), "sink": "keyed",
+        "methods": list(RULES.methods), "buffer": "0s",
+    }  # fmt: skip
+    return Tideover.model_validate(
+        {
+            "store": f"sqlite:///{folder / 'tideover.db'}",
+            "clusters": {name: {"bootstrap": [bootstrap]} for name in (HERE, THERE)},
+            "routes": [{"from": HERE, "to": THERE, "topics": {OLD: NEW}}],
+            "runners": {QUERY: {"site": "bench"}},
+            "queries": {QUERY: query},
+        }
+    )
+
+
+def _row(key: TopicPartition, batch: int, offset: int, remembered: Fingerprints) -> Position:
+    ring = remembered.before(offset)
+    return Position(
+        query=QUERY, epoch=1, cluster=HERE, source=SOURCE, topic=key.topic, partition=key.partition, batch=batch,
+        offset=offset, timestamp_ms=ring.newest_timestamp, leader_epoch=0, topic_id=None, ring=ring, dense=True,
+        tracked_at=datetime.now(UTC),
+    )  # fmt: skip
 
 
 class _Timed:
@@ -179,19 +268,19 @@ def _rows(milliseconds: Mapping[str, Sequence[float]], parts: Sequence[Mapping[s
         *(
             Row(
                 measurement=NAME,
-                what=f"exact place of {PARTITIONS} partitions, {state}",
+                what=f"exact place of {PARTITIONS} partitions, {what}",
                 unit="ms",
-                ours=Spread.of(milliseconds[state]),
+                ours=Spread.of(milliseconds[name]),
                 limit=multiple(TIMES, by_time.spread),
                 others=(by_time,),
                 note=note,
             )
-            for state in ("warm", "cold")
+            for name, what in ((STORED, STORED), ("warm", "the look-up alone"), ("cold", "the look-up alone, cold"))
         ),
         *(
             Row(
                 measurement=NAME,
-                what=f"of these, warm: {part}",
+                what=f"of the look-up alone: {part}",
                 unit="ms",
                 ours=Spread.of(each[part] for each in parts[1:]),  # the first warms up
             )

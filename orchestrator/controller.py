@@ -106,10 +106,10 @@ class Controller:
         else:
             self._has_store()
 
-    @property
-    def step_seconds(self) -> float:
-        """How soon the next round should begin after this one has."""
-        return min(REST_STEP_SECONDS, self.rest_seconds) if self._is_calm else STEP_SECONDS
+    def step_seconds(self, *, woken: bool) -> float:
+        """How soon the next round should begin after this one has; ``woken`` if requests wake the loop."""
+        rest = self.rest_seconds if woken else min(REST_STEP_SECONDS, self.rest_seconds)
+        return rest if self._is_calm else STEP_SECONDS
 
     def close(self) -> None:
         """Let the drivers end after their tick, and the next controller lead at once. What was begun stays open."""
@@ -276,7 +276,7 @@ def run_controller(
             began, woken = time.monotonic(), wakeups.count
             controller.tick()
             pulse.beat(time.monotonic())
-            wakeups.wait(woken, max(0.0, controller.step_seconds - (time.monotonic() - began)))
+            wakeups.wait(woken, max(0.0, controller.step_seconds(woken=wakeups.are_heard) - (time.monotonic() - began)))
             stop.wait(max(0.0, GAP_SECONDS - (time.monotonic() - began)))
     finally:
         if traces is not None:

@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 
 from orchestrator.cli.context import Context
+from orchestrator.cli.interpreter import share_turns
 from orchestrator.cli.render import print_error, talk
 from orchestrator.errors import ExitCode, OutcomeUnknown, UsageError, exit_code
 from orchestrator.shapes.json_shapes import asked_row
@@ -58,11 +59,6 @@ class Verbs(click.Group):
         return verb
 
 
-_SWITCH_SECONDS = 0.0005
-"""How long one thread computes while another waits to. With Python's own 5 ms an operation pays that at each of its
-hundred steps in the store while others move: the last of 25 was through 0.5 s later (``bench.crowd``)."""
-
-
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option(
     "-c", "--config", metavar="FILE", help="Configuration file. Default: $TIDEOVER_CONFIG, else ./tideover.yaml."
@@ -83,7 +79,7 @@ def cli(context: click.Context, config: str | None) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code. Nothing escapes: an uncaught error would read as exit 1, refused."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    sys.setswitchinterval(_SWITCH_SECONDS)
+    share_turns()
     try:
         _check_text(given)
         result = cli.main(args=given, prog_name="tideover", standalone_mode=False)

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.decide.lookup_wants import DEFAULT_BUFFER, newest_of
 from state.model.entities import Assignment, Position
-from state.model.fingerprints import back
+from state.model.fingerprints import back, timestamps_of
 from state.model.maintenance import Disorder, TopicDisorder
 from streaming.resume.model import Want
 
@@ -99,16 +99,16 @@ def reach(want: Want, buffer_ms: int, clock_ms: int | None) -> int | None:
     if want.timestamp_ms is None:
         return None
     default = max(buffer_ms, _DEFAULT_MS)
-    newest = max((record.timestamp_ms for record in want.ring), default=None)
+    newest = max(timestamps_of(want.ring), default=None)
     if newest is None:
         return default
-    last = max(record.timestamp_ms for record in want.ring[-LOOK:])
+    last = max(timestamps_of(want.ring[-LOOK:]))
     behind = want.timestamp_ms - (last if clock_ms is None else min(last, clock_ms))
     return min(buffer_ms + behind, default) if want.timestamp_ms > newest else buffer_ms + behind
 
 
 def _back(row: Position) -> int:
-    return back((record.timestamp_ms for record in row.ring), clock_ms(row))
+    return back(timestamps_of(row.ring), clock_ms(row))
 
 
 def clock_ms(row: Position) -> int:

@@ -8,13 +8,14 @@ where consecutive rows prove it.
 How places are looked for, as the settings of a query and of its route say. Pure.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import Assignment, EndSample, Position, QueryFact, TopicPartition
-from state.model.fingerprints import Fingerprints
+from state.model.fingerprints import LIMIT, Fingerprints
 from state.settings.keys import Query, Route
 from streaming.resume.model import Rules, Want
 
@@ -128,15 +129,50 @@ def wants_of(
     ``positions`` are the query's rows of the cluster in use (all batches that are kept), ``ends`` the last samples of
     that cluster. Topics that the route does not name keep their name; a gate refuses them before.
     """
-    rows: dict[tuple[str, str, int], list[Position]] = {}
-    for row in sorted(positions, key=lambda position: position.batch):
-        rows.setdefault((row.source, row.topic, row.partition), []).append(row)
+    rows = _by_partition(positions)
     return tuple(
         _want(source, topic, int(partition), offset, rows.get((source, topic, int(partition)), []), ends, route)
         for source, topics in sorted(offsets.items())
         for topic, partitions in sorted(topics.items())
         for partition, offset in sorted(partitions.items(), key=lambda item: int(item[0]))
     )
+
+
+def batches_looked_into(positions: Iterable[Position], offsets: Offsets) -> frozenset[int]:
+    """The batches whose rings ``wants_of`` goes by, for these end offsets; of all others it counts the records alone.
+
+    ``positions`` may have their rings counted. Mostly it is one batch, the checkpoint's.
+    """
+    return frozenset(
+        row.batch
+        for (source, topic, partition), rows in _by_partition(positions).items()
+        if (offset := offsets.get(source, {}).get(topic, {}).get(str(partition))) is not None
+        for row in _nearest(rows, offset)
+    )
+
+
+def with_rings(positions: Iterable[Position], batches: Collection[int], read: Iterable[Position]) -> list[Position]:
+    """Positions whose rings were counted, those of some batches as they were ``read`` since.
+
+    A store drops batches at any time: one that is gone by then remembers nothing.
+    """
+    known = {_row(row): row for row in read}
+    return [
+        row if row.batch not in batches else known.get(_row(row)) or replace(row, ring=Fingerprints())
+        for row in positions
+    ]
+
+
+def _row(position: Position) -> tuple[int, int, str, str, int]:
+    return position.epoch, position.batch, position.source, position.topic, position.partition
+
+
+def _by_partition(positions: Iterable[Position]) -> dict[tuple[str, str, int], list[Position]]:
+    """By source, topic and partition, the oldest batch first."""
+    rows: dict[tuple[str, str, int], list[Position]] = {}
+    for row in sorted(positions, key=lambda position: position.batch):
+        rows.setdefault((row.source, row.topic, row.partition), []).append(row)
+    return rows
 
 
 def _want(
@@ -156,7 +192,7 @@ def _want(
         partition=partition,
         target_topic=standby_topic(route, topic) or topic,
         offset=offset,
-        ring=tuple(ring),
+        ring=ring,
         ring_offset=ring_offset,
         dense=_proven_dense(rows, ring_offset, offset),
         begin_known=sample.begin if sample else None,
@@ -169,10 +205,10 @@ def _best_ring(rows: Sequence[Position], offset: int) -> tuple[Fingerprints, int
     """The ring that reaches nearest to ``offset``, of these the longest, and how far it reaches.
 
     A ring from beyond is cut, and then reaches only as far as its last record: what lay between that and ``offset`` may
-    have been skipped when the later end was read. Rings stay packed here: a place has a dozen, and one is used.
+    have been skipped when the later end was read.
     """
     best, best_reach = Fingerprints(), None
-    for row in rows:
+    for row in _nearest(rows, offset):
         ring = Fingerprints.of(row.ring)
         if row.offset > offset:
             ring = ring.before(offset)
@@ -182,6 +218,19 @@ def _best_ring(rows: Sequence[Position], offset: int) -> tuple[Fingerprints, int
         if best_reach is None or (reach, len(ring)) >= (best_reach, len(best)):
             best, best_reach = ring, reach
     return best, best_reach
+
+
+def _nearest(rows: Sequence[Position], offset: int) -> list[Position]:
+    """The rows of a partition of which one has that ring; told by their offsets, and by how many records they have."""
+    told = [row for row in rows if row.ring]
+    upto = max((row for row in told if row.offset <= offset), key=_reach, default=None)
+    if upto is not None and upto.offset == offset and len(upto.ring) >= LIMIT:
+        return [upto]
+    return [*([] if upto is None else [upto]), *(row for row in told if row.offset > offset)]
+
+
+def _reach(row: Position) -> tuple[int, int, int]:
+    return row.offset, len(row.ring), row.batch
 
 
 def _proven_dense(rows: Sequence[Position], start: int | None, offset: int) -> bool | None:

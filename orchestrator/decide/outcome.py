@@ -24,6 +24,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from state.model.entities import Fingerprint, Operation
+from state.model.fingerprints import digests_of
 from state.settings.keys import MethodName
 from streaming.cluster_log import LogRecord
 from streaming.resume.model import Target
@@ -134,15 +135,18 @@ def _row(target: Target, most: int, margin: int) -> dict[str, object]:
         "new_after_ms": read_until_ms(target.last) if target.last else None,
         "repeated": 0,
         "exposed": None,
-        "records": _witnesses([each for each in target.last if each not in later], most, target.after_last),
+        "records": _witnesses(
+            [each for each in target.last if each not in later] if later else target.last, most, target.after_last
+        ),
     }
 
 
 def _witnesses(records: Sequence[Fingerprint], most: int, after: int) -> list[str]:
     """``timestamp_ms:digest:following``: the newest without a twin, and how many were read after each of them."""
-    times = Counter(record.digest for record in records)
-    alone = [(i, record) for i, record in enumerate(records) if times[record.digest] == 1][-most:] if most else []
-    return [f"{record.timestamp_ms}:{record.digest.hex()}:{len(records) - 1 - i + after}" for i, record in alone]
+    digests = digests_of(records)
+    times = Counter(digests)
+    alone = [i for i, digest in enumerate(digests) if times[digest] == 1][-most:] if most else []
+    return [f"{records[i].timestamp_ms}:{digests[i].hex()}:{len(records) - 1 - i + after}" for i in alone]
 
 
 def to_read(plan: Plan, reached: Reached, *, most: int) -> dict[StandbyPartition, tuple[int, int]]:

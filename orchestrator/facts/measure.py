@@ -127,7 +127,7 @@ def count_exposed(
     wants = [
         Want(
             source=each.key.source, topic=each.key.topic, partition=each.key.partition, target_topic=each.topic,
-            offset=each.end, ring=tuple(tails[TopicPartition(each.key.topic, each.key.partition)].records),
+            offset=each.end, ring=tails[TopicPartition(each.key.topic, each.key.partition)].records,
             ring_offset=each.end, dense=None, begin_known=None, timestamp_ms=None,
         )
         for each in left

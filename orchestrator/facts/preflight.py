@@ -138,7 +138,7 @@ def _replication(
 
 def _standings(logs: Logs, store: ControllerStore, query: str, cluster: str) -> tuple[Standing, ...] | None:
     """What became of the newest positions on the cluster in use; one bounded question of each kind."""
-    newest = newest_of(since_placed(store.positions(query), store.assignment(query)))
+    newest = newest_of(since_placed(store.positions(query, rings=False), store.assignment(query)))
     try:
         return validate(logs(cluster), newest, timeout=DESCRIBE_SECONDS) if newest else None
     except KafkaError:

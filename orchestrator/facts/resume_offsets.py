@@ -11,7 +11,15 @@ from typing import Any
 
 from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
-from orchestrator.decide.lookup_wants import rules_of, since_placed, sound_ends, wants_of
+from orchestrator.decide.lookup_wants import (
+    batches_looked_into,
+    newest_of,
+    rules_of,
+    since_placed,
+    sound_ends,
+    wants_of,
+    with_rings,
+)
 from orchestrator.decide.move_facts import MoveFacts
 from orchestrator.decide.operation.phases import BEHIND_COMMIT
 from orchestrator.decide.unread import Arrival, arrival, shifted
@@ -74,7 +82,7 @@ class ResumeOffsets:
 
     def look_ahead(self, facts: MoveFacts, report: CheckpointReport) -> None:
         """Resolve before the fence is done. Raises ``KafkaError``."""
-        sampled, positions = self._ends(facts, report), self._read(facts, report)
+        sampled, positions = self._ends(facts, report), self._read(facts, report, self._with_rings(facts, report))
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
         asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
@@ -87,7 +95,8 @@ class ResumeOffsets:
 
     def resolve(self, facts: MoveFacts, report: CheckpointReport) -> tuple[MoveFacts, Resolution, Resolution | None]:
         """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
-        positions, sampled = self._read(facts, report), self._ends(facts, report)
+        tracked, sampled = self._with_rings(facts, report), self._ends(facts, report)
+        positions = self._read(facts, report, tracked)
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         if facts.standings is None:
             known = truncation.tracked_at(since_placed(positions, facts.assignment), report.offsets)
@@ -96,12 +105,12 @@ class ResumeOffsets:
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
         cut = truncation.cut_off(facts.standings, wants)
         if not cut:
-            return replace(facts, resets=()), *self._found(facts, report, wants, ends)
+            return replace(facts, resets=()), *self._found(facts, report, wants, ends, tracked)
         proofs = truncation.placed_positions(wants, self._ask(facts, wants, ends))
         resets = truncation.resets_of(cut, proofs, on_no_match=facts.policy.on_no_match, consents=facts.consents)
         facts = replace(facts, resets=resets)
         if not truncation.is_set_back(resets):
-            return facts, *self._found(facts, report, wants, ends)
+            return facts, *self._found(facts, report, wants, ends, tracked)
         common = common_history(self._read_from(facts), positions, resets, facts.settings.committed_only)
         back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), [*positions, *common], sampled)
         # The planned batch held records of the log as it was, so that it cannot be planned again.
@@ -172,14 +181,15 @@ class ResumeOffsets:
         report: CheckpointReport,
         wants: tuple[Want, ...],
         ends: Mapping[TopicPartition, EndSample],
+        tracked: Sequence[Position],
     ) -> tuple[Resolution, Resolution | None]:
         ahead = self._fresh_ahead()
         if report.planned is None or facts.fresh:
             if ahead and (ahead.target, ahead.wants) == (facts.target, wants) and _all_exact(ahead.resolution):
                 return ahead.resolution, None
             return self._ask(facts, wants, ends), None
-        planned, _ = self._wants(facts, report.planned.offsets, self.tracked(facts), ends)
-        together = tuple(dict.fromkeys(wants + planned))
+        planned, _ = self._wants(facts, report.planned.offsets, tracked, ends)
+        together = tuple({_key(want): want for want in planned + wants}.values())
         both = self._ask(facts, together, ends)
         if _keys(both.targets) != _wanted(together):  # partitions that do not match one to one have common places
             return self._ask(facts, wants, ends), self._ask(facts, planned, ends)
@@ -218,11 +228,26 @@ class ResumeOffsets:
         return {key: sample for key, sample in ends.items() if (sample.sampled_at < replaced) == before}
 
     def tracked(self, facts: MoveFacts) -> list[Position]:
-        return since_placed(self._store.positions(facts.query), facts.assignment)
+        """The positions of the place in use, with their records counted and not read."""
+        return since_placed(self._store.positions(facts.query, rings=False), facts.assignment)
 
-    def _read(self, facts: MoveFacts, report: CheckpointReport) -> list[Position]:
+    def _with_rings(self, facts: MoveFacts, report: CheckpointReport) -> list[Position]:
+        """The same with the records that look-ups up to batch N, and up to the planned batch, go by.
+
+        Of the other batches they stay counted: a dozen of them would be hundreds of megabytes.
+        """
+        tracked = self.tracked(facts)
+        batches = batches_looked_into(tracked, report.offsets)
+        if report.planned is not None:
+            batches |= batches_looked_into(tracked, report.planned.offsets)
+        if facts.settings.buffer == "measured":
+            batches |= {row.batch for row in newest_of(tracked)}
+        read = [row for batch in sorted(batches) for row in self._store.positions(facts.query, batch=batch)]
+        return with_rings(tracked, batches, read)
+
+    def _read(self, facts: MoveFacts, report: CheckpointReport, tracked: list[Position]) -> list[Position]:
         """What is remembered of the records up to batch N: from the place before, too, if nothing was read in this."""
-        tracked, assignment, arrived = self.tracked(facts), facts.assignment, self.arrived(facts)
+        assignment, arrived = facts.assignment, self.arrived(facts)
         if assignment is None or arrived is None or not arrived.is_unread(report):
             return tracked
         before = replace(assignment, cluster=arrived.source, placed_epoch=1)
@@ -278,12 +303,12 @@ def _part(both: Resolution, wants: Sequence[Want]) -> Resolution:
 
 
 def _wanted(wants: Iterable[Want]) -> set[tuple[str, str, int, int]]:
-    return {(want.source, want.topic, want.partition, want.offset) for want in wants}
+    return {_key(want) for want in wants}
 
 
 def _keys(targets: Iterable[Target]) -> set[tuple[str, str, int, int]]:
     return {_key(target) for target in targets}
 
 
-def _key(target: Target) -> tuple[str, str, int, int]:
-    return target.source, target.topic, target.partition, target.offset
+def _key(asked: Want | Target) -> tuple[str, str, int, int]:
+    return asked.source, asked.topic, asked.partition, asked.offset

@@ -197,7 +197,7 @@ def end_wants(log: ClusterLog, topic: str, *, timeout: float) -> tuple[Want, ...
             partition=key.partition,
             target_topic=topic,
             offset=ends[key],
-            ring=tuple(tails[key].records),
+            ring=tails[key].records,
             ring_offset=ends[key] if tails[key].records else None,
             dense=True if tails[key].records else None,
             begin_known=begins[key],

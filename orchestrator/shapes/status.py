@@ -107,7 +107,7 @@ def query_json(store: ControllerStore, declared: Query | None, shown: QueryStatu
         "checkpoint": shown.checkpoint,
         "report": json_shapes.fact_detail(shown.report),
         "runners": runners,
-        "positions": json_shapes.position_rows(store.positions(shown.query)),
+        "positions": json_shapes.position_rows(store.positions(shown.query, rings=False)),
         "operations": [json_shapes.move_row(operation) for operation in newest],
         "requests": [json_shapes.request_row(request) for request in shown.requests],
         "automatic": json_shapes.automatic_json(shown),

@@ -8,7 +8,7 @@ are cut, joined and stored by copying bytes, and become objects only for who loo
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from struct import Struct
-from typing import Self, overload
+from typing import NoReturn, Self, overload
 
 from state.model.entities import Fingerprint
 
@@ -16,9 +16,12 @@ LIMIT = 256
 """Records that a position remembers."""
 
 _RECORD = Struct("<qq16s")
+RECORD_BYTES = _RECORD.size
 _OFFSET = Struct("<q")
 _TIMESTAMP = Struct("<8xq16x")
+_DIGEST = Struct("<16x16s")
 _DIGEST_BYTES = 16
+_DIGEST_AT = _RECORD.size - _DIGEST_BYTES
 _COUNT = Struct("<HB")
 _TAG = 1
 
@@ -146,6 +149,29 @@ class Fingerprints(Sequence[Fingerprint]):
         """The timestamps, oldest record first."""
         return (time for (time,) in _TIMESTAMP.iter_unpack(self.packed))
 
+    @property
+    def digests(self) -> Iterator[bytes]:
+        """The digests, oldest record first."""
+        return (digest for (digest,) in _DIGEST.iter_unpack(self.packed))
+
+    def alike(self, digest: bytes, *, first: int | None = None) -> int:
+        """How many records have this content, of the ``first`` so many or of all."""
+        end = len(self.packed) if first is None else first * _RECORD.size
+        found, at = 0, self.packed.find(digest, 0, end)
+        while at >= 0:
+            found += at % _RECORD.size == _DIGEST_AT
+            at = self.packed.find(digest, at + 1, end)
+        return found
+
+    @property
+    def unbroken(self) -> int:
+        """How many of the last records have consecutive offsets."""
+        if not self.packed:
+            return 0
+        newest = len(self) - 1
+        last = self._offset(newest)
+        return bisect_left(range(newest + 1), True, key=lambda back: self._offset(newest - back) != last - back)
+
     def _index(self, offset: int) -> int:
         """How many records lie before an offset."""
         length = len(self)
@@ -193,3 +219,37 @@ class Fingerprints(Sequence[Fingerprint]):
 
     def __repr__(self) -> str:
         return f"Ring.of({list(self)})"
+
+
+def timestamps_of(records: Sequence[Fingerprint]) -> list[int]:
+    """The timestamps of remembered records, in their order; a ring is not unpacked for it."""
+    return list(records.timestamps if isinstance(records, Fingerprints) else (each.timestamp_ms for each in records))
+
+
+def digests_of(records: Sequence[Fingerprint]) -> list[bytes]:
+    """The digests of remembered records, in their order; a ring is not unpacked for it."""
+    return list(records.digests if isinstance(records, Fingerprints) else (each.digest for each in records))
+
+
+class Counted(Sequence[Fingerprint]):
+    """A ring of which a store was asked for the length alone; to look into it is a mistake, and raises ``LookupError``.
+
+    Twelve batches of 3,500 partitions hold 340 MB of rings, and a look-up goes by one batch of them.
+    """
+
+    __slots__ = ("_length",)
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Fingerprint: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Fingerprint]: ...
+
+    def __getitem__(self, index: int | slice) -> NoReturn:
+        raise LookupError(f"these {self._length} fingerprints were counted, and not read")

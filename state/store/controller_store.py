@@ -224,8 +224,11 @@ class ControllerStore(RunnerStore, Protocol):
     def intents(self, operation_id: str) -> Sequence[Intent]: ...
 
     # -- facts -----------------------------------------------------------------------------------------------------
-    def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
-        """Of one batch, or all that are kept; ordered by epoch, batch, source, topic, partition."""
+    def positions(self, query: str, *, batch: int | None = None, rings: bool = True) -> Sequence[Position]:
+        """Of one batch, or all that are kept; ordered by epoch, batch, source, topic, partition.
+
+        Without ``rings`` the remembered records are not read, but counted (``state.model.fingerprints.Counted``).
+        """
 
     def tracked_batch(self, query: str) -> int | None:
         """The newest batch of which positions are kept, tracked since the query came to where it is assigned."""

@@ -234,7 +234,7 @@ def _ring(run: Lookup, case: Case, records: Sequence[Fingerprint] | None = None)
 def _low_time(run: Lookup, topic: str, ring: FingerprintMatcher) -> int:
     """A record's own time never looks up a place after it, so the largest of the last K bounds the place from below."""
     if run.is_compacted(topic):
-        return max(0, min(record.timestamp_ms for record in ring.records))
+        return max(0, min(ring.ring.timestamps))
     newest = max(record.timestamp_ms for record in ring.tail)
     return max(0, newest - (SKEW_MS if run.asks_append_time(topic) else 0))
 
@@ -258,7 +258,7 @@ def _scan(run: Lookup, case: Case, ring: FingerprintMatcher, question: Question)
         append_time=append_time,
         gap=case.want.offset - (case.want.offset if case.want.ring_offset is None else case.want.ring_offset),
         dense=case.want.dense is True and is_countable(case.want, case.want.source in run.rules.committed_only),
-        read=None if len(ring.records) == len(case.want.ring) else _ring(run, case),
+        read=None if ring.size == len(case.want.ring) else _ring(run, case),
     )
     return case.scan
 

@@ -150,7 +150,7 @@ class Scan:
     def restart(self, lo: int) -> None:
         """Search again from another lower bound."""
         fillers = min(self.ring.hidden, LOOK_AHEAD)  # what filled the holes may have been copied, aborted records say
-        back = len(self.ring.records) if self.compacted else 2 * self.ring.context + 8 + fillers
+        back = self.ring.size if self.compacted else 2 * self.ring.context + 8 + fillers
         self.lo = lo
         doubtful = self.ring.may_be_unread(self.begin_ms, append_time=self.append_time)
         from_begin = 0 < self.begin < lo and (doubtful or lo - self.begin <= self.ring.unbroken)

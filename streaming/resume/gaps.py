@@ -112,7 +112,7 @@ class PartialSearch(Search):
         if next_offset < self.end:
             return NEED_MORE
         there = {index for record in self.records for index in self._read.indices(record)}
-        sure = {record.offset for record in self.matcher.records}
+        sure = {record.offset for record in self.matcher.ring}
         held = [each for i, each in enumerate(self._read.records) if each.offset in sure or i in there]
         search = Search(self._read.holding(held), lo=self.lo, end=self.end, cut=self.cut)
         found = search.feed(self.records, self.end)

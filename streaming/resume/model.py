@@ -4,7 +4,7 @@ A *want* is one partition's position on the old cluster; a *target* is its place
 next-to-read. Method by method the rules are those of the module of the same name in this package.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,8 +23,8 @@ class Want:
     """The topic's name on the standby."""
     offset: int
     """Position to stand for: the checkpoint's end offset."""
-    ring: tuple[Fingerprint, ...]
-    """Records consumed before ``ring_offset``, oldest first; empty when nothing is remembered."""
+    ring: Sequence[Fingerprint]
+    """Records consumed before ``ring_offset``, oldest first, packed; empty when nothing is remembered."""
     ring_offset: int | None
     """Position at the end of the ring: ``offset`` when tracking was current, smaller when it lagged."""
     dense: bool | None
@@ -105,7 +105,7 @@ class Target:
     """Retention on the standby has deleted the records around the position; unread ones may have been among them."""
     later: tuple[Fingerprint, ...] = ()
     """Of ``replay_later_records``, those that are remembered: by them they are known when they come."""
-    last: tuple[Fingerprint, ...] = ()
+    last: Sequence[Fingerprint] = ()
     """What is remembered of the records before the position, where they belong to the standby's partition of that
     number: by them they are known when they are read again."""
     after_last: int = 0

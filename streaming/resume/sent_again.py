@@ -25,7 +25,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from state.model.entities import Fingerprint
-from state.model.fingerprints import back
+from state.model.fingerprints import back, timestamps_of
 from streaming.cluster_log import LogRecord
 from streaming.resume.methods.fingerprint_match import FingerprintMatcher
 from streaming.resume.model import Want
@@ -62,7 +62,7 @@ NOTHING = Resent()
 
 def read_until_ms(records: Sequence[Fingerprint]) -> int:
     """Time after which nothing was read: the largest that is remembered, and by how much times went back added."""
-    times = [record.timestamp_ms for record in records]
+    times = timestamps_of(records)
     return max(times) + back(times)
 
 
@@ -72,7 +72,7 @@ class Behind:
     def __init__(self, ring: FingerprintMatcher, records: Sequence[LogRecord]) -> None:
         self.records = records
         self._ring = ring
-        self._top_ms = max(record.timestamp_ms for record in ring.records)
+        self._top_ms = ring.top_ms
         self._last, self._newest, self._alike = self._copies()
 
     def proven(self) -> Resent:
@@ -134,7 +134,7 @@ class Behind:
     def _copies(self) -> tuple[int, int, int]:
         """The last copy of a remembered record, which one that is, and the last record that may be one; -1 for none."""
         last = newest = alike = -1
-        if {each.digest for each in self._ring.records}.isdisjoint(each.digest for each in self.records):
+        if set(self._ring.ring.digests).isdisjoint(each.digest for each in self.records):
             return last, newest, alike
         run, before, top = 0, -1, self._top_ms
         for at, record in enumerate(self.records):
@@ -159,15 +159,15 @@ class Behind:
 
     @cached_property
     def _slack_ms(self) -> int:
-        return 2 * _most_back_ms([record.timestamp_ms for record in self._ring.records])
+        return 2 * _most_back_ms(list(self._ring.ring.timestamps))
 
     @cached_property
     def _is_told_by_content(self) -> bool:
-        return len({each.digest for each in self._ring.records}) == len(self._ring.records)
+        return len(set(self._ring.ring.digests)) == self._ring.size
 
     @cached_property
     def _is_told_by_time(self) -> bool:
-        return len({(each.digest, each.timestamp_ms) for each in self._ring.records}) == len(self._ring.records)
+        return len({(each.digest, each.timestamp_ms) for each in self._ring.ring}) == self._ring.size
 
 
 def _enough(record: LogRecord) -> int:

@@ -146,7 +146,7 @@ def target(question: MethodInput, old: EndSample | None, *, ever_read: int, note
         error=None if isinstance(place, ResumeOffset) else _error(facts),
         expired=is_retention(facts.alignment) or _emptied(question),
         later=remembered(want, cost.replay_later_records),
-        last=_last(want, facts) + facts.resent.seen,
+        last=(*_last(want, facts), *facts.resent.seen) if facts.resent.seen else _last(want, facts),
         after_last=0 if want.ring_offset is None else want.offset - want.ring_offset,
         sent_again=isinstance(place, ResumeOffset) and place.exact and facts.resent.records != 0,
     )
@@ -183,7 +183,7 @@ def in_order(targets: Iterable[Target], wants: Sequence[Want]) -> tuple[Target, 
     return tuple(sorted(targets, key=lambda t: (rank[t.source], t.target_topic, t.target_partition)))
 
 
-def _last(want: Want, facts: StandbyLookup) -> tuple[Fingerprint, ...]:
+def _last(want: Want, facts: StandbyLookup) -> Sequence[Fingerprint]:
     """The ring, unless it is of other partitions, of a log that was cut, or it is unknown what was read after it."""
     mixed = isinstance(facts.alignment, NoPlace) and facts.alignment.cause is Cause.REPARTITIONED
     whole = want.ring_offset == want.offset or want.dense is True

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from state.model.fingerprints import timestamps_of
 from streaming.cluster_log import OffsetAnswer, PartitionError, TopicFacts
 from streaming.resume import notes
 from streaming.resume.methods.content_search import Cause, Found, NoPlace
@@ -79,7 +80,7 @@ def expired(outcome: Found | NoPlace | None, want: Want, first: OffsetAnswer | N
         return NoPlace(Cause.DEADLINE)
     if isinstance(outcome, Found) or outcome.cause not in (Cause.MISMATCH, Cause.THIN):
         return outcome
-    newest = max((record.timestamp_ms for record in want.ring), default=0)
+    newest = max(timestamps_of(want.ring), default=0)
     if first is not None and first.timestamp_ms is not None and newest < first.timestamp_ms:
         return NoPlace(Cause.RETENTION, notes.retention(first.timestamp_ms, newest))
     return outcome

@@ -185,7 +185,7 @@ class Filled:
             partition=number,
             target_topic=case.topic,
             offset=position,
-            ring=tuple(tail.records),
+            ring=tail.records,
             ring_offset=position,
             dense=None,
             begin_known=0,

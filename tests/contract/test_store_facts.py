@@ -9,7 +9,7 @@ import pytest
 
 from state.errors import Conflict, StaleTerm
 from state.model.entities import IntentKind, IntentState, Phase, RunState, TopicPartition
-from state.model.fingerprints import Fingerprints
+from state.model.fingerprints import Counted, Fingerprints
 from state.store.controller_store import ControllerStore
 from state.store.write_checks import KEPT_BATCHES
 from tests.contract import samples
@@ -145,6 +145,23 @@ def test_which_records_of_a_ring_were_not_committed_comes_back(store: Controller
     (found,) = store.positions("revenue")
     assert Fingerprints.of(found.ring).uncommitted == {2**40 - 1, 2**40 - 3}
     assert found == saved
+
+
+def test_rings_are_counted_where_nobody_asks_for_their_records(store: ControllerStore) -> None:
+    lengths = {0: 0, 1: 1, 2: 256}
+    store.save_positions(samples.position(partition=each, ring=samples.ring(n, 2**40)) for each, n in lengths.items())
+    found = store.positions("revenue", rings=False)
+    assert {row.partition: len(row.ring) for row in found} == lengths
+    assert all(isinstance(row.ring, Counted) for row in found)
+    assert [replace(row, ring=()) for row in found] == [replace(row, ring=()) for row in store.positions("revenue")]
+
+
+def test_records_that_were_not_committed_are_not_counted_twice(store: ControllerStore) -> None:
+    """What says so stands behind the records: sixteen of them take as much room as four more records."""
+    ring = Fingerprints.of(samples.ring(32, 2**40), [2**40 - 1 - each for each in range(16)])
+    store.save_positions([samples.position(ring=ring)])
+    (found,) = store.positions("revenue", rings=False)
+    assert len(found.ring) == 32
 
 
 def test_positions_are_upserted_and_come_back_in_order(store: ControllerStore) -> None:

@@ -76,7 +76,8 @@ def test_a_change_at_rest_is_told_within_the_probe_interval() -> None:
 
 def test_while_a_cluster_is_in_doubt_rounds_follow_each_other_sooner() -> None:
     world, _, site = at_work()
-    assert site.controller.step_seconds == REST_STEP_SECONDS
+    assert site.controller.step_seconds(woken=False) == REST_STEP_SECONDS
+    assert site.controller.step_seconds(woken=True) == site.controller.rest_seconds > REST_STEP_SECONDS
     site.looks.blocked["west"] = REFUSED
     pass_time(world, 3.0, site)
-    assert site.controller.step_seconds == STEP_SECONDS
+    assert {site.controller.step_seconds(woken=woken) for woken in (True, False)} == {STEP_SECONDS}

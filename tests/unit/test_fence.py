@@ -13,6 +13,7 @@ import pytest
 
 from state.messages import Evidence, FenceReport, FenceRequest, Process, ReleaseRequest, SinkState
 from state.settings.keys import Spark
+from streaming.clocks import SystemClock
 from streaming.process import Identity, is_gone, own_identity, started_at
 from streaming.spark.checkpoint.files import LocalFiles
 from streaming.spark.checkpoint.log_fence import planted_epochs, release
@@ -207,6 +208,19 @@ class HoldableRun:
         return SinkState.UNKNOWN
 
 
+class LooksOnly(SystemClock):
+    """Time passes by what is waited for and by nothing else, however busy the machine is."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def monotonic(self) -> float:
+        return self.passed
+
+    def wait(self, seconds: float) -> None:
+        self.passed += seconds
+
+
 def held(folder: Path, *here: Any, finish_seconds: float = 0.0) -> FenceReport:
     """A fence of a run that may be held."""
     guard = FenceContext(instance="mine", here=HERE, spark=Spark(), files=LocalFiles(), knows=lambda _: True)
@@ -214,7 +228,7 @@ def held(folder: Path, *here: Any, finish_seconds: float = 0.0) -> FenceReport:
         checkpoint=str(folder), epoch=4, operation="op", hosting=process(instance="mine"), wait_seconds=0.05,
         finish_seconds=finish_seconds,
     )  # fmt: skip
-    hold(request, cast(Any, here))
+    hold(request, cast(Any, here), LooksOnly())
     return fence(guard, request, cast(Any, here), DECLARED, lambda: UNKNOWN_SINK)
 
 

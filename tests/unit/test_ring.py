@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from state.model.entities import Fingerprint
-from state.model.fingerprints import LIMIT, Fingerprints, back
+from state.model.fingerprints import LIMIT, Counted, Fingerprints, back
 
 offsets = some.integers(0, 2**62)
 records = some.lists(
@@ -120,3 +120,34 @@ def test_a_record_that_is_read_again_as_committed_is_no_longer_uncommitted() -> 
 def test_bytes_that_are_no_ring_are_refused(stored: bytes) -> None:
     with pytest.raises((ValueError, struct.error)):
         Fingerprints.from_bytes(stored)
+
+
+@given(records, some.integers(0, 40))
+def test_a_packed_ring_answers_as_its_records_would(records: tuple[Fingerprint, ...], first: int) -> None:
+    packed = Fingerprints.of(records)
+    assert list(packed.digests) == [each.digest for each in records]
+    assert list(packed.timestamps) == [each.timestamp_ms for each in records]
+    for digest in {each.digest for each in records} | {bytes(16)}:
+        assert packed.alike(digest) == [each.digest for each in records].count(digest)
+        assert packed.alike(digest, first=first) == [each.digest for each in records[:first]].count(digest)
+
+
+def test_a_content_is_found_where_digests_stand_and_nowhere_else() -> None:
+    """Its bytes also lie across two records, and where offset and time are."""
+    times = struct.pack("<qq", 1, 1)
+    packed = Fingerprints.of([Fingerprint(1, 1, bytes(8) + times[:8]), Fingerprint(2, 1, bytes(16))])
+    assert (packed.packed.count(times), packed.alike(times)) == (1, 0)
+    assert packed.alike(bytes(16)) == 1
+
+
+@given(chunks)
+def test_the_last_records_are_unbroken_as_far_as_offsets_follow_each_other(chunk: list[int]) -> None:
+    last = chunk[-1] if chunk else 0
+    assert ring(chunk).unbroken == next((n for n in range(len(chunk)) if chunk[-1 - n] != last - n), len(chunk))
+
+
+def test_a_counted_ring_has_a_length_and_nothing_to_look_into() -> None:
+    assert (len(Counted(7)), bool(Counted(7)), bool(Counted(0))) == (7, True, False)
+    for look in (lambda ring: ring[0], lambda ring: ring[-1:], tuple, Fingerprints.of):
+        with pytest.raises(LookupError, match="these 7 fingerprints were counted, and not read"):
+            look(Counted(7))

@@ -6,10 +6,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
-from orchestrator.decide.lookup_wants import since_placed, sound_ends, standby_topic, wants_of
+from orchestrator.decide.lookup_wants import (
+    batches_looked_into,
+    since_placed,
+    sound_ends,
+    standby_topic,
+    wants_of,
+    with_rings,
+)
 from state.model.entities import Assignment, Desired, EndSample, Fingerprint, Position, TopicPartition
-from state.model.fingerprints import Fingerprints
+from state.model.fingerprints import LIMIT, Counted, Fingerprints
 from state.settings.keys import Route
 from streaming.resume.model import Want
 
@@ -20,7 +29,7 @@ ROUTE = Route.model_validate({"from": "east", "to": "west"})
 
 def row(batch: int, offset: int, ring: Iterable[int] = (), *, dense: bool | None = None, **place: Any) -> Position:
     where: dict[str, Any] = {"epoch": 1, "cluster": "east", **place}
-    fingerprints = tuple(Fingerprint(number, number * 10, bytes([number]) * 16) for number in ring)
+    fingerprints = tuple(Fingerprint(number, number * 10, bytes([number % 256]) * 16) for number in ring)
     return Position(
         query="q", **where, source="s", topic="t", partition=0, batch=batch,
         offset=offset,
@@ -197,3 +206,46 @@ def test_records_remembered_before_an_abort_count_if_unreadable_again() -> None:
     assert since_placed([ringed, moved], aborted) == [moved], "another end is another batch"
     anew = replace(row(8, 25, epoch=3), topic_id="new")
     assert since_placed([replace(ringed, topic_id="old"), anew], aborted) == [anew], "another topic has other records"
+
+
+def counted(rows: Iterable[Position]) -> list[Position]:
+    return [replace(row, ring=Counted(len(row.ring))) for row in rows]
+
+
+def longest_of_the_nearest(rows: list[Position], offset: int) -> tuple[int | None, tuple[Fingerprint, ...]]:
+    """By every row there is: how far its records before the position reach, and which they are."""
+    cut = [(row.offset, tuple(each for each in row.ring if each.offset < offset)) for row in rows]
+    told = [(end if end <= offset else known[-1].offset + 1, known) for end, known in cut if known]
+    return max(reversed(told), key=lambda each: (each[0], len(each[1])), default=(None, ()))  # the newest of equals
+
+
+rings = some.tuples(some.integers(0, 3), some.integers(0, 8), some.sets(some.integers(1, 9), max_size=3))
+"""How far a position stands behind the one before, how many records it remembers, and which of them it does not."""
+
+
+@given(some.lists(rings, max_size=6), some.integers(0, 12))
+@settings(max_examples=500)
+def test_a_want_is_the_same_where_only_the_batches_looked_into_are_read(
+    tracked: list[tuple[int, int, set[int]]], offset: int
+) -> None:
+    rows, end = [], 0
+    for batch, (step, length, missing) in enumerate(tracked):
+        end += step
+        rows.append(row(batch, end, [n for n in range(max(0, end - length), end) if end - n not in missing][-LIMIT:]))
+    batches = batches_looked_into(counted(rows), {"s": {"t": {"0": offset}}})
+    read = [row for row in rows if row.batch in batches]
+    found = want(offset, with_rings(counted(rows), batches, read))
+    assert found == want(offset, rows)
+    assert (found.ring_offset, found.ring) == longest_of_the_nearest(rows, offset)
+
+
+def test_one_batch_is_read_where_its_ring_is_full_and_ends_at_the_position() -> None:
+    rows = [row(batch, 300 + batch, range(batch + 300 - LIMIT, 300 + batch)) for batch in range(12)]
+    assert batches_looked_into(counted(rows), {"s": {"t": {"0": 307}}}) == {7}
+    assert batches_looked_into(counted(rows), {"s": {"t": {"0": 311}}}) == {11}
+    assert batches_looked_into(counted(rows), {"s": {"t": {"1": 311}}}) == frozenset()
+
+
+def test_a_batch_that_was_dropped_between_two_reads_remembers_nothing() -> None:
+    rows = [row(7, 20, range(10, 20))]
+    assert want(20, with_rings(counted(rows), {7}, [])).ring == ()

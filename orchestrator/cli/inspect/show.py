@@ -43,7 +43,7 @@ def show(ctx: Context, query: str, output: str) -> None:
     sampled = shown.readiness
     row = json_shapes.list_row(shown, now)
     runners = [json_shapes.runner_row(fact, now) for fact in store.runners() if fact.runner in settings.runners]
-    positions = json_shapes.position_rows(store.positions(query))
+    positions = json_shapes.position_rows(store.positions(query, rings=False))
     newest = store.operations(query=query, limit=NEWEST, kinds=EVERY_KIND)
     operations = [json_shapes.move_row(operation) for operation in newest]
     replication = store.replication(query)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from orchestrator.changes import Changes
 from orchestrator.cli import plan_summary, render
 from orchestrator.cli.context import Context, ask_to_type, ask_yes, is_attended, this_person
+from orchestrator.cli.interpreter import keep_loaded
 from orchestrator.cli.moves.options import CONSENTS, Flags
 from orchestrator.cli.progress import MANY, Counts, Progress, nothing_done, result_of
 from orchestrator.cli.selection import said, select
@@ -295,6 +296,7 @@ def carry_out(
 
 def follow(ctx: Context, requests: tuple[Request, ...], *, seconds: float, actor: str) -> None:
     """See requests through, here or by whoever leads, and say each line of their history as it is written."""
+    keep_loaded()
     clock = SystemClock()
     watch = Counts if len(requests) > MANY else Progress
     work = RequestWait(

@@ -8,6 +8,7 @@ import click
 
 from orchestrator.cli import context
 from orchestrator.cli.context import Context, pass_context
+from orchestrator.cli.interpreter import keep_loaded
 from orchestrator.cli.serve.run import ending_for_good
 from orchestrator.errors import ConfigError
 
@@ -50,6 +51,7 @@ def control(ctx: Context, name: str | None, log: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     pulse = own_pulse()
+    keep_loaded()
     http = _http(ctx, pulse) if settings.http.is_on else None
     history_log.begin()
     if http is not None:

@@ -7,6 +7,7 @@ import click
 
 from orchestrator.cli import context
 from orchestrator.cli.context import Context, pass_context, this_person
+from orchestrator.cli.interpreter import keep_loaded
 from orchestrator.errors import ConfigError, ExitCode, UnknownName
 
 
@@ -60,4 +61,5 @@ def run(ctx: Context, name: str, take_over: str | None, log: str) -> int:
 
     set_up_logs(log)
     consent = None if take_over is None else NameTakeover(actor=this_person(), reason=take_over.strip())
+    keep_loaded()
     return run_runner(ctx.settings, name, store=ctx.store, base=ctx.base, take_over=consent)

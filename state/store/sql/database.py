@@ -1,6 +1,6 @@
 """What every part of the SQL store shares: transactions, the term's guard, and rows as nouns."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
@@ -50,7 +50,9 @@ class Part:
             refuse_stale(term, connection.execute(_TERM).scalar())
             yield connection
 
-    def _rows(self, noun: type[Of], statement: sa.Select[Any], values: Mapping[str, object] | None = None) -> list[Of]:
+    def _rows(
+        self, noun: Callable[..., Of], statement: sa.Select[Any], values: Mapping[str, object] | None = None
+    ) -> list[Of]:
         """What a statement selects with these values, as nouns whose fields are its columns."""
         with translated(), self._engines.read.connect() as connection:
             rows = connection.execute(statement, values)

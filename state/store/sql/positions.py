@@ -10,11 +10,12 @@ the caller's choice: on SQLite a long one keeps heartbeats and the lease waiting
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 
 from state.model.entities import EndSample, Position, TopicPartition
-from state.model.fingerprints import Fingerprints
+from state.model.fingerprints import RECORD_BYTES, Counted, Fingerprints
 from state.store.sql.columns import Instant, bind_instant
 from state.store.sql.database import Part
 from state.store.sql.engine import host_time, translated
@@ -87,6 +88,15 @@ _KEY = 6
 
 _ORDER = tuple(positions.primary_key.columns)[1:]
 
+_RING_BYTES = sa.func.length(positions.c.ring)
+_PLAIN = sa.case((_RING_BYTES % RECORD_BYTES == 0, sa.null()), else_=sa.type_coerce(positions.c.ring, sa.LargeBinary))
+_COUNTED = (
+    *(column for column in positions.c if column is not positions.c.ring),
+    _PLAIN.label("ring"),
+    _RING_BYTES.label("ring_bytes"),
+)
+"""A ring without its records, as ``_counted`` takes it."""
+
 _OLDEST = """
     WITH RECURSIVE epochs (epoch) AS (
         SELECT max(epoch) FROM positions WHERE query = :query
@@ -140,9 +150,11 @@ class PositionTables(Part):
                 upsert(connection, _POSITIONS, chunk)
             _forget(connection, newest)
 
-    def positions(self, query: str, *, batch: int | None = None) -> Sequence[Position]:
-        found = sa.select(positions).where(positions.c.query == query).order_by(*_ORDER)
-        return self._rows(Position, found if batch is None else found.where(positions.c.batch == batch))
+    def positions(self, query: str, *, batch: int | None = None, rings: bool = True) -> Sequence[Position]:
+        found = sa.select(*(positions.c if rings else _COUNTED)).where(positions.c.query == query).order_by(*_ORDER)
+        return self._rows(
+            Position if rings else _counted, found if batch is None else found.where(positions.c.batch == batch)
+        )
 
     def tracked_batch(self, query: str) -> int | None:
         with translated(), self._engines.read.connect() as connection:
@@ -165,6 +177,13 @@ class PositionTables(Part):
 
 
 _POSITIONS = positions
+
+
+def _counted(*, ring: bytes | None, ring_bytes: int, **fields: Any) -> Position:
+    """A position whose ring stayed where it is. One that says what was not committed had to be read to be counted."""
+    return Position(
+        ring=Counted(ring_bytes // RECORD_BYTES) if ring is None else Fingerprints.from_bytes(ring), **fields
+    )
 
 
 def _in_order(rows: Mapping[tuple[object, ...], tuple[object, ...]]) -> list[tuple[object, ...]]:

@@ -165,7 +165,7 @@ class Search:
         last = at + 1 + min(self.matcher.hidden, LOOK_AHEAD)
         if len(self.records) < last and not is_end:
             return NEED_MORE
-        newest = len(self.matcher.records) - 1
+        newest = self.matcher.size - 1
         equal = [record.offset for record in self.records[at + 1 : last] if self.matcher.is_same(record, newest)]
         if not equal or found.repeats is None:
             return found
@@ -174,7 +174,7 @@ class Search:
 
     def _candidate(self) -> Outcome:
         """Judge the records not yet looked at that equal the last consumed one; the earliest that fits wins."""
-        seen, digest, lo, newest = self.records, self.matcher.last.digest, self._floor, len(self.matcher.records) - 1
+        seen, digest, lo, newest = self.records, self.matcher.last.digest, self._floor, self.matcher.size - 1
         first, self._checked = self._checked, len(seen)
         for at in range(first, len(seen)):
             record = seen[at]
@@ -202,9 +202,9 @@ class Search:
         Few records agree by chance; of what lay before all of them nothing is known, but that it is older. What fills a
         hole of the old offsets is as old as the last of them.
         """
-        if walk.agreed < len(self.matcher.records) or self.records[at].append_time:
+        if walk.agreed < self.matcher.size or self.records[at].append_time:
             return False
-        youngest = max(record.timestamp_ms for record in self.matcher.records)
+        youngest = self.matcher.top_ms
         here = self.records[bisect_left(self.records, self.lo, key=OFFSET) : at]
         times = [each.timestamp_ms for each in here if each.timestamp_ms >= youngest and self.matcher.newest(each) < 0]
         return max(times, default=youngest) > youngest or len(times) > self.matcher.hidden
@@ -258,7 +258,7 @@ class Search:
                 return self._first_seen(None)
             return NoPlace(Cause.MISMATCH, f"an equal record at {self._rejected - 1} has other records around it")
         if self.records:
-            at, newest = len(self.records) - 1, len(self.matcher.records) - 1
+            at, newest = len(self.records) - 1, self.matcher.size - 1
             for index in self.matcher.indices(self.records[at]):
                 if self._is_at_home(at, index):
                     missing = self.matcher.last.offset - self.matcher.records[index].offset
@@ -283,12 +283,12 @@ class Search:
 
     def _is_at_home(self, at: int, index: int) -> bool:
         walk = self.matcher.fit(self.records, at, index)
-        return walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, len(self.matcher.records)))
+        return walk.fit is Fit.FULL or (walk.fit is Fit.CUT and walk.agreed >= min(THIN, self.matcher.size))
 
     def _newest_survivor(self) -> Outcome:
         if not self._survivors:
             return NoPlace(Cause.COMPACTED) if self.lo < self.end else self._lagging()
-        newest = len(self.matcher.records) - 1
+        newest = self.matcher.size - 1
         index = max(self._survivors)
         place = self._survivors[index]
         here = [record for record in self.records if self.lo <= record.offset < place]

@@ -12,13 +12,14 @@ timestamp, so there the digest alone decides.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property
 from statistics import median_low
 from typing import NamedTuple
 
 from state.model.entities import Fingerprint
+from state.model.fingerprints import Fingerprints
 from streaming.cluster_log import LogRecord
 
 
@@ -57,7 +58,7 @@ class FingerprintMatcher:
 
     def __init__(
         self,
-        records: Sequence[Fingerprint],
+        records: Iterable[Fingerprint],
         context: int,
         *,
         timed: bool = True,
@@ -65,24 +66,31 @@ class FingerprintMatcher:
         disorder_ms: int = 0,
     ) -> None:
         self._asked = (context, timed, begin, disorder_ms)
-        self.records = tuple(records)
-        self.context = _telling(self.records, min(context, len(self.records)), timed=timed)
-        self.last = self.records[-1]
-        self.tail = self.records[-self.context :]
+        self.ring = Fingerprints.of(records)
+        self.size = len(self.ring)
+        self.context = _telling(self.ring, min(context, self.size), timed=timed)
+        self.tail = tuple(self.ring[-self.context :])
+        self.last = self.tail[-1]
         self.hidden = self.last.offset - self.tail[0].offset + 1 - self.context
         """How many old offsets between the last ``context`` records are missing (holes)."""
-        self.is_whole = self.last.offset == len(self.records) - 1
+        self.is_whole = self.last.offset == self.size - 1
         """Whether it holds every record of the partition up to its last one, from offset 0 on."""
-        self._is_first = self.records[0].offset <= begin
+        self._is_first = self.ring.first <= begin
 
     @cached_property
-    def _top_ms(self) -> int:
-        return max(record.timestamp_ms for record in self.records)
+    def records(self) -> tuple[Fingerprint, ...]:
+        """All of them, unpacked for who goes further back than the last ``context``; mostly nobody does."""
+        return tuple(self.ring)
+
+    @cached_property
+    def top_ms(self) -> int:
+        """The latest time among them."""
+        return max(self.ring.timestamps)
 
     @cached_property
     def _young_ms(self) -> int:
         """From when on a record is not older than half of these, the disorder taken off."""
-        return median_low(record.timestamp_ms for record in self.records) - self._asked[-1]
+        return median_low(self.ring.timestamps) - self._asked[-1]
 
     def holding(self, records: Sequence[Fingerprint]) -> "FingerprintMatcher":
         """The same with other records."""
@@ -91,6 +99,8 @@ class FingerprintMatcher:
 
     def last_is_unique(self, *, append_time: bool) -> bool:
         """Whether no other remembered record equals the last one; its time counts unless the standby has its own."""
+        if self.ring.alike(self.last.digest) == 1:
+            return True
         same = [record for record in self.records if record.digest == self.last.digest]
         return sum(append_time or record.timestamp_ms == self.last.timestamp_ms for record in same) == 1
 
@@ -105,8 +115,7 @@ class FingerprintMatcher:
     @property
     def unbroken(self) -> int:
         """How many of the last records have consecutive offsets."""
-        known, last = self.records, self.last.offset
-        return next((n for n in range(1, len(known)) if known[-n - 1].offset < last - n), len(known))
+        return self.ring.unbroken
 
     def is_told_apart(self, agreed: int) -> bool:
         """Whether one of the last ``agreed`` records has a content that no other remembered one has.
@@ -117,19 +126,19 @@ class FingerprintMatcher:
 
     @cached_property
     def _single(self) -> int:
-        return _newest_single(self.records)
+        return _newest_single(self.ring)
 
     @cached_property
     def _newest(self) -> dict[tuple[bytes, int], int]:
-        return {(record.digest, record.timestamp_ms): i for i, record in enumerate(self.records)}
+        return {each: i for i, each in enumerate(zip(self.ring.digests, self.ring.timestamps, strict=True))}
 
     @cached_property
     def _newest_digest(self) -> dict[bytes, int]:
-        return {record.digest: i for i, record in enumerate(self.records)}
+        return {digest: i for i, digest in enumerate(self.ring.digests)}
 
     def is_same(self, seen: LogRecord, index: int) -> bool:
         """Whether the standby's record equals the remembered one at ``index``."""
-        record = self.records[index]
+        record = self._record(index)
         return seen.digest == record.digest and (seen.append_time or seen.timestamp_ms == record.timestamp_ms)
 
     def newest(self, seen: LogRecord) -> int:
@@ -173,12 +182,12 @@ class FingerprintMatcher:
 
     def _is_later(self, seen: LogRecord) -> bool:
         """Whether a record is later than all that was read, and so rather an unread one that overtook."""
-        return not seen.append_time and seen.timestamp_ms > self._top_ms
+        return not seen.append_time and seen.timestamp_ms > self.top_ms
 
     def filled(self, records: Sequence[LogRecord]) -> tuple[int, int]:
         """Walking back from the last of the standby's records: how many are remembered, how many fill old holes."""
         known = strange = fillers = budget = 0
-        wanted = len(self.records) - 1
+        wanted = self.size - 1
         for seen in reversed(records):
             if wanted >= 0 and self.is_same(seen, wanted):
                 known, strange, fillers, wanted = known + 1, strange + fillers, 0, wanted - 1
@@ -190,7 +199,11 @@ class FingerprintMatcher:
         return known, strange
 
     def _hole(self, index: int) -> int:
-        return self.records[index + 1].offset - self.records[index].offset - 1
+        return self._record(index + 1).offset - self._record(index).offset - 1
+
+    def _record(self, index: int) -> Fingerprint:
+        back = index - self.size
+        return self.tail[back] if -self.context <= back else self.records[index]
 
     def stranger(self, seen: Sequence[LogRecord]) -> LogRecord | None:
         """The first record of a compacted log that may be an unread one although remembered ones follow it.
@@ -199,7 +212,7 @@ class FingerprintMatcher:
         between their copies than between themselves. Before the first of them only older ones lie; younger ones are
         there if all that is left of the remembered records is what was sent again. ``seen`` ends with a remembered one.
         """
-        oldest, youngest = min(each.timestamp_ms for each in self.records), max(each.timestamp_ms for each in self.tail)
+        oldest, youngest = min(self.ring.timestamps), max(each.timestamp_ms for each in self.tail)
         last: tuple[int, int] | None = None
         others: list[LogRecord] = []
         for record in seen:
@@ -226,7 +239,7 @@ class FingerprintMatcher:
         that agreed, every record equal to the last one counts, for there the walk forgives. A run that reaches the
         ring's start may go on before it, unless the ring begins with the log.
         """
-        if [record.digest for record in self.records].count(self.last.digest) == 1:
+        if self.ring.alike(self.last.digest) == 1:
             return 0, False
         keys = [(record.digest, 0 if append_time else record.timestamp_ms) for record in self.records]
         demanded = walk.agreed if walk.unbroken and not self.holed else 1
@@ -238,25 +251,24 @@ class FingerprintMatcher:
             if keys[index + 1 - length : index + 1] == keys[newest + 1 - length :]:
                 back = back or newest - index
                 open_ended = open_ended or index < self.context
-        return back, open_ended and self.records[0].offset > 0
+        return back, open_ended and self.ring.first > 0
 
 
-def _telling(records: Sequence[Fingerprint], context: int, *, timed: bool) -> int:
+def _telling(ring: Fingerprints, context: int, *, timed: bool) -> int:
     """How many of the last records no other run of the ring ends with: at least ``context``, at most ``WIDEST``."""
-    last, telling = records[-1].digest, context if timed else _newest_single(records)
-    if any(record.digest == last for record in records[:-context]):
-        backwards = [(record.digest, record.timestamp_ms if timed else 0) for record in reversed(records)]
+    telling = context if timed else _newest_single(ring)
+    if ring.alike(ring[-1].digest, first=len(ring) - context):
+        backwards = [(record.digest, record.timestamp_ms if timed else 0) for record in reversed(tuple(ring))]
         telling = max(telling, max(_repeats(backwards), default=0) + 1)
-    widened = max(context, min(telling, WIDEST, len(records)))
-    while widened > context and records[-1].offset - records[-widened].offset >= widened:
-        widened -= 1
-    return widened
+    widened = max(context, min(telling, WIDEST, len(ring)))
+    return context if widened == context else max(context, min(widened, ring.unbroken))
 
 
-def _newest_single(records: Sequence[Fingerprint]) -> int:
+def _newest_single(ring: Fingerprints) -> int:
     """How many of the last records reach back to one whose content the ring has once; 0 where there is none."""
-    counts = Counter(record.digest for record in records)
-    return next((back for back, record in enumerate(reversed(records), 1) if counts[record.digest] == 1), 0)
+    digests = list(ring.digests)
+    counts = Counter(digests)
+    return next((back for back, digest in enumerate(reversed(digests), 1) if counts[digest] == 1), 0)
 
 
 def _repeats(row: Sequence[tuple[bytes, int]]) -> Iterator[int]:

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 from state.messages import CheckpointReport, Evidence, FenceReport, FenceRequest, Process, SinkState
 from state.settings.keys import Spark
+from streaming.clocks import Clock, SystemClock
 from streaming.process import Identity, end_orphans, is_gone, orphans
 from streaming.spark.checkpoint.files import CheckpointFiles
 from streaming.spark.checkpoint.log_fence import Knows, is_under_way, plant, plant_epoch, require_unmoved
@@ -58,7 +59,7 @@ class FenceContext:
     knows: Knows
 
 
-def hold(request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> bool:
+def hold(request: FenceRequest, hosted: Sequence[QuerySupervisor], clock: Clock | None = None) -> bool:
     """Keep the query's run alive between two batches, so that it can go on elsewhere; whether it is quiet there.
 
     It stays where it is while the move finds its place: that costs no start, and its batch is finished first, or kept
@@ -68,13 +69,13 @@ def hold(request: FenceRequest, hosted: Sequence[QuerySupervisor]) -> bool:
     running = [one for one in hosted if not one.is_quiet]
     if len(running) != 1 or not (running[0].is_held or running[0].hold()):
         return False
-    (one,) = running
-    began = time.monotonic()
+    (one,), clock = running, clock or SystemClock()
+    began = clock.monotonic()
     while one.unrest() is not None and not one.keep_in_batch():
         patience = max(request.finish_seconds or _HOLD_SECONDS, _SILENT_SECONDS if one.waits_for_cluster else 0.0)
-        if time.monotonic() - began >= patience:
+        if clock.monotonic() - began >= patience:
             return False
-        time.sleep(_LOOK_SECONDS)
+        clock.wait(_LOOK_SECONDS)
     one.keep_held()
     return one.is_held
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from state.model.entities import Fingerprint
+from state.model.fingerprints import Fingerprints
 from state.settings.keys import MethodName
 from streaming.resume.model import Rules, Target, Want
 from tests.unit.resume.standby import T0, Slot, Standby, digest, rules, standby, want
@@ -256,7 +257,7 @@ def _position(
         partition=0,
         target_topic="orders",
         offset=end,
-        ring=tuple(Fingerprint(r.offset, r.time, digest(r.value)) for r in known),
+        ring=Fingerprints.of(Fingerprint(r.offset, r.time, digest(r.value)) for r in known),
         ring_offset=place,
         dense=rnd.choice([dense, dense, None]) if dense else rnd.choice([False, None]),
         begin_known=old[0].offset,

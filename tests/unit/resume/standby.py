@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from state.model.entities import EndSample, Fingerprint, TopicPartition
+from state.model.fingerprints import Fingerprints
 from state.settings.keys import MethodName
 from streaming.cluster_log import (
     ClusterLog,
@@ -150,8 +151,8 @@ class Standby:
         return out
 
 
-def ring(records: Iterable[Record], last: int = 256) -> tuple[Fingerprint, ...]:
-    return tuple(Fingerprint(offset, time, digest(value)) for offset, time, value in records)[-last:]
+def ring(records: Iterable[Record], last: int = 256) -> Fingerprints:
+    return Fingerprints.of(Fingerprint(offset, time, digest(value)) for offset, time, value in records)[-last:]
 
 
 def want(
