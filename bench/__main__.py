@@ -39,6 +39,7 @@ from bench.report import Report, Row, to_page, write
 from bench.setting import Setting
 from bench.steps_picture import to_svg
 from lab.world import KAFKA_VERSIONS
+from orchestrator.cli.interpreter import keep_loaded
 from reports.errors import ReportsError
 from reports.origin import origin
 from streaming import class_archive
@@ -68,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     directory.mkdir(parents=True, exist_ok=True)
     started_at, began = datetime.now(UTC), time.monotonic()
     machine = environment.machine()
+    keep_loaded()  # as each process of the product does
     rows: list[Row] = []
     failures: dict[str, str] = {}
     for name in chosen.only or MEASUREMENTS:

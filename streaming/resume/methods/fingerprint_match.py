@@ -69,9 +69,8 @@ class FingerprintMatcher:
         self.ring = Fingerprints.of(records)
         self.size = len(self.ring)
         self.context = _telling(self.ring, min(context, self.size), timed=timed)
-        self.tail = tuple(self.ring[-self.context :])
-        self.last = self.tail[-1]
-        self.hidden = self.last.offset - self.tail[0].offset + 1 - self.context
+        self.last = self.ring[-1]
+        self.hidden = self.last.offset - self._offset(self.size - self.context) + 1 - self.context
         """How many old offsets between the last ``context`` records are missing (holes)."""
         self.is_whole = self.last.offset == self.size - 1
         """Whether it holds every record of the partition up to its last one, from offset 0 on."""
@@ -79,8 +78,13 @@ class FingerprintMatcher:
 
     @cached_property
     def records(self) -> tuple[Fingerprint, ...]:
-        """All of them, unpacked for who goes further back than the last ``context``; mostly nobody does."""
+        """All of them, unpacked; mostly nobody asks."""
         return tuple(self.ring)
+
+    @property
+    def tail(self) -> Fingerprints:
+        """The last ``context`` of them."""
+        return self.ring[-self.context :]
 
     @cached_property
     def top_ms(self) -> int:
@@ -138,8 +142,8 @@ class FingerprintMatcher:
 
     def is_same(self, seen: LogRecord, index: int) -> bool:
         """Whether the standby's record equals the remembered one at ``index``."""
-        record = self._record(index)
-        return seen.digest == record.digest and (seen.append_time or seen.timestamp_ms == record.timestamp_ms)
+        _, timestamp_ms, digest = self.ring.at(index)
+        return seen.digest == digest and (seen.append_time or seen.timestamp_ms == timestamp_ms)
 
     def newest(self, seen: LogRecord) -> int:
         """Index of the newest remembered record that equals ``seen``; -1 when none does."""
@@ -199,11 +203,10 @@ class FingerprintMatcher:
         return known, strange
 
     def _hole(self, index: int) -> int:
-        return self._record(index + 1).offset - self._record(index).offset - 1
+        return self._offset(index + 1) - self._offset(index) - 1
 
-    def _record(self, index: int) -> Fingerprint:
-        back = index - self.size
-        return self.tail[back] if -self.context <= back else self.records[index]
+    def _offset(self, index: int) -> int:
+        return self.ring.at(index)[0]
 
     def stranger(self, seen: Sequence[LogRecord]) -> LogRecord | None:
         """The first record of a compacted log that may be an unread one although remembered ones follow it.
@@ -212,7 +215,7 @@ class FingerprintMatcher:
         between their copies than between themselves. Before the first of them only older ones lie; younger ones are
         there if all that is left of the remembered records is what was sent again. ``seen`` ends with a remembered one.
         """
-        oldest, youngest = min(self.ring.timestamps), max(each.timestamp_ms for each in self.tail)
+        oldest, youngest = min(self.ring.timestamps), max(self.tail.timestamps)
         last: tuple[int, int] | None = None
         others: list[LogRecord] = []
         for record in seen:
