@@ -159,7 +159,7 @@ class Behind:
 
     @cached_property
     def _slack_ms(self) -> int:
-        return 2 * _most_back_ms(list(self._ring.ring.timestamps))
+        return 2 * _most_back_ms(self._ring.ring.timestamps)
 
     @cached_property
     def _is_told_by_content(self) -> bool:

@@ -24,7 +24,7 @@ from tests.contract.test_store_races import outputs, racer
 from tests.postgres import Postgres
 
 SHORT = timedelta(milliseconds=300)
-NEWEST = "0016: Of how many partitions the last check of a query found the exact resume offset."
+NEWEST = "0017: What is remembered of a partition's records stands behind the other columns of a position."
 
 
 @pytest.fixture
@@ -139,6 +139,25 @@ def test_an_upgrade_keeps_probe_reports_and_verdicts(url: str, engines: Engines)
     store.close()
     with pytest.raises(sa.exc.IntegrityError, match="old term"), engines.write.begin() as connection:
         connection.execute(sa.text("UPDATE cluster_status SET term = 6"))
+
+
+def test_an_upgrade_keeps_positions_and_puts_their_rings_last(url: str, engines: Engines) -> None:
+    with engines.write.begin() as connection:
+        command.upgrade(migrate._config(connection), "0016")
+        rows = [values_of(samples.position(partition=0)), values_of(samples.position(partition=1, ring=(), dense=True))]
+        connection.execute(sa.insert(schema.positions), rows)
+    upgrade_store(url)
+    store = open_store(url)
+    assert store.positions("revenue") == [
+        samples.position(partition=0),
+        samples.position(partition=1, ring=(), dense=True),
+    ]
+    store.close()
+    with engines.write.connect() as connection:
+        columns = [column["name"] for column in sa.inspect(connection).get_columns("positions")]
+    assert "positions_before" not in tables(engines)
+    if engines.dialect == "sqlite":
+        assert columns[-1] == "ring", "what stands behind it would be read through it"
 
 
 def test_a_rehearsal_does_everything_and_keeps_nothing(old: str, monkeypatch: pytest.MonkeyPatch) -> None:

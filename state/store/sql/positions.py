@@ -214,9 +214,9 @@ def _position_row(position: Position, dialect: str) -> tuple[object, ...]:
         position.timestamp_ms,
         position.leader_epoch,
         position.topic_id,
-        Fingerprints.of(position.ring).to_bytes(),
         position.dense,
         bind_instant(position.tracked_at, dialect),
+        Fingerprints.of(position.ring).to_bytes(),
     )
 
 

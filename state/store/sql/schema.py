@@ -234,9 +234,9 @@ positions = sa.Table(
     sa.Column("timestamp_ms", Big),
     sa.Column("leader_epoch", sa.Integer),
     sa.Column("topic_id", sa.Text),
-    sa.Column("ring", Packed, nullable=False),
     sa.Column("dense", sa.Boolean),
     sa.Column("tracked_at", Instant, nullable=False),
+    sa.Column("ring", Packed, nullable=False),
 )
 
 ends = sa.Table(

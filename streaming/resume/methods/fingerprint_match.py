@@ -269,7 +269,7 @@ def _telling(ring: Fingerprints, context: int, *, timed: bool) -> int:
 
 def _newest_single(ring: Fingerprints) -> int:
     """How many of the last records reach back to one whose content the ring has once; 0 where there is none."""
-    digests = list(ring.digests)
+    digests = ring.digests
     counts = Counter(digests)
     return next((back for back, digest in enumerate(reversed(digests), 1) if counts[digest] == 1), 0)
 
