@@ -74,8 +74,8 @@ CATALOGUE = (
     ),
     Mistake(
         "state/model/fingerprints.py",
-        "newest: int | None = max(_TIMESTAMP.iter_unpack(self.packed), default=(None,))[0]",
-        "newest: int | None = (None if not self else self[-1].timestamp_ms)",
+        "return max(self.timestamps, default=None)",
+        "return None if not self else self[-1].timestamp_ms",
         ("tests/unit/test_ring.py", "tests/unit/test_track.py"),
         "largest-so-far replaced by the last record's time",
     ),
@@ -474,8 +474,8 @@ CATALOGUE = (
     ),
     Mistake(
         "streaming/spark/runner/fence.py",
-        "        if time.monotonic() - began >= patience:\n            return False\n",
-        "        if time.monotonic() - began >= patience:\n            break\n",
+        "        if clock.monotonic() - began >= patience:\n            return False\n",
+        "        if clock.monotonic() - began >= patience:\n            break\n",
         ("tests/unit/test_fence.py", "tests/unit/test_hosted.py"),
         "hold: a run that does not come to rest counts as held",
     ),
