@@ -7,6 +7,7 @@ differ from the commit, and nothing was measured (``--draft`` measures all the s
 import argparse
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -132,4 +133,5 @@ def _positive(text: str) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a measurement has started ends with it
     sys.exit(main())

@@ -4,6 +4,7 @@ Exit code 0: all are made; 1: one failed or is not whole; 2: a mistake or a chan
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,4 +41,5 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a report has started ends with it
     sys.exit(main())

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from reports.origin import ROOT, Origin, origin, unchanged
 Execute = Callable[[Entry, Path, int | None], int]
 """Makes one report in a folder, with this many stories; returns the exit code of its command."""
 Say = Callable[[str], None]
+_GRACE_SECONDS = 120.0
 
 
 def run(root: Path, entries: Sequence[Entry], stories: int | None, *, execute: Execute, say: Say) -> int:
@@ -99,9 +101,14 @@ def execute(entry: Entry, folder: Path, told: int | None) -> int:
     environment = {key: value for key, value in os.environ.items() if key != "DRAFT"}
     (folder / "worlds").mkdir(parents=True, exist_ok=True)
     with (folder / _log(entry)).open("ab") as log:
-        return subprocess.run(
-            [sys.executable, "-m", *words], cwd=ROOT, env=environment | settings, stdout=log, stderr=log, check=False
-        ).returncode
+        command = [sys.executable, "-m", *words]
+        with subprocess.Popen(command, cwd=ROOT, env=environment | settings, stdout=log, stderr=log) as made:
+            try:
+                return made.wait()
+            except KeyboardInterrupt:
+                made.send_signal(signal.SIGINT)  # it has brokers and a Spark to end
+                made.wait(_GRACE_SECONDS)
+                raise
 
 
 def _log(entry: Entry) -> str:

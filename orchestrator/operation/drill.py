@@ -257,7 +257,7 @@ class DrillDriver:
         """As a failover would, from the newest batch; the cluster in use is asked nothing."""
         facts = self._gatherer.before(drill.kind, drill.query, drill.target, consents=frozenset(drill.consents))
         facts = replace(facts, fence=PENDING, standings=(), operation=drill.id, epoch=drill.epoch)
-        report = report_of_batch(facts.fact, since_placed(self._store.positions(drill.query), row), row)
+        report = report_of_batch(facts.fact, since_placed(self._store.positions(drill.query, rings=False), row), row)
         if facts.standby is not None and facts.standby.reachable:
             try:
                 facts = self._gatherer.after(facts, report, stateful=facts.fact.stateful if facts.fact else None)

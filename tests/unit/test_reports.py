@@ -2,6 +2,8 @@
 
 import platform
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from reports.run import run, unfit
 from reports.stamp import Stamp, read, stamped
 from tests.checkout import Checkout
 from tests.long.notes import Notes
+from tests.waiting import until
 
 CARRIES, SOAK, FAULTS = entry("carries"), entry("soak"), entry("faults")
 STAMP = Stamp(
@@ -347,3 +350,30 @@ def test_the_index_says_which_reports_are_of_changed_files_or_lack_something() -
 def test_a_page_without_one_place_for_the_list_is_refused(text: str) -> None:
     with pytest.raises(ReportsError, match="one place for the list"):
         index.between(text, "list")
+
+
+SCRIPT = """
+import signal, sys
+from pathlib import Path
+from reports.entries import Entry
+from reports.run import execute
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+slow = "import os, time; print('begun', flush=True); time.sleep(600)"
+entry = Entry(
+    name="slow", title="", command=("timeit", "-n", "1", "-r", "1", slow), minutes=1, judged="", judges=(),
+)
+execute(entry, Path(sys.argv[1]), None)
+"""
+
+
+def test_a_report_that_is_ended_ends_its_command_by_an_interrupt(tmp_path: Path) -> None:
+    """By more it could not end the brokers that it has started; the interpreter says what it died of."""
+    running = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)], stderr=subprocess.DEVNULL)
+    log = tmp_path / "slow.log"
+    try:
+        until(lambda: log.exists() and "begun" in log.read_text())
+        running.terminate()
+        assert running.wait(60) != 0
+        assert "KeyboardInterrupt" in log.read_text()
+    finally:
+        running.kill()
