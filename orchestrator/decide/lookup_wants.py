@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from state.messages import CheckpointReport, Offsets
 from state.model.entities import Assignment, EndSample, Position, QueryFact, TopicPartition
-from state.model.fingerprints import LIMIT, Fingerprints
+from state.model.fingerprints import LIMIT, Counted, Fingerprints
 from state.settings.keys import Query, Route
 from streaming.resume.model import Rules, Want
 
@@ -158,9 +158,14 @@ def with_rings(positions: Iterable[Position], batches: Collection[int], read: It
     """
     known = {_row(row): row for row in read}
     return [
-        row if row.batch not in batches else known.get(_row(row)) or replace(row, ring=Fingerprints())
+        known.get(_row(row)) or replace(row, ring=Fingerprints()) if is_counted(row) and row.batch in batches else row
         for row in positions
     ]
+
+
+def is_counted(position: Position) -> bool:
+    """Whether its remembered records are still to be read."""
+    return isinstance(position.ring, Counted)
 
 
 def _row(position: Position) -> tuple[int, int, str, str, int]:

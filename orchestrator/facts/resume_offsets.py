@@ -13,6 +13,7 @@ from orchestrator.decide import truncation
 from orchestrator.decide.buffer import buffered
 from orchestrator.decide.lookup_wants import (
     batches_looked_into,
+    is_counted,
     newest_of,
     rules_of,
     since_placed,
@@ -82,7 +83,7 @@ class ResumeOffsets:
 
     def look_ahead(self, facts: MoveFacts, report: CheckpointReport) -> None:
         """Resolve before the fence is done. Raises ``KafkaError``."""
-        sampled, positions = self._ends(facts, report), self._read(facts, report, self._with_rings(facts, report))
+        sampled, positions = self._ends(facts, report), self._read(facts, report, self._remembered(facts, report))
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         wants, ends = self._wants(facts, report.offsets, positions, sampled)
         asked_at, found = self._clock.monotonic(), self._ask(facts, wants, ends)
@@ -95,7 +96,7 @@ class ResumeOffsets:
 
     def resolve(self, facts: MoveFacts, report: CheckpointReport) -> tuple[MoveFacts, Resolution, Resolution | None]:
         """Of batch N and of the planned batch; the facts say where positions go on whose log was cut."""
-        tracked, sampled = self._with_rings(facts, report), self._ends(facts, report)
+        tracked, sampled = self._remembered(facts, report), self._ends(facts, report)
         positions = self._read(facts, report, tracked)
         facts = replace(facts, buffers=measured_buffers(self._store, facts, positions))
         if facts.standings is None:
@@ -112,7 +113,8 @@ class ResumeOffsets:
         if not truncation.is_set_back(resets):
             return facts, *self._found(facts, report, wants, ends, tracked)
         common = common_history(self._read_from(facts), positions, resets, facts.settings.committed_only)
-        back, _ = self._wants(facts, truncation.set_back(report.offsets, resets), [*positions, *common], sampled)
+        there = truncation.set_back(report.offsets, resets)
+        back, _ = self._wants(facts, there, self._with_rings(facts, [*positions, *common], there), sampled)
         # The planned batch held records of the log as it was, so that it cannot be planned again.
         return facts, self._ask(facts, truncation.marked(back, report.offsets, resets), ends), None
 
@@ -231,19 +233,24 @@ class ResumeOffsets:
         """The positions of the place in use, with their records counted and not read."""
         return since_placed(self._store.positions(facts.query, rings=False), facts.assignment)
 
-    def _with_rings(self, facts: MoveFacts, report: CheckpointReport) -> list[Position]:
-        """The same with the records that look-ups up to batch N, and up to the planned batch, go by.
-
-        Of the other batches they stay counted: a dozen of them would be hundreds of megabytes.
-        """
+    def _remembered(self, facts: MoveFacts, report: CheckpointReport) -> list[Position]:
+        """The positions of the place in use, with what look-ups of batch N and of the planned batch go by."""
         tracked = self.tracked(facts)
-        batches = batches_looked_into(tracked, report.offsets)
-        if report.planned is not None:
-            batches |= batches_looked_into(tracked, report.planned.offsets)
-        if facts.settings.buffer == "measured":
-            batches |= {row.batch for row in newest_of(tracked)}
-        read = [row for batch in sorted(batches) for row in self._store.positions(facts.query, batch=batch)]
-        return with_rings(tracked, batches, read)
+        planned = () if report.planned is None else (report.planned.offsets,)
+        newest = {row.batch for row in newest_of(tracked)} if facts.settings.buffer == "measured" else ()
+        return self._with_rings(facts, tracked, report.offsets, *planned, batches=newest)
+
+    def _with_rings(
+        self, facts: MoveFacts, positions: Sequence[Position], *offsets: Offsets, batches: Iterable[int] = ()
+    ) -> list[Position]:
+        """Positions with the rings of some batches, and of those that look-ups at these offsets go by.
+
+        Others stay counted: a dozen batches of rings would be hundreds of megabytes.
+        """
+        wanted = set(batches).union(*(batches_looked_into(positions, each) for each in offsets))
+        unread = sorted(wanted & {row.batch for row in positions if is_counted(row)})
+        read = [row for batch in unread for row in self._store.positions(facts.query, batch=batch)]
+        return with_rings(positions, unread, read)
 
     def _read(self, facts: MoveFacts, report: CheckpointReport, tracked: list[Position]) -> list[Position]:
         """What is remembered of the records up to batch N: from the place before, too, if nothing was read in this."""

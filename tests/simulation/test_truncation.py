@@ -8,6 +8,7 @@ import pytest
 from orchestrator.facts.gather import FactGatherer
 from orchestrator.facts.preflight import plan_query
 from state.model.entities import IntentKind, Operation, OperationKind, Phase
+from state.model.fingerprints import Fingerprints
 from tests.simulation.test_cli_programs import keys, said
 from tests.simulation.world import QUERY, START_MS, World, settings
 
@@ -88,6 +89,24 @@ def test_forgotten_records_before_the_divergence_are_read_from_the_cut_log() -> 
     world = cut_world("closest")
     rows = [replace(row, ring=row.ring[-10:]) for row in world.store.positions(QUERY)]
     world.store.save_positions(rows)
+    assert targets(planned(world)) == [(100, 33 + PARTED, "exact", NEW)] * 2
+
+
+def test_batches_before_and_behind_the_divergence_are_looked_into() -> None:
+    """Of a position that is not set back the batch that ends there would do."""
+    world = cut_world("closest")
+    rows = list(world.store.positions(QUERY))
+    for back in (10, 30):
+        world.store.save_positions(
+            replace(
+                row,
+                batch=row.batch - back // 10,
+                offset=row.offset - back,
+                ring=Fingerprints.of(row.ring).before(row.offset - back),
+            )
+            for row in rows
+        )
+    assert len(world.store.positions(QUERY)) == 3 * len(rows)
     assert targets(planned(world)) == [(100, 33 + PARTED, "exact", NEW)] * 2
 
 
