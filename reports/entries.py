@@ -118,7 +118,7 @@ ENTRIES = (
     ),
     Entry(
         name="bench-places", title="Measurements of many partitions",
-        command=_bench("bench-places", "exact", "many", "tracking-cost"), minutes=6, judged=BY_FIGURES,
+        command=_bench("bench-places", "exact", "many", "tracking-cost"), minutes=4, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-places/report.md",
     ),
     Entry(
@@ -130,7 +130,7 @@ ENTRIES = (
         name="bench-switchover", title="Measurements of the pause in a switchover, and of a drill's cost",
         command=_bench(
             "bench-switchover", "switchover", "switchover-three", "switchover-carry", "switchover-four", "drill"
-        ), minutes=40, judged=BY_FIGURES,
+        ), minutes=22, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-switchover/report.md",
     ),
     Entry(
@@ -145,7 +145,7 @@ ENTRIES = (
     ),
     Entry(
         name="bench-watch", title="Measurements of the controller's watch",
-        command=_bench("bench-watch", "watch"), minutes=19, judged=BY_FIGURES,
+        command=_bench("bench-watch", "watch"), minutes=10, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-watch/report.md",
     ),
     Entry(
@@ -155,7 +155,7 @@ ENTRIES = (
     ),
     Entry(
         name="bench-size", title="Measurements of 25, 50, 100 and 1,000 queries that leave a dead cluster at once",
-        command=_bench("bench-size", "size", "thousand", "crowd"), minutes=25, judged=BY_FIGURES,
+        command=_bench("bench-size", "size", "thousand", "crowd"), minutes=10, judged=BY_FIGURES,
         judges=("bench/samples.py",), unit="measurements", written="bench-size/report.md",
     ),
     Entry(
