@@ -34,9 +34,13 @@ class Browser(Chrome):
     def log_in(self, token: str) -> None:
         """By the form, with the keyboard alone."""
         self.go("/login")
+        until(lambda: self.switch_to.active_element.tag_name == "input", "no field has the focus")
         field = self.switch_to.active_element
-        field.send_keys(token + "\n")
-        until(lambda: not self.current_url.endswith("/login"), "the login leads nowhere")
+        field.send_keys(token)
+        assert field.get_property("value") == token, "not all keys came to the field"
+        field.send_keys("\n")
+        until(lambda: not self.current_url.endswith("/login") or self._part_now("wrong"), "the login leads nowhere")
+        assert self._part_now("wrong") == ""
 
     def part(self, name: str) -> str:
         """What a part of the page says."""
